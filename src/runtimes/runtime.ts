@@ -1,0 +1,231 @@
+/**
+ * What the engine asks of a place where workloads run (design/engine.md, *Runtimes*). A runtime knows nothing of the
+ * database or of HTTP: it gets plain data, and what it answers is plain data that another process can go on with.
+ */
+
+/** Who a workload is. Every external object (process, container, network, directory) carries it. */
+export interface WorkloadIdentity {
+  /** Id of this installation of the control plane: objects of another installation are never touched. */
+  installation: string;
+  organizationId: string;
+  projectId: string;
+  environmentId: string;
+  serviceId: string;
+  /** Grows with each deployment (epoch of the installation × 2^32 + number): a lower one never overwrites a higher one. */
+  generation: number;
+}
+
+export type PortProtocol = 'HTTP' | 'GRPC' | 'TCP' | 'UDP';
+
+export interface WorkloadPort {
+  id: string;
+  name: string;
+  /** Port the workload listens on. */
+  internalPort: number;
+  /** Port it is published on when `publiclyAccessible` and TCP or UDP; HTTP and GRPC go through the proxy instead. */
+  externalPort: number;
+  protocol: PortProtocol;
+  publiclyAccessible: boolean;
+  isDefault: boolean;
+}
+
+export type ProbeCheck =
+  | { type: 'http'; port: number; path: string; scheme: 'HTTP' | 'HTTPS' }
+  | { type: 'tcp'; port: number; host: string | null }
+  | { type: 'exec'; command: string[] }
+  | { type: 'grpc'; port: number; service: string | null };
+
+/** A health check with Kubernetes' meaning. All times in seconds. */
+export interface Probe {
+  check: ProbeCheck;
+  initialDelaySeconds: number;
+  periodSeconds: number;
+  timeoutSeconds: number;
+  successThreshold: number;
+  failureThreshold: number;
+}
+
+/** A host name that the proxy answers for, and the port of the workload that it leads to. */
+export interface Route {
+  /** Lower-case host name without a port: `app-z1a2b3c4d.localhost` or a custom domain. */
+  host: string;
+  portId: string;
+}
+
+/** A long-running service with everything that it needs, variables expanded. */
+export interface WorkloadSpec {
+  identity: WorkloadIdentity;
+  /** Human name of the service, for labels and logs only. */
+  displayName: string;
+  /** Internal host name by which siblings of the environment reach it (`app-z1a2b3c4d`, decisions.md 37). */
+  hostname: string;
+  /** What `build` answered, or a registry reference pinned by digest. */
+  image: string;
+  /** Replaces the image's entry point, one argument per element; empty keeps it. */
+  entrypoint: string[];
+  /** Replaces the image's command; empty keeps it. */
+  arguments: string[];
+  environment: Record<string, string>;
+  /** File variables, mounted read-only. `path` is absolute. */
+  files: { path: string; content: string }[];
+  ports: WorkloadPort[];
+  readiness: Probe | null;
+  liveness: Probe | null;
+  resources: { cpuMilli: number; memoryMib: number };
+  /** As many instances as `min` run; `max` is for runtimes that scale by load. 0 means that none runs. */
+  instances: { min: number; max: number };
+  /** Volumes that survive redeploys. A workload with storage is recreated: old gone, then new. */
+  storage: { id: string; mountPath: string; sizeGib: number }[];
+  routes: Route[];
+  /** Labels to carry on what the runtime makes, besides its own. */
+  labels: Record<string, string>;
+  /** How long `apply` waits until every instance is ready, in seconds. */
+  readyTimeoutSeconds: number;
+  /** How long an old instance may take to end after SIGTERM, in seconds. */
+  gracePeriodSeconds: number;
+  /** Secret values of 4 characters or more: must not appear in anything a runtime writes to a log (decisions.md 36). */
+  secrets: string[];
+}
+
+/** Everything that another process needs to find the workload again. JSON, at most a few KB, without secrets. */
+export interface Handle {
+  /** Format of `data`, of the runtime's own counting; it reads its present one and the one before. */
+  format: number;
+  runtime: string;
+  identity: WorkloadIdentity;
+  data: Record<string, unknown>;
+}
+
+export interface InstanceObservation {
+  /** Name of the instance (`<service>-<generation>-<n>`). */
+  name: string;
+  state: 'starting' | 'running' | 'ready' | 'restarting' | 'stopped' | 'failed';
+  restarts: number;
+  startedAt: string | null;
+  /** Exit status and reason of the last end, if it ever ended. */
+  lastExit: { code: number | null; signal: string | null; reason: string; at: string } | null;
+}
+
+export interface Observation {
+  /** `absent`: nothing of the service is there; `partial`: fewer instances are ready than wanted. */
+  state: 'absent' | 'stopped' | 'partial' | 'running' | 'failed';
+  /** Generation that serves, null when nothing does. */
+  generation: number | null;
+  instances: InstanceObservation[];
+  /** What a person should know (why it is partial or failed), in a sentence; empty when all is well. */
+  message: string;
+}
+
+export interface LogLine {
+  /** ISO 8601 with milliseconds. */
+  at: string;
+  instance: string;
+  generation: number;
+  stream: 'stdout' | 'stderr';
+  text: string;
+}
+
+export interface InstanceMetrics {
+  instance: string;
+  cpuMilli: number;
+  memoryBytes: number;
+  at: string;
+}
+
+/** A container image to be made from a checked-out repository. */
+export interface BuildSpec {
+  identity: WorkloadIdentity;
+  /** Folder of the checkout. It is read only; nothing outside it may be read (links are followed within it only). */
+  directory: string;
+  /** Folder inside the checkout, relative, that is the build context (`/` or `.` for the whole). */
+  rootPath: string;
+  /** Path of the Dockerfile relative to `rootPath`. */
+  dockerfilePath: string;
+  targetStage: string | null;
+  arguments: Record<string, string>;
+  /** Names what is built: the same key with the same content needs no second build. */
+  cacheKey: string;
+  /** Seconds (setting `build.timeout_max_sec`). */
+  timeoutSeconds: number;
+  resources: { cpuMilli: number; memoryMib: number };
+  secrets: string[];
+}
+
+/** What every verb gets besides its data. */
+export interface RuntimeContext {
+  /** Aborted when the deployment is cancelled, the lease is lost or the deadline is over: end children, then throw. */
+  signal: AbortSignal;
+  /** A line for the people who read the deployment's log. Masking is done by the caller. */
+  log(line: string): void;
+}
+
+export interface RuntimeReport {
+  ok: boolean;
+  /** Which engine, version and mode was found (`Docker Engine 28.2`, `host, namespaces`). */
+  description: string;
+  /** What doesn't work here and what would mend it, a sentence each. */
+  limits: string[];
+}
+
+export interface Runtime {
+  readonly name: 'host' | 'docker' | 'kubernetes' | 'fake';
+
+  /** Whether the runtime can be used now, and what it can't do here. Never throws. */
+  check(): Promise<RuntimeReport>;
+
+  /**
+   * Why this spec can't run here at all, as sentences for the user that say what would help; empty if it can.
+   * Asked before anything is queued.
+   */
+  refusals(spec: WorkloadSpec): string[];
+
+  /**
+   * Makes the spec true and waits until it is: new instances ready, routes moved to them, older ones drained and gone.
+   * Idempotent and converging: called again after a crash in any place it goes on. Throws RuntimeError `superseded`
+   * when a higher generation is there. If the candidate does not get ready, it is removed, the previous release keeps
+   * running and serving, and RuntimeError `not_ready` says why with the last lines of its log.
+   */
+  apply(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle>;
+
+  /** What runs of the service. Cheap: it is asked by watchers every few seconds. */
+  observe(handle: Handle): Promise<Observation>;
+
+  /** Ends all instances, keeps storage, image and what `restart` or `apply` needs. Stopping what is stopped is done. */
+  stop(handle: Handle, context: RuntimeContext): Promise<void>;
+
+  /** New processes of the same release, without a failed request where the kind of workload allows it. Ready when it returns. */
+  restart(handle: Handle, context: RuntimeContext): Promise<Handle>;
+
+  /**
+   * Removes everything of the service: instances, routes, storage, images, files, and the environment's network when it was
+   * the last in it. By identity, not by `handle.data` alone: what a crashed `apply` left behind goes too. Absent is done.
+   */
+  remove(identity: WorkloadIdentity, handle: Handle | null, context: RuntimeContext): Promise<void>;
+
+  /** Lines of all instances, oldest first: the last `tail`, then with `follow` the new ones until `signal` is aborted. */
+  logs(handle: Handle, options: { tail: number; follow: boolean; signal: AbortSignal }): AsyncIterable<LogLine>;
+
+  /** Builds an image; answers the reference for `WorkloadSpec.image`. Same `cacheKey` still there: answers at once. */
+  build?(spec: BuildSpec, context: RuntimeContext): Promise<{ image: string; cached: boolean }>;
+
+  /** CPU and memory of each instance now. */
+  metrics?(handle: Handle): Promise<InstanceMetrics[]>;
+
+  /** Removes images of a service except those given (what kept releases name). */
+  collectImages?(identity: WorkloadIdentity, keep: string[]): Promise<void>;
+
+  /** Called when the process ends: closes connections; what runs stays up. */
+  close(): Promise<void>;
+}
+
+export type RuntimeErrorCode = 'not_ready' | 'superseded' | 'build_failed' | 'refused' | 'unreachable' | 'aborted' | 'failed';
+
+/** Why a verb did not do its work. `message` is for the user who reads the deployment's log. */
+export class RuntimeError extends Error {
+  readonly code: RuntimeErrorCode;
+  constructor(code: RuntimeErrorCode, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'RuntimeError';
+    this.code = code;
+  }
+}

@@ -1,0 +1,121 @@
+import { execa } from 'execa';
+import { RuntimeError } from '#runtimes/runtime.ts';
+
+export interface CommandOptions {
+  /** Working directory. */
+  cwd?: string;
+  /** The whole environment of the child; nothing of ours is inherited. `PATH` is set when it is missing. */
+  env?: Record<string, string>;
+  /** Ends the child's whole process group when aborted. */
+  signal?: AbortSignal;
+  /** Seconds until the child is ended; no limit without it. */
+  timeoutSeconds?: number;
+  /** Called with each line of standard output and standard error as it comes. */
+  onLine?: (line: string, stream: 'stdout' | 'stderr') => void;
+  /** Text for standard input; it is empty without. */
+  input?: string;
+  /** Bytes of output kept for the answer (the last ones of each stream), 1 MiB without. */
+  keepBytes?: number;
+  /** Numeric account to run as; needs root. */
+  uid?: number;
+  gid?: number;
+}
+
+export interface CommandResult {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** PATH of children that are not given one. */
+export const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/**
+ * Runs a program with an argument list (never through a shell) and answers its end, whatever its exit status.
+ * The child gets a process group of its own, which is ended as a whole on abort or time-out.
+ * Throws RuntimeError: `aborted`, or `failed` when the program cannot be started or ran out of time.
+ */
+export async function runCommand(program: string, args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+  options.signal?.throwIfAborted();
+  const kept = { stdout: new TailBuffer(options.keepBytes), stderr: new TailBuffer(options.keepBytes) };
+  const child = execa(program, args, {
+    cwd: options.cwd,
+    env: { PATH: DEFAULT_PATH, ...options.env },
+    extendEnv: false,
+    input: options.input ?? '',
+    detached: true,
+    cleanup: false,
+    reject: false,
+    buffer: false,
+    stripFinalNewline: false,
+    ...(options.uid === undefined ? {} : { uid: options.uid }),
+    ...(options.gid === undefined ? {} : { gid: options.gid }),
+  });
+  let timedOut = false;
+  const endGroup = () => {
+    if (child.pid === undefined) return;
+    try {
+      process.kill(-child.pid, 'SIGKILL');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  };
+  options.signal?.addEventListener('abort', endGroup, { once: true });
+  const timer = options.timeoutSeconds
+    ? setTimeout(() => {
+        timedOut = true;
+        endGroup();
+      }, options.timeoutSeconds * 1000)
+    : undefined;
+  const read = async (stream: 'stdout' | 'stderr') => {
+    for await (const line of child.iterable({ from: stream })) {
+      kept[stream].push(`${line}\n`);
+      options.onLine?.(line, stream);
+    }
+  };
+  try {
+    const [result] = await Promise.all([child, read('stdout').catch(ignoreEnded), read('stderr').catch(ignoreEnded)]);
+    if (options.signal?.aborted) throw new RuntimeError('aborted', `${program} was ended: cancelled.`, options.signal.reason);
+    if (timedOut) throw new RuntimeError('failed', `${program} did not end within ${options.timeoutSeconds} s and was ended.`);
+    if (result.exitCode === undefined && result.code !== undefined)
+      throw new RuntimeError('failed', `${program} cannot be started (${result.code}): is it installed and on the PATH?`, result);
+    return { exitCode: result.exitCode ?? 128, stdout: kept.stdout.text(), stderr: kept.stderr.text() };
+  } finally {
+    clearTimeout(timer);
+    options.signal?.removeEventListener('abort', endGroup);
+  }
+}
+
+/** The iterators throw when the child fails; its end is judged by `await child`. */
+function ignoreEnded(error: unknown): void {
+  if (!(error instanceof Error && 'exitCode' in error)) throw error;
+}
+
+/** Runs a program that must succeed; a failure throws RuntimeError with the last lines of its output. */
+export async function runChecked(program: string, args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+  const result = await runCommand(program, args, options);
+  if (result.exitCode === 0) return result;
+  const last = (result.stderr || result.stdout).trim().split('\n').slice(-5).join('\n');
+  throw new RuntimeError('failed', `${program} ended with status ${result.exitCode}: ${last}`);
+}
+
+/** Keeps the last bytes of a stream. */
+class TailBuffer {
+  #parts: string[] = [];
+  #size = 0;
+  readonly #limit: number;
+
+  constructor(limit = 1 << 20) {
+    this.#limit = limit;
+  }
+
+  push(part: string): void {
+    this.#parts.push(part);
+    this.#size += part.length;
+    while (this.#size - (this.#parts[0]?.length ?? 0) > this.#limit) this.#size -= this.#parts.shift()!.length;
+  }
+
+  text(): string {
+    return this.#parts.join('');
+  }
+}

@@ -1,0 +1,31 @@
+import { defineConfig } from 'vitest/config';
+
+/** `fast` is what `npm test` runs; the other projects need real engines and have commands of their own. */
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'fast',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: ['**/*.docker.test.ts', '**/*.soak.test.ts', 'node_modules/**'],
+          globalSetup: ['test/harness/global-setup.ts'],
+          pool: 'forks',
+          testTimeout: 20_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'docker',
+          include: ['src/**/*.docker.test.ts', 'test/**/*.docker.test.ts'],
+          globalSetup: ['test/harness/global-setup.ts', 'test/harness/docker-setup.ts'],
+          pool: 'forks',
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+});
