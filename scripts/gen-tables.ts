@@ -9,11 +9,23 @@ await withFreshDatabase(async (config) => {
   const url = `postgres://${config.user}:${config.password}@localhost/${config.database}?host=${encodeURIComponent(config.host!)}`;
   const mapping = { int8: 'Int8Column', jsonb: 'JsonColumn' };
   await execa('node_modules/.bin/kysely-codegen', [
-    '--dialect', 'postgres', '--url', url, '--out-file', FILE, '--log-level', 'error',
-    '--exclude-pattern', 'audit_event_*',
-    '--type-mapping', JSON.stringify(mapping),
+    '--dialect',
+    'postgres',
+    '--url',
+    url,
+    '--out-file',
+    FILE,
+    '--log-level',
+    'error',
+    '--exclude-pattern',
+    'audit_event_*',
+    '--type-mapping',
+    JSON.stringify(mapping),
   ]);
-  const text = readFileSync(FILE, 'utf8').replace("from 'kysely';", "from 'kysely';\nimport type { Int8Column, JsonColumn } from './json.ts';");
+  const text = readFileSync(FILE, 'utf8').replace(
+    /from ['"]kysely['"];/,
+    "from 'kysely';\nimport type { Int8Column, JsonColumn } from './json.ts';",
+  );
   writeFileSync(FILE, text);
 });
 await execa('node_modules/.bin/prettier', ['--write', FILE]);

@@ -52,8 +52,9 @@ export const invalidField = (field: string, message: string) =>
   new AppError('bad_request', `${field}: ${message}`, { errors: [{ field, message }] });
 
 /** 401 */
-export const unauthenticated = (message = 'The token is missing or invalid: send `Authorization: Token <API token>`.') =>
-  new AppError('unauthenticated', message);
+export const unauthenticated = (
+  message = 'The token is missing or invalid: send `Authorization: Token <API token>`.',
+) => new AppError('unauthenticated', message);
 
 /** 403 */
 export const forbidden = (message: string) => new AppError('forbidden', message);

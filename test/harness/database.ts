@@ -36,7 +36,10 @@ export async function makeTemplate(config: pg.ClientConfig): Promise<string> {
 }
 
 /** A database of its own for one test file. */
-export async function cloneDatabase(config: pg.ClientConfig, template: string): Promise<{ config: pg.ClientConfig; drop(): Promise<void> }> {
+export async function cloneDatabase(
+  config: pg.ClientConfig,
+  template: string,
+): Promise<{ config: pg.ClientConfig; drop(): Promise<void> }> {
   const name = `t_${randomBytes(6).toString('hex')}`;
   await execute(config, `create database ${name} template ${template} strategy file_copy`);
   return { config: { ...config, database: name }, drop: () => execute(config, `drop database ${name} with (force)`) };

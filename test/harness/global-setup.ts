@@ -1,3 +1,4 @@
+import type {} from 'vitest';
 import type { TestProject } from 'vitest/node';
 import type { ClientConfig } from 'pg';
 import { makeTemplate, startTestServer } from '#test/harness/database.ts';

@@ -1,6 +1,23 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { accessSync, chmodSync, chownSync, constants, existsSync, mkdirSync, openSync, readFileSync, readdirSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync, closeSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  chownSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  closeSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -46,7 +63,13 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   if (!existsSync(path.join(data, 'PG_VERSION'))) initialise(native, root, data, account, password);
 
   const socketFolder = makeSocketFolder(root, account);
-  const config: pg.ClientConfig = { host: socketFolder, port: 5432, user: 'quarterdeck', password, database: 'postgres' };
+  const config: pg.ClientConfig = {
+    host: socketFolder,
+    port: 5432,
+    user: 'quarterdeck',
+    password,
+    database: 'postgres',
+  };
   const running = readPostmaster(data);
   if (running && worksIn(running.pid, data)) {
     await waitUntil(() => readPostmaster(data)?.ready === true, 'PostgreSQL does not get ready.');
@@ -62,7 +85,10 @@ function findBinaries(): string {
   try {
     return path.join(path.dirname(createRequire(import.meta.url).resolve(name)), '..', 'native');
   } catch (cause) {
-    throw new Error(`There are no PostgreSQL binaries for ${platform} ${process.arch} (${name}): set DATABASE_URL to a PostgreSQL of your own.`, { cause });
+    throw new Error(
+      `There are no PostgreSQL binaries for ${platform} ${process.arch} (${name}): set DATABASE_URL to a PostgreSQL of your own.`,
+      { cause },
+    );
   }
 }
 
@@ -87,7 +113,9 @@ function linkLibraries(native: string): void {
  */
 function chooseAccount(root: string, native: string): Account {
   if (process.getuid?.() !== 0) return { prefix: [] };
-  const rows = readFileSync('/etc/passwd', 'utf8').split('\n').map((line) => line.split(':'));
+  const rows = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'));
   const row = rows.find((fields) => fields[0] === 'postgres') ?? rows.find((fields) => fields[0] === 'nobody');
   if (row && isOpenToAll(root) && isOpenToAll(native)) return { uid: Number(row[2]), gid: Number(row[3]), prefix: [] };
   const prefix = ['unshare', '--user', '--map-user=1000', '--map-group=1000', '--'];
@@ -125,7 +153,19 @@ function initialise(native: string, root: string, data: string, account: Account
     chownSync(fresh, account.uid, account.gid!);
     chownSync(passwordFile, account.uid, account.gid!);
   }
-  const args = ['-D', fresh, '-U', 'quarterdeck', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`, '-E', 'UTF8', '--locale=C', '--no-instructions'];
+  const args = [
+    '-D',
+    fresh,
+    '-U',
+    'quarterdeck',
+    '-A',
+    'scram-sha-256',
+    `--pwfile=${passwordFile}`,
+    '-E',
+    'UTF8',
+    '--locale=C',
+    '--no-instructions',
+  ];
   const result = runAs(account, path.join(native, 'bin', 'initdb'), args);
   rmSync(passwordFile);
   if (result.status !== 0) throw new Error(`initdb failed: ${result.error?.message ?? result.stderr}`);
@@ -139,16 +179,26 @@ function commandOf(account: Account, program: string, args: string[]): [string, 
 
 function runAs(account: Account, program: string, args: string[]) {
   const [command, rest] = commandOf(account, program, args);
-  return spawnSync(command, rest, { uid: account.uid, gid: account.gid, cwd: '/', encoding: 'utf8', env: { PATH: '/usr/bin:/bin', TZ: 'UTC' } });
+  return spawnSync(command, rest, {
+    uid: account.uid,
+    gid: account.gid,
+    cwd: '/',
+    encoding: 'utf8',
+    env: { PATH: '/usr/bin:/bin', TZ: 'UTC' },
+  });
 }
 
 /** A socket's path has at most 107 bytes, so a deep data directory gets one elsewhere. */
 function makeSocketFolder(root: string, account: Account): string {
   const near = path.join(root, 'socket');
-  const folder = near.length < 85 ? near : path.join(tmpdir(), `quarterdeck-${createHash('sha256').update(root).digest('hex').slice(0, 12)}`);
+  const folder =
+    near.length < 85
+      ? near
+      : path.join(tmpdir(), `quarterdeck-${createHash('sha256').update(root).digest('hex').slice(0, 12)}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const owner = statSync(folder).uid;
-  if (owner !== process.getuid?.() && owner !== account.uid) throw new Error(`${folder} belongs to somebody else: remove it.`);
+  if (owner !== process.getuid?.() && owner !== account.uid)
+    throw new Error(`${folder} belongs to somebody else: remove it.`);
   chmodSync(folder, 0o700);
   if (account.uid !== undefined) chownSync(folder, account.uid, account.gid!);
   return folder;
@@ -166,7 +216,10 @@ function readPostmaster(data: string): { pid: number; ready: boolean } | undefin
 function worksIn(pid: number, folder: string): boolean {
   try {
     if (process.platform !== 'linux') return process.kill(pid, 0);
-    return readlinkSync(`/proc/${pid}/cwd`) === folder && !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    return (
+      readlinkSync(`/proc/${pid}/cwd`) === folder &&
+      !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+    );
   } catch {
     return false; // No such process, or not ours to look at: either way it does not work for us.
   }
@@ -174,10 +227,13 @@ function worksIn(pid: number, folder: string): boolean {
 
 /** After the death of the postmaster its children may live on for a moment; only then are its files nobody's. */
 async function clearStale(data: string, socketFolder: string): Promise<void> {
-  const busy = () => process.platform === 'linux' && readdirSync('/proc').some((name) => Number(name) > 0 && worksIn(Number(name), data));
+  const busy = () =>
+    process.platform === 'linux' &&
+    readdirSync('/proc').some((name) => Number(name) > 0 && worksIn(Number(name), data));
   await waitUntil(() => !busy(), `Processes of a former PostgreSQL still work in ${data}.`);
   rmSync(path.join(data, 'postmaster.pid'), { force: true });
-  for (const name of readdirSync(socketFolder)) if (name.startsWith('.s.PGSQL.')) rmSync(path.join(socketFolder, name), { force: true });
+  for (const name of readdirSync(socketFolder))
+    if (name.startsWith('.s.PGSQL.')) rmSync(path.join(socketFolder, name), { force: true });
 }
 
 async function launch(
@@ -191,16 +247,38 @@ async function launch(
 ): Promise<EmbeddedPostgres> {
   const logFile = path.join(root, 'postgres.log');
   const log = openSync(logFile, 'a', 0o600);
-  const settings = { listen_addresses: '', unix_socket_directories: socketFolder, shared_buffers: '64MB', max_connections: '100', ...parameters };
-  const args = ['-D', data, '-p', '5432', ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+  const settings = {
+    listen_addresses: '',
+    unix_socket_directories: socketFolder,
+    shared_buffers: '64MB',
+    max_connections: '100',
+    ...parameters,
+  };
+  const args = [
+    '-D',
+    data,
+    '-p',
+    '5432',
+    ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+  ];
   const [command, rest] = commandOf(account, path.join(native, 'bin', 'postgres'), args);
   // A session of its own: Ctrl-C on the terminal must not reach it.
-  const child = spawn(command, rest, { uid: account.uid, gid: account.gid, cwd: '/', env: { PATH: '/usr/bin:/bin', TZ: 'UTC' }, detached: true, stdio: ['ignore', log, log] });
+  const child = spawn(command, rest, {
+    uid: account.uid,
+    gid: account.gid,
+    cwd: '/',
+    env: { PATH: '/usr/bin:/bin', TZ: 'UTC' },
+    detached: true,
+    stdio: ['ignore', log, log],
+  });
   closeSync(log);
   let end: string | undefined;
   child.on('exit', (code, signal) => (end = `ended with ${signal ?? code}`));
   child.on('error', (error) => (end = error.message));
-  await waitUntil(() => end !== undefined || readPostmaster(data)?.ready === true, 'PostgreSQL does not get ready within 60 s.');
+  await waitUntil(
+    () => end !== undefined || readPostmaster(data)?.ready === true,
+    'PostgreSQL does not get ready within 60 s.',
+  );
   if (end) throw new Error(`PostgreSQL ${end}: ${readFileSync(logFile, 'utf8').slice(-600)}`);
   child.unref();
   const pid = readPostmaster(data)!.pid;

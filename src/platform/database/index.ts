@@ -37,12 +37,18 @@ export interface OpenDatabase {
  * connection (measured: a third less processor time a select).
  */
 export function openDatabase({ config, onStatement }: DatabaseOptions): OpenDatabase {
-  const pool = new pg.Pool({ application_name: 'quarterdeck', idle_in_transaction_session_timeout: 30_000, lock_timeout: 15_000, ...config });
+  const pool = new pg.Pool({
+    application_name: 'quarterdeck',
+    idle_in_transaction_session_timeout: 30_000,
+    lock_timeout: 15_000,
+    ...config,
+  });
   pool.on('error', () => undefined); // An idle connection broke (PostgreSQL was restarted): the pool opens another.
   const names = new Map<string, string>();
   const nameOf = (text: string): string | undefined => {
     let name = names.get(text);
-    if (!name && names.size < MAX_NAMED) names.set(text, (name = createHash('sha256').update(text).digest('base64url').slice(0, 20)));
+    if (!name && names.size < MAX_NAMED)
+      names.set(text, (name = createHash('sha256').update(text).digest('base64url').slice(0, 20)));
     return name;
   };
   const dialect = new PostgresDialect({

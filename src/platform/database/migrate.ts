@@ -23,8 +23,15 @@ export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
   for (const name of names) {
     const sql = await readFile(path.join(folder, name), 'utf8');
     const version = Number(name.slice(0, 4));
-    if (migrations.some((other) => other.version === version)) throw new Error(`Two migrations have the number ${version}.`);
-    migrations.push({ version, name, sql, checksum: createHash('sha256').update(sql).digest('hex'), breaking: /^-- breaking\b/m.test(sql) });
+    if (migrations.some((other) => other.version === version))
+      throw new Error(`Two migrations have the number ${version}.`);
+    migrations.push({
+      version,
+      name,
+      sql,
+      checksum: createHash('sha256').update(sql).digest('hex'),
+      breaking: /^-- breaking\b/m.test(sql),
+    });
   }
   return migrations;
 }
@@ -42,7 +49,11 @@ export async function migrate(config: pg.ClientConfig, folder = FOLDER): Promise
     await client.query('select pg_advisory_lock($1)', [LOCK]);
     await client.query(`create table if not exists schema_migration (
       version integer primary key, name text not null, checksum text not null, breaking boolean not null, applied_at timestamptz not null default now())`);
-    const applied = (await client.query<{ version: number; name: string; checksum: string; breaking: boolean }>('select * from schema_migration')).rows;
+    const applied = (
+      await client.query<{ version: number; name: string; checksum: string; breaking: boolean }>(
+        'select * from schema_migration',
+      )
+    ).rows;
     refuseStrangers(migrations, applied);
     const done = new Set(applied.map((row) => row.version));
     const missing = migrations.filter((migration) => !done.has(migration.version));
@@ -53,13 +64,20 @@ export async function migrate(config: pg.ClientConfig, folder = FOLDER): Promise
   }
 }
 
-function refuseStrangers(migrations: Migration[], applied: { version: number; name: string; checksum: string; breaking: boolean }[]): void {
+function refuseStrangers(
+  migrations: Migration[],
+  applied: { version: number; name: string; checksum: string; breaking: boolean }[],
+): void {
   for (const row of applied) {
     const known = migrations.find((migration) => migration.version === row.version);
     if (!known && row.breaking)
-      throw new Error(`The database was changed by a newer release (${row.name}) that this one can't run beside: start the newer release.`);
+      throw new Error(
+        `The database was changed by a newer release (${row.name}) that this one can't run beside: start the newer release.`,
+      );
     if (known && known.checksum !== row.checksum)
-      throw new Error(`Migration ${row.name} is not the one that was applied to this database: restore the file as it was released.`);
+      throw new Error(
+        `Migration ${row.name} is not the one that was applied to this database: restore the file as it was released.`,
+      );
   }
 }
 

@@ -4,6 +4,7 @@
  */
 
 import type { ColumnType } from 'kysely';
+import type { Int8Column, JsonColumn } from './json.ts';
 
 export type Generated<T> =
   T extends ColumnType<infer S, infer I, infer U> ? ColumnType<S, I | undefined, U> : ColumnType<T, T | undefined, T>;

@@ -1,0 +1,8 @@
+import type { Route } from '#platform/http/route.ts';
+import { environmentRoutes } from '#resources/environment/index.ts';
+import { projectRoutes } from '#resources/project/index.ts';
+
+/** Every endpoint of the program. */
+export function allRoutes(): Route[] {
+  return [...projectRoutes({ deleteProject: async () => undefined }), ...environmentRoutes];
+}

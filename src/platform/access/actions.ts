@@ -1,0 +1,57 @@
+/** What a caller may do at most, from nothing to everything. Each includes the ones before it (decisions.md 22). */
+export const LEVELS = ['NONE', 'READ', 'DEPLOY', 'WRITE', 'ADMIN'] as const;
+export type Level = (typeof LEVELS)[number];
+
+/** Whether `held` includes `needed`. */
+export const includes = (held: Level, needed: Level): boolean => LEVELS.indexOf(held) >= LEVELS.indexOf(needed);
+
+/**
+ * Every action that a route can declare, and the level it takes (decisions.md 7, 23). This is the whole table: the generated
+ * docs/access.md and the access suite read it.
+ */
+export const ACTIONS = {
+  'account.read': 'READ',
+  'account.edit': 'READ',
+  'organization.read': 'READ',
+  'organization.edit': 'ADMIN',
+  'organization.delete': 'ADMIN',
+  'member.read': 'READ',
+  'member.edit': 'ADMIN',
+  'role.read': 'READ',
+  'role.edit': 'ADMIN',
+  'apiToken.read': 'READ',
+  'apiToken.edit': 'ADMIN',
+  'gitToken.read': 'READ',
+  'gitToken.edit': 'ADMIN',
+  'credentials.read': 'READ',
+  'credentials.edit': 'ADMIN',
+  'cluster.read': 'READ',
+  'cluster.edit': 'ADMIN',
+  'cluster.deploy': 'ADMIN',
+  'cluster.secrets': 'ADMIN',
+  'webhook.read': 'READ',
+  'webhook.edit': 'ADMIN',
+  'event.read': 'READ',
+  'project.create': 'WRITE',
+  'project.read': 'READ',
+  'project.edit': 'WRITE',
+  'project.delete': 'WRITE',
+  'environment.create': 'WRITE',
+  'environment.read': 'READ',
+  'environment.edit': 'WRITE',
+  'environment.delete': 'WRITE',
+  'environment.deploy': 'DEPLOY',
+  'environment.uninstall': 'WRITE',
+  'service.create': 'WRITE',
+  'service.read': 'READ',
+  'service.edit': 'WRITE',
+  'service.deploy': 'DEPLOY',
+  'service.uninstall': 'WRITE',
+  'service.delete': 'WRITE',
+  // Whatever deletes or uninstalls an application, container or database takes ADMIN (service.md §5 rule 5).
+  'workload.delete': 'ADMIN',
+  'variable.read': 'READ',
+  'variable.edit': 'WRITE',
+} as const satisfies Record<string, Level>;
+
+export type Action = keyof typeof ACTIONS;

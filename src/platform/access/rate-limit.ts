@@ -1,0 +1,77 @@
+import { AppError } from '#kernel/errors.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+
+const HOUR = 3600;
+
+interface Window {
+  startedAt: number;
+  /** Requests counted in the database by all replicas, ours included. */
+  counted: number;
+  /** Requests that we counted there ahead and haven't used. */
+  ahead: number;
+}
+
+export interface RateLimitAnswer {
+  headers: Record<string, string>;
+}
+
+/**
+ * 1000 requests an hour per API token in fixed windows (decisions.md 28). Each process counts ahead in steps of at most 1 % of
+ * the limit, so that the count is exact to 1 % per replica, survives restarts, and most requests need no statement.
+ */
+export class RateLimiter {
+  readonly #db: Database;
+  readonly #limit: number;
+  readonly #step: number;
+  readonly #windows = new Map<string, Window>();
+
+  constructor(db: Database, limitPerHour: number) {
+    this.#db = db;
+    this.#limit = limitPerHour;
+    this.#step = Math.max(1, Math.floor(limitPerHour / 200));
+  }
+
+  /** Counts one request of a token. Throws 429 with `Retry-After` in seconds when the window is used up. */
+  async count(tokenId: string, now: Date): Promise<RateLimitAnswer> {
+    if (this.#limit === 0) return { headers: {} };
+    const startedAt = Math.floor(now.getTime() / 1000 / HOUR) * HOUR;
+    let window = this.#windows.get(tokenId);
+    if (!window || window.startedAt !== startedAt) {
+      window = { startedAt, counted: 0, ahead: 0 };
+      this.#windows.set(tokenId, window);
+    }
+    if (window.ahead === 0) await this.#countAhead(tokenId, window);
+    const reset = startedAt + HOUR;
+    const used = window.counted - window.ahead + 1;
+    const headers = {
+      'X-RateLimit-Limit': String(this.#limit),
+      'X-RateLimit-Remaining': String(Math.max(0, this.#limit - used)),
+      'X-RateLimit-Reset': String(reset),
+    };
+    if (used > this.#limit) {
+      const wait = Math.max(1, Math.ceil(reset - now.getTime() / 1000));
+      throw new AppError(
+        'rate_limited',
+        `The limit of ${this.#limit} requests an hour is used up: try again in ${wait} s.`,
+        { headers: { ...headers, 'Retry-After': String(wait) } },
+      );
+    }
+    window.ahead--;
+    return { headers };
+  }
+
+  async #countAhead(tokenId: string, window: Window): Promise<void> {
+    const row = await this.#db
+      .insertInto('rate_window')
+      .values({ token_id: tokenId, started_at: new Date(window.startedAt * 1000), used: this.#step })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['token_id', 'started_at'])
+          .doUpdateSet({ used: sql`least(rate_window.used + ${this.#step}, 2000000000)` }),
+      )
+      .returning('used')
+      .executeTakeFirstOrThrow();
+    window.counted = row.used;
+    window.ahead = this.#step;
+  }
+}

@@ -1,0 +1,43 @@
+import type { Logger } from 'pino';
+import type { Clock } from '#kernel/clock.ts';
+import type { Database, Transaction } from '#platform/database/index.ts';
+import type { Actor } from '#platform/access/principal.ts';
+import type { Settings } from '#platform/settings/index.ts';
+import type { Vault } from '#platform/vault/index.ts';
+
+/**
+ * What every rule gets besides its data: where to read and write, who acts, and the platform's parts. In a write `db` is
+ * the one transaction of the request (HTTP opens it), so that rows, events and outbox stand or fall together.
+ */
+export interface Context {
+  db: Database;
+  actor: Actor;
+  vault: Vault;
+  settings: Settings;
+  clock: Clock;
+  log: Logger;
+  requestId: string | null;
+  /** Done after the commit: wake a worker, close a stream. Never what must not be lost. */
+  afterCommit(work: () => void): void;
+}
+
+/** The parts of a context that don't change from call to call. */
+export type Platform = Pick<Context, 'vault' | 'settings' | 'clock' | 'log'> & { db: Database };
+
+/** A context for work that nobody requested over HTTP: schedules, watchers, the command line. */
+export const systemContext = (platform: Platform, name = 'quarterdeck'): Context => ({
+  ...platform,
+  actor: { userId: null, name, origin: 'QOVERY_INTERNAL', userAgent: null },
+  requestId: null,
+  afterCommit: (work) => work(),
+});
+
+/** Runs the work in one transaction, then what it wanted done after the commit. */
+export async function inTransaction<T>(context: Context, work: (context: Context) => Promise<T>): Promise<T> {
+  const later: (() => void)[] = [];
+  const result = await context.db
+    .transaction()
+    .execute((db: Transaction) => work({ ...context, db, afterCommit: (next) => later.push(next) }));
+  for (const next of later) next();
+  return result;
+}

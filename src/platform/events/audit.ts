@@ -1,0 +1,127 @@
+import { newOrderedId } from '#kernel/ids.ts';
+import { json } from '#platform/database/json.ts';
+import type { Context } from '#platform/context.ts';
+
+/** `event_type` of audit events (service.md §6.2). */
+export const EVENT_TYPES = [
+  'CREATE',
+  'UPDATE',
+  'DELETE',
+  'ACCEPT',
+  'EXPORT',
+  'CLONE',
+  'DEPLOY_QUEUED',
+  'STOP_QUEUED',
+  'RESTART_QUEUED',
+  'DELETE_QUEUED',
+  'UNINSTALL_QUEUED',
+  'MAINTENANCE',
+  'DRY_RUN',
+  'TRIGGER_REDEPLOY',
+  'TRIGGER_CANCEL',
+  'FORCE_RUN_QUEUED',
+  'FORCE_RUN_QUEUED_DEPLOY',
+  'FORCE_RUN_QUEUED_STOP',
+  'FORCE_RUN_QUEUED_DELETE',
+  'TRIGGER_DEPLOY',
+  'TRIGGER_STOP',
+  'TRIGGER_RESTART',
+  'TRIGGER_DELETE',
+  'TRIGGER_UNINSTALL',
+  'TRIGGER_DEPLOY_DRY_RUN',
+  'TRIGGER_TERRAFORM_FORCE_UNLOCK',
+  'TRIGGER_TERRAFORM_MIGRATE_STATE',
+  'TRIGGER_FORCE_RUN',
+  'TRIGGER_FORCE_RUN_DEPLOY',
+  'TRIGGER_FORCE_RUN_STOP',
+  'TRIGGER_FORCE_RUN_DELETE',
+  'DEPLOYED',
+  'STOPPED',
+  'DELETED',
+  'UNINSTALLED',
+  'RESTARTED',
+  'DEPLOYED_DRY_RUN',
+  'FORCE_RUN_SUCCEEDED',
+  'TERRAFORM_FORCE_UNLOCK_SUCCEEDED',
+  'TERRAFORM_MIGRATE_STATE_SUCCEEDED',
+  'DEPLOY_FAILED',
+  'STOP_FAILED',
+  'DELETE_FAILED',
+  'UNINSTALL_FAILED',
+  'RESTART_FAILED',
+  'DEPLOYED_DRY_RUN_FAILED',
+  'FORCE_RUN_FAILED',
+  'TERRAFORM_FORCE_UNLOCK_FAILED',
+  'TERRAFORM_MIGRATE_STATE_FAILED',
+  'SHELL',
+  'PORT_FORWARD',
+  'REMOTE_DEBUG',
+  'MCP',
+  'IMPORT',
+  'LOCK',
+  'UNLOCK',
+  'POLICY_FAILED',
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** `target_type` of audit events (service.md §4.1, endpoint 14). */
+export const TARGET_TYPES = [
+  'AGENTIC_WORKFLOW',
+  'APPLICATION',
+  'CLUSTER',
+  'CONTAINER',
+  'CONTAINER_REGISTRY',
+  'DATABASE',
+  'ENTERPRISE_CONNECTION',
+  'ENVIRONMENT',
+  'JOB',
+  'HELM',
+  'HELM_REPOSITORY',
+  'MEMBERS_AND_ROLES',
+  'ORGANIZATION',
+  'PROJECT',
+  'WEBHOOK',
+  'TERRAFORM',
+] as const;
+export type TargetType = (typeof TARGET_TYPES)[number];
+
+export interface AuditEntry {
+  organizationId: string;
+  type: EventType;
+  target: { type: TargetType; id: string; name: string; sub?: string };
+  /** Of the project and environment that the target is in, or is. */
+  project?: { id: string; name: string };
+  environment?: { id: string; name: string };
+  /** State before and after, as views: secrets must not be in them (decisions.md 36, 42). */
+  before?: unknown;
+  after?: unknown;
+}
+
+/** Writes one audit event, in the transaction of the change that it tells of (decisions.md 42). */
+export async function audit(context: Context, entry: AuditEntry): Promise<void> {
+  const { actor } = context;
+  await context.db
+    .insertInto('audit_event')
+    .values({
+      id: newOrderedId(context.clock.now().getTime()),
+      organization_id: entry.organizationId,
+      at: context.clock.now(),
+      event_type: entry.type,
+      target_type: entry.target.type,
+      target_id: entry.target.id,
+      target_name: entry.target.name,
+      sub_target_type: entry.target.sub ?? null,
+      project_id: entry.project?.id ?? null,
+      project_name: entry.project?.name ?? null,
+      environment_id: entry.environment?.id ?? null,
+      environment_name: entry.environment?.name ?? null,
+      triggered_by: actor.name,
+      triggered_by_id: actor.userId,
+      origin: actor.origin,
+      user_agent: actor.userAgent,
+      change: entry.after === undefined ? null : json(entry.after),
+      original_change: entry.before === undefined ? null : json(entry.before),
+      request_id: context.requestId,
+    })
+    .execute();
+}

@@ -1,0 +1,57 @@
+import { STATUS_CODES } from 'node:http';
+import { AppError, type ErrorCode, type FieldError } from '#kernel/errors.ts';
+
+/** The only place that knows status codes. */
+const STATUS: Record<ErrorCode, number> = {
+  bad_request: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  precondition_failed: 412,
+  too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  internal: 500,
+  bad_gateway: 502,
+  unavailable: 503,
+};
+
+export interface ErrorAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: { status: number; error: string; message: string; detail: string; errors?: FieldError[]; request_id?: string };
+}
+
+/** The answer to an error (decisions.md 6). A 500 tells nothing of the inside, only the request id. */
+export function answerTo(error: unknown, requestId: string): ErrorAnswer {
+  const known = error instanceof AppError ? error : fromFastify(error);
+  const status = known ? STATUS[known.code] : 500;
+  const message =
+    known && status !== 500 ? known.message : `Internal server error. Tell the operator this request id: ${requestId}`;
+  return {
+    status,
+    headers: known?.headers ?? {},
+    body: {
+      status,
+      error: STATUS_CODES[status] ?? 'Error',
+      message,
+      detail: message,
+      ...(known?.errors ? { errors: known.errors } : {}),
+      ...(status >= 500 ? { request_id: requestId } : {}),
+    },
+  };
+}
+
+/** Errors that the HTTP library finds before a handler runs. */
+function fromFastify(error: unknown): AppError | undefined {
+  const { code } = error as { code?: string };
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new AppError('too_large', 'The body is larger than 1 MiB.');
+  if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH')
+    return new AppError('bad_request', 'Content-Length is not the length of the body.');
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return new AppError('unsupported_media_type', 'Send the body as `Content-Type: application/json`.');
+  if ((error as { statusCode?: number }).statusCode === 400)
+    return new AppError('bad_request', 'The request is malformed.', { cause: error });
+  return undefined;
+}

@@ -1,0 +1,62 @@
+import type { SelectQueryBuilder } from 'kysely';
+import { sql, type DB, type Database } from '#platform/database/index.ts';
+import type { PageQuery } from '#platform/http/schema.ts';
+
+export interface Page<T> {
+  results: T[];
+  pagination: { page: number; page_size: number; total_count: number; total_pages: number };
+}
+
+const DEFAULT_SIZE = 20;
+
+/** Fetches a page of a query, or all of it when no page is asked for (decisions.md 4). The query must have an order. */
+export async function fetchPage<Row, View>(
+  db: Database,
+  query: SelectQueryBuilder<DB, any, Row>,
+  ask: PageQuery,
+  view: (row: Row) => View,
+): Promise<Page<View>> {
+  if (ask.page === undefined && ask.page_size === undefined) {
+    return wholeList((await query.execute()).map(view));
+  }
+  const page = ask.page ?? 1;
+  const size = ask.page_size ?? DEFAULT_SIZE;
+  const [rows, total] = [
+    await query
+      .limit(size)
+      .offset((page - 1) * size)
+      .execute(),
+    await db
+      .selectFrom(query.clearOrderBy().as('all'))
+      .select(sql<number>`count(*)`.as('total'))
+      .executeTakeFirstOrThrow(),
+  ];
+  return {
+    results: rows.map(view),
+    pagination: { page, page_size: size, total_count: total.total, total_pages: Math.ceil(total.total / size) },
+  };
+}
+
+/** A list that is at hand as a whole, as its only page. */
+export function wholeList<T>(results: T[]): Page<T> {
+  return {
+    results,
+    pagination: {
+      page: 1,
+      page_size: results.length,
+      total_count: results.length,
+      total_pages: results.length ? 1 : 0,
+    },
+  };
+}
+
+/** A page of what is at hand already; for lists that are bounded by their nature (a day's few records), not by a table. */
+export function slicePage<T>(all: T[], ask: PageQuery): Page<T> {
+  if (ask.page === undefined && ask.page_size === undefined) return wholeList(all);
+  const page = ask.page ?? 1;
+  const size = ask.page_size ?? DEFAULT_SIZE;
+  return {
+    results: all.slice((page - 1) * size, page * size),
+    pagination: { page, page_size: size, total_count: all.length, total_pages: Math.ceil(all.length / size) },
+  };
+}

@@ -1,0 +1,220 @@
+import { createHash, hash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import sjson from 'secure-json-parse';
+import { AppError, badRequest, forbidden, notFound, preconditionFailed } from '#kernel/errors.ts';
+import { isId } from '#kernel/ids.ts';
+import type { Action } from '#platform/access/actions.ts';
+import { actorOf, authenticate, type SessionVerifier } from '#platform/access/authenticate.ts';
+import { permits, type Location, type Principal } from '#platform/access/principal.ts';
+import type { RateLimiter } from '#platform/access/rate-limit.ts';
+import { inTransaction, type Context, type Platform } from '#platform/context.ts';
+import { checkBody, checkQuery, serialize } from '#platform/http/compile.ts';
+import { IDEMPOTENCY_HEADER, recall, remember } from '#platform/http/idempotency.ts';
+import type { Call, Route } from '#platform/http/route.ts';
+
+export interface Pipeline {
+  platform: Platform;
+  sessions: SessionVerifier | null;
+  limiter: RateLimiter;
+  /** The GET with the same path, whose representation `If-Match` speaks of. */
+  getOf(path: string): Route | undefined;
+}
+
+interface Answer {
+  status: number;
+  text: string | null;
+}
+
+const WAIT_LIMIT_SECONDS = 600;
+
+/**
+ * One request from credentials to answer, in the order of architecture.md, *A request*: who, which thing and whether they may,
+ * what is said, what it does. Writes are one transaction.
+ */
+export async function handle(
+  pipeline: Pipeline,
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { platform } = pipeline;
+  const principal =
+    route.action === 'public' ? NOBODY : await authenticate(platform, pipeline.sessions, request.headers.authorization);
+  if (principal.kind === 'token')
+    reply.headers((await pipeline.limiter.count(principal.id, platform.clock.now())).headers);
+
+  const params = request.params as Record<string, string>;
+  for (const [name, value] of Object.entries(params))
+    if (name.endsWith('Id') && !isId(value)) throw notFound(capitalized(name.slice(0, -2)));
+  const abort = new AbortController();
+  reply.raw.once('close', () => abort.abort());
+  const context: Context = {
+    ...platform,
+    actor: actorOf(principal, request.headers['user-agent']),
+    log: request.log as unknown as Platform['log'],
+    requestId: request.id,
+    afterCommit: (work) => work(),
+  };
+  const query = { ...(request.query as Record<string, unknown>) };
+  const wait = route.settle ? takeWait(query) : 0;
+  const run = (inside: Context, writes: boolean) =>
+    runHandler(pipeline, route, { context: inside, principal, params, query, request, signal: abort.signal, writes });
+
+  const writes = route.transaction ?? route.method !== 'GET';
+  const outcome = writes ? await inTransaction(context, (inside) => run(inside, true)) : await run(context, false);
+  if (wait > 0 && outcome.call) {
+    const settled = await route.settle!({ ...outcome.call, ...context, db: platform.db }, outcome.value, wait);
+    outcome.answer = answerOf(route, settled);
+  }
+  return send(route, outcome.answer, request, reply);
+}
+
+const NOBODY: Principal = { id: '', kind: 'user', userId: '', name: 'nobody', grants: [] };
+
+interface Run {
+  context: Context;
+  principal: Principal;
+  params: Record<string, string>;
+  query: Record<string, unknown>;
+  request: FastifyRequest;
+  signal: AbortSignal;
+  writes: boolean;
+}
+
+async function runHandler(
+  pipeline: Pipeline,
+  route: Route,
+  run: Run,
+): Promise<{ answer: Answer; value?: unknown; call?: Call }> {
+  const { context, principal, request } = run;
+  const target = await load(route, run);
+  const require = (action: Action, at: Location) => {
+    if (!permits(principal, action, at)) throw forbiddenTo(action);
+  };
+  const body = readBody(route, request);
+  checkQuery(route.query ?? NO_QUERY, run.query);
+  if (route.body) checkBody(route.body, body);
+  const call: Call = {
+    ...context,
+    principal,
+    target,
+    params: run.params,
+    query: run.query,
+    body,
+    headers: request.headers,
+    signal: run.signal,
+    require,
+  };
+
+  const key = route.method === 'POST' ? request.headers[IDEMPOTENCY_HEADER] : undefined;
+  const fingerprint = key === undefined ? undefined : fingerprintOf(request);
+  if (fingerprint) {
+    const known = await recall(context, principal.id, String(key), fingerprint);
+    if (known) return { answer: known };
+  }
+  if (request.headers['if-match'] !== undefined && route.method !== 'GET' && route.method !== 'POST')
+    await checkIfMatch(pipeline, route, call);
+  const value = await route.handler(call);
+  const answer = answerOf(route, value);
+  if (fingerprint) await remember(context, principal.id, String(key), answer);
+  return { answer, value, call };
+}
+
+const NO_QUERY = { type: 'object' } as never;
+
+/** The addressed thing for the route's action: 404 if the caller's organizations don't have it, 403 if their role forbids it. */
+async function load(route: Route, { context, principal, params, writes }: Run): Promise<Location> {
+  const { target, action } = route;
+  if (!target) return { organizationId: '' };
+  const found = await target.find(
+    context.db,
+    params[target.param]!,
+    principal.grants.map((grant) => grant.organizationId),
+    writes,
+  );
+  if (!found) throw notFound(target.name);
+  if (action !== 'public' && action !== 'authenticated' && !permits(principal, action, found))
+    throw forbiddenTo(action);
+  return found;
+}
+
+const forbiddenTo = (action: Action) =>
+  forbidden(`Your token or role does not allow this: it takes the permission ${action}.`);
+
+function readBody(route: Route, request: FastifyRequest): unknown {
+  const text = request.body;
+  if (text instanceof Buffer && text.length > 0)
+    throw new AppError('unsupported_media_type', 'Send the body as `Content-Type: application/json`.');
+  if (!route.body) return undefined;
+  if (typeof text !== 'string' || text.trim() === '') {
+    if (route.optionalBody) return {};
+    throw badRequest('A JSON body is required.');
+  }
+  try {
+    return sjson.parse(text, { protoAction: 'error', constructorAction: 'error' });
+  } catch (error) {
+    throw badRequest(`The body is not JSON: ${(error as Error).message}`);
+  }
+}
+
+function takeWait(query: Record<string, unknown>): number {
+  const { wait } = query;
+  if (wait === undefined) return 0;
+  delete query.wait;
+  if (typeof wait !== 'string' || !/^\d+$/.test(wait) || Number(wait) > WAIT_LIMIT_SECONDS)
+    throw new AppError('bad_request', `wait: a whole number of seconds from 0 to ${WAIT_LIMIT_SECONDS} is wanted.`, {
+      errors: [{ field: 'wait', message: `must be a whole number from 0 to ${WAIT_LIMIT_SECONDS}` }],
+    });
+  return Number(wait);
+}
+
+function answerOf(route: Route, value: unknown): Answer {
+  const { status, body, contentType } = route.answer;
+  if (!body) return { status, text: null };
+  return { status, text: contentType ? String(value) : serialize(body, value) };
+}
+
+const etagOf = (text: string): string => `"${hash('sha1', text, 'base64url')}"`;
+
+/** `If-Match` against the representation that a GET would answer now, under the lock of the target (RFC 9110 §13.1.1). */
+async function checkIfMatch(pipeline: Pipeline, route: Route, call: Call): Promise<void> {
+  const wanted = String(call.headers['if-match']);
+  const get = pipeline.getOf(route.path);
+  const present = route.current
+    ? answerOf({ ...route, answer: { ...route.answer, status: 200 } }, await route.current(call))
+    : get
+      ? answerOf(get, await get.handler({ ...call, query: {} }))
+      : undefined;
+  if (!present?.text)
+    throw preconditionFailed('If-Match is not supported here: this resource has no representation of its own.');
+  if (
+    wanted.trim() !== '*' &&
+    !wanted.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etagOf(present.text!))
+  )
+    throw preconditionFailed(
+      `The resource was changed since you read it: read it again (its ETag is now ${etagOf(present.text)}).`,
+    );
+}
+
+function fingerprintOf(request: FastifyRequest): Buffer {
+  const body = request.body instanceof Buffer || typeof request.body === 'string' ? request.body : '';
+  return createHash('sha256').update(`${request.method} ${request.url}\n`).update(body).digest();
+}
+
+function send(route: Route, { status, text }: Answer, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  reply.code(status);
+  if (text === null) return reply.send();
+  reply.header('content-type', route.answer.contentType ?? 'application/json; charset=utf-8');
+  if (route.method !== 'DELETE') {
+    const etag = etagOf(text);
+    reply.header('etag', etag);
+    if (
+      route.method === 'GET' &&
+      request.headers['if-none-match']?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)
+    )
+      return reply.code(304).send();
+  }
+  return reply.send(text);
+}
+
+const capitalized = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);

@@ -1,0 +1,98 @@
+import type { Static, TObject, TSchema } from 'typebox';
+import type { Action } from '#platform/access/actions.ts';
+import type { Location, Principal } from '#platform/access/principal.ts';
+import type { Context } from '#platform/context.ts';
+import type { Database } from '#platform/database/index.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** Names of the ids in a path: `/project/{projectId}` has `projectId`. */
+export type PathParams<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
+  ? { [K in Name]: string } & PathParams<Rest>
+  : {};
+
+/** How an addressed thing is found. The HTTP layer is its only caller, and calls it only together with an action. */
+export interface Target<T extends Location> {
+  /** Name in messages: `Project not found.` */
+  name: string;
+  /** Parameter of the path that holds its id. */
+  param: string;
+  /**
+   * The thing with that id in one of the organizations, or undefined. `lock` is set in writes: the row is locked for update,
+   * so that preconditions hold until the commit.
+   */
+  find(db: Database, id: string, organizationIds: string[], lock: boolean): Promise<T | undefined>;
+}
+
+/** What a handler gets. `target` was loaded for the route's action and may be used for that. */
+export interface Call<
+  T = unknown,
+  P = Record<string, string>,
+  Q = Record<string, unknown>,
+  B = unknown,
+> extends Context {
+  principal: Principal;
+  target: T;
+  params: P;
+  query: Q;
+  body: B;
+  headers: Record<string, string | string[] | undefined>;
+  /** Aborted when the client goes away. */
+  signal: AbortSignal;
+  /** Throws 403 unless the caller may do the action at the place too (a second thing that a body names). */
+  require(action: Action, at: Location): void;
+}
+
+/** An endpoint is a value: router, document, access checks and tests are all read from it (architecture.md, *A request*). */
+export interface RouteDefinition<P extends string, Q extends TObject, B extends TSchema, T extends Location> {
+  /** Operation id, unique. */
+  id: string;
+  method: Method;
+  path: P;
+  /** Tag of the reference interface. */
+  tag: string;
+  summary: string;
+  description?: string;
+  /** What the caller must be allowed to do, or `public` (no credentials), or `authenticated` (any valid token). */
+  action: Action | 'public' | 'authenticated';
+  target?: Target<T>;
+  query?: Q;
+  body?: B;
+  /** Whether the body may be missing although `body` is given; it is then `{}`. */
+  optionalBody?: boolean;
+  /** Success status and its body; null for none. */
+  answer: { status: 200 | 201 | 204; body: TSchema | null; description?: string; contentType?: string };
+  /** Errors besides 401, 403, 404, 429, 500 (and 400 where there is input). */
+  errors?: (400 | 409 | 502)[];
+  /**
+   * Whether the handler runs in one transaction (writes do by default). False for those that talk to other systems, which must
+   * not be done inside one: they open their own with `inTransaction`.
+   */
+  transaction?: boolean;
+  handler(call: Call<T, PathParams<P>, Static<Q>, Static<B>>): Promise<unknown> | unknown;
+  /** Present representation for `If-Match`, where no GET has the same path. */
+  current?(call: Call<T, PathParams<P>, Static<Q>, unknown>): Promise<unknown>;
+  /**
+   * Actions take `?wait=<seconds>`: called after the commit, it answers again when the action has settled or the time is over.
+   * `call.db` is outside any transaction.
+   */
+  settle?(call: Call<T, PathParams<P>, Static<Q>, Static<B>>, answer: unknown, seconds: number): Promise<unknown>;
+}
+
+/** A route with its types forgotten, as router and document see it. */
+export type Route = Omit<
+  RouteDefinition<string, TObject, TSchema, Location>,
+  'handler' | 'current' | 'settle' | 'target'
+> & {
+  target?: Target<Location>;
+  handler(call: Call): Promise<unknown> | unknown;
+  current?(call: Call): Promise<unknown>;
+  settle?(call: Call, answer: unknown, seconds: number): Promise<unknown>;
+};
+
+/** Defines an endpoint. */
+export function defineRoute<P extends string, Q extends TObject, B extends TSchema, T extends Location>(
+  definition: RouteDefinition<P, Q, B, T>,
+): Route {
+  return definition as unknown as Route;
+}

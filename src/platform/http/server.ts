@@ -1,0 +1,74 @@
+import Fastify, { type FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import { newId } from '#kernel/ids.ts';
+import { notFound } from '#kernel/errors.ts';
+import { answerTo } from '#platform/http/errors.ts';
+import { handle, type Pipeline } from '#platform/http/pipeline.ts';
+import type { Route } from '#platform/http/route.ts';
+
+const BODY_LIMIT = 1024 * 1024;
+
+export interface ServerOptions extends Omit<Pipeline, 'getOf'> {
+  routes: Route[];
+  log: Logger;
+  /** Called after each answer, for metrics. */
+  onAnswer?: (route: string, method: string, status: number, seconds: number) => void;
+}
+
+/** The API's HTTP server with all its routes; the caller listens. Every path is served bare and under /api/v1 (decisions.md 3). */
+export function createServer(options: ServerOptions): FastifyInstance {
+  const app = Fastify({
+    loggerInstance: options.log as never,
+    disableRequestLogging: true,
+    bodyLimit: BODY_LIMIT,
+    genReqId: () => newId(),
+    routerOptions: { maxParamLength: 300 },
+    rewriteUrl: (request) => (request.url ?? '/').replace(/^\/api\/v1(?=\/)/, ''),
+    requestTimeout: 60_000,
+    forceCloseConnections: 'idle',
+  }) as unknown as FastifyInstance;
+  app.removeAllContentTypeParsers();
+  // Bodies stay text until the caller is known: nobody learns from a parser's complaint what needs a token.
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.addHook('onRequest', async (request, reply) => void reply.header('x-request-id', request.id));
+  app.addHook('onResponse', async (request, reply) => {
+    const seconds = reply.elapsedTime / 1000;
+    const path = request.routeOptions.url ?? 'unknown';
+    options.onAnswer?.(path, request.method, reply.statusCode, seconds);
+    request.log.info(
+      {
+        method: request.method,
+        path: request.url.split('?')[0],
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+      },
+      'request',
+    );
+  });
+  app.setErrorHandler((error, request, reply) => {
+    const answer = answerTo(error, request.id);
+    if (answer.status >= 500)
+      request.log.error({ err: error, detail: (error as { detail?: unknown }).detail }, 'request failed');
+    return reply
+      .code(answer.status)
+      .headers(answer.headers)
+      .header('content-type', 'application/json; charset=utf-8')
+      .send(JSON.stringify(answer.body));
+  });
+  app.setNotFoundHandler(() => {
+    throw notFound('Path');
+  });
+
+  const gets = new Map(options.routes.filter((route) => route.method === 'GET').map((route) => [route.path, route]));
+  const pipeline: Pipeline = { ...options, getOf: (path) => gets.get(path) };
+  for (const route of options.routes) {
+    app.route({
+      method: route.method,
+      url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      exposeHeadRoute: false,
+      handler: (request, reply) => handle(pipeline, route, request, reply),
+    });
+  }
+  return app;
+}

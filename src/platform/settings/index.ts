@@ -1,0 +1,61 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { SETTINGS, type Setting, type SettingValues } from '#platform/settings/schema.ts';
+
+export type Settings = SettingValues;
+
+/** Wrong settings, all of them together, each with what would be right. */
+export class SettingsError extends Error {
+  readonly problems: string[];
+  constructor(problems: string[]) {
+    super(`The settings are wrong:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+    this.name = 'SettingsError';
+    this.problems = problems;
+  }
+}
+
+/**
+ * Reads the settings once, at start: environment variables win over the file that `QUARTERDECK_CONFIG` names
+ * (JSON, the same names), which wins over the defaults. Throws SettingsError.
+ */
+export function readSettings(environment: Record<string, string | undefined>): Settings {
+  const problems: string[] = [];
+  const file = readFile(environment.QUARTERDECK_CONFIG, problems);
+  const values: Record<string, unknown> = {};
+  for (const [key, setting] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {
+    const text = environment[setting.name] ?? file[setting.name];
+    if (text === undefined || text === '') {
+      values[key] = setting.default;
+      continue;
+    }
+    try {
+      values[key] = setting.parse(text);
+    } catch (error) {
+      problems.push(`${setting.name}=${setting.secret ? '…' : text}: ${(error as Error).message}`);
+    }
+  }
+  const known = new Set(Object.values(SETTINGS).map((setting) => setting.name));
+  for (const name of [
+    ...Object.keys(environment).filter((key) => key.startsWith('QUARTERDECK_')),
+    ...Object.keys(file),
+  ])
+    if (!known.has(name)) problems.push(`${name} is not a setting: docs/settings.md lists them.`);
+  if (problems.length > 0) throw new SettingsError(problems);
+  const settings = values as unknown as Settings;
+  return { ...settings, dataDir: path.resolve(settings.dataDir) };
+}
+
+function readFile(file: string | undefined, problems: string[]): Record<string, string> {
+  if (!file) return {};
+  if (!existsSync(file)) {
+    problems.push(`QUARTERDECK_CONFIG=${file}: there is no such file.`);
+    return {};
+  }
+  try {
+    const parsed = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
+    return Object.fromEntries(Object.entries(parsed).map(([name, value]) => [name, String(value)]));
+  } catch (error) {
+    problems.push(`QUARTERDECK_CONFIG=${file}: not JSON (${(error as Error).message}).`);
+    return {};
+  }
+}

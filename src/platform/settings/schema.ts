@@ -1,0 +1,253 @@
+import ipaddr from 'ipaddr.js';
+import path from 'node:path';
+
+/** One setting: its environment variable, how its text is read, and what it is without. */
+export interface Setting<T> {
+  name: string;
+  default: T;
+  /** Throws an Error that says what would be right. */
+  parse(text: string): T;
+  description: string;
+  /** Its value is not shown. */
+  secret?: boolean;
+}
+
+const setting = <T>(
+  name: string,
+  fallback: T,
+  parse: (text: string) => T,
+  description: string,
+  secret = false,
+): Setting<T> => ({
+  name,
+  default: fallback,
+  parse,
+  description,
+  secret,
+});
+
+const text = (value: string): string => value;
+
+const integer = (min: number, max: number) => (value: string) => {
+  if (!/^\d+$/.test(value) || Number(value) < min || Number(value) > max)
+    throw new Error(`a whole number from ${min} to ${max} is wanted.`);
+  return Number(value);
+};
+
+const oneOf =
+  <const V extends readonly string[]>(...values: V) =>
+  (value: string): V[number] => {
+    if (!values.includes(value)) throw new Error(`one of ${values.join(', ')} is wanted.`);
+    return value as V[number];
+  };
+
+const bool = (value: string): boolean => oneOf('true', 'false')(value) === 'true';
+
+const url =
+  (...protocols: string[]) =>
+  (value: string): string => {
+    if (!URL.canParse(value) || !protocols.includes(new URL(value).protocol))
+      throw new Error(`a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')} is wanted.`);
+    return value.replace(/\/$/, '');
+  };
+
+const folders = (value: string): string[] =>
+  value
+    .split(':')
+    .filter((part) => part !== '')
+    .map((folder) => {
+      if (!path.isAbsolute(folder))
+        throw new Error(`${folder} is not an absolute path; absolute paths separated by colons are wanted.`);
+      return folder;
+    });
+
+const networks = (value: string): string[] =>
+  value
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .map((cidr) => {
+      if (!ipaddr.isValidCIDR(cidr))
+        throw new Error(`${cidr} is not a network; CIDRs separated by commas are wanted (10.0.0.0/8).`);
+      return cidr;
+    });
+
+const prefix = (value: string): string => {
+  if (!/^[A-Z][A-Z0-9_]*_$/.test(value))
+    throw new Error('upper-case letters, digits and _ are wanted, with _ at the end.');
+  return value;
+};
+
+const EXAMPLES = path.join(import.meta.dirname, '../../../examples');
+const OWN_PROJECT = path.join(import.meta.dirname, '../../..');
+
+/** All settings of the program. docs/settings.md is generated from this. */
+export const SETTINGS = {
+  host: setting('QUARTERDECK_HOST', '127.0.0.1', text, 'Address that the API listens on.'),
+  port: setting('QUARTERDECK_PORT', 8080, integer(0, 65535), 'Port of the API; 0 takes a free one.'),
+  operationsPort: setting(
+    'QUARTERDECK_OPERATIONS_PORT',
+    8081,
+    integer(0, 65535),
+    'Port of /healthz, /readyz and /metrics; 0 takes a free one.',
+  ),
+  proxyHost: setting(
+    'QUARTERDECK_PROXY_HOST',
+    '127.0.0.1',
+    text,
+    'Address that the reverse proxy to deployed services listens on.',
+  ),
+  proxyPort: setting(
+    'QUARTERDECK_PROXY_PORT',
+    8082,
+    integer(0, 65535),
+    'Port of the reverse proxy to deployed services; 0 takes a free one.',
+  ),
+  dataDir: setting(
+    'QUARTERDECK_DATA_DIR',
+    path.join(OWN_PROJECT, '.quarterdeck'),
+    text,
+    'Folder for the embedded PostgreSQL, keys, checkouts and what the host runtime runs.',
+  ),
+  config: setting(
+    'QUARTERDECK_CONFIG',
+    '',
+    text,
+    'JSON file with settings under these names; environment variables win over it.',
+  ),
+  databaseUrl: setting(
+    'DATABASE_URL',
+    '',
+    url('postgres:', 'postgresql:'),
+    'PostgreSQL of your own; without it an embedded one is started.',
+    true,
+  ),
+  databaseDirectUrl: setting(
+    'DATABASE_DIRECT_URL',
+    '',
+    url('postgres:', 'postgresql:'),
+    'The same database not through a pooler, for LISTEN and liveness.',
+    true,
+  ),
+  databasePoolSize: setting(
+    'QUARTERDECK_DATABASE_POOL_SIZE',
+    16,
+    integer(2, 200),
+    'Connections for requests; the engine has half as many of its own.',
+  ),
+  vaultKeyFile: setting(
+    'QUARTERDECK_VAULT_KEY_FILE',
+    '',
+    text,
+    'File with the key that encrypts secrets (base64, 32 bytes; more lines are older keys). Mandatory with DATABASE_URL; else made in the data directory.',
+  ),
+  role: setting('QUARTERDECK_ROLE', 'all', oneOf('all', 'api', 'worker'), 'What this process does.'),
+  runtime: setting(
+    'QUARTERDECK_RUNTIME',
+    'auto',
+    oneOf('auto', 'docker', 'host', 'fake'),
+    'Runtime of the first cluster; auto is docker where an engine answers, else host.',
+  ),
+  dockerHost: setting(
+    'DOCKER_HOST',
+    '',
+    text,
+    'Docker Engine or Podman to use; without it the usual sockets are tried.',
+  ),
+  kubeconfig: setting('KUBECONFIG', '', text, 'Kubernetes configuration, for `doctor`.'),
+  rateLimitPerHour: setting(
+    'QUARTERDECK_RATE_LIMIT_PER_HOUR',
+    1000,
+    integer(0, 1_000_000_000),
+    'Requests an hour per API token; 0 switches the limit off.',
+  ),
+  builtInVariablePrefix: setting(
+    'QUARTERDECK_BUILT_IN_VARIABLE_PREFIX',
+    'QUARTERDECK_',
+    prefix,
+    'Prefix of built-in variables.',
+  ),
+  localGitRoots: setting(
+    'QUARTERDECK_LOCAL_GIT_ROOTS',
+    [EXAMPLES],
+    folders,
+    "Folders under which git URLs may be local paths, separated by colons; at first the project's own examples.",
+  ),
+  allowedPrivateAddresses: setting(
+    'QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES',
+    [] as string[],
+    networks,
+    'Networks that webhooks and other outgoing calls may reach although private, separated by commas.',
+  ),
+  ownedBy: setting(
+    'QUARTERDECK_OWNED_BY',
+    'QOVERY',
+    text,
+    'Value of `owned_by` on variables that are made here; existing consoles hide and draw by it.',
+  ),
+  iconPrefix: setting(
+    'QUARTERDECK_ICON_PREFIX',
+    'app://qovery-console/',
+    text,
+    'What `icon_uri` begins with; existing consoles draw by it.',
+  ),
+  openOrganizations: setting(
+    'QUARTERDECK_OPEN_ORGANIZATIONS',
+    false,
+    bool,
+    'Whether every authenticated person may create an organization; else the first administrator only.',
+  ),
+  baseUrl: setting(
+    'QUARTERDECK_BASE_URL',
+    '',
+    url('http:', 'https:'),
+    'Address under which people reach the API, for links; without it http://host:port.',
+  ),
+  proxyDomain: setting(
+    'QUARTERDECK_PROXY_DOMAIN',
+    'localhost',
+    text,
+    'Domain under which the proxy serves services: <service>-z<8>.<domain>.',
+  ),
+  oidcIssuer: setting(
+    'QUARTERDECK_OIDC_ISSUER',
+    '',
+    url('http:', 'https:'),
+    'Identity provider for people; its keys are found by discovery. Without it only API tokens are accepted.',
+  ),
+  oidcAudience: setting('QUARTERDECK_OIDC_AUDIENCE', '', text, 'Audience that its tokens must carry.'),
+  workerSlots: setting('QUARTERDECK_WORKER_SLOTS', 8, integer(1, 1000), 'Deployments that one worker runs at a time.'),
+  buildSlots: setting('QUARTERDECK_BUILD_SLOTS', 2, integer(1, 100), 'Builds that one worker runs at a time.'),
+  organizationSlots: setting(
+    'QUARTERDECK_ORGANIZATION_SLOTS',
+    4,
+    integer(1, 1000),
+    'Deployments of one organization that run at a time.',
+  ),
+  eventRetentionDays: setting(
+    'QUARTERDECK_EVENT_RETENTION_DAYS',
+    400,
+    integer(1, 10_000),
+    'Days that audit events are kept.',
+  ),
+  agenticRunHours: setting(
+    'QUARTERDECK_AGENTIC_RUN_HOURS',
+    24,
+    integer(1, 720),
+    'Hours after which the environment of an agentic run is deleted.',
+  ),
+  logLevel: setting(
+    'QUARTERDECK_LOG_LEVEL',
+    'info',
+    oneOf('trace', 'debug', 'info', 'warn', 'error', 'silent'),
+    'Least level of the log.',
+  ),
+  otlpEndpoint: setting(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    '',
+    url('http:', 'https:'),
+    'OpenTelemetry collector that traces are sent to; none without it.',
+  ),
+};
+
+export type SettingValues = { [K in keyof typeof SETTINGS]: (typeof SETTINGS)[K] extends Setting<infer T> ? T : never };

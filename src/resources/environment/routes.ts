@@ -1,0 +1,89 @@
+import { fetchPage } from '#platform/http/paging.ts';
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { PageQuery } from '#platform/http/schema.ts';
+import { projectTarget } from '#resources/project/index.ts';
+import { listEnvironmentsByProject } from '#resources/environment/queries.ts';
+import {
+  Environment,
+  EnvironmentEditRequest,
+  EnvironmentList,
+  EnvironmentRequest,
+  EnvironmentStatsList,
+} from '#resources/environment/schema.ts';
+import {
+  createEnvironment,
+  editEnvironment,
+  environmentStats,
+  toEnvironmentView,
+} from '#resources/environment/service.ts';
+import { environmentTarget } from '#resources/environment/target.ts';
+
+export const environmentRoutes: Route[] = [
+  defineRoute({
+    id: 'listEnvironment',
+    method: 'GET',
+    path: '/project/{projectId}/environment',
+    tag: 'Environments',
+    summary: 'List the environments of a project',
+    target: projectTarget,
+    action: 'project.read',
+    query: PageQuery,
+    answer: { status: 200, body: EnvironmentList },
+    handler: ({ db, target, query }) =>
+      fetchPage(db, listEnvironmentsByProject(db, target, target.id), query, toEnvironmentView),
+  }),
+  defineRoute({
+    id: 'createEnvironment',
+    method: 'POST',
+    path: '/project/{projectId}/environment',
+    tag: 'Environments',
+    summary: 'Create an environment',
+    target: projectTarget,
+    action: 'project.read',
+    body: EnvironmentRequest,
+    answer: { status: 201, body: Environment },
+    errors: [409],
+    handler: (call) => {
+      call.require('environment.create', { ...call.target, mode: call.body.mode ?? 'DEVELOPMENT' });
+      return createEnvironment(call, call.target, call.body);
+    },
+  }),
+  defineRoute({
+    id: 'getProjectEnvironmentServiceNumber',
+    method: 'GET',
+    path: '/project/{projectId}/environment/stats',
+    tag: 'Environments',
+    summary: 'Count the services of each environment of a project',
+    target: projectTarget,
+    action: 'project.read',
+    answer: { status: 200, body: EnvironmentStatsList },
+    handler: (call) => environmentStats(call, call.target),
+  }),
+  defineRoute({
+    id: 'getEnvironment',
+    method: 'GET',
+    path: '/environment/{environmentId}',
+    tag: 'Environment Main Calls',
+    summary: 'Get an environment',
+    target: environmentTarget,
+    action: 'environment.read',
+    answer: { status: 200, body: Environment },
+    handler: ({ target }) => toEnvironmentView(target),
+  }),
+  defineRoute({
+    id: 'editEnvironment',
+    method: 'PUT',
+    path: '/environment/{environmentId}',
+    tag: 'Environment Main Calls',
+    summary: 'Edit an environment',
+    target: environmentTarget,
+    action: 'environment.edit',
+    body: EnvironmentEditRequest,
+    answer: { status: 200, body: Environment },
+    errors: [409],
+    handler: (call) => {
+      if (call.body.mode) call.require('environment.edit', { ...call.target, mode: call.body.mode });
+      return editEnvironment(call, call.target, call.body);
+    },
+  }),
+];

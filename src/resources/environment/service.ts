@@ -1,0 +1,130 @@
+import { conflict, internal, invalidField } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import type { Context } from '#platform/context.ts';
+import { brokenConstraint } from '#platform/database/index.ts';
+import { audit } from '#platform/events/audit.ts';
+import type { ProjectTarget } from '#resources/project/index.ts';
+import * as queries from '#resources/environment/queries.ts';
+
+const DEFAULT_STAGES = ['DATABASE DEFAULT', 'JOB DEFAULT', 'CONTAINER DEFAULT', 'APPLICATION DEFAULT'];
+
+export interface EnvironmentInput {
+  name: string;
+  mode?: string;
+  cluster?: string;
+  cluster_id?: string;
+}
+
+/** An environment as it is answered (service.md §2.1). */
+export const toEnvironmentView = (row: queries.EnvironmentRow) => ({
+  id: row.id,
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
+  name: row.name,
+  organization: { id: row.organization_id },
+  project: { id: row.project_id },
+  last_updated_by: row.last_updated_by ?? undefined,
+  cloud_provider: { provider: row.cloud_provider, cluster: row.cluster_name },
+  mode: row.mode,
+  cluster_id: row.cluster_id,
+  cluster_name: row.cluster_name,
+  expires_at: row.expires_at?.toISOString() ?? null,
+});
+
+/** Makes an environment with its default stages. 409 if the project has one of that name, 400 without a cluster (decisions.md 10). */
+export async function createEnvironment(context: Context, project: ProjectTarget, input: EnvironmentInput) {
+  const { organizationId } = project;
+  if (project.deleting) throw conflict(`Project ${project.name} is being deleted.`);
+  const id = newId();
+  const name = input.name.trim();
+  const environment = {
+    id,
+    organization_id: organizationId,
+    project_id: project.id,
+    cluster_id: await chooseCluster(context, organizationId, input),
+    name,
+    mode: input.mode ?? 'DEVELOPMENT',
+    last_updated_by: context.actor.userId,
+  };
+  await refuseTakenName(name, () => queries.insertEnvironment(context.db, environment));
+  await queries.insertStages(
+    context.db,
+    DEFAULT_STAGES.map((stage, position) => ({
+      id: newId(),
+      organization_id: organizationId,
+      environment_id: id,
+      name: stage,
+      position,
+    })),
+  );
+  const row = await findRow(context, organizationId, id);
+  await audit(context, { organizationId, type: 'CREATE', ...placeOf(row), after: toEnvironmentView(row) });
+  return toEnvironmentView(row);
+}
+
+/** Changes name and mode; what is left out stays. */
+export async function editEnvironment(
+  context: Context,
+  environment: queries.EnvironmentRow,
+  input: { name?: string; mode?: string },
+) {
+  if (environment.deleting) throw conflict(`Environment ${environment.name} is being deleted.`);
+  const organizationId = environment.organization_id;
+  const name = input.name?.trim() ?? environment.name;
+  const change = { name, mode: input.mode ?? environment.mode, last_updated_by: context.actor.userId };
+  await refuseTakenName(name, () => queries.updateEnvironment(context.db, { organizationId }, environment.id, change));
+  const row = await findRow(context, organizationId, environment.id);
+  await audit(context, {
+    organizationId,
+    type: 'UPDATE',
+    ...placeOf(row),
+    before: toEnvironmentView(environment),
+    after: toEnvironmentView(row),
+  });
+  return toEnvironmentView(row);
+}
+
+/** Services of each environment of a project (service.md §4.1, endpoint 1). */
+export async function environmentStats(context: Context, project: ProjectTarget) {
+  const rows = await queries.countServicesByProject(context.db, project, project.id);
+  return { results: rows.map((row) => ({ id: row.id, service_total_number: row.services, number: row.services })) };
+}
+
+/** How events about an environment name it. */
+export const placeOf = (row: queries.EnvironmentRow) => ({
+  target: { type: 'ENVIRONMENT' as const, id: row.id, name: row.name },
+  project: { id: row.project_id, name: row.project_name },
+  environment: { id: row.id, name: row.name },
+});
+
+async function chooseCluster(context: Context, organizationId: string, input: EnvironmentInput): Promise<string> {
+  const { cluster, cluster_id } = input;
+  if (cluster && cluster_id && cluster !== cluster_id)
+    throw invalidField('cluster', 'cluster and cluster_id name two clusters: give one of them');
+  const wanted = cluster ?? cluster_id;
+  if (wanted === undefined) {
+    const implied = await queries.findImpliedCluster(context.db, { organizationId });
+    if (!implied)
+      throw invalidField('cluster', 'is required: the organization has no default cluster and not just one');
+    return implied;
+  }
+  if (!(await queries.findClusterId(context.db, { organizationId }, wanted)))
+    throw invalidField(cluster ? 'cluster' : 'cluster_id', 'names no cluster of this organization');
+  return wanted;
+}
+
+async function findRow(context: Context, organizationId: string, id: string) {
+  const row = await queries.findEnvironmentById(context.db, [organizationId], id);
+  if (!row) throw internal(`Environment ${id} is gone within its own transaction.`);
+  return row;
+}
+
+async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (brokenConstraint(error) === 'environment_name')
+      throw conflict(`The name "${name}" is taken by another environment of the project: choose another.`);
+    throw error;
+  }
+}

@@ -1,0 +1,72 @@
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+
+const environmentsOf = sql<number>`(select count(*) from environment where environment.project_id = project.id and environment.organization_id = project.organization_id)`;
+
+const selectProjects = (db: Database) => db.selectFrom('project').selectAll().select(environmentsOf.as('environments'));
+
+export type ProjectRow = NonNullable<Awaited<ReturnType<typeof findProjectById>>>;
+
+/** Projects of an organization in creation order. */
+export const listProjects = (db: Database, scope: Scope) =>
+  selectProjects(db).where('organization_id', '=', scope.organizationId).orderBy('created_at').orderBy('id');
+
+export const findProjectById = (db: Database, organizationIds: string[], id: string) =>
+  selectProjects(db)
+    .where('organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where('id', '=', id)
+    .executeTakeFirst();
+
+/** Locks the row against other writes until the commit. */
+export const lockProject = (db: Database, organizationIds: string[], id: string) =>
+  db
+    .selectFrom('project')
+    .select('id')
+    .where('organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+
+export const insertProject = (
+  db: Database,
+  project: { id: string; organization_id: string; name: string; description: string | null },
+) => db.insertInto('project').values(project).execute();
+
+export const updateProject = (
+  db: Database,
+  scope: Scope,
+  id: string,
+  change: { name: string; description?: string | null },
+) =>
+  db
+    .updateTable('project')
+    .set({ ...change, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+export const markProjectDeleting = (db: Database, scope: Scope, id: string) =>
+  db
+    .updateTable('project')
+    .set({ deleting: true, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+export const deleteProjectRow = (db: Database, scope: Scope, id: string) =>
+  db.deleteFrom('project').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
+
+/** Number of environments and services of each project. */
+export const listProjectStats = (db: Database, scope: Scope) =>
+  db
+    .selectFrom('project')
+    .leftJoin('environment', 'environment.project_id', 'project.id')
+    .leftJoin('service', 'service.environment_id', 'environment.id')
+    .select([
+      'project.id',
+      sql<number>`count(distinct environment.id)`.as('environments'),
+      sql<number>`count(service.id)`.as('services'),
+    ])
+    .where('project.organization_id', '=', scope.organizationId)
+    .groupBy('project.id')
+    .orderBy('project.created_at')
+    .execute();

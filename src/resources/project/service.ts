@@ -1,0 +1,92 @@
+import { conflict, internal, notFound } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import { audit } from '#platform/events/audit.ts';
+import { brokenConstraint } from '#platform/database/index.ts';
+import type { Context } from '#platform/context.ts';
+import * as queries from '#resources/project/queries.ts';
+
+export interface ProjectInput {
+  name: string;
+  description?: string;
+}
+
+/** A project as it is answered. */
+export const toProjectView = (row: queries.ProjectRow) => ({
+  id: row.id,
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
+  name: row.name,
+  description: row.description ?? '',
+  associated_environments_count: row.environments,
+  organization: { id: row.organization_id },
+});
+
+/** Makes a project. 409 if the organization has one of that name (decisions.md 8). */
+export async function createProject(context: Context, organizationId: string, input: ProjectInput) {
+  const id = newId();
+  const name = input.name.trim();
+  await refuseTakenName(name, () =>
+    queries.insertProject(context.db, {
+      id,
+      organization_id: organizationId,
+      name,
+      description: input.description ?? null,
+    }),
+  );
+  const view = await findView(context, organizationId, id);
+  await audit(context, {
+    organizationId,
+    type: 'CREATE',
+    target: { type: 'PROJECT', id, name },
+    project: { id, name },
+    after: view,
+  });
+  return view;
+}
+
+/** Changes name and description; what is left out stays. */
+export async function editProject(context: Context, project: queries.ProjectRow, input: ProjectInput) {
+  const scope = { organizationId: project.organization_id };
+  const name = input.name.trim();
+  const change = { name, ...(input.description === undefined ? {} : { description: input.description }) };
+  await refuseTakenName(name, () => queries.updateProject(context.db, scope, project.id, change));
+  const view = await findView(context, project.organization_id, project.id);
+  await audit(context, {
+    organizationId: project.organization_id,
+    type: 'UPDATE',
+    target: { type: 'PROJECT', id: project.id, name },
+    project: { id: project.id, name },
+    before: toProjectView(project),
+    after: view,
+  });
+  return view;
+}
+
+/** Services and environments of each project of the organization. */
+export async function projectStats(context: Context, organizationId: string) {
+  const rows = await queries.listProjectStats(context.db, { organizationId });
+  return {
+    results: rows.map((row) => ({
+      id: row.id,
+      service_total_number: row.services,
+      environment_total_number: row.environments,
+    })),
+  };
+}
+
+async function findView(context: Context, organizationId: string, id: string) {
+  const row = await queries.findProjectById(context.db, [organizationId], id);
+  if (!row) throw internal(`Project ${id} is gone within its own transaction.`);
+  return toProjectView(row);
+}
+
+async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (brokenConstraint(error) === 'project_name')
+      throw conflict(`The name "${name}" is taken by another project of the organization: choose another.`);
+    if (brokenConstraint(error) === 'project_organization_id_fkey') throw notFound('Organization');
+    throw error;
+  }
+}

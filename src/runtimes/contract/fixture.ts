@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { stripTypeScriptTypes } from 'node:module';
+import { join } from 'node:path';
+import type { BuildSpec, RuntimeContext, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+
+/** Starts the application of `fake/application.ts` as an ordinary process; written for whichever Node the base image has. */
+const MAIN = `
+import { readFileSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { randomUUID } from 'node:crypto';
+import { applicationPort, createApplication, startProblem } from './application.mjs';
+
+const problem = startProblem(process.env);
+if (problem) {
+  console.error(problem);
+  process.exit(3);
+}
+const server = createApplication({
+  environment: process.env,
+  hostname: hostname(),
+  process: randomUUID(),
+  readFile: (path) => readFileSync(path, 'utf8'),
+  writeFile: (path, text) => writeFileSync(path, text),
+  log: (text, stream) => (stream === 'stderr' ? console.error(text) : console.log(text)),
+  exit: (code) => process.exit(code),
+});
+server.keepAliveTimeout = 5000;
+server.listen(applicationPort(process.env), () => console.log('listening, release ' + process.env.RELEASE));
+process.on('SIGTERM', () => {
+  console.log('ending');
+  server.close(() => process.exit(0));
+  server.closeIdleConnections();
+});
+`;
+
+/** Writes a folder with the application and a Dockerfile that starts from `baseImage`, which needs `node` (18 or later). */
+export async function writeFixture(directory: string, baseImage: string): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  const source = await readFile(new URL('../fake/application.ts', import.meta.url), 'utf8');
+  await writeFile(join(directory, 'application.mjs'), stripTypeScriptTypes(source));
+  await writeFile(join(directory, 'server.mjs'), MAIN.trimStart());
+  await writeFile(
+    join(directory, 'Dockerfile'),
+    [
+      `FROM ${baseImage}`,
+      'ARG FLAVOUR=plain',
+      'WORKDIR /app',
+      'COPY application.mjs server.mjs ./',
+      'RUN echo "flavour $FLAVOUR" > /app/built.txt',
+      'ENV FROM_IMAGE=yes',
+      'CMD ["node", "server.mjs"]',
+      '',
+    ].join('\n'),
+  );
+}
+
+/** An identity that no other test has: environment and service of its own. */
+export const newIdentity = (installation: string, generation = 1): WorkloadIdentity => ({
+  installation,
+  organizationId: randomUUID(),
+  projectId: randomUUID(),
+  environmentId: randomUUID(),
+  serviceId: randomUUID(),
+  generation,
+});
+
+/** The host name under which the router answers for a service of the contract. */
+export const hostOf = (identity: WorkloadIdentity): string => `contract-z${identity.serviceId.slice(0, 8)}.localhost`;
+
+/** A workload of the fixture: one instance, HTTP on 8080, ready by `/healthz`. */
+export function newSpec(identity: WorkloadIdentity, image: string, changes: Partial<WorkloadSpec> = {}): WorkloadSpec {
+  const { environment, ...others } = changes;
+  return {
+    identity,
+    displayName: 'contract',
+    hostname: `app-z${identity.serviceId.slice(0, 8)}`,
+    image,
+    entrypoint: [],
+    arguments: [],
+    environment: { RELEASE: String(identity.generation), ...environment },
+    files: [],
+    ports: [
+      {
+        id: 'web',
+        name: 'web',
+        internalPort: 8080,
+        externalPort: 443,
+        protocol: 'HTTP',
+        publiclyAccessible: true,
+        isDefault: true,
+      },
+    ],
+    readiness: {
+      check: { type: 'http', port: 8080, path: '/healthz', scheme: 'HTTP' },
+      initialDelaySeconds: 0,
+      periodSeconds: 1,
+      timeoutSeconds: 1,
+      successThreshold: 1,
+      failureThreshold: 30,
+    },
+    liveness: null,
+    resources: { cpuMilli: 250, memoryMib: 256 },
+    instances: { min: 1, max: 1 },
+    storage: [],
+    routes: [{ host: hostOf(identity), portId: 'web' }],
+    labels: {},
+    readyTimeoutSeconds: 30,
+    gracePeriodSeconds: 5,
+    secrets: [],
+    ...others,
+  };
+}
+
+/** The next release of the same service, with changes. */
+export function nextSpec(spec: WorkloadSpec, changes: Partial<WorkloadSpec> = {}): WorkloadSpec {
+  const identity = { ...spec.identity, generation: spec.identity.generation + 1 };
+  const environment = { ...spec.environment, RELEASE: String(identity.generation), ...changes.environment };
+  return { ...spec, ...changes, identity, environment };
+}
+
+/** A build of the fixture's folder. */
+export const newBuild = (
+  identity: WorkloadIdentity,
+  directory: string,
+  changes: Partial<BuildSpec> = {},
+): BuildSpec => ({
+  identity,
+  directory,
+  rootPath: '/',
+  dockerfilePath: 'Dockerfile',
+  targetStage: null,
+  arguments: {},
+  cacheKey: randomUUID().replaceAll('-', ''),
+  timeoutSeconds: 300,
+  resources: { cpuMilli: 1000, memoryMib: 512 },
+  secrets: [],
+  ...changes,
+});
+
+/** A context whose log lines are kept, with a signal that ends with the given one. */
+export function newContext(signal: AbortSignal = new AbortController().signal): RuntimeContext & { lines: string[] } {
+  const lines: string[] = [];
+  return { signal, lines, log: (line) => void lines.push(line) };
+}

@@ -1,0 +1,134 @@
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { hostOf, newContext, newIdentity, nextSpec } from '#runtimes/contract/fixture.ts';
+import { startTraffic, stored, until } from '#runtimes/contract/setup.ts';
+import type { Contract } from '#runtimes/contract/setup.ts';
+
+/** Stop, restart, remove, crashes, and the view of another process. */
+export function describeLifecycle(contract: () => Contract): void {
+  test('stopped it serves no more, stopping again is done, and a deploy starts it again', async () => {
+    const c = contract();
+    const spec = c.spec();
+    const handle = await c.apply(spec);
+    await c.runtime.stop(handle, newContext());
+    const observation = await c.runtime.observe(handle);
+    expect(observation.state).toBe('stopped');
+    expect(observation.instances.filter((instance) => instance.state !== 'stopped')).toEqual([]);
+    expect([404, 502, 503]).toContain((await c.get(spec, '/')).status);
+    await c.runtime.stop(handle, newContext());
+    expect((await c.runtime.observe(handle)).state).toBe('stopped');
+    const next = nextSpec(spec);
+    expect(await c.runtime.observe(await c.apply(next))).toMatchObject({ state: 'running', generation: 2 });
+    expect(await c.ask(next, '/')).toMatchObject({ release: '2' });
+  });
+
+  test('restarted it has new processes of the same release and no request failed', async () => {
+    const c = contract();
+    const spec = c.spec();
+    const handle = await c.apply(spec);
+    const before = await c.ask(spec, '/');
+    const stop = startTraffic(() => c.get(spec, '/wait?ms=20'));
+    const restarted = await c.runtime.restart(handle, newContext());
+    const { failures } = await stop();
+    expect(failures).toEqual([]);
+    const after = await c.ask(spec, '/');
+    expect(after['process']).not.toBe(before['process']);
+    expect(after['release']).toBe('1');
+    const observation = await c.runtime.observe(restarted);
+    expect(observation).toMatchObject({ state: 'running', generation: 1 });
+    expect(observation.instances).toHaveLength(1);
+  });
+
+  test('an instance that ends by itself is started again, and its last end is told', async () => {
+    const c = contract();
+    const spec = c.spec();
+    const handle = await c.apply(spec);
+    const before = await c.ask(spec, '/');
+    await c.ask(spec, '/exit?code=7');
+    const observation = await until(
+      () => c.runtime.observe(handle),
+      (seen) => seen.state === 'running' && seen.instances[0]!.restarts > 0,
+      30_000,
+    );
+    expect(observation.instances[0]!.lastExit).toMatchObject({ code: 7 });
+    expect((await c.ask(spec, '/'))['process']).not.toBe(before['process']);
+  });
+
+  test('removed nothing is left, and removing what is absent is done', async () => {
+    const c = contract();
+    const spec = c.spec({ storage: [{ id: 'd4e5f6', mountPath: '/var/contract', sizeGib: 1 }] });
+    const handle = await c.apply(spec);
+    expect(await c.subject.leftovers(spec.identity)).not.toEqual([]);
+    await c.runtime.remove(spec.identity, handle, newContext());
+    expect(await c.runtime.observe(handle)).toMatchObject({ state: 'absent', generation: null, instances: [] });
+    expect(await c.subject.leftovers(spec.identity)).toEqual([]);
+    expect((await c.get(spec, '/')).status).toBe(404);
+    await c.runtime.remove(spec.identity, handle, newContext());
+    await c.runtime.remove(newIdentity(c.setup.installation), null, newContext());
+  });
+
+  test('what a failed first apply left behind goes by identity alone', async () => {
+    const c = contract();
+    const spec = c.spec({ environment: { FAIL_START: 'yes' }, readyTimeoutSeconds: 6 });
+    await expect(c.apply(spec)).rejects.toMatchObject({ code: 'not_ready' });
+    await c.runtime.remove(spec.identity, null, newContext());
+    expect(await c.subject.leftovers(spec.identity)).toEqual([]);
+    expect((await c.get(spec, '/')).status).toBe(404);
+  });
+
+  test('removing one service leaves its siblings running', async () => {
+    const c = contract();
+    const first = c.spec();
+    const kept = await c.apply(first);
+    const identity = { ...newIdentity(c.setup.installation), environmentId: first.identity.environmentId };
+    const second = c.spec({ identity });
+    await c.runtime.remove(identity, await c.apply(second), newContext());
+    expect(await c.runtime.observe(kept)).toMatchObject({ state: 'running' });
+    expect(await c.ask(first, '/')).toMatchObject({ release: '1' });
+  });
+
+  test('another process goes on from the stored handle', async () => {
+    const c = contract();
+    const spec = c.spec();
+    const handle = stored(await c.apply(spec));
+    const before = await c.ask(spec, '/');
+    const other = await c.subject.reopen();
+    try {
+      expect(await other.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
+      expect(stored(await other.apply(spec, newContext()))).toEqual(handle);
+      expect(await c.ask(spec, '/')).toEqual(before);
+      await other.stop(handle, newContext());
+      expect((await c.runtime.observe(handle)).state).toBe('stopped');
+      await other.remove(spec.identity, handle, newContext());
+      expect((await c.runtime.observe(handle)).state).toBe('absent');
+    } finally {
+      await other.close();
+    }
+  });
+
+  test('the upstreams of its routes can be reached, and go with the service', async () => {
+    const c = contract();
+    if (c.subject.get) return;
+    const spec = c.spec({ instances: { min: 2, max: 2 } });
+    const handle = await c.apply(spec);
+    const upstreams = c.setup.router.upstreams(hostOf(spec.identity));
+    expect(upstreams).toHaveLength(2);
+    for (const upstream of upstreams) await canConnect(upstream.address, upstream.port);
+    expect(c.setup.router.services.get(spec.identity.serviceId)?.generation).toBe(spec.identity.generation);
+    await c.runtime.remove(spec.identity, handle, newContext());
+    expect(c.setup.router.services.has(spec.identity.serviceId)).toBe(false);
+    for (const upstream of upstreams) await expect(canConnect(upstream.address, upstream.port)).rejects.toThrow();
+  });
+}
+
+function canConnect(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port, timeout: 2000 });
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve();
+    });
+    socket.on('timeout', () => socket.destroy(new Error('timed out')));
+    socket.on('error', reject);
+  });
+}

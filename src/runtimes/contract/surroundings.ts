@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest';
+import { newIdentity, nextSpec } from '#runtimes/contract/fixture.ts';
+import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
+
+const query = (values: Record<string, string>): string => new URLSearchParams(values).toString();
+
+/** What a workload finds around it: variables, files, storage, siblings. */
+export function describeSurroundings(contract: () => Contract, options: ContractOptions): void {
+  test('variables reach the workload as they are, those of the image stay', async () => {
+    const c = contract();
+    const values = {
+      PLAIN: 'one',
+      EMPTY: '',
+      QUOTED: `it's "so" $HOME \`id\` \\n`,
+      LINES: 'first\nsecond\n',
+      FOREIGN: 'grüße 你好',
+    };
+    const spec = c.spec({ environment: values });
+    await c.apply(spec);
+    for (const [name, value] of Object.entries(values))
+      expect(await c.ask(spec, `/env?name=${name}`)).toEqual({ value });
+    expect(await c.ask(spec, '/env?name=FROM_IMAGE')).toEqual({ value: 'yes' });
+    expect(await c.ask(spec, '/env?name=NOT_THERE')).toEqual({ value: null });
+  });
+
+  test("nothing of the control plane's own environment reaches the workload", async () => {
+    const c = contract();
+    process.env['CONTRACT_MARK'] = 'of the control plane';
+    try {
+      const spec = c.spec();
+      await c.apply(spec);
+      expect(await c.ask(spec, '/env?name=CONTRACT_MARK')).toEqual({ value: null });
+    } finally {
+      delete process.env['CONTRACT_MARK'];
+    }
+  });
+
+  test('files stand at their paths, cannot be written, and change with the release', async () => {
+    const c = contract();
+    const path = '/etc/contract/settings.json';
+    const content = '{"greeting": "grüße"}\nsecond line';
+    const spec = c.spec({ files: [{ path, content }] });
+    await c.apply(spec);
+    expect(await c.ask(spec, `/file?${query({ path })}`)).toEqual({ content });
+    expect((await c.get(spec, `/write?${query({ path, text: 'changed' })}`)).status).toBe(500);
+    const next = nextSpec(spec, { files: [{ path, content: 'new' }] });
+    await c.apply(next);
+    expect(await c.ask(next, `/file?${query({ path })}`)).toEqual({ content: 'new' });
+  });
+
+  test('arguments replace the command of the image', async () => {
+    const c = contract();
+    const spec = c.spec({ arguments: ['node', 'server.mjs', '--contract', 'two words'] });
+    await c.apply(spec);
+    expect(await c.ask(spec, '/')).toMatchObject({ release: '1' });
+  });
+
+  test.skipIf(options.without?.storage)('storage keeps what was written over a redeploy and a restart', async () => {
+    const c = contract();
+    const spec = c.spec({ storage: [{ id: 'a1b2c3', mountPath: '/var/contract', sizeGib: 1 }] });
+    await c.apply(spec);
+    const path = '/var/contract/note.txt';
+    await c.ask(spec, `/write?${query({ path, text: 'kept' })}`);
+    const next = nextSpec(spec);
+    const handle = await c.apply(next);
+    expect(await c.ask(next, `/file?${query({ path })}`)).toEqual({ content: 'kept' });
+    await c.runtime.restart(handle, { signal: new AbortController().signal, log: () => undefined });
+    expect(await c.ask(next, `/file?${query({ path })}`)).toEqual({ content: 'kept' });
+  });
+
+  test.skipIf(options.without?.siblings)('services of one environment reach each other by internal name', async () => {
+    const c = contract();
+    const first = c.spec();
+    await c.apply(first);
+    const identity = { ...newIdentity(c.setup.installation), environmentId: first.identity.environmentId };
+    const second = c.spec({ identity });
+    await c.apply(second);
+    const url = `http://${first.hostname}:8080/env?name=RELEASE`;
+    expect(await c.ask(second, `/fetch?${query({ url })}`)).toEqual({ status: 200, body: '{"value":"1"}' });
+  });
+
+  test.skipIf(options.without?.siblings)('a redeployed sibling is reached by its name at once', async () => {
+    const c = contract();
+    const first = c.spec();
+    await c.apply(first);
+    const identity = { ...newIdentity(c.setup.installation), environmentId: first.identity.environmentId };
+    const second = c.spec({ identity });
+    await c.apply(second);
+    await c.apply(nextSpec(first));
+    const url = `http://${first.hostname}:8080/env?name=RELEASE`;
+    expect(await c.ask(second, `/fetch?${query({ url })}`)).toEqual({ status: 200, body: '{"value":"2"}' });
+  });
+}

@@ -1,0 +1,147 @@
+import type Docker from 'dockerode';
+import type { Upstream } from '#runtimes/router.ts';
+import type { Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+import { LABEL, containerName, foreignLabels, identityLabels, volumeName } from './labels.ts';
+import { publishedPorts } from './release.ts';
+
+/** Where a container stands: decided when it is made, fixed for its life. */
+export interface Placement {
+  instance: number;
+  network: string;
+  /** Its address in the network. */
+  address: string;
+  /** Null where the control plane reaches that address; else where its ports are published, by internal port. */
+  published: Record<number, Upstream> | null;
+}
+
+/** How the control plane reaches an instance, by internal port; `*` stands for every port. */
+export type Endpoints = Record<string, Upstream>;
+
+const MIB = 2 ** 20;
+/** Kept output of an instance: the last 30 MB. Without a limit the engine fills the disk. */
+const LOG_CONFIG = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } };
+
+/** Ports that the control plane itself must reach: those that the proxy leads to and those that are probed. */
+export function reachedPorts(ports: Pick<WorkloadPort, 'internalPort' | 'protocol'>[], probes: (Probe | null)[]): number[] {
+  const routed = ports.filter((port) => port.protocol === 'HTTP' || port.protocol === 'GRPC').map((port) => port.internalPort);
+  const probed = probes.flatMap((probe) => (probe && 'port' in probe.check ? probe.check.port : []));
+  return [...new Set([...routed, ...probed])];
+}
+
+export const endpointsOf = (placement: Placement): Endpoints =>
+  placement.published ?? { '*': { address: placement.address, port: 0 } };
+
+/** Where the control plane reaches a port of an instance, null if it is none that was published. */
+export function upstreamOf(endpoints: Endpoints, internalPort: number): Upstream | null {
+  const any = endpoints['*'];
+  return any ? { address: any.address, port: internalPort } : (endpoints[String(internalPort)] ?? null);
+}
+
+/** What the engine is asked to make for one instance of a spec. Values go over the socket, never onto a command line. */
+export function containerOptions(
+  spec: WorkloadSpec,
+  image: { id: string; configHash: string; cpus: number },
+  placement: Placement,
+): Docker.ContainerCreateOptions {
+  const name = containerName(spec.hostname, spec.identity.generation, placement.instance);
+  return {
+    name,
+    Hostname: name,
+    Image: image.id,
+    ...(spec.entrypoint.length > 0 ? { Entrypoint: spec.entrypoint } : {}),
+    ...(spec.arguments.length > 0 ? { Cmd: spec.arguments } : {}),
+    Env: Object.entries(spec.environment).map(([key, value]) => `${key}=${value}`),
+    // Our own probes decide; the image's would run besides and nobody would listen to it.
+    Healthcheck: { Test: ['NONE'] },
+    StopTimeout: spec.gracePeriodSeconds,
+    Labels: containerLabels(spec, image.configHash, placement),
+    ...networkOptions(placement, spec.ports),
+    HostConfig: {
+      NetworkMode: placement.network,
+      PortBindings: portBindings(placement, spec.ports),
+      // A server that ends, with whatever status, is to run again (`on-failure` would let a 0 stand), and one that we
+      // stopped is to stay so when the engine restarts (`always` would start it). The engine waits 100 ms, then twice
+      // as long each time up to a minute, and begins anew after 10 s of running.
+      RestartPolicy: { Name: 'unless-stopped' },
+      NanoCpus: Math.min(spec.resources.cpuMilli * 1e6, image.cpus * 1e9),
+      Memory: spec.resources.memoryMib * MIB,
+      MemorySwap: spec.resources.memoryMib * MIB,
+      Mounts: spec.storage.map((volume) => ({ Type: 'volume', Source: volumeName(volume.id), Target: volume.mountPath })),
+      LogConfig: LOG_CONFIG,
+    },
+  };
+}
+
+function containerLabels(spec: WorkloadSpec, configHash: string, placement: Placement): Record<string, string> {
+  const secretNames = Object.keys(spec.environment).filter((key) => spec.secrets.includes(spec.environment[key]!));
+  return {
+    ...foreignLabels(spec.labels),
+    ...identityLabels(spec.identity, spec.identity.generation),
+    [LABEL.name]: spec.displayName,
+    [LABEL.hostname]: spec.hostname,
+    [LABEL.config]: configHash,
+    [LABEL.files]: JSON.stringify(spec.files.map((file) => file.path)),
+    [LABEL.secrets]: JSON.stringify(secretNames),
+    [LABEL.grace]: String(spec.gracePeriodSeconds),
+    ...(spec.liveness ? { [LABEL.liveness]: JSON.stringify(spec.liveness) } : {}),
+    ...placementLabels(placement),
+  };
+}
+
+const placementLabels = (placement: Placement): Record<string, string> => ({
+  [LABEL.instance]: String(placement.instance),
+  [LABEL.endpoints]: JSON.stringify(endpointsOf(placement)),
+});
+
+type PublishedPort = Pick<WorkloadPort, 'internalPort' | 'externalPort' | 'protocol' | 'publiclyAccessible'>;
+
+function networkOptions(placement: Placement, ports: PublishedPort[]): Docker.ContainerCreateOptions {
+  return {
+    ExposedPorts: Object.fromEntries(Object.keys(portBindings(placement, ports)).map((key) => [key, {}])),
+    // No alias yet: siblings resolve the host name to this instance once it is ready.
+    NetworkingConfig: { EndpointsConfig: { [placement.network]: { IPAMConfig: { IPv4Address: placement.address } } } },
+  };
+}
+
+function portBindings(placement: Placement, ports: PublishedPort[]): Record<string, { HostIp: string; HostPort: string }[]> {
+  const bindings: Record<string, { HostIp: string; HostPort: string }[]> = {};
+  const add = (key: string, HostIp: string, HostPort: number) => {
+    (bindings[key] ??= []).push({ HostIp, HostPort: String(HostPort) });
+  };
+  for (const port of publishedPorts(ports)) add(`${port.internalPort}/${port.protocol.toLowerCase()}`, '', port.externalPort);
+  for (const [internalPort, upstream] of Object.entries(placement.published ?? {}))
+    add(`${internalPort}/tcp`, upstream.address, upstream.port);
+  return bindings;
+}
+
+/** The same container once more for a restart: all of its configuration, in another place. */
+export function cloneOptions(
+  original: Docker.ContainerInspectInfo,
+  placement: Placement,
+  ports: PublishedPort[],
+): Docker.ContainerCreateOptions {
+  const { Config: config, HostConfig: host } = original;
+  const name = containerName(config.Labels[LABEL.hostname]!, Number(config.Labels[LABEL.generation]), placement.instance);
+  return {
+    name,
+    Hostname: name,
+    Image: original.Image,
+    Entrypoint: config.Entrypoint as string[],
+    Cmd: config.Cmd,
+    Env: config.Env,
+    Healthcheck: { Test: ['NONE'] },
+    StopTimeout: Number(config.Labels[LABEL.grace]),
+    Labels: { ...config.Labels, ...placementLabels(placement) },
+    ...networkOptions(placement, ports),
+    HostConfig: {
+      NetworkMode: placement.network,
+      PortBindings: portBindings(placement, ports),
+      RestartPolicy: host.RestartPolicy,
+      NanoCpus: host.NanoCpus,
+      Memory: host.Memory,
+      MemorySwap: host.MemorySwap,
+      Mounts: host.Mounts,
+      LogConfig: host.LogConfig,
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import type { WorkloadIdentity } from '#runtimes/runtime.ts';
+
+/**
+ * Names and labels of everything that the runtime makes in an engine. What lacks our installation's label is never
+ * touched (engine.md, *Runtimes*), so each search for containers, networks, volumes and images goes through `filters`.
+ */
+export const LABEL = {
+  installation: 'quarterdeck.installation',
+  organization: 'quarterdeck.organization',
+  project: 'quarterdeck.project',
+  environment: 'quarterdeck.environment',
+  service: 'quarterdeck.service',
+  generation: 'quarterdeck.generation',
+  /** Number of the instance within its generation, from 1. */
+  instance: 'quarterdeck.instance',
+  /** Internal host name of the service. */
+  hostname: 'quarterdeck.hostname',
+  /** Human name of the service. */
+  name: 'quarterdeck.name',
+  /** Hash of the configuration that the container was made from. */
+  config: 'quarterdeck.config',
+  /** Where the control plane reaches its ports, JSON: `{"<internal port>": {"address", "port"}}`. */
+  endpoints: 'quarterdeck.endpoints',
+  /** Paths of its file variables, JSON list. */
+  files: 'quarterdeck.files',
+  /** Names of the environment variables with secret values, JSON list: their values are masked in what is reported. */
+  secrets: 'quarterdeck.secrets',
+  /** Liveness probe, JSON, for the supervisor (liveness.ts). */
+  liveness: 'quarterdeck.liveness',
+  /** Grace period of its end in seconds. */
+  grace: 'quarterdeck.grace',
+  cacheKey: 'quarterdeck.cache-key',
+  storage: 'quarterdeck.storage',
+} as const;
+
+/** Labels that say whose an object is; `generation` only where the object belongs to one. */
+export function identityLabels(identity: WorkloadIdentity, generation?: number): Record<string, string> {
+  return {
+    [LABEL.installation]: identity.installation,
+    [LABEL.organization]: identity.organizationId,
+    [LABEL.project]: identity.projectId,
+    [LABEL.environment]: identity.environmentId,
+    [LABEL.service]: identity.serviceId,
+    ...(generation === undefined ? {} : { [LABEL.generation]: String(generation) }),
+  };
+}
+
+/** Labels of an environment's network, which belongs to no single service. */
+export function environmentLabels(identity: WorkloadIdentity): Record<string, string> {
+  const { [LABEL.service]: _service, ...labels } = identityLabels(identity);
+  return labels;
+}
+
+/** The engine's filter for objects of this installation that carry all the given labels. */
+export function filters(installation: string, labels: Record<string, string> = {}): { label: string[] } {
+  const all = { ...labels, [LABEL.installation]: installation };
+  return { label: Object.entries(all).map(([key, value]) => `${key}=${value}`) };
+}
+
+/** Labels that a spec asks for, without those that would pass for ours. */
+export const foreignLabels = (labels: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(labels).filter(([key]) => !key.startsWith('quarterdeck.')));
+
+export const containerName = (hostname: string, generation: number, instance: number): string =>
+  `${hostname}-${generation}-${instance}`;
+export const networkName = (environmentId: string): string => `qd-${environmentId}`;
+export const volumeName = (storageId: string): string => `qd-${storageId}`;
+export const imageRepository = (serviceId: string): string => `quarterdeck/${serviceId}`;

@@ -1,0 +1,152 @@
+import { readFile } from 'node:fs/promises';
+import type Docker from 'dockerode';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { WorkloadIdentity } from '#runtimes/runtime.ts';
+import { freeAddress, freeSubnet, parseRoutes } from './address-pool.ts';
+import { engineMessage, statusOf, unless } from './errors.ts';
+import { LABEL, environmentLabels, filters, networkName } from './labels.ts';
+import type { DockerNode } from './node.ts';
+
+export interface EnvironmentNetwork {
+  id: string;
+  name: string;
+  /** Its IPv4 network in CIDR notation. */
+  subnet: string;
+  /**
+   * Whether this process reaches container addresses: the machine has a route to the subnet. True for an engine on the
+   * same Linux machine; false for Docker Desktop, rootless engines and engines elsewhere, which publish ports instead.
+   */
+  direct: boolean;
+}
+
+/** How many subnets are tried when the engine says that one is taken by something we can't see. */
+const ATTEMPTS = 20;
+
+/** The environment's network, made if it isn't there. */
+export function ensureNetwork(node: DockerNode, identity: WorkloadIdentity): Promise<EnvironmentNetwork> {
+  return node.environments.run(identity.environmentId, async () => {
+    const found = await findNetwork(node, identity.environmentId);
+    if (found) return found;
+    await refuseForeign(node, networkName(identity.environmentId));
+    await createNetwork(node, identity);
+    const made = await findNetwork(node, identity.environmentId);
+    if (!made) throw new RuntimeError('failed', `The network ${networkName(identity.environmentId)} vanished after it was made.`);
+    return made;
+  });
+}
+
+async function findNetwork(node: DockerNode, environmentId: string): Promise<EnvironmentNetwork | null> {
+  const wanted = filters(node.installation, { [LABEL.environment]: environmentId });
+  const [network] = await node.engine.listNetworks({ filters: wanted as never });
+  if (!network) return null;
+  const subnet = network.IPAM?.Config?.[0]?.Subnet;
+  if (!subnet) throw new RuntimeError('failed', `The network ${network.Name} has no subnet.`);
+  return { id: network.Id, name: network.Name, subnet, direct: (await hostRoutes()).includes(subnet) };
+}
+
+async function refuseForeign(node: DockerNode, name: string): Promise<void> {
+  const same = await node.engine.listNetworks({ filters: { name: [name] } as never });
+  if (same.some((network) => network.Name === name))
+    throw new RuntimeError('refused', `A network ${name} is there that is not ours. Remove or rename it.`);
+}
+
+async function createNetwork(node: DockerNode, identity: WorkloadIdentity): Promise<void> {
+  const used = [...(await engineSubnets(node.engine)), ...(await hostRoutes())];
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const subnet = freeSubnet(node.pool, used);
+    if (!subnet) throw new RuntimeError('failed', `The address pool ${node.pool} is used up: delete environments or widen it.`);
+    try {
+      await node.engine.createNetwork({
+        Name: networkName(identity.environmentId),
+        CheckDuplicate: true,
+        Driver: 'bridge',
+        Labels: environmentLabels(identity),
+        IPAM: { Driver: 'default', Config: [{ Subnet: subnet }] },
+      });
+      return;
+    } catch (error) {
+      // Another installation may have taken it meanwhile, or the engine knows of an overlap that we can't see.
+      if (!/overlap|already used|conflict/i.test(engineMessage(error))) throw error;
+      used.push(subnet);
+    }
+  }
+  throw new RuntimeError('failed', `No subnet of the address pool ${node.pool} was accepted by the engine.`);
+}
+
+async function engineSubnets(engine: Docker): Promise<string[]> {
+  const networks = await engine.listNetworks();
+  return networks.flatMap((network) => (network.IPAM?.Config ?? []).flatMap((config) => config.Subnet ?? []));
+}
+
+/** Networks that this machine has routes to; none where the table can't be read (macOS, Windows). */
+async function hostRoutes(): Promise<string[]> {
+  try {
+    return parseRoutes(await readFile('/proc/net/route', 'utf8'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/**
+ * An address for a new instance, fixed for its life: it survives restarts of the process and of the engine, so that routes
+ * stay right with nobody watching. Call it within the environment's lock, and make the container there, too.
+ */
+export async function chooseAddress(node: DockerNode, network: EnvironmentNetwork): Promise<string> {
+  const taken = await takenAddresses(node, network);
+  const address = freeAddress(network.subnet, taken, node.lastAddress.get(network.id));
+  if (!address) throw new RuntimeError('failed', `The environment's network ${network.subnet} has no address left for another instance.`);
+  node.lastAddress.set(network.id, address);
+  return address;
+}
+
+async function takenAddresses(node: DockerNode, network: EnvironmentNetwork): Promise<Set<string>> {
+  const [inspected, containers] = await Promise.all([
+    node.engine.getNetwork(network.id).inspect() as Promise<{ Containers?: Record<string, { IPv4Address: string }> }>,
+    // Those that don't run are not in the network's own list, but keep their address.
+    node.engine.listContainers({ all: true, filters: { network: [network.name] } }),
+  ]);
+  const running = Object.values(inspected.Containers ?? {}).map((container) => container.IPv4Address.split('/')[0]!);
+  const fixed = containers.flatMap((container) => endpointOn(container, network.name)?.IPAMConfig?.IPv4Address ?? []);
+  return new Set([...running, ...fixed]);
+}
+
+interface Endpoint {
+  IPAMConfig?: { IPv4Address?: string } | null;
+  Aliases?: string[] | null;
+}
+
+const endpointOn = (container: Docker.ContainerInfo, name: string): Endpoint | undefined =>
+  container.NetworkSettings?.Networks?.[name] as Endpoint | undefined;
+
+/**
+ * Gives a running container other aliases in the network, keeping its address. The engine can only do that by connecting
+ * it anew: some 50 ms without a network, which established connections survive because address and MAC stay the same.
+ */
+export async function setAliases(node: DockerNode, network: EnvironmentNetwork, containerId: string, aliases: string[]): Promise<void> {
+  const inspected = await node.engine.getContainer(containerId).inspect();
+  const endpoint = inspected.NetworkSettings.Networks[network.name] as Endpoint | undefined;
+  const address = endpoint?.IPAMConfig?.IPv4Address;
+  if (!endpoint || !address) throw new RuntimeError('failed', `${inspected.Name} is not in the network ${network.name} any more.`);
+  const handle = node.engine.getNetwork(network.id);
+  await handle.disconnect({ Container: containerId, Force: false });
+  await handle.connect({ Container: containerId, EndpointConfig: { IPAMConfig: { IPv4Address: address }, Aliases: aliases } });
+}
+
+/** Removes the environment's network if no container of ours belongs to the environment any more. */
+export function removeNetworkIfLast(node: DockerNode, environmentId: string): Promise<void> {
+  return node.environments.run(environmentId, async () => {
+    const wanted = filters(node.installation, { [LABEL.environment]: environmentId });
+    if ((await node.engine.listContainers({ all: true, filters: wanted })).length > 0) return;
+    for (const network of await node.engine.listNetworks({ filters: wanted as never })) {
+      try {
+        await unless([404], node.engine.getNetwork(network.Id).remove());
+        node.lastAddress.delete(network.Id);
+      } catch (error) {
+        // Someone else's container hangs on it: it stays until that is gone.
+        if (statusOf(error) !== 403 && statusOf(error) !== 409) throw error;
+        node.log(`The network ${network.Name} stays: ${engineMessage(error)}`);
+      }
+    }
+  });
+}

@@ -1,0 +1,72 @@
+import type Docker from 'dockerode';
+import type { Router } from '#runtimes/router.ts';
+import { KeyedLock } from './lock.ts';
+
+/** What was found out about the engine. */
+export interface EngineAbout {
+  product: 'Docker Engine' | 'Podman';
+  version: string;
+  /** BuildKit answers behind the build endpoint. */
+  buildkit: boolean;
+  cpus: number;
+  rootless: boolean;
+  /** Whether the kernel lets the engine limit memory and CPU. */
+  limitsMemory: boolean;
+  limitsCpu: boolean;
+}
+
+/** One engine with what all verbs need. */
+export interface DockerNode {
+  engine: Docker;
+  installation: string;
+  router: Router;
+  pool: string;
+  /** Where ports are published when container addresses can't be reached: loopback, or the address of an engine elsewhere. */
+  publishAddress: string;
+  /** Serialises what must not interleave in one environment: choosing addresses, making and removing its network. */
+  environments: KeyedLock;
+  /** Per network: the address given out last. */
+  lastAddress: Map<string, string>;
+  about(): Promise<EngineAbout>;
+  /** Makes sure that liveness probes are watched. */
+  supervise(): Promise<void>;
+  log(line: string): void;
+}
+
+/** Asks the engine what it is. */
+export async function askAbout(engine: Docker): Promise<EngineAbout> {
+  const [version, info] = await Promise.all([engine.version(), engine.info()]);
+  const components = (version as { Components?: { Name: string; Version: string }[] }).Components ?? [];
+  const podman = components.find((component) => component.Name === 'Podman Engine');
+  const security: string[] = info.SecurityOptions ?? [];
+  return {
+    product: podman ? 'Podman' : 'Docker Engine',
+    version: podman?.Version ?? version.Version,
+    // Sessions came with API 1.39; Podman has no BuildKit, its own builder knows the same instructions.
+    buildkit: !podman && info.OSType !== 'windows' && Number(version.ApiVersion.split('.')[1]) >= 39,
+    cpus: info.NCPU,
+    rootless: security.some((option) => option.includes('name=rootless')),
+    limitsMemory: info.MemoryLimit !== false,
+    limitsCpu: info.CpuCfsQuota !== false,
+  };
+}
+
+/** The same question, asked once until it is answered. */
+export function rememberAbout(engine: Docker): () => Promise<EngineAbout> {
+  let known: Promise<EngineAbout> | undefined;
+  return () => {
+    known ??= askAbout(engine).catch((error: unknown) => {
+      known = undefined;
+      throw error;
+    });
+    return known;
+  };
+}
+
+/** A DockerNode without a supervisor of liveness (the caller adds one). */
+export function makeNode(
+  engine: Docker,
+  options: Pick<DockerNode, 'installation' | 'router' | 'pool' | 'publishAddress' | 'log' | 'supervise'>,
+): DockerNode {
+  return { ...options, engine, environments: new KeyedLock(), lastAddress: new Map(), about: rememberAbout(engine) };
+}

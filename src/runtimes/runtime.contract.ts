@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, describe } from 'vitest';
+import { describeApplying } from '#runtimes/contract/applying.ts';
+import { describeLifecycle } from '#runtimes/contract/lifecycle.ts';
+import { describeBuilding, describeObserving } from '#runtimes/contract/observing.ts';
+import { Contract } from '#runtimes/contract/setup.ts';
+import type { ContractOptions, MakeRuntime } from '#runtimes/contract/setup.ts';
+import { describeSurroundings } from '#runtimes/contract/surroundings.ts';
+
+export type { ContractOptions, ContractSetup, ContractSubject, MakeRuntime } from '#runtimes/contract/setup.ts';
+
+/**
+ * The suite that every runtime passes (engine.md, *Runtimes*). Called at the top of a test file:
+ *
+ *     describeRuntimeContract('docker', async ({ router, directory, installation }) => ({
+ *       runtime: await createDockerRuntime({ router, directory, installation }),
+ *       leftovers: (identity) => …,
+ *       reopen: () => createDockerRuntime({ router, directory, installation }),
+ *     }));
+ *
+ * The workload is a small HTTP server (`fake/application.ts`) for Node, built from the Dockerfile that
+ * `contract/fixture.ts` writes. Tests have services of their own and leave nothing behind.
+ */
+export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, options: ContractOptions = {}): void {
+  describe(`runtime contract: ${name}`, { timeout: options.timeoutMs ?? 60_000 }, () => {
+    let opened: Contract | undefined;
+    const contract = (): Contract => opened!;
+
+    beforeAll(async () => {
+      opened = await Contract.open(makeRuntime, options);
+    }, options.timeoutMs ?? 120_000);
+    afterAll(async () => {
+      await opened?.close();
+    }, options.timeoutMs ?? 120_000);
+
+    describe('observing', () => describeObserving(contract));
+    describe('building', () => describeBuilding(contract));
+    describe('applying', () => describeApplying(contract));
+    describe('surroundings', () => describeSurroundings(contract, options));
+    describe('lifecycle', () => describeLifecycle(contract));
+  });
+}

@@ -1,0 +1,100 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+/**
+ * Which process is meant, beyond doubt: a pid alone is given to another process one day. `startTime` is field 22 of
+ * `/proc/<pid>/stat` (clock ticks since boot); where there is no /proc it is what `ps` says.
+ */
+export interface ProcessIdentity {
+  bootId: string;
+  pid: number;
+  startTime: string;
+}
+
+/** Fields of `/proc/<pid>/stat` that are used here; null when there is no such process. */
+export interface ProcessStat {
+  state: string;
+  parent: number;
+  startTime: string;
+  /** Clock ticks of CPU, user and system. */
+  ticks: number;
+  /** Pages of resident memory. */
+  residentPages: number;
+}
+
+/** Parses the one line of `/proc/<pid>/stat`; the program's name in it may hold blanks and parentheses. */
+export function parseStat(text: string): ProcessStat {
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return {
+    state: fields[0]!,
+    parent: Number(fields[1]),
+    ticks: Number(fields[11]) + Number(fields[12]),
+    startTime: fields[19]!,
+    residentPages: Number(fields[21]),
+  };
+}
+
+/** What /proc says of a process, null when it is gone. */
+export function readStat(pid: number): ProcessStat | null {
+  try {
+    return parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch (error) {
+    if (isGone(error)) return null;
+    throw error;
+  }
+}
+
+/** Name of this run of the machine: pids and start times of another one say nothing. */
+export function readBootId(): string {
+  if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  return execFileSync('sysctl', ['-n', 'kern.boottime'], { encoding: 'utf8' }).trim();
+}
+
+/** Identity of a running process, null when it is gone or only its entry is left (zombie). */
+export function identify(pid: number, bootId: string): ProcessIdentity | null {
+  const startTime = process.platform === 'linux' ? linuxStart(pid) : psStart(pid);
+  return startTime === null ? null : { bootId, pid, startTime };
+}
+
+/** Whether exactly this process still runs. */
+export function isRunning(identity: ProcessIdentity, bootId: string): boolean {
+  return identity.bootId === bootId && identify(identity.pid, bootId)?.startTime === identity.startTime;
+}
+
+/** Sends a signal if exactly this process still runs; answers whether it did. */
+export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals, bootId: string): boolean {
+  return isRunning(identity, bootId) && sendSignal(identity.pid, signal);
+}
+
+/** Sends a signal to a pid or, negative, to a process group; false when nobody is there any more. */
+export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+    throw error;
+  }
+}
+
+/** Whether reading /proc failed because the process is gone. */
+export function isGone(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException).code;
+  return code === 'ENOENT' || code === 'ESRCH';
+}
+
+function linuxStart(pid: number): string | null {
+  const stat = readStat(pid);
+  return stat === null || stat.state === 'Z' || stat.state === 'X' ? null : stat.startTime;
+}
+
+function psStart(pid: number): string | null {
+  try {
+    const [state, ...start] = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' })
+      .trim()
+      .split(/\s+/);
+    return state === undefined || state.startsWith('Z') ? null : start.join(' ');
+  } catch (error) {
+    if ((error as { status?: number }).status === 1) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,174 @@
+import { spawn } from 'node:child_process';
+import { closeSync, constants, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import { isRunning, readBootId, sendSignal, signalProcess } from '#runtimes/tools/shim/identity.ts';
+import {
+  readJson,
+  SOCKET_NAME,
+  stateFile,
+  type ShimConfig,
+  type ShimRequest,
+  type ShimState,
+} from '#runtimes/tools/shim/state.ts';
+
+export type { ShimConfig, ShimState, LastExit } from '#runtimes/tools/shim/state.ts';
+export { readShimLog, followShimLog, type ShimLogLine } from '#runtimes/tools/shim/read-log.ts';
+export { probeOnce, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';
+
+/** What `startShim` is given: everything but the command has a default. */
+export interface StartShim extends Partial<Omit<ShimConfig, 'command' | 'args' | 'env'>> {
+  /** Folder of the shim (made with mode 0700): `state.json`, `log`, `control` (socket), `shim-errors`. */
+  directory: string;
+  command: string;
+  args: readonly string[];
+  /** The whole environment of the process. */
+  env: Record<string, string>;
+  /** Folder in which Node keeps the shim's compiled code: without type stripping a start needs 12 MB less. */
+  compileCache?: string;
+}
+
+/** What is known of a shim and its process. */
+export interface ShimView {
+  /** Whether the shim itself runs (in this run of the machine). */
+  alive: boolean;
+  /** Whether its process runs. */
+  running: boolean;
+  state: ShimState;
+}
+
+const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url);
+const DEFAULTS = {
+  signalDepth: 0,
+  log: { maxBytes: 5 << 20, files: 3 },
+  backoff: { firstMs: 1_000, maxMs: 60_000, resetAfterMs: 300_000 },
+  secrets: [],
+};
+
+/**
+ * Starts a shim that keeps a process running, in a session of its own: it survives this process, `kill -9` included.
+ * Returns when the process was started once. One that runs already in the directory is left alone and answered.
+ * Throws RuntimeError `failed` when the shim itself does not start.
+ */
+export async function startShim(options: StartShim): Promise<ShimView> {
+  const { directory, compileCache, ...given } = options;
+  const present = readShim(directory);
+  if (present?.alive) return present;
+  if (present) await endLeftover(present.state, readBootId());
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const config: ShimConfig = { ...DEFAULTS, cwd: '/', ...given, args: [...given.args] };
+  await spawnShim(directory, config, compileCache);
+  const started = readShim(directory);
+  if (!started) throw new RuntimeError('failed', `The shim in ${directory} wrote no state.`);
+  return started;
+}
+
+function spawnShim(directory: string, config: ShimConfig, compileCache: string | undefined): Promise<void> {
+  const errorsPath = join(directory, 'shim-errors');
+  const errors = openSync(errorsPath, 'w', 0o600);
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', PROGRAM.pathname, directory], {
+    cwd: '/',
+    detached: true,
+    env: compileCache ? { NODE_COMPILE_CACHE: compileCache } : {},
+    stdio: ['pipe', 'pipe', errors],
+  });
+  closeSync(errors);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.stdin!.once('error', reject);
+    child.stdin!.end(JSON.stringify(config));
+    child.stdout!.once('data', () => {
+      child.stdout!.destroy();
+      child.removeAllListeners();
+      child.unref();
+      resolve();
+    });
+    child.once('exit', (code) => {
+      const last = readFileSync(errorsPath, 'utf8').trim().slice(-500);
+      reject(new RuntimeError('failed', `The shim in ${directory} ended with status ${code}: ${last}`));
+    });
+  });
+}
+
+/** What the shim in a directory is doing, by its state file; null when there never was one. Costs a few file reads. */
+export function readShim(directory: string, bootId: string = readBootId()): ShimView | null {
+  const state = readJson<ShimState>(stateFile(directory));
+  if (!state) return null;
+  const alive = isRunning(state.shim, bootId);
+  return { alive, running: state.process !== null && isRunning(state.process, bootId), state };
+}
+
+/**
+ * Ends the process (SIGTERM, after `graceMs` SIGKILL) and the shim; returns when both are gone. What isn't there is done.
+ * A process whose shim is gone is ended too, by its identity.
+ */
+export async function stopShim(directory: string, graceMs: number, bootId: string = readBootId()): Promise<void> {
+  const present = readShim(directory, bootId);
+  if (!present) return;
+  if (present.alive) {
+    await request(directory, { do: 'stop', graceMs }, graceMs + 10_000).catch((error: unknown) => {
+      if (isRunning(present.state.shim, bootId)) throw error;
+    });
+    await gone(() => isRunning(present.state.shim, bootId), `The shim in ${directory} does not end.`);
+  }
+  await endLeftover(readShim(directory, bootId)?.state ?? present.state, bootId);
+}
+
+/** Ends the process and starts it anew under the same shim. Throws RuntimeError `failed` when no shim runs there. */
+export async function restartShim(directory: string, graceMs: number): Promise<void> {
+  await request(directory, { do: 'restart', graceMs }, graceMs + 10_000);
+}
+
+/** Asks the shim itself for its state (rather than its file). */
+export async function askShim(directory: string): Promise<ShimState> {
+  return request(directory, { do: 'status' }, 5_000);
+}
+
+async function request(directory: string, message: ShimRequest, timeoutMs: number): Promise<ShimState> {
+  const folder = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    return await exchange(socketPath(directory, folder), message, timeoutMs);
+  } catch (error) {
+    throw new RuntimeError('failed', `The shim in ${directory} does not answer: ${(error as Error).message}`, error);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+/** Through the folder's descriptor on Linux: a socket's path may have 108 bytes only, and ours are longer. */
+function socketPath(directory: string, folder: number): string {
+  return process.platform === 'linux' ? `/proc/self/fd/${folder}/${SOCKET_NAME}` : join(directory, SOCKET_NAME);
+}
+
+function exchange(path: string, message: ShimRequest, timeoutMs: number): Promise<ShimState> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    let text = '';
+    socket.setEncoding('utf8');
+    socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no answer within ${timeoutMs} ms`)));
+    socket.once('connect', () => socket.write(`${JSON.stringify(message)}\n`));
+    socket.on('data', (part: string) => (text += part));
+    socket.once('error', reject);
+    socket.once('end', () =>
+      text.endsWith('\n') ? resolve(JSON.parse(text) as ShimState) : reject(new Error('it ended without an answer')),
+    );
+  });
+}
+
+/** Ends what a shim that is gone left running: exactly the process of its state file, and that one's group. */
+async function endLeftover(state: ShimState, bootId: string): Promise<void> {
+  const left = state.process;
+  if (!left || !isRunning(left, bootId)) return;
+  signalProcess(left, 'SIGKILL', bootId);
+  sendSignal(-left.pid, 'SIGKILL');
+  await gone(() => isRunning(left, bootId), `Process ${left.pid} does not end.`);
+}
+
+async function gone(there: () => boolean, message: string): Promise<void> {
+  for (let waited = 0; there(); waited += 10) {
+    if (waited > 10_000) throw new RuntimeError('failed', message);
+    await sleep(10);
+  }
+}

@@ -1,0 +1,122 @@
+import { spawn } from 'node:child_process';
+import { connect } from 'node:net';
+import type { ProbeCheck } from '#runtimes/runtime.ts';
+
+/** Where the checks of a workload go. */
+export interface ProbeTarget {
+  /** Address of the instance. */
+  address: string;
+  /** Port of the workload -> port on which it really listens; one that isn't listed is the same. */
+  ports: Record<string, number>;
+  /** Argument list put before an `exec` check's command; `{pid}` stands for the pid that the command enters. */
+  wrap: string[];
+  /** Environment and folder of `exec` checks. */
+  env: Record<string, string>;
+  cwd: string;
+  uid?: number;
+  gid?: number;
+}
+
+/** Answers null when the check succeeds, else why it does not. `pid` replaces `{pid}` of `target.wrap`. */
+export async function probeOnce(
+  check: ProbeCheck,
+  target: ProbeTarget,
+  timeoutMs: number,
+  pid: number,
+): Promise<string | null> {
+  if (check.type === 'exec') return execCheck(check.command, target, timeoutMs, pid);
+  const port = target.ports[String(check.port)] ?? check.port;
+  if (check.type === 'tcp') return tcpCheck(check.host ?? target.address, port, timeoutMs);
+  if (check.type === 'grpc') return grpcCheck(target.address, port, check.service ?? '', timeoutMs);
+  return httpCheck(`${check.scheme.toLowerCase()}://${bracket(target.address)}:${port}`, check.path, timeoutMs);
+}
+
+const bracket = (address: string) => (address.includes(':') ? `[${address}]` : address);
+
+function tcpCheck(host: string, port: number, timeoutMs: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    const end = (why: string | null) => {
+      socket.destroy();
+      resolve(why);
+    };
+    socket.setTimeout(timeoutMs, () => end(`port ${port} did not answer within ${timeoutMs} ms`));
+    socket.once('connect', () => end(null));
+    socket.once('error', (error) => end(`port ${port}: ${error.message}`));
+  });
+}
+
+/** 200 to 399 is well, as with Kubernetes; certificates are not looked at (an instance has none that could be known). */
+async function httpCheck(origin: string, path: string, timeoutMs: number): Promise<string | null> {
+  const url = new URL(path.startsWith('/') ? path : `/${path}`, origin);
+  const { get } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'));
+  return new Promise((resolve) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const request = get(url, { signal, agent: false, rejectUnauthorized: false } as object, (response) => {
+      response.resume();
+      const status = response.statusCode ?? 0;
+      resolve(status >= 200 && status < 400 ? null : `GET ${path} answered ${status}`);
+    });
+    request.once('error', (error) =>
+      resolve(`GET ${path}: ${signal.aborted ? `no answer within ${timeoutMs} ms` : error.message}`),
+    );
+  });
+}
+
+/** The standard health service (grpc.health.v1.Health/Check) over HTTP/2 without TLS; status 1 is SERVING. */
+async function grpcCheck(address: string, port: number, service: string, timeoutMs: number): Promise<string | null> {
+  const { connect: connectHttp2 } = await import('node:http2');
+  const session = connectHttp2(`http://${bracket(address)}:${port}`);
+  try {
+    const answer = await new Promise<Buffer>((resolve, reject) => {
+      session.once('error', reject);
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': '/grpc.health.v1.Health/Check',
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      });
+      const parts: Buffer[] = [];
+      stream.setTimeout(timeoutMs, () => reject(new Error(`no answer within ${timeoutMs} ms`)));
+      stream.on('data', (part: Buffer) => parts.push(part));
+      stream.once('error', reject);
+      stream.once('end', () => resolve(Buffer.concat(parts)));
+      stream.end(grpcRequest(service));
+    });
+    const serving = answer.length >= 7 && answer[5] === 0x08 && answer[6] === 1;
+    return serving ? null : `gRPC health of "${service}" is not SERVING`;
+  } catch (error) {
+    return `gRPC health: ${(error as Error).message}`;
+  } finally {
+    session.destroy();
+  }
+}
+
+/** One uncompressed message of 5 bytes of header and `HealthCheckRequest {service = 1}`. */
+function grpcRequest(service: string): Buffer {
+  const name = Buffer.from(service);
+  const message = name.length ? Buffer.concat([Buffer.from([0x0a, name.length]), name]) : Buffer.alloc(0);
+  const header = Buffer.alloc(5);
+  header.writeUInt32BE(message.length, 1);
+  return Buffer.concat([header, message]);
+}
+
+function execCheck(command: string[], target: ProbeTarget, timeoutMs: number, pid: number): Promise<string | null> {
+  const [program, ...args] = [...target.wrap.map((part) => part.replaceAll('{pid}', String(pid))), ...command];
+  const name = command[0] ?? '';
+  if (program === undefined) return Promise.resolve('the check has no command');
+  return new Promise((resolve) => {
+    const child = spawn(program, args, {
+      env: target.env,
+      cwd: target.cwd,
+      stdio: 'ignore',
+      timeout: timeoutMs,
+      killSignal: 'SIGKILL',
+      ...(target.uid === undefined ? {} : { uid: target.uid, gid: target.gid }),
+    });
+    child.once('error', (error) => resolve(`${name}: ${error.message}`));
+    child.once('exit', (code, signal) =>
+      resolve(code === 0 ? null : `${name} ended with ${code === null ? signal : `status ${code}`}`),
+    );
+  });
+}

@@ -1,0 +1,129 @@
+import { closeSync, existsSync, fstatSync, openSync, readSync, watch } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { LoggedLine } from '#runtimes/tools/shim/log.ts';
+import { logFile } from '#runtimes/tools/shim/state.ts';
+
+export type ShimLogLine = LoggedLine;
+
+/** Bytes read at once from the end of a log file. */
+const CHUNK = 64 * 1024;
+
+/** The last `tail` lines of a shim's log, rotated files included, oldest first. Reads no more of the files than needed. */
+export function readShimLog(directory: string, tail: number): ShimLogLine[] {
+  const lines: string[] = [];
+  for (let n = 0; lines.length < tail; n++) {
+    const path = n === 0 ? logFile(directory) : `${logFile(directory)}.${n}`;
+    if (!existsSync(path)) {
+      if (n > 0) break;
+      continue;
+    }
+    lines.unshift(...lastLines(path, tail - lines.length));
+  }
+  return lines.map((line) => JSON.parse(line) as ShimLogLine);
+}
+
+function lastLines(path: string, count: number): string[] {
+  const fd = openSync(path, 'r');
+  try {
+    const parts: Buffer[] = [];
+    let at = fstatSync(fd).size;
+    let newlines = 0;
+    while (at > 0 && newlines <= count) {
+      const part = Buffer.alloc(Math.min(CHUNK, at));
+      at -= part.length;
+      readSync(fd, part, 0, part.length, at);
+      for (const byte of part) if (byte === 0x0a) newlines++;
+      parts.unshift(part);
+    }
+    const lines = Buffer.concat(parts).toString('utf8').split('\n');
+    lines.pop();
+    return lines.slice(-count);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/**
+ * Lines written after the call, as they come, until the signal is aborted. Follows the file when it is rotated.
+ * The shim writes whole lines, so that what is read ends with one or goes on in the next read.
+ */
+export async function* followShimLog(directory: string, signal: AbortSignal): AsyncGenerator<ShimLogLine> {
+  const path = logFile(directory);
+  let file = await open(path, 'a+');
+  let at = (await file.stat()).size;
+  let rest = '';
+  /** The file that took the place of `file`: begun when `file`, which nobody writes to any more, was read to its end. */
+  let next: Awaited<ReturnType<typeof reopenWhenRotated>> = null;
+  let decoder = new TextDecoder();
+  const changes = new Changes(dirname(path), signal);
+  try {
+    while (!signal.aborted) {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(CHUNK), 0, CHUNK, at);
+      if (bytesRead > 0) {
+        at += bytesRead;
+        const lines = (rest + decoder.decode(buffer.subarray(0, bytesRead), { stream: true })).split('\n');
+        rest = lines.pop()!;
+        for (const line of lines) yield JSON.parse(line) as ShimLogLine;
+        continue;
+      }
+      if (!next) {
+        next = await reopenWhenRotated(file, path);
+        if (!next) await changes.next();
+        continue;
+      }
+      await file.close();
+      file = next;
+      next = null;
+      decoder = new TextDecoder();
+      at = 0;
+    }
+  } finally {
+    changes.close();
+    await file.close();
+  }
+}
+
+async function reopenWhenRotated(file: Awaited<ReturnType<typeof open>>, path: string) {
+  if (!existsSync(path)) return null;
+  const next = await open(path, 'r');
+  const [old, present] = await Promise.all([file.stat(), next.stat()]);
+  if (old.ino !== present.ino) return next;
+  await next.close();
+  return null;
+}
+
+/** Waits for the folder to change; a second without news is a look as well, for file systems that tell nothing. */
+class Changes {
+  readonly #watcher;
+  #wake: () => void = () => undefined;
+  #pending = false;
+
+  constructor(directory: string, signal: AbortSignal) {
+    this.#watcher = watch(directory, () => this.#notify());
+    this.#watcher.on('error', () => this.#notify());
+    signal.addEventListener('abort', () => this.#notify(), { once: true });
+  }
+
+  #notify(): void {
+    this.#pending = true;
+    this.#wake();
+  }
+
+  async next(): Promise<void> {
+    if (!this.#pending) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, 1000);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    this.#pending = false;
+  }
+
+  close(): void {
+    this.#watcher.close();
+  }
+}

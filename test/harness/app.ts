@@ -1,0 +1,158 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { randomBytes } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, inject } from 'vitest';
+import { newId } from '#kernel/ids.ts';
+import { systemClock } from '#kernel/clock.ts';
+import { RateLimiter } from '#platform/access/rate-limit.ts';
+import { makeToken } from '#platform/access/tokens.ts';
+import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
+import { openDatabase, type Database, type OpenDatabase } from '#platform/database/index.ts';
+import { createServer } from '#platform/http/server.ts';
+import { readSettings } from '#platform/settings/index.ts';
+import { openInstallation } from '#platform/vault/key.ts';
+import { allRoutes } from '#app/routes.ts';
+import { makeAdministrator, makeOrganization } from '#resources/organization/bootstrap.ts';
+import { cloneDatabase } from '#test/harness/database.ts';
+
+/** An answer: status, parsed body, headers. */
+export interface Answer {
+  status: number;
+  body: any;
+  headers: Record<string, string | string[] | number | undefined>;
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** Somebody who calls the API with a token. */
+export interface Actor {
+  organizationId: string;
+  userId: string;
+  token: string;
+  call(method: Method, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  get(url: string, headers?: Record<string, string>): Promise<Answer>;
+  post(url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  put(url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  delete(url: string, headers?: Record<string, string>): Promise<Answer>;
+  /** Another actor of the same organization with the given scope. */
+  withScope(scope: 'ADMIN' | 'WRITE' | 'DEPLOY' | 'READ'): Promise<Actor>;
+}
+
+export interface TestApp {
+  server: FastifyInstance;
+  platform: Platform;
+  db: Database;
+  context: Context;
+  /** Administrator of a new organization with a cluster on the fake runtime. */
+  organization(name?: string): Promise<Actor>;
+  /** Calls without credentials. */
+  anonymous(method: Method, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+/** The whole application on a database of its own, without a socket. Closed after the file; a leaked connection fails it. */
+export function useApp(settings: Record<string, string> = {}): TestApp {
+  const app = {} as TestApp;
+  beforeAll(async () => void Object.assign(app, await startTestApp(settings)));
+  afterAll(() => app.close());
+  return app;
+}
+
+export async function startTestApp(extra: Record<string, string> = {}): Promise<TestApp> {
+  const clone = await cloneDatabase(inject('postgres'), inject('template'));
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-test-'));
+  const settings = readSettings({ QUARTERDECK_DATA_DIR: dataDir, QUARTERDECK_RATE_LIMIT_PER_HOUR: '0', ...extra });
+  const log = pino({ level: extra.QUARTERDECK_LOG_LEVEL ?? 'silent' });
+  const open: OpenDatabase = openDatabase({ config: { ...clone.config, max: 10 } });
+  const { vault } = await openInstallation(open.db, [randomBytes(32)]);
+  const platform: Platform = { db: open.db, vault, settings, clock: systemClock, log };
+  const context = systemContext(platform);
+  const server = createServer({
+    platform,
+    sessions: null,
+    limiter: new RateLimiter(open.db, settings.rateLimitPerHour),
+    routes: allRoutes(),
+    log,
+  });
+  const send =
+    (authorization: string | undefined) =>
+    async (method: Method, url: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> => {
+      const response = await server.inject({
+        method,
+        url,
+        headers: {
+          ...(authorization ? { authorization } : {}),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
+      });
+      const json = String(response.headers['content-type'] ?? '').startsWith('application/json');
+      return {
+        status: response.statusCode,
+        body: json && response.body ? JSON.parse(response.body) : response.body,
+        headers: response.headers,
+      };
+    };
+  const actor = async (organizationId: string, userId: string, scope: string): Promise<Actor> => {
+    const id = newId();
+    const { token, hash } = makeToken(id);
+    await open.db
+      .insertInto('api_token')
+      .values({
+        id,
+        organization_id: organizationId,
+        name: `${scope} ${id}`,
+        scope,
+        secret_hash: hash,
+        created_by: userId,
+      })
+      .execute();
+    const call = send(`Token ${token}`);
+    return {
+      organizationId,
+      userId,
+      token,
+      call,
+      get: (url, headers) => call('GET', url, undefined, headers),
+      post: (url, body, headers) => call('POST', url, body, headers),
+      put: (url, body, headers) => call('PUT', url, body, headers),
+      delete: (url, headers) => call('DELETE', url, undefined, headers),
+      withScope: (other) => actor(organizationId, userId, other),
+    };
+  };
+  return {
+    server,
+    platform,
+    db: open.db,
+    context,
+    organization: async (name = `organization ${newId()}`) => {
+      const [organizationId, userId] = await inTransaction(context, async (inside) => {
+        const user = await makeAdministrator(inside);
+        const organization = await makeOrganization(inside, name, user);
+        await inside.db
+          .insertInto('cluster')
+          .values({ id: newId(), organization_id: organization, name: 'test', runtime: 'fake', is_default: true })
+          .execute();
+        return [organization, user] as const;
+      });
+      return actor(organizationId, userId, 'ADMIN');
+    },
+    anonymous: send(undefined),
+    close: async () => {
+      await server.close();
+      await open.close();
+      await clone.drop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Asserts the status and answers the body; the message shows the body when it is another. */
+export function ok<T = any>(answer: Answer, status: number): T {
+  expect(answer.status, JSON.stringify(answer.body)).toBe(status);
+  return answer.body as T;
+}
