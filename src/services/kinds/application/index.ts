@@ -1,0 +1,21 @@
+import type { Kind } from '#services/kind.ts';
+import {
+  Application,
+  ApplicationEditRequest,
+  ApplicationRequest,
+  type ApplicationInput,
+} from '#services/kinds/application/schema.ts';
+import { toApplicationSpec, toApplicationView, type ApplicationSpec } from '#services/kinds/application/spec.ts';
+
+/** A service that is built from a git repository and runs for ever. */
+export const application: Kind<ApplicationSpec, ApplicationInput & { name: string }> = {
+  kind: 'APPLICATION',
+  path: 'application',
+  tag: 'Application',
+  listTag: 'Applications',
+  defaultStage: 'APPLICATION DEFAULT',
+  deleteAction: 'workload.delete',
+  schemas: { create: ApplicationRequest, edit: ApplicationEditRequest, answer: Application },
+  toSpec: toApplicationSpec,
+  toView: toApplicationView,
+};

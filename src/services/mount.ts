@@ -1,0 +1,12 @@
+import type { Route } from '#platform/http/route.ts';
+import type { Kind } from '#services/kind.ts';
+import { application } from '#services/kinds/application/index.ts';
+import { serviceRoutes } from '#services/service/routes.ts';
+
+/** Every kind of service. A further one is a folder and a line here. */
+export const KINDS: Kind[] = [application];
+
+/** Joins kinds and capabilities: every endpoint of every kind of service. */
+export function mountServices(): Route[] {
+  return KINDS.flatMap((kind) => [...serviceRoutes(kind)]);
+}

@@ -1,0 +1,144 @@
+import { invalidField } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import { DateTime, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import type { SpecPlace } from '#services/kind.ts';
+
+export const GitProvider = OneOf(['BITBUCKET', 'GITHUB', 'GITLAB']);
+
+/** service.md §4.2 sends only url and branch; the rest has defaults. */
+export const GitRepositoryRequest = named(
+  'GitRepositoryRequest',
+  Type.Object({
+    url: Type.String({ minLength: 1, maxLength: 2000 }),
+    branch: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+    root_path: Type.Optional(Type.String({ maxLength: 1000 })),
+    git_token_id: Type.Optional(Nullable(Uuid)),
+    provider: Type.Optional(GitProvider),
+  }),
+);
+export type GitRepositoryInput = Static<typeof GitRepositoryRequest>;
+
+/** service.md §2.6 */
+export const GitRepository = named(
+  'GitRepository',
+  Type.Object({
+    has_access: Type.Boolean(),
+    provider: GitProvider,
+    owner: Type.String(),
+    url: Type.String(),
+    name: Type.String(),
+    branch: Type.String(),
+    root_path: Type.String(),
+    deployed_commit_id: Type.Optional(Type.String()),
+    deployed_commit_date: Type.Optional(DateTime),
+    deployed_commit_contributor: Type.Optional(Type.String()),
+    deployed_commit_tag: Type.Optional(Type.String()),
+    git_token_id: Nullable(Uuid),
+    git_token_name: Nullable(Type.String()),
+  }),
+);
+
+/** A source as it is stored in a spec. */
+export interface GitSource {
+  provider: 'BITBUCKET' | 'GITHUB' | 'GITLAB';
+  owner: string;
+  name: string;
+  url: string;
+  branch: string;
+  root_path: string;
+  git_token_id: string | null;
+}
+
+/** A commit that a deployment resolved. */
+export interface ResolvedCommit {
+  id: string;
+  date: string;
+  author: string;
+  message: string;
+  tag: string;
+}
+
+/** Reads a source: provider from the host, owner and name from the path where they are missing (decisions.md 9). */
+export async function toGitSource(
+  context: Context,
+  place: SpecPlace,
+  input: GitRepositoryInput,
+  present: GitSource | null,
+  field = 'git_repository',
+): Promise<GitSource> {
+  const location = locate(input.url, field);
+  const tokenId = input.git_token_id === undefined ? (present?.git_token_id ?? null) : input.git_token_id;
+  if (tokenId !== null) await refuseForeignToken(context, place, tokenId, `${field}.git_token_id`);
+  return {
+    provider: input.provider ?? location.provider,
+    owner: location.owner,
+    name: location.name,
+    url: input.url,
+    branch: input.branch ?? (present?.url === input.url ? present.branch : 'main'),
+    root_path: checkRelative(input.root_path ?? '/', `${field}.root_path`),
+    git_token_id: tokenId,
+  };
+}
+
+/** A path within a repository. It may begin with `/`, which means the root of the repository. Throws 400 when it leaves it. */
+export function checkRelative(path: string, field: string): string {
+  if (path.split('/').includes('..') || path.includes('\0') || path.startsWith('-'))
+    throw invalidField(field, 'must stay within the repository: no "..", no leading "-"');
+  return path;
+}
+
+const SCP_FORM = /^(?<user>[\w.-]+)@(?<host>[\w.-]+):(?<path>(?!\/\/).+)$/;
+
+function locate(url: string, field: string): { provider: GitSource['provider']; owner: string; name: string } {
+  const scp = SCP_FORM.exec(url);
+  const local = url.startsWith('/');
+  if (!scp && !local && !URL.canParse(url))
+    throw invalidField(`${field}.url`, 'must be a git URL: https://host/owner/name.git');
+  const parsed = scp
+    ? new URL(`ssh://${scp.groups!.host}/${scp.groups!.path}`)
+    : local
+      ? new URL(`file://${url}`)
+      : new URL(url);
+  if (!['https:', 'http:', 'ssh:', 'file:'].includes(parsed.protocol))
+    throw invalidField(
+      `${field}.url`,
+      'must begin with https://, http:// or ssh://, or be a local path under a configured root',
+    );
+  if (parsed.password || (parsed.username && parsed.protocol.startsWith('http')))
+    throw invalidField(`${field}.url`, 'must not carry credentials: make a git token and name it in git_token_id');
+  const parts = parsed.pathname.split('/').filter((part) => part !== '');
+  const name = (parts.at(-1) ?? '').replace(/\.git$/, '');
+  if (!name) throw invalidField(`${field}.url`, 'names no repository');
+  return { provider: providerOf(parsed.hostname), owner: parts.slice(0, -1).join('/'), name };
+}
+
+function providerOf(host: string): GitSource['provider'] {
+  if (/(^|\.)github\./.test(host)) return 'GITHUB';
+  if (/(^|\.)bitbucket\./.test(host)) return 'BITBUCKET';
+  return 'GITLAB';
+}
+
+async function refuseForeignToken(context: Context, place: SpecPlace, id: string, field: string): Promise<void> {
+  const row = await context.db
+    .selectFrom('git_token')
+    .select('id')
+    .where('organization_id', '=', place.organizationId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+  if (!row) throw invalidField(field, 'names no git token of this organization');
+}
+
+/** A source as it is answered, with what was last deployed of it. */
+export const toGitView = (source: GitSource, commit: ResolvedCommit | undefined, tokenName: string | null) => ({
+  has_access: true,
+  ...source,
+  ...(commit
+    ? {
+        deployed_commit_id: commit.id,
+        deployed_commit_date: commit.date,
+        deployed_commit_contributor: commit.author,
+        deployed_commit_tag: commit.tag,
+      }
+    : {}),
+  git_token_name: tokenName,
+});

@@ -1,0 +1,112 @@
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { json } from '#platform/database/json.ts';
+import type { ServiceKind } from '#services/holder.ts';
+
+/** A service with where it stands and what was last applied of it. */
+export const selectServices = (db: Database) =>
+  db
+    .selectFrom('service')
+    .innerJoin('environment', 'environment.id', 'service.environment_id')
+    .innerJoin('project', 'project.id', 'environment.project_id')
+    .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
+    .leftJoin('release', 'release.id', 'service.release_id')
+    .leftJoin('git_token', 'git_token.id', 'service.git_token_id')
+    .selectAll('service')
+    .select([
+      'environment.name as environment_name',
+      'environment.mode as environment_mode',
+      'environment.cluster_id',
+      'environment.project_id',
+      'environment.deleting as environment_deleting',
+      'project.name as project_name',
+      'cluster.name as cluster_name',
+      'cluster.runtime as cluster_runtime',
+      'cluster.locked_at as cluster_locked_at',
+      'release.resolution as release_resolution',
+      'release.created_at as released_at',
+      'git_token.name as git_token_name',
+    ]);
+
+export type ServiceRow = NonNullable<Awaited<ReturnType<typeof findServiceById>>>;
+
+export const findServiceById = (db: Database, organizationIds: string[], id: string) =>
+  selectServices(db)
+    .where('service.organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where('service.id', '=', id)
+    .executeTakeFirst();
+
+/** Locks the row against other writes until the commit. */
+export const lockService = (db: Database, organizationIds: string[], id: string) =>
+  db
+    .selectFrom('service')
+    .select('id')
+    .where('organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+
+/** Services of one kind in an environment, in creation order. */
+export const listServicesByEnvironment = (db: Database, scope: Scope, environmentId: string, kind: ServiceKind) =>
+  selectServices(db)
+    .where('service.organization_id', '=', scope.organizationId)
+    .where('service.environment_id', '=', environmentId)
+    .where('service.kind', '=', kind)
+    .orderBy('service.created_at')
+    .orderBy('service.id');
+
+export interface NewService {
+  id: string;
+  organization_id: string;
+  environment_id: string;
+  stage_id: string;
+  kind: ServiceKind;
+  name: string;
+  description: string | null;
+  icon_uri: string;
+  spec: unknown;
+  last_updated_by: string | null;
+}
+
+export const insertService = (db: Database, { spec, ...service }: NewService) =>
+  db
+    .insertInto('service')
+    .values({ ...service, spec: json(spec) })
+    .execute();
+
+/** Writes the configuration and moves its version, so that the service shows OUT_OF_DATE. */
+export const updateService = (
+  db: Database,
+  scope: Scope,
+  id: string,
+  {
+    spec,
+    ...change
+  }: { name: string; description: string | null; icon_uri: string; spec: unknown; last_updated_by: string | null },
+) =>
+  db
+    .updateTable('service')
+    .set({ ...change, spec: json(spec), version: sql`version + 1`, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+/** Moves the version of a service without another change of its row: something that it is deployed with has changed. */
+export const touchService = (db: Database, scope: Scope, id: string) =>
+  db
+    .updateTable('service')
+    .set({ version: sql`version + 1`, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+/** The stage of an environment with a default name, else its last one. */
+export const findDefaultStage = (db: Database, scope: Scope, environmentId: string, name: string) =>
+  db
+    .selectFrom('deployment_stage')
+    .select('id')
+    .where('organization_id', '=', scope.organizationId)
+    .where('environment_id', '=', environmentId)
+    .orderBy(sql`name = ${name}`, 'desc')
+    .orderBy('position', 'desc')
+    .limit(1)
+    .executeTakeFirstOrThrow();

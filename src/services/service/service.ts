@@ -1,0 +1,105 @@
+import { conflict, internal } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import type { Context } from '#platform/context.ts';
+import { brokenConstraint } from '#platform/database/index.ts';
+import { audit, type TargetType } from '#platform/events/audit.ts';
+import type { EnvironmentTarget } from '#resources/environment/index.ts';
+import type { CommonInput, Kind } from '#services/kind.ts';
+import * as queries from '#services/service/queries.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
+
+/** A service as it is answered: the common part and the kind's own. */
+export const toServiceView = (context: Context, kind: Kind, row: queries.ServiceRow) => ({
+  id: row.id,
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
+  name: row.name,
+  description: row.description ?? '',
+  environment: { id: row.environment_id },
+  icon_uri: row.icon_uri,
+  service_type: row.kind,
+  ...kind.toView(context, row, row.spec),
+});
+
+/** Makes a service. 409 if the environment has one of that name or is being deleted. */
+export async function createService(context: Context, kind: Kind, environment: EnvironmentTarget, input: CommonInput) {
+  if (environment.deleting)
+    throw conflict(`Environment ${environment.name} is being deleted: nothing can be created in it.`);
+  const { organizationId } = environment;
+  const stage = await queries.findDefaultStage(context.db, { organizationId }, environment.id, kind.defaultStage);
+  const service = {
+    id: newId(),
+    organization_id: organizationId,
+    environment_id: environment.id,
+    stage_id: stage.id,
+    kind: kind.kind,
+    name: input.name.trim(),
+    description: input.description ?? null,
+    icon_uri: input.icon_uri ?? `${context.settings.iconPrefix}${kind.path}`,
+    spec: await kind.toSpec(context, { organizationId, environmentId: environment.id, environment }, input, null),
+    last_updated_by: context.actor.userId,
+  };
+  await refuseTakenName(service.name, () => queries.insertService(context.db, service));
+  const row = await findRow(context, organizationId, service.id);
+  const view = toServiceView(context, kind, row);
+  await audit(context, { organizationId, type: 'CREATE', ...placeOfService(row), after: view });
+  return view;
+}
+
+/** Changes a service's configuration; what the body leaves out stays. */
+export async function editService(context: Context, kind: Kind, service: ServiceTarget, input: Partial<CommonInput>) {
+  refuseDeleting(service);
+  const { organizationId, environmentId } = service;
+  const spec = await kind.toSpec(context, { organizationId, environmentId }, input, service.spec);
+  const change = {
+    name: input.name?.trim() ?? service.name,
+    description: input.description === undefined ? service.description : input.description,
+    icon_uri: input.icon_uri ?? service.icon_uri,
+    spec,
+    last_updated_by: context.actor.userId,
+  };
+  await refuseTakenName(change.name, () => queries.updateService(context.db, { organizationId }, service.id, change));
+  const row = await findRow(context, organizationId, service.id);
+  const view = toServiceView(context, kind, row);
+  await audit(context, {
+    organizationId,
+    type: 'UPDATE',
+    ...placeOfService(row),
+    before: toServiceView(context, kind, service),
+    after: view,
+  });
+  return view;
+}
+
+/** 409 for anything but DELETE on what is being deleted (decisions.md 16). */
+export function refuseDeleting(service: { name: string; deleting: boolean }): void {
+  if (service.deleting) throw conflict(`${service.name} is being deleted: only DELETE is possible.`);
+}
+
+/** How events about a service name it: an Argo CD app goes under its environment (decisions.md 42). */
+export const placeOfService = (row: queries.ServiceRow, sub?: string) => ({
+  target: {
+    type: (row.kind === 'ARGOCD_APP' ? 'ENVIRONMENT' : row.kind) as TargetType,
+    id: row.id,
+    name: row.name,
+    ...(sub ? { sub } : {}),
+  },
+  project: { id: row.project_id, name: row.project_name },
+  environment: { id: row.environment_id, name: row.environment_name },
+});
+
+async function findRow(context: Context, organizationId: string, id: string) {
+  const row = await queries.findServiceById(context.db, [organizationId], id);
+  if (!row) throw internal(`Service ${id} is gone within its own transaction.`);
+  return row;
+}
+
+async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (brokenConstraint(error) === 'service_name')
+      throw conflict(`The name "${name}" is taken by another service of the environment: choose another.`);
+    throw error;
+  }
+}

@@ -1,0 +1,25 @@
+import type { Target } from '#platform/http/route.ts';
+import type { HolderTarget, ServiceKind } from '#services/holder.ts';
+import { findServiceById, lockService, type ServiceRow } from '#services/service/queries.ts';
+
+export type ServiceTarget = ServiceRow &
+  HolderTarget & { projectId: string; environmentId: string; serviceId: string; mode: string };
+
+/** Loads a service by the parameter of a path: of one kind, or of any kind without one. In writes its row is locked. */
+export const serviceTarget = (param: string, name: string, kind?: ServiceKind): Target<ServiceTarget> => ({
+  name,
+  param,
+  find: async (db, id, organizationIds, lock) => {
+    if (lock && !(await lockService(db, organizationIds, id))) return undefined;
+    const row = await findServiceById(db, organizationIds, id);
+    if (!row || (kind && row.kind !== kind)) return undefined;
+    return {
+      ...row,
+      organizationId: row.organization_id,
+      projectId: row.project_id,
+      environmentId: row.environment_id,
+      serviceId: row.id,
+      mode: row.environment_mode,
+    };
+  },
+});
