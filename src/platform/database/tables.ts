@@ -26,6 +26,11 @@ export interface ApiToken {
   updated_at: Generated<Timestamp>;
 }
 
+export interface ApiTokenOrganization {
+  organization_id: string;
+  token_id: string;
+}
+
 export interface AuditEvent {
   at: Generated<Timestamp>;
   change: JsonColumn | null;
@@ -218,6 +223,17 @@ export interface Member {
   user_id: string;
 }
 
+export interface MemberInvitation {
+  created_at: Generated<Timestamp>;
+  email: string;
+  expires_at: Timestamp;
+  id: string;
+  invited_by: string;
+  organization_id: string;
+  role_id: string;
+  updated_at: Generated<Timestamp>;
+}
+
 export interface Node {
   id: string;
   name: string;
@@ -323,7 +339,16 @@ export interface Service {
   wanted: Generated<string>;
 }
 
+export interface SignUp {
+  answers: JsonColumn;
+  created_at: Generated<Timestamp>;
+  id: string;
+  updated_at: Generated<Timestamp>;
+  user_id: string;
+}
+
 export interface UserAccount {
+  communication_email: Generated<string>;
   created_at: Generated<Timestamp>;
   email: string | null;
   email_verified: Generated<boolean>;
@@ -367,6 +392,7 @@ export interface Variable {
 
 export interface DB {
   api_token: ApiToken;
+  api_token_organization: ApiTokenOrganization;
   audit_event: AuditEvent;
   cluster: Cluster;
   deployment: Deployment;
@@ -379,6 +405,7 @@ export interface DB {
   idempotency_record: IdempotencyRecord;
   installation: Installation;
   member: Member;
+  member_invitation: MemberInvitation;
   node: Node;
   organization: Organization;
   outbox: Outbox;
@@ -388,6 +415,7 @@ export interface DB {
   role: Role;
   schema_migration: SchemaMigration;
   service: Service;
+  sign_up: SignUp;
   user_account: UserAccount;
   variable: Variable;
 }
