@@ -17,12 +17,16 @@ export interface Context {
   clock: Clock;
   log: Logger;
   requestId: string | null;
+  /** Wakes whoever listens on the channel, in this process or another. Only a nudge: listeners poll as well. */
+  notify(channel: string, payload?: string): void;
   /** Done after the commit: wake a worker, close a stream. Never what must not be lost. */
   afterCommit(work: () => void): void;
+  /** Wakes listeners of this and other processes (`createNotifier`); only from `afterCommit`. Without it they poll. */
+  notify?: (channel: string, payload?: string) => void;
 }
 
 /** The parts of a context that don't change from call to call. */
-export type Platform = Pick<Context, 'vault' | 'settings' | 'clock' | 'log'> & { db: Database };
+export type Platform = Pick<Context, 'vault' | 'settings' | 'clock' | 'log' | 'notify'> & { db: Database };
 
 /** A context for work that nobody requested over HTTP: schedules, watchers, the command line. */
 export const systemContext = (platform: Platform, name = 'quarterdeck'): Context => ({

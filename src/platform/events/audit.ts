@@ -85,10 +85,55 @@ export const TARGET_TYPES = [
 ] as const;
 export type TargetType = (typeof TARGET_TYPES)[number];
 
+/** `sub_target_type` of audit events: what of the target was changed (decisions.md 42). */
+export const SUB_TARGET_TYPES = [
+  'ADVANCED_SETTINGS',
+  'ALERT_RECEIVER',
+  'ALERT_RULE',
+  'ANNOTATIONS_GROUP',
+  'API_TOKEN',
+  'ARGOCD_CLUSTER_MAPPING',
+  'ARGOCD_CONFIGURATION',
+  'BILLING_INFO',
+  'BILLING_USAGE_REPORT',
+  'BLUEPRINT_MIGRATION',
+  'CLOUD_PROVIDER_CREDENTIALS',
+  'CLUSTER_CREDENTIALS',
+  'CLUSTER_ROUTING_TABLE',
+  'CONFIG',
+  'CREDIT_CARD',
+  'CREDIT_CODE',
+  'CUSTOM_DOMAIN',
+  'CUSTOM_ROLE',
+  'DEPLOYMENT_RULE',
+  'DEPLOYMENT_STAGE',
+  'DNS_PROVIDER',
+  'GITHUB_APP',
+  'GIT_REPOSITORY',
+  'GIT_TOKEN',
+  'INVITATION',
+  'JWT_TOKEN_FORGED',
+  'KUBERNETES_CONFIGURATION',
+  'KUBERNETES_CREDENTIALS',
+  'LABELS_GROUP',
+  'MCP_SERVER',
+  'MEMBER_ROLE',
+  'PLAN',
+  'POLICY_API_TOKEN',
+  'REMOTE_ACCESS',
+  'SECRET',
+  'SSO',
+  'TERRAFORM',
+  'TOOL_CALL',
+  'TRANSFER_OWNERSHIP',
+  'VARIABLE',
+] as const;
+export type SubTargetType = (typeof SUB_TARGET_TYPES)[number];
+
 export interface AuditEntry {
   organizationId: string;
   type: EventType;
-  target: { type: TargetType; id: string; name: string; sub?: string };
+  target: { type: TargetType; id: string; name: string; sub?: SubTargetType };
   /** Of the project and environment that the target is in, or is. */
   project?: { id: string; name: string };
   environment?: { id: string; name: string };

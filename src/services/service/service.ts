@@ -2,7 +2,7 @@ import { conflict, internal } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
-import { audit, type TargetType } from '#platform/events/audit.ts';
+import { audit, type SubTargetType, type TargetType } from '#platform/events/audit.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { CommonInput, Kind } from '#services/kind.ts';
 import * as queries from '#services/service/queries.ts';
@@ -77,7 +77,7 @@ export function refuseDeleting(service: { name: string; deleting: boolean }): vo
 }
 
 /** How events about a service name it: an Argo CD app goes under its environment (decisions.md 42). */
-export const placeOfService = (row: queries.ServiceRow, sub?: string) => ({
+export const placeOfService = (row: queries.ServiceRow, sub?: SubTargetType) => ({
   target: {
     type: (row.kind === 'ARGOCD_APP' ? 'ENVIRONMENT' : row.kind) as TargetType,
     id: row.id,
