@@ -77,6 +77,18 @@ export interface Cluster {
   version: Generated<Int8Column>;
 }
 
+export interface CustomDomain {
+  created_at: Generated<Timestamp>;
+  domain: string;
+  generate_certificate: boolean;
+  id: string;
+  organization_id: string;
+  service_id: string;
+  updated_at: Generated<Timestamp>;
+  use_cdn: Generated<boolean>;
+  validated_at: Timestamp | null;
+}
+
 export interface Deployment {
   action: string;
   attempts: Generated<number>;
@@ -117,6 +129,17 @@ export interface DeploymentLog {
   organization_id: string;
   sequence: Int8Column;
   service_id: string | null;
+}
+
+export interface DeploymentRestriction {
+  created_at: Generated<Timestamp>;
+  id: string;
+  mode: string;
+  organization_id: string;
+  service_id: string;
+  type: string;
+  updated_at: Generated<Timestamp>;
+  value: string;
 }
 
 export interface DeploymentService {
@@ -196,6 +219,15 @@ export interface GitToken {
   type: string;
   updated_at: Generated<Timestamp>;
   workspace: string | null;
+}
+
+export interface GitWebhook {
+  created_at: Generated<Timestamp>;
+  id: string;
+  organization_id: string;
+  repository: string;
+  secret: Buffer;
+  updated_at: Generated<Timestamp>;
 }
 
 export interface IdempotencyRecord {
@@ -395,13 +427,16 @@ export interface DB {
   api_token_organization: ApiTokenOrganization;
   audit_event: AuditEvent;
   cluster: Cluster;
+  custom_domain: CustomDomain;
   deployment: Deployment;
   deployment_log: DeploymentLog;
+  deployment_restriction: DeploymentRestriction;
   deployment_service: DeploymentService;
   deployment_stage: DeploymentStage;
   deployment_step: DeploymentStep;
   environment: Environment;
   git_token: GitToken;
+  git_webhook: GitWebhook;
   idempotency_record: IdempotencyRecord;
   installation: Installation;
   member: Member;
