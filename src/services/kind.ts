@@ -4,6 +4,8 @@ import type { Context } from '#platform/context.ts';
 import type { Target } from '#platform/http/route.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { Holder, ServiceKind } from '#services/holder.ts';
+import type { GitSource } from '#services/parts/git.ts';
+import type { PortSpec } from '#services/parts/ports.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
@@ -37,6 +39,31 @@ export interface Kind<Spec = any, Input extends CommonInput = any> {
   toSpec(context: Context, place: SpecPlace, input: Input, present: Spec | null): Promise<Spec>;
   /** The kind's own part of an answer. */
   toView(context: Context, row: ServiceRow, spec: Spec): Record<string, unknown>;
+  capabilities?: KindCapabilities<Spec>;
+}
+
+/** What a kind has besides the common calls. mount.ts mounts the endpoints of what stands here. */
+export interface KindCapabilities<Spec = any> {
+  /** Ports that the proxy leads to; links and custom domains need it. */
+  ports?(spec: Spec): PortSpec[];
+  /** Repository that it is built from, null where it has none; commits and git webhooks need it. `of` is what the query asks for. */
+  gitSource?(spec: Spec, of?: string): GitSource | null;
+  /** `GET …/customDomain/{id}` or `GET …/customDomain/{id}/status`: the reference has either. */
+  customDomains?: { one: 'get' | 'status' };
+  deploymentRestrictions?: object;
+  /** The keys stand in advanced-settings/settings.ts. */
+  advancedSettings?: object;
+  network?: object;
+  links?: object;
+  /** `of`: values of the query of that name, which chooses among several repositories; the first is the default. */
+  commits?: { contributors?: boolean; of?: readonly string[] };
+  clone?: {
+    /**
+     * The configuration of a copy, whose ids of parts and sealed values must be its own. Without it the ids of `ports` and
+     * `storage` are renewed, and the rest is as it is.
+     */
+    copySpec?(context: Context, from: ServiceRow, to: { id: string; environmentId: string }): Promise<Spec>;
+  };
 }
 
 /** Where a configuration is for: ids that it names must be of the same organization. */

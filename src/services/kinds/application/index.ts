@@ -18,4 +18,15 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
   schemas: { create: ApplicationRequest, edit: ApplicationEditRequest, answer: Application },
   toSpec: toApplicationSpec,
   toView: toApplicationView,
+  capabilities: {
+    ports: (spec) => spec.ports,
+    gitSource: (spec) => spec.git_repository,
+    customDomains: { one: 'status' },
+    deploymentRestrictions: {},
+    advancedSettings: {},
+    network: {},
+    links: {},
+    commits: { contributors: true },
+    clone: {},
+  },
 };
