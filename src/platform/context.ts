@@ -17,12 +17,10 @@ export interface Context {
   clock: Clock;
   log: Logger;
   requestId: string | null;
-  /** Wakes whoever listens on the channel, in this process or another. Only a nudge: listeners poll as well. */
+  /** Wakes whoever listens on the channel, in this process or another. Only a nudge, from `afterCommit`: listeners poll as well. */
   notify(channel: string, payload?: string): void;
   /** Done after the commit: wake a worker, close a stream. Never what must not be lost. */
   afterCommit(work: () => void): void;
-  /** Wakes listeners of this and other processes (`createNotifier`); only from `afterCommit`. Without it they poll. */
-  notify?: (channel: string, payload?: string) => void;
 }
 
 /** The parts of a context that don't change from call to call. */

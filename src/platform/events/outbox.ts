@@ -37,5 +37,5 @@ export async function publish<Topic extends keyof OutboxTopics>(
     .insertInto('outbox')
     .values({ organization_id: organizationId, topic, payload: json(payload) })
     .execute();
-  context.afterCommit(() => context.notify?.(OUTBOX_CHANNEL));
+  context.afterCommit(() => context.notify(OUTBOX_CHANNEL));
 }
