@@ -26,6 +26,8 @@ export const ACTIONS = {
   'credentials.read': 'READ',
   'credentials.edit': 'ADMIN',
   'cluster.read': 'READ',
+  // Putting an environment on a cluster: ENV_CREATOR of custom roles.
+  'cluster.use': 'WRITE',
   'cluster.edit': 'ADMIN',
   'cluster.deploy': 'ADMIN',
   'cluster.secrets': 'ADMIN',

@@ -1,9 +1,11 @@
 import { ACTIONS, includes, type Action, type Level, LEVELS } from '#platform/access/actions.ts';
+import type { Policy } from '#platform/access/policy.ts';
 
 /** Where a thing stands: what a custom role's permissions are looked up by. */
 export interface Location {
   organizationId: string;
   projectId?: string;
+  environmentId?: string;
   /** Mode of the environment, when the thing is in one. */
   mode?: string;
   clusterId?: string;
@@ -19,6 +21,9 @@ export interface RolePermissions {
   }[];
 }
 
+/** Modes of environments: what a custom role tells apart in a project. */
+export const ENVIRONMENT_MODES = ['DEVELOPMENT', 'PREVIEW', 'PRODUCTION', 'STAGING'] as const;
+
 /** What a caller may do in one organization. */
 export interface Grant {
   organizationId: string;
@@ -26,6 +31,10 @@ export interface Grant {
   level: Level;
   roleId: string | null;
   custom: RolePermissions | null;
+  /** A token acts for its creator and never does more than they may now: their grant. */
+  within?: Grant;
+  /** Conditions of a policy token: each action has to pass them too. */
+  policy?: Policy;
 }
 
 export type Origin = 'API' | 'CLI' | 'CONSOLE' | 'GIT' | 'QOVERY_INTERNAL' | 'SKILL' | 'TERRAFORM_PROVIDER';
@@ -50,34 +59,78 @@ export interface Principal {
   grants: Grant[];
 }
 
-const LEVEL_OF_PERMISSION: Record<string, Level> = {
+const LEVEL_OF_PERMISSION: Record<'NO_ACCESS' | 'VIEWER' | 'DEPLOYER' | 'MANAGER', Level> = {
   NO_ACCESS: 'NONE',
   VIEWER: 'READ',
   DEPLOYER: 'DEPLOY',
   MANAGER: 'WRITE',
 };
 
-const highest = (levels: Level[]): Level => LEVELS[Math.max(0, ...levels.map((level) => LEVELS.indexOf(level)))]!;
+const lowest = (levels: Level[]): Level => LEVELS[Math.min(...levels.map((level) => LEVELS.indexOf(level)))]!;
 
-/** The level that a grant gives at a place. Every member reads the organization itself; a custom role decides on the rest. */
+/**
+ * The level that a grant gives at a place. A custom role says it for projects, by the mode of the environment, and for clusters;
+ * of what it leaves unsaid it reads, as it reads the organization itself: only an explicit NO_ACCESS forbids (decisions.md 7, 24).
+ */
 export function levelAt(grant: Grant, at: Location): Level {
-  if (!grant.custom) return grant.level;
-  if (at.projectId) {
-    const project = grant.custom.projects.find((entry) => entry.project_id === at.projectId);
-    // Unlisted projects: every role reads the whole of its organization, only an explicit NO_ACCESS forbids (decisions.md 7).
-    if (!project) return 'READ';
-    if (project.is_admin) return 'ADMIN';
-    const permissions = at.mode
-      ? project.permissions.filter((entry) => entry.environment_type === at.mode)
-      : project.permissions;
-    if (permissions.length === 0) return 'READ';
-    return highest(permissions.map((entry) => LEVEL_OF_PERMISSION[entry.permission] ?? 'NONE'));
-  }
-  if (at.clusterId) {
-    const cluster = grant.custom.clusters.find((entry) => entry.cluster_id === at.clusterId);
-    return cluster?.permission === 'ADMIN' ? 'ADMIN' : 'READ';
-  }
+  const own = grant.custom ? customLevelAt(grant.custom, at) : grant.level;
+  return grant.within ? lowest([own, levelAt(grant.within, at)]) : own;
+}
+
+function customLevelAt(custom: RolePermissions, at: Location): Level {
+  if (at.projectId) return projectLevel(custom, at.projectId, at.mode);
+  if (at.clusterId) return clusterLevel(custom, at.clusterId);
   return 'READ';
+}
+
+function projectLevel(custom: RolePermissions, projectId: string, mode: string | undefined): Level {
+  const project = custom.projects.find((entry) => entry.project_id === projectId);
+  if (!project) return 'READ';
+  if (project.is_admin) return 'ADMIN';
+  const inMode = (wanted: string): Level => {
+    const permissions = project.permissions.filter((entry) => entry.environment_type === wanted);
+    return permissions.length === 0
+      ? 'READ'
+      : lowest(permissions.map((entry) => LEVEL_OF_PERMISSION[entry.permission]));
+  };
+  if (mode) return inMode(mode);
+  // What belongs to the project itself (its variables, its name) reaches the environments of every mode, so that changing it
+  // takes the right in all of them; whoever sees one of them sees the project.
+  const levels = ENVIRONMENT_MODES.map(inMode);
+  return levels.some((level) => level !== 'NONE') && lowest(levels) === 'NONE' ? 'READ' : lowest(levels);
+}
+
+const LEVEL_ON_CLUSTER: Record<RolePermissions['clusters'][number]['permission'], Level> = {
+  VIEWER: 'READ',
+  ENV_CREATOR: 'WRITE',
+  ADMIN: 'ADMIN',
+};
+
+function clusterLevel(custom: RolePermissions, clusterId: string): Level {
+  const entries = custom.clusters.filter((entry) => entry.cluster_id === clusterId);
+  return entries.length === 0 ? 'READ' : lowest(entries.map((entry) => LEVEL_ON_CLUSTER[entry.permission]));
+}
+
+/** A kind of environment in a project that a list leaves out for this caller. */
+export interface HiddenPlace {
+  projectId: string;
+  mode: string;
+}
+
+/**
+ * What lists over a whole organization leave out for a caller: the modes of projects that their role gives NO_ACCESS to. A
+ * project of which all modes are hidden is hidden itself.
+ */
+export function hiddenPlaces(principal: Principal, organizationId: string): HiddenPlace[] {
+  const grant = grantIn(principal, organizationId);
+  if (!grant) return [];
+  const projectIds = [grant.custom, grant.within?.custom].flatMap((custom) => custom?.projects ?? []);
+  return [...new Set(projectIds.map((entry) => entry.project_id))].flatMap((projectId) =>
+    ENVIRONMENT_MODES.filter((mode) => levelAt(grant, { organizationId, projectId, mode }) === 'NONE').map((mode) => ({
+      projectId,
+      mode,
+    })),
+  );
 }
 
 /** The grant of a principal in an organization, if it has one. */
@@ -87,7 +140,8 @@ export const grantIn = (principal: Principal, organizationId: string): Grant | u
 /** Whether the principal may do the action at the place. */
 export function permits(principal: Principal, action: Action, at: Location): boolean {
   const grant = grantIn(principal, at.organizationId);
-  return grant !== undefined && includes(levelAt(grant, at), ACTIONS[action]);
+  if (!grant || !includes(levelAt(grant, at), ACTIONS[action])) return false;
+  return grant.policy?.allows(action, at) ?? true;
 }
 
 /** Where a request comes from, by its `User-Agent` (decisions.md 42). */

@@ -1,8 +1,9 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Database } from '#platform/database/index.ts';
+import { sql, type Database } from '#platform/database/index.ts';
 import type { Level } from '#platform/access/actions.ts';
-import type { Principal } from '#platform/access/principal.ts';
-import { grantOfRole } from '#platform/access/roles.ts';
+import { compilePolicy } from '#platform/access/policy.ts';
+import type { Grant, Principal } from '#platform/access/principal.ts';
+import { grantOfRole, ROLE_AS_JSON, type StoredRole } from '#platform/access/roles.ts';
 
 const FORM = /^qd_([0-9a-f]{32})_([A-Za-z0-9_-]{43})$/;
 
@@ -27,36 +28,61 @@ function parse(token: string): { id: string; secret: string } | undefined {
 }
 
 /**
- * The caller behind an API token, or undefined when it is malformed, unknown, revoked, expired or its role is gone.
- * Asked on every request, so that a revocation holds at once on every replica.
+ * The caller behind an API token, or undefined when it is malformed, unknown, revoked, expired or its role is gone, or when its
+ * creator is no member any more. Asked on every request, so that a revocation holds at once on every replica.
  */
 export async function findTokenPrincipal(db: Database, token: string, now: Date): Promise<Principal | undefined> {
   const parsed = parse(token);
   if (!parsed) return undefined;
-  const row = await db
-    .selectFrom('api_token as token')
-    .leftJoin('role', 'role.id', 'token.role_id')
-    .select([
-      'token.id',
-      'token.name',
-      'token.organization_id',
-      'token.scope',
-      'token.secret_hash',
-      'token.created_by',
-      'token.expires_at',
-    ])
-    .select(['role.id as role_id', 'role.name as role_name', 'role.built_in', 'role.permissions'])
-    .where('token.id', '=', parsed.id)
-    .executeTakeFirst();
+  const rows = await findTokenRows(db, parsed.id);
+  const [row] = rows;
   if (!row || !timingSafeEqual(row.secret_hash, hashOf(parsed.secret))) return undefined;
   if (row.expires_at && row.expires_at <= now) return undefined;
-  const grant = row.scope
-    ? { organizationId: row.organization_id, level: row.scope as Level, roleId: null, custom: null }
-    : grantOfRole(row.organization_id, {
-        id: row.role_id!,
-        name: row.role_name!,
-        built_in: row.built_in!,
-        permissions: row.permissions,
-      });
-  return { id: row.id, kind: 'token', userId: row.created_by, name: row.name, grants: [grant] };
+  return { id: row.id, kind: 'token', userId: row.created_by, name: row.name, grants: rows.map(grantOf) };
+}
+
+interface TokenRow {
+  id: string;
+  name: string;
+  secret_hash: Buffer;
+  scope: Level | null;
+  policy: string | null;
+  created_by: string;
+  expires_at: Date | null;
+  organization_id: string;
+  /** Of a token with a role instead of a scope. */
+  role: StoredRole | null;
+  creator_role: StoredRole;
+}
+
+/**
+ * A token once for each organization that it acts in: its own and those that it made, while its creator is a member there.
+ * Written as text because it is asked with every request: building it costs more than running it.
+ */
+const findTokenRows = async (db: Database, id: string): Promise<TokenRow[]> =>
+  (
+    await sql<TokenRow>`
+      select token.id, token.name, token.secret_hash, token.scope, token.policy, token.created_by, token.expires_at,
+        member.organization_id,
+        case when role.id is not null then ${ROLE_AS_JSON('role')} end as role,
+        ${ROLE_AS_JSON('creator_role')} as creator_role
+      from api_token token
+      join member on member.user_id = token.created_by
+      join role creator_role on creator_role.id = member.role_id
+      left join role on role.id = token.role_id
+      where token.id = ${id} and (
+        member.organization_id = token.organization_id
+        or exists (select from api_token_organization made
+          where made.token_id = token.id and made.organization_id = member.organization_id))
+      order by member.created_at, member.organization_id`.execute(db)
+  ).rows;
+
+/** What the token may do in the row's organization: never more than its creator may there now (decisions.md 23). */
+function grantOf(row: TokenRow): Grant {
+  const { organization_id: organizationId } = row;
+  const own = row.role
+    ? grantOfRole(organizationId, row.role)
+    : { organizationId, level: row.scope!, roleId: null, custom: null };
+  const within = grantOfRole(organizationId, row.creator_role);
+  return { ...own, within, ...(row.policy === null ? {} : { policy: compilePolicy(row.policy) }) };
 }

@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import { compilePolicy, PolicyError } from '#platform/access/policy.ts';
+import type { Action } from '#platform/access/actions.ts';
+
+const HEAD = 'package quarterdeck\nimport rego.v1\n';
+const at = { organizationId: 'o', projectId: 'p1', mode: 'PRODUCTION' };
+const allows = (rules: string, action: Action = 'service.deploy', place: typeof at = at) =>
+  compilePolicy(HEAD + rules).allows(action, place);
+
+describe('a policy allows', () => {
+  test('only what one of its rules holds for', () => {
+    const rules = `
+      default allow := false
+      allow if input.level == "READ"   # everything may be read
+      allow if {
+        input.action in {"service.deploy", "environment.deploy"}
+        input.environment_mode != "PRODUCTION"
+      }`;
+    expect(allows(rules, 'project.read')).toBe(true);
+    expect(allows(rules)).toBe(false);
+    expect(allows(rules, 'service.deploy', { ...at, mode: 'STAGING' })).toBe(true);
+    expect(allows(rules, 'service.edit', { ...at, mode: 'STAGING' })).toBe(false);
+  });
+
+  test.each([
+    ['a literal in the older spelling', 'allow { input.project_id == "p1" }', true],
+    ['a value with a body', 'allow = true { input.project_id == "p1" }', true],
+    ['a helper rule', 'mine := ["p1", "p2"]\nallow if input.project_id in mine', true],
+    ['a helper that is not there for this input', 'mine if input.project_id == "x"\nallow if not mine', true],
+    ['some', 'allow if { some x in ["a", "p1"]; x == input.project_id }', true],
+    ['some with keys', 'allow if { some k, v in {"p1": 1}; k == input.project_id; v > 0 }', true],
+    ['a wildcard', 'ids := {"x", "p1"}\nallow if ids[_] == input.project_id', true],
+    ['a key that a statement binds', 'm := {"a": "x", "p1": "y"}\nallow if { some k; m[k] == "y"; k == "p1" }', true],
+    ['every', 'allow if every x in ["p1", "p1x"] { startswith(x, input.project_id) }', true],
+    ['every that fails once', 'allow if every x in ["p1", "q"] { startswith(x, input.project_id) }', false],
+    ['a set of reasons against', 'deny contains "no" if input.project_id == "p1"\nallow if count(deny) == 0', false],
+    ['an empty set of reasons', 'deny contains "no" if input.project_id == "x"\nallow if count(deny) == 0', true],
+    ['functions', 'allow if { lower(upper("Ab")) == "ab"; endswith("ab", "b"); contains("abc", "b") }', true],
+    ['an equal set in another order', 'allow if { {"a", "b"} != {"b", "a"} }', false],
+    ['not of a wildcard', 'allow if not ["p1", "x"][_] == input.project_id', false],
+    ['what is not there', 'allow if input.nowhere.deep != "x"', false],
+    ['what is not there, negated', 'allow if not input.nowhere', true],
+    ['an index by a rule without a value', 'r if input.x == 1\nallow if { m := {"a": true}; m[r] }', false],
+    ['a value that is not true', 'allow := "yes"', false],
+    ['two values', 'a := 1 if true\na := 2 if true\nallow if a == 1', false],
+    ['numbers against texts', 'allow if "2" > 1', false],
+  ])('by %s', (_name, rules, expected) => {
+    expect(allows(rules)).toBe(expected);
+  });
+
+  test('nothing when it takes too many steps', () => {
+    const list = `[${Array.from({ length: 40 }, (_, at) => at).join(',')}]`;
+    const loops = ['a', 'b', 'c', 'd', 'e'].map((name) => `some ${name} in ${list}`).join('; ');
+    const before = performance.now();
+    expect(allows(`allow if { ${loops}; a == 99 }`)).toBe(false);
+    expect(performance.now() - before).toBeLessThan(1000);
+  });
+});
+
+describe('a policy is refused, with its line,', () => {
+  test.each([
+    ['without allow', 'deny := true', 'allow'],
+    ['with an unknown name', 'allow if action == "x"', 'line 3: action is not defined'],
+    ['with an unknown function', 'allow if http.send({"url": "x"})', 'dot'],
+    ['with an unknown plain function', 'allow if constructor("x")', 'constructor'],
+    ['with a wrong number of arguments', 'allow if lower()', 'takes 1'],
+    ['with data', 'allow if data.x', 'data'],
+    ['with an import', 'import data.x\nallow := true', 'import'],
+    ['with a function of its own', 'f(x) := x\nallow := true', 'functions'],
+    ['with else', 'allow if false else := true', 'else'],
+    ['with recursion', 'a if b\nb if a\nallow if a', 'itself'],
+    ['with an unfinished body', 'allow if {', '"the end"'],
+    ['with an unfinished string', 'allow if input.action == "x', '"""'],
+    ['with an empty body', 'allow if { }', 'empty'],
+    ['nested beyond measure', `allow if ${'('.repeat(5000)}true${')'.repeat(5000)}`, 'nested'],
+    ['longer than allowed', `# ${'x'.repeat(20_000)}\nallow := true`, 'characters'],
+  ])('%s', (_name, rules, message) => {
+    expect(() => compilePolicy(HEAD + rules)).toThrow(PolicyError);
+    expect(() => compilePolicy(HEAD + rules)).toThrow(message);
+  });
+
+  test('without a package', () => expect(() => compilePolicy('allow := true')).toThrow('line 1'));
+});

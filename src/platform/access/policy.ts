@@ -1,0 +1,60 @@
+import { ACTIONS, type Action } from '#platform/access/actions.ts';
+import type { Location } from '#platform/access/principal.ts';
+import { check } from '#platform/access/rego/check.ts';
+import { evaluate } from '#platform/access/rego/evaluate.ts';
+import { PolicyError } from '#platform/access/rego/lex.ts';
+import { parse } from '#platform/access/rego/parse.ts';
+import type { Rule } from '#platform/access/rego/syntax.ts';
+import { LRUCache } from '#platform/vault/lru.ts';
+
+export { PolicyError } from '#platform/access/rego/lex.ts';
+
+/** A policy of an API token: what the token may do besides what its role or scope says. */
+export interface Policy {
+  allows(action: Action, at: Location): boolean;
+}
+
+/** What a policy asks about, as `input`. */
+const inputOf = (action: Action, at: Location) => ({
+  action,
+  level: ACTIONS[action],
+  organization_id: at.organizationId,
+  project_id: at.projectId,
+  environment_id: at.environmentId,
+  environment_mode: at.mode,
+  cluster_id: at.clusterId,
+});
+
+/** The longest policy, in characters. */
+export const MAX_POLICY_LENGTH = 16_384;
+
+const compiled = new LRUCache<string, Policy>(1000);
+
+/**
+ * Reads a policy written in Rego, the language of Open Policy Agent: a package, rules with `if`, `default`, `contains`, `some`,
+ * `every`, `not`, `in`, comparisons, and the functions of rego/evaluate.ts. What Rego has besides (functions of one's own,
+ * comprehensions, arithmetic, `else`, `with`, `data`) is refused. The rule `allow` decides: only `true` allows.
+ * Throws PolicyError that names the line.
+ */
+export function compilePolicy(text: string): Policy {
+  const known = compiled.get(text);
+  if (known) return known;
+  if (text.length > MAX_POLICY_LENGTH) throw new PolicyError(`at most ${MAX_POLICY_LENGTH} characters are allowed`);
+  const rules = parse(text);
+  check(rules);
+  if (!rules.some((rule) => rule.name === 'allow'))
+    throw new PolicyError('the rule `allow`, which decides, is missing');
+  const policy: Policy = { allows: (action, at) => decide(rules, inputOf(action, at)) };
+  compiled.set(text, policy);
+  return policy;
+}
+
+/** A policy that comes to no end or contradicts itself allows nothing: doubt is a no. */
+function decide(rules: Rule[], input: Record<string, unknown>): boolean {
+  try {
+    return evaluate(rules, 'allow', JSON.parse(JSON.stringify(input))) === true;
+  } catch (error) {
+    if (error instanceof PolicyError) return false;
+    throw error;
+  }
+}
