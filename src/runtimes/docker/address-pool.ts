@@ -33,7 +33,9 @@ const overlap = (one: Range, other: Range): boolean => one.first <= other.last &
 export function checkPool(pool: string): void {
   const range = rangeOf(pool);
   if (!range || range.last - range.first + 1 < 2 ** (32 - SUBNET_PREFIX))
-    throw new Error(`Address pool ${pool}: must be an IPv4 network of /${SUBNET_PREFIX} or larger, such as ${DEFAULT_POOL}.`);
+    throw new Error(
+      `Address pool ${pool}: must be an IPv4 network of /${SUBNET_PREFIX} or larger, such as ${DEFAULT_POOL}.`,
+    );
 }
 
 /** The lowest subnet of the pool that overlaps none of the networks in use (CIDR; IPv6 ones don't matter); null if full. */

@@ -2,6 +2,7 @@ import type Docker from 'dockerode';
 import type { Upstream } from '#runtimes/router.ts';
 import type { Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 import { LABEL, containerName, foreignLabels, identityLabels, volumeName } from './labels.ts';
+import { fileMounts } from './files.ts';
 import { publishedPorts } from './release.ts';
 
 /** Where a container stands: decided when it is made, fixed for its life. */
@@ -17,13 +18,19 @@ export interface Placement {
 /** How the control plane reaches an instance, by internal port; `*` stands for every port. */
 export type Endpoints = Record<string, Upstream>;
 
+export const LOOPBACK = '127.0.0.1';
 const MIB = 2 ** 20;
 /** Kept output of an instance: the last 30 MB. Without a limit the engine fills the disk. */
 const LOG_CONFIG = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } };
 
 /** Ports that the control plane itself must reach: those that the proxy leads to and those that are probed. */
-export function reachedPorts(ports: Pick<WorkloadPort, 'internalPort' | 'protocol'>[], probes: (Probe | null)[]): number[] {
-  const routed = ports.filter((port) => port.protocol === 'HTTP' || port.protocol === 'GRPC').map((port) => port.internalPort);
+export function reachedPorts(
+  ports: Pick<WorkloadPort, 'internalPort' | 'protocol'>[],
+  probes: (Probe | null)[],
+): number[] {
+  const routed = ports
+    .filter((port) => port.protocol === 'HTTP' || port.protocol === 'GRPC')
+    .map((port) => port.internalPort);
   const probed = probes.flatMap((probe) => (probe && 'port' in probe.check ? probe.check.port : []));
   return [...new Set([...routed, ...probed])];
 }
@@ -66,11 +73,14 @@ export function containerOptions(
       NanoCpus: Math.min(spec.resources.cpuMilli * 1e6, image.cpus * 1e9),
       Memory: spec.resources.memoryMib * MIB,
       MemorySwap: spec.resources.memoryMib * MIB,
-      Mounts: spec.storage.map((volume) => ({ Type: 'volume', Source: volumeName(volume.id), Target: volume.mountPath })),
+      Mounts: [...storageMounts(spec), ...fileMounts(spec)],
       LogConfig: LOG_CONFIG,
     },
   };
 }
+
+const storageMounts = (spec: WorkloadSpec): Docker.MountConfig =>
+  spec.storage.map((volume) => ({ Type: 'volume', Source: volumeName(volume.id), Target: volume.mountPath }));
 
 function containerLabels(spec: WorkloadSpec, configHash: string, placement: Placement): Record<string, string> {
   const secretNames = Object.keys(spec.environment).filter((key) => spec.secrets.includes(spec.environment[key]!));
@@ -103,14 +113,19 @@ function networkOptions(placement: Placement, ports: PublishedPort[]): Docker.Co
   };
 }
 
-function portBindings(placement: Placement, ports: PublishedPort[]): Record<string, { HostIp: string; HostPort: string }[]> {
+function portBindings(
+  placement: Placement,
+  ports: PublishedPort[],
+): Record<string, { HostIp: string; HostPort: string }[]> {
   const bindings: Record<string, { HostIp: string; HostPort: string }[]> = {};
   const add = (key: string, HostIp: string, HostPort: number) => {
     (bindings[key] ??= []).push({ HostIp, HostPort: String(HostPort) });
   };
-  for (const port of publishedPorts(ports)) add(`${port.internalPort}/${port.protocol.toLowerCase()}`, '', port.externalPort);
-  for (const [internalPort, upstream] of Object.entries(placement.published ?? {}))
-    add(`${internalPort}/tcp`, upstream.address, upstream.port);
+  for (const port of publishedPorts(ports))
+    add(`${port.internalPort}/${port.protocol.toLowerCase()}`, '', port.externalPort);
+  // On loopback where the engine is on this machine; an engine elsewhere must be reached from here.
+  for (const [internalPort, { address, port }] of Object.entries(placement.published ?? {}))
+    add(`${internalPort}/tcp`, address === LOOPBACK ? LOOPBACK : '', port);
   return bindings;
 }
 
@@ -121,7 +136,11 @@ export function cloneOptions(
   ports: PublishedPort[],
 ): Docker.ContainerCreateOptions {
   const { Config: config, HostConfig: host } = original;
-  const name = containerName(config.Labels[LABEL.hostname]!, Number(config.Labels[LABEL.generation]), placement.instance);
+  const name = containerName(
+    config.Labels[LABEL.hostname]!,
+    Number(config.Labels[LABEL.generation]),
+    placement.instance,
+  );
   return {
     name,
     Hostname: name,

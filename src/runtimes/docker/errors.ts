@@ -1,6 +1,15 @@
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-const UNREACHABLE = new Set(['ENOENT', 'ECONNREFUSED', 'EACCES', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH']);
+const UNREACHABLE = new Set([
+  'ENOENT',
+  'ECONNREFUSED',
+  'EACCES',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+]);
 
 /** HTTP status that the engine answered with, if the error is such an answer. */
 export const statusOf = (error: unknown): number | undefined => (error as { statusCode?: number }).statusCode;

@@ -30,7 +30,11 @@ export function ensureNetwork(node: DockerNode, identity: WorkloadIdentity): Pro
     await refuseForeign(node, networkName(identity.environmentId));
     await createNetwork(node, identity);
     const made = await findNetwork(node, identity.environmentId);
-    if (!made) throw new RuntimeError('failed', `The network ${networkName(identity.environmentId)} vanished after it was made.`);
+    if (!made)
+      throw new RuntimeError(
+        'failed',
+        `The network ${networkName(identity.environmentId)} vanished after it was made.`,
+      );
     return made;
   });
 }
@@ -54,7 +58,8 @@ async function createNetwork(node: DockerNode, identity: WorkloadIdentity): Prom
   const used = [...(await engineSubnets(node.engine)), ...(await hostRoutes())];
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const subnet = freeSubnet(node.pool, used);
-    if (!subnet) throw new RuntimeError('failed', `The address pool ${node.pool} is used up: delete environments or widen it.`);
+    if (!subnet)
+      throw new RuntimeError('failed', `The address pool ${node.pool} is used up: delete environments or widen it.`);
     try {
       await node.engine.createNetwork({
         Name: networkName(identity.environmentId),
@@ -95,7 +100,11 @@ async function hostRoutes(): Promise<string[]> {
 export async function chooseAddress(node: DockerNode, network: EnvironmentNetwork): Promise<string> {
   const taken = await takenAddresses(node, network);
   const address = freeAddress(network.subnet, taken, node.lastAddress.get(network.id));
-  if (!address) throw new RuntimeError('failed', `The environment's network ${network.subnet} has no address left for another instance.`);
+  if (!address)
+    throw new RuntimeError(
+      'failed',
+      `The environment's network ${network.subnet} has no address left for another instance.`,
+    );
   node.lastAddress.set(network.id, address);
   return address;
 }
@@ -123,14 +132,23 @@ const endpointOn = (container: Docker.ContainerInfo, name: string): Endpoint | u
  * Gives a running container other aliases in the network, keeping its address. The engine can only do that by connecting
  * it anew: some 50 ms without a network, which established connections survive because address and MAC stay the same.
  */
-export async function setAliases(node: DockerNode, network: EnvironmentNetwork, containerId: string, aliases: string[]): Promise<void> {
+export async function setAliases(
+  node: DockerNode,
+  network: EnvironmentNetwork,
+  containerId: string,
+  aliases: string[],
+): Promise<void> {
   const inspected = await node.engine.getContainer(containerId).inspect();
   const endpoint = inspected.NetworkSettings.Networks[network.name] as Endpoint | undefined;
   const address = endpoint?.IPAMConfig?.IPv4Address;
-  if (!endpoint || !address) throw new RuntimeError('failed', `${inspected.Name} is not in the network ${network.name} any more.`);
+  if (!endpoint || !address)
+    throw new RuntimeError('failed', `${inspected.Name} is not in the network ${network.name} any more.`);
   const handle = node.engine.getNetwork(network.id);
   await handle.disconnect({ Container: containerId, Force: false });
-  await handle.connect({ Container: containerId, EndpointConfig: { IPAMConfig: { IPv4Address: address }, Aliases: aliases } });
+  await handle.connect({
+    Container: containerId,
+    EndpointConfig: { IPAMConfig: { IPv4Address: address }, Aliases: aliases },
+  });
 }
 
 /** Removes the environment's network if no container of ours belongs to the environment any more. */

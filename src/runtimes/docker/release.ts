@@ -42,8 +42,23 @@ export function releaseOf(spec: WorkloadSpec, imageId: string): Release {
 /** What makes one container differ from another. Routes, counts and readiness don't: they can change with it running. */
 function configHash(spec: WorkloadSpec, imageId: string): string {
   const { hostname, entrypoint, environment, files, ports, liveness, resources, storage, labels } = spec;
-  const parts = { hostname, imageId, entrypoint, arguments: spec.arguments, environment, files, ports, liveness, resources, storage, labels };
-  return createHash('sha256').update(JSON.stringify(sorted(parts))).digest('hex').slice(0, 32);
+  const parts = {
+    hostname,
+    imageId,
+    entrypoint,
+    arguments: spec.arguments,
+    environment,
+    files,
+    ports,
+    liveness,
+    resources,
+    storage,
+    labels,
+  };
+  return createHash('sha256')
+    .update(JSON.stringify(sorted(parts)))
+    .digest('hex')
+    .slice(0, 32);
 }
 
 /** The same value with the keys of its objects in order, so that equal configurations have equal hashes. */
@@ -72,6 +87,9 @@ export const handleOf = (identity: WorkloadIdentity, release: Release): Handle =
 /** The release that a handle names. Throws RuntimeError when another runtime or a newer version of ours wrote it. */
 export function releaseFrom(handle: Handle): Release {
   if (handle.runtime !== 'docker' || handle.format !== HANDLE_FORMAT)
-    throw new RuntimeError('refused', `This release was made by the runtime ${handle.runtime} (format ${handle.format}): deploy it again.`);
+    throw new RuntimeError(
+      'refused',
+      `This release was made by the runtime ${handle.runtime} (format ${handle.format}): deploy it again.`,
+    );
   return handle.data as unknown as Release;
 }

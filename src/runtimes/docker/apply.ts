@@ -1,0 +1,90 @@
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { Handle, RuntimeContext, WorkloadSpec } from '#runtimes/runtime.ts';
+import { ensureImage } from './build.ts';
+import { cloneOptions, containerOptions } from './container-config.ts';
+import { ensureVolumes } from './files.ts';
+import { isUp, listInstances } from './instances.ts';
+import type { Instance } from './instances.ts';
+import { LABEL } from './labels.ts';
+import type { DockerNode } from './node.ts';
+import { refusals } from './refusals.ts';
+import { releaseFrom, releaseOf } from './release.ts';
+import { rollOut } from './rollout.ts';
+
+/** Makes a spec true (`Runtime.apply`). */
+export async function applySpec(node: DockerNode, spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
+  context.signal.throwIfAborted();
+  const refused = refusals(spec);
+  if (refused.length > 0) throw new RuntimeError('refused', refused.join(' '));
+  const { cpus } = await node.about();
+  const present = await listInstances(node, spec.identity);
+  refuseSuperseded(spec, present);
+  const imageId = await ensureImage(node, spec.image, context);
+  const release = releaseOf(spec, imageId);
+  await ensureVolumes(node, spec, imageId);
+  const image = { id: imageId, configHash: release.configHash, cpus };
+  return rollOut(
+    node,
+    {
+      identity: spec.identity,
+      release,
+      present,
+      adopted: adoptable(present, spec.identity.generation, release.configHash).slice(0, release.wanted),
+      optionsFor: (placement) => containerOptions(spec, image, placement),
+      filePaths: spec.files.map((file) => file.path),
+      secrets: spec.secrets,
+    },
+    context,
+  );
+}
+
+function refuseSuperseded(spec: WorkloadSpec, present: Instance[]): void {
+  const newest = present.at(-1);
+  if (newest && newest.generation > spec.identity.generation)
+    throw new RuntimeError(
+      'superseded',
+      `Generation ${newest.generation} of this service is there already, ${spec.identity.generation} came too late.`,
+    );
+}
+
+/** Instances of the same generation and configuration that a crashed or earlier call left; those that served come first. */
+function adoptable(present: Instance[], generation: number, configHash: string): Instance[] {
+  return present
+    .filter((one) => one.generation === generation && one.configHash === configHash && one.connected && !one.state.Dead)
+    .toSorted((one, other) => rank(other) - rank(one));
+}
+
+const rank = (instance: Instance): number => (instance.named ? 2 : 0) + (isUp(instance) ? 1 : 0);
+
+/**
+ * New processes of the same release (`Runtime.restart`). Everything is taken from the containers that are there, running or
+ * stopped, because a handle has no secrets in it; files lie in a volume that the new ones share.
+ */
+export async function restartRelease(node: DockerNode, handle: Handle, context: RuntimeContext): Promise<Handle> {
+  context.signal.throwIfAborted();
+  const release = releaseFrom(handle);
+  const present = await listInstances(node, handle.identity);
+  const template = adoptable(present, handle.identity.generation, release.configHash)[0];
+  if (!template && release.wanted > 0)
+    throw new RuntimeError('failed', 'No container of this release is left to restart: deploy the service again.');
+  return rollOut(
+    node,
+    {
+      identity: handle.identity,
+      release,
+      present,
+      adopted: [],
+      optionsFor: (placement) => cloneOptions(template!.inspected, placement, release.ports),
+      filePaths: JSON.parse(template?.labels[LABEL.files] ?? '[]') as string[],
+      secrets: template ? secretValues(template.inspected.Config) : [],
+    },
+    context,
+  );
+}
+
+function secretValues(config: { Env: string[]; Labels: Record<string, string> }): string[] {
+  const names = JSON.parse(config.Labels[LABEL.secrets] ?? '[]') as string[];
+  return names.flatMap(
+    (name) => config.Env.find((entry) => entry.startsWith(`${name}=`))?.slice(name.length + 1) ?? [],
+  );
+}

@@ -1,0 +1,132 @@
+import { createReadStream } from 'node:fs';
+import { lstat, readFile, readdir, readlink, realpath, stat } from 'node:fs/promises';
+import { join, posix, relative, sep } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import dockerignore from '@balena/dockerignore';
+import { pack } from 'tar-stream';
+import type { Pack } from 'tar-stream';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { BuildSpec } from '#runtimes/runtime.ts';
+
+/** A build's source, checked: both lie inside the checkout, links resolved. */
+export interface BuildSource {
+  /** Absolute path of the context folder. */
+  root: string;
+  /** Absolute path of the Dockerfile. */
+  dockerfile: string;
+  /** Its name in the archive. */
+  dockerfileName: string;
+}
+
+/** Name in the archive of a Dockerfile that lies outside the context folder or behind a link. */
+const FOREIGN_DOCKERFILE = '.quarterdeck.Dockerfile';
+
+/**
+ * Finds the context folder and the Dockerfile of a build. Links may lead about within the checkout, not out of it.
+ * Throws RuntimeError: `refused` for a path that leaves the repository, `build_failed` for one that isn't there.
+ */
+export async function findSource(
+  spec: Pick<BuildSpec, 'directory' | 'rootPath' | 'dockerfilePath'>,
+): Promise<BuildSource> {
+  const checkout = await realpath(spec.directory);
+  const wantedRoot = inside(checkout, checkout, spec.rootPath);
+  const root = await resolveInside(checkout, wantedRoot, `The root path ${spec.rootPath}`);
+  if (!(await stat(root)).isDirectory())
+    throw new RuntimeError('build_failed', `The root path ${spec.rootPath} is not a folder.`);
+  const wanted = inside(checkout, root, spec.dockerfilePath);
+  const dockerfile = await resolveInside(checkout, wanted, `The Dockerfile ${spec.dockerfilePath}`);
+  if (!(await stat(dockerfile)).isFile())
+    throw new RuntimeError('build_failed', `The Dockerfile ${spec.dockerfilePath} is not a file.`);
+  const plain = dockerfile === wanted && isWithin(root, dockerfile);
+  return { root, dockerfile, dockerfileName: plain ? toPosix(relative(root, dockerfile)) : FOREIGN_DOCKERFILE };
+}
+
+const toPosix = (path: string): string => path.split(sep).join(posix.sep);
+const isWithin = (folder: string, path: string): boolean => path === folder || path.startsWith(folder + sep);
+
+function inside(checkout: string, base: string, path: string): string {
+  const joined = join(base, path);
+  if (!isWithin(checkout, joined.replace(/(?<=.)\/$/, '')))
+    throw new RuntimeError('refused', `The path ${path} leaves the repository.`);
+  return joined.replace(/(?<=.)\/$/, '');
+}
+
+async function resolveInside(checkout: string, path: string, what: string): Promise<string> {
+  const resolved = await realpath(path).catch((error: NodeJS.ErrnoException) => {
+    throw new RuntimeError('build_failed', `${what} is not in the repository (${error.code}).`, error);
+  });
+  if (!isWithin(checkout, resolved)) throw new RuntimeError('refused', `${what} is a link that leaves the repository.`);
+  return resolved;
+}
+
+/**
+ * The context as a tar stream: what `.dockerignore` doesn't leave out. A link goes in as a link, never as what it leads to,
+ * so nothing outside the context is read; sockets and devices stay out. Owners are 0, as every client of the engine does it.
+ */
+export function packContext(source: BuildSource): Readable {
+  const archive = pack();
+  fill(archive, source).then(
+    () => archive.finalize(),
+    (error: Error) => archive.destroy(error),
+  );
+  return Readable.from(archive);
+}
+
+type Keep = (path: string) => boolean;
+
+async function fill(archive: Pack, source: BuildSource): Promise<void> {
+  const keep = await readIgnore(source);
+  if (source.dockerfileName === FOREIGN_DOCKERFILE)
+    await addBytes(archive, FOREIGN_DOCKERFILE, await readFile(source.dockerfile));
+  await addFolder(archive, source, keep, '');
+}
+
+/** A `<Dockerfile>.dockerignore` beside the Dockerfile stands before the context's own file. */
+async function readIgnore(source: BuildSource): Promise<Keep> {
+  const own = source.dockerfileName === FOREIGN_DOCKERFILE ? [] : [`${source.dockerfile}.dockerignore`];
+  for (const path of [...own, join(source.root, '.dockerignore')]) {
+    // Not through a link: it could lead out of the checkout.
+    if (!(await lstat(path).catch(absent))?.isFile()) continue;
+    const rules = dockerignore.default().add(await readFile(path, 'utf8'));
+    return (name) => name === source.dockerfileName || name === '.dockerignore' || !rules.ignores(name);
+  }
+  return () => true;
+}
+
+function absent(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null;
+  throw error;
+}
+
+/** Ignored folders are walked too: a rule with `!` may take something in them back in. */
+async function addFolder(archive: Pack, source: BuildSource, keep: Keep, folder: string): Promise<void> {
+  const entries = await readdir(join(source.root, folder), { withFileTypes: true });
+  for (const entry of entries.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
+    const name = folder === '' ? entry.name : `${folder}/${entry.name}`;
+    const path = join(source.root, name);
+    if (entry.isDirectory()) {
+      if (keep(name)) archive.entry({ name, type: 'directory', ...(await attributes(path)), size: 0 });
+      await addFolder(archive, source, keep, name);
+    } else if (!keep(name)) continue;
+    else if (entry.isSymbolicLink()) archive.entry({ name, type: 'symlink', linkname: await readlink(path) });
+    else if (entry.isFile()) await addFile(archive, name, path);
+  }
+}
+
+const attributes = async (path: string) => {
+  const { size, mode, mtime } = await lstat(path);
+  return { size, mode: mode & 0o7777, mtime };
+};
+
+async function addFile(archive: Pack, name: string, path: string): Promise<void> {
+  const { size, mode, mtime } = await attributes(path);
+  const entry = archive.entry({ name, size, mode, mtime });
+  await pipeline(createReadStream(path, { end: Math.max(size - 1, 0) }), entry);
+}
+
+function addBytes(archive: Pack, name: string, bytes: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    archive.entry({ name }, bytes, (error) => (error ? reject(error) : resolve()));
+  });
+}

@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import type Docker from 'dockerode';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { BuildSpec, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
+import { findSource, packContext } from './build-context.ts';
+import type { BuildSource } from './build-context.ts';
+import { BuildProgress } from './build-progress.ts';
+import { openSession } from './build-session.ts';
+import { asRuntimeError, engineMessage, unless } from './errors.ts';
+import { LABEL, filters, identityLabels, imageRepository } from './labels.ts';
+import { mask } from './readiness.ts';
+import type { DockerNode } from './node.ts';
+
+/** Output lines that a failed build's error repeats. */
+const LAST_LINES = 20;
+
+/** The name of what a cache key names: its tag where it can be one, else its hash. */
+export function imageTag(serviceId: string, cacheKey: string): string {
+  const valid = /^\w[\w.-]{0,127}$/.test(cacheKey);
+  return `${imageRepository(serviceId)}:${valid ? cacheKey : createHash('sha256').update(cacheKey).digest('hex')}`;
+}
+
+/** Builds an image and answers its local id; the same cache key still there is answered at once. */
+export async function buildImage(
+  node: DockerNode,
+  spec: BuildSpec,
+  context: RuntimeContext,
+): Promise<{ image: string; cached: boolean }> {
+  context.signal.throwIfAborted();
+  const tag = imageTag(spec.identity.serviceId, spec.cacheKey);
+  const present = await findBuilt(node, spec, tag);
+  if (present) return { image: present, cached: true };
+  const source = await findSource(spec);
+  const { buildkit, product, version } = await node.about();
+  context.log(
+    `Building ${spec.dockerfilePath} with ${buildkit ? 'BuildKit' : 'the classic builder'} of ${product} ${version}.`,
+  );
+  if (buildkit && spec.resources.memoryMib > 0)
+    context.log('BuildKit takes no limit of memory or CPU for one build: the engine’s own limits hold.');
+  await runBuild(node, { spec, source, tag, buildkit }, context);
+  const made = await findBuilt(node, spec, tag);
+  if (!made) throw new RuntimeError('build_failed', `The build ended, but its image ${tag} is not there.`);
+  return { image: made, cached: false };
+}
+
+async function findBuilt(node: DockerNode, spec: BuildSpec, tag: string): Promise<string | null> {
+  const image = await unless([404], node.engine.getImage(tag).inspect());
+  const labels = image?.Config?.Labels ?? {};
+  const ours = labels[LABEL.installation] === node.installation && labels[LABEL.cacheKey] === spec.cacheKey;
+  return image && ours ? image.Id : null;
+}
+
+interface Build {
+  spec: BuildSpec;
+  source: BuildSource;
+  tag: string;
+  buildkit: boolean;
+}
+
+/** What the engine is asked for. Build arguments go in the request, so no secret is on a command line. */
+export function buildOptions({ spec, source, tag, buildkit }: Build): Docker.ImageBuildOptions {
+  return {
+    t: tag,
+    dockerfile: source.dockerfileName,
+    buildargs: spec.arguments,
+    labels: { ...identityLabels(spec.identity), [LABEL.cacheKey]: spec.cacheKey },
+    rm: true,
+    forcerm: true,
+    ...(spec.targetStage === null ? {} : { target: spec.targetStage }),
+    ...(buildkit ? {} : classicLimits(spec)),
+  };
+}
+
+const classicLimits = ({ resources }: BuildSpec): Docker.ImageBuildOptions => ({
+  memory: resources.memoryMib * 2 ** 20,
+  memswap: resources.memoryMib * 2 ** 20,
+  cpuperiod: 100_000,
+  cpuquota: resources.cpuMilli * 100,
+});
+
+async function runBuild(node: DockerNode, build: Build, context: RuntimeContext): Promise<void> {
+  const { spec } = build;
+  const deadline = AbortSignal.timeout(spec.timeoutSeconds * 1000);
+  const abortSignal = AbortSignal.any([context.signal, deadline]);
+  const lines: string[] = [];
+  const progress = new BuildProgress((line) => {
+    context.log(line);
+    if (lines.push(line) > LAST_LINES) lines.shift();
+  });
+  try {
+    await using session = build.buildkit ? await openSession(node.engine) : null;
+    const options = { ...buildOptions(build), ...session?.options, abortSignal } as Docker.ImageBuildOptions;
+    const stream = (await node.engine.buildImage(packContext(build.source), options)) as unknown as Readable;
+    stream.setEncoding('utf8');
+    for await (const part of stream) progress.write(part as string);
+    progress.end();
+  } catch (error) {
+    if (context.signal.aborted) throw new RuntimeError('aborted', 'The build was ended: cancelled.', error);
+    if (deadline.aborted)
+      throw new RuntimeError(
+        'build_failed',
+        `The build did not end within ${spec.timeoutSeconds} s and was ended.`,
+        error,
+      );
+    const known = asRuntimeError(error);
+    if (known.code === 'unreachable') throw known;
+    throw new RuntimeError('build_failed', mask(engineMessage(error), spec.secrets), error);
+  }
+  if (progress.error === null) return;
+  const message = `${progress.error}\n${lines.map((line) => `  ${line}`).join('\n')}`;
+  throw new RuntimeError('build_failed', mask(message, spec.secrets));
+}
+
+/** The local id of the image that a spec names, pulled if it comes from a registry and isn't here yet. */
+export async function ensureImage(node: DockerNode, reference: string, context: RuntimeContext): Promise<string> {
+  const present = await unless([404], node.engine.getImage(reference).inspect());
+  if (present) return present.Id;
+  if (!reference.includes('@sha256:'))
+    throw new RuntimeError(
+      'failed',
+      `The image ${reference} is not there any more: deploy the service again to build it.`,
+    );
+  context.log(`Pulling ${reference}.`);
+  await pull(node.engine, reference, context.signal);
+  const pulled = await node.engine.getImage(reference).inspect();
+  return pulled.Id;
+}
+
+async function pull(engine: Docker, reference: string, signal: AbortSignal): Promise<void> {
+  const progress = new BuildProgress(() => undefined);
+  try {
+    const stream = (await engine.pull(reference, { abortSignal: signal })) as Readable;
+    stream.setEncoding('utf8');
+    for await (const part of stream) progress.write(part as string);
+    progress.end();
+  } catch (error) {
+    if (signal.aborted || asRuntimeError(error).code === 'unreachable') throw error;
+    progress.error = engineMessage(error);
+  }
+  if (progress.error !== null)
+    throw new RuntimeError('failed', `The image ${reference} cannot be pulled: ${progress.error}`);
+}
+
+/** Removes images built for a service except those in `keep` (ids or names). One in use stays until its container is gone. */
+export async function collectImages(node: DockerNode, identity: WorkloadIdentity, keep: string[]): Promise<void> {
+  const wanted = filters(node.installation, { [LABEL.service]: identity.serviceId });
+  const images = await node.engine.listImages({ filters: JSON.stringify(wanted) });
+  for (const image of images) {
+    const names = (image.RepoTags ?? []).filter((name) => name.startsWith(`${imageRepository(identity.serviceId)}:`));
+    if ([image.Id, ...names].some((name) => keep.includes(name))) continue;
+    for (const name of names.length > 0 ? names : [image.Id]) await removeImage(node, name);
+  }
+}
+
+async function removeImage(node: DockerNode, name: string): Promise<void> {
+  if ((await unless([404, 409], node.engine.getImage(name).remove())) === null)
+    node.log(`The image ${name} is in use and stays.`);
+}

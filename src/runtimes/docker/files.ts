@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type Docker from 'dockerode';
+import { pack } from 'tar-stream';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import { unless } from './errors.ts';
+import { LABEL, filters, identityLabels, volumeName } from './labels.ts';
+import type { DockerNode } from './node.ts';
+
+/**
+ * File variables. Their contents lie in a volume that the workload has mounted read-only, and at each path stands a
+ * symbolic link into it. A file copied into the container could be changed by its root user, a volume can't stand at the
+ * path of a single file, and a bind mount would put secrets on our disk and fail where the engine has another one.
+ */
+const MOUNT_POINT = '/.quarterdeck-files';
+
+type FileSpec = Pick<WorkloadSpec, 'identity' | 'files'>;
+
+/** One volume per service and content, so that instances of one release share it and a new release gets its own. */
+function filesVolume(spec: FileSpec): string {
+  const content = createHash('sha256').update(JSON.stringify(spec.files)).digest('hex').slice(0, 16);
+  return `qd-files-${spec.identity.serviceId}-${content}`;
+}
+
+/** The mount of a spec's files; none when it has none. */
+export const fileMounts = (spec: FileSpec): Docker.MountConfig =>
+  spec.files.length === 0 ? [] : [{ Type: 'volume', Source: filesVolume(spec), Target: MOUNT_POINT, ReadOnly: true }];
+
+/** Makes the volumes of a workload: its storage and that of its files, filled. */
+export async function ensureVolumes(node: DockerNode, spec: WorkloadSpec, imageId: string): Promise<void> {
+  for (const { id } of spec.storage)
+    await ensureVolume(node, volumeName(id), { ...identityLabels(spec.identity), [LABEL.storage]: id });
+  if (spec.files.length === 0) return;
+  const labels = { ...identityLabels(spec.identity), [LABEL.files]: 'contents' };
+  await ensureVolume(node, filesVolume(spec), labels);
+  await fillVolume(node, spec, imageId);
+}
+
+async function ensureVolume(node: DockerNode, name: string, labels: Record<string, string>): Promise<void> {
+  await node.engine.createVolume({ Name: name, Labels: labels });
+  const volume = await node.engine.getVolume(name).inspect();
+  if (
+    volume.Labels?.[LABEL.installation] !== node.installation ||
+    volume.Labels[LABEL.service] !== labels[LABEL.service]
+  )
+    throw new RuntimeError('refused', `A volume ${name} is there that does not belong to this service.`);
+}
+
+/** Contents go in through a container that is made for it and never started: a read-only mount takes none. */
+async function fillVolume(node: DockerNode, spec: WorkloadSpec, imageId: string): Promise<void> {
+  const container = await node.engine.createContainer({
+    Image: imageId,
+    Entrypoint: ['-'],
+    Labels: { ...identityLabels(spec.identity), [LABEL.files]: 'filler' },
+    HostConfig: {
+      NetworkMode: 'none',
+      Mounts: [{ Type: 'volume', Source: filesVolume(spec), Target: MOUNT_POINT, VolumeOptions: noCopy() }],
+    },
+  });
+  try {
+    await container.putArchive(contents(spec.files), { path: MOUNT_POINT });
+  } finally {
+    await unless([404], container.remove({ force: true }));
+  }
+}
+
+/** Only the option that matters; the client's type wants all of them. */
+const noCopy = () => ({ NoCopy: true }) as Docker.MountSettings['VolumeOptions'];
+
+function contents(files: WorkloadSpec['files']): Readable {
+  const archive = pack();
+  files.forEach((file, index) => archive.entry({ name: String(index), mode: 0o444 }, file.content));
+  archive.finalize();
+  return Readable.from(archive);
+}
+
+/** Puts the links into a container that is made and not started. `paths` in the order of the volume's files. */
+export async function linkFiles(container: Docker.Container, paths: string[]): Promise<void> {
+  if (paths.length === 0) return;
+  const archive = pack();
+  paths.forEach((path, index) =>
+    archive.entry({ name: path.slice(1), type: 'symlink', linkname: `${MOUNT_POINT}/${index}`, mode: 0o777 }),
+  );
+  archive.finalize();
+  await container.putArchive(Readable.from(archive), { path: '/' });
+}
+
+/** Removes volumes of former releases' files; those in use stay. */
+export async function collectFileVolumes(node: DockerNode, identity: WorkloadIdentity): Promise<void> {
+  const wanted = filters(node.installation, { [LABEL.service]: identity.serviceId, [LABEL.files]: 'contents' });
+  const { Volumes: volumes } = await node.engine.listVolumes({ filters: wanted as never });
+  for (const volume of volumes ?? []) await unless([404, 409], node.engine.getVolume(volume.Name).remove());
+}

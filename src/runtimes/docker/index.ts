@@ -1,0 +1,95 @@
+import type { Router } from '#runtimes/router.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { LogLine, Runtime } from '#runtimes/runtime.ts';
+import { DEFAULT_POOL, checkPool } from './address-pool.ts';
+import { applySpec, restartRelease } from './apply.ts';
+import { buildImage, collectImages } from './build.ts';
+import { connect } from './connect.ts';
+import { LOOPBACK } from './container-config.ts';
+import { asRuntimeError } from './errors.ts';
+import { removeService, stopService } from './lifecycle.ts';
+import { readLogs } from './logs.ts';
+import { makeNode } from './node.ts';
+import type { DockerNode } from './node.ts';
+import { measureService, observeService } from './observe.ts';
+import { refusals } from './refusals.ts';
+import { report } from './report.ts';
+import { makeSupervise } from './supervise.ts';
+
+export { findDockerSocket } from './connect.ts';
+
+export interface DockerRuntimeOptions {
+  /** Unix socket of the engine; either this or `host`. */
+  socketPath?: string;
+  /** `tcp://host:port` of an engine elsewhere. Its published ports must be reachable from here. */
+  host?: string;
+  /** Id of this installation: what lacks it in its labels is never touched. */
+  installation: string;
+  router: Router;
+  /** Folder for the state of helper processes. */
+  dataDir: string;
+  /** IPv4 network from which environments get theirs; 10.201.0.0/16 without. */
+  addressPool?: string;
+  /** Lines for the operator: what belongs to no deployment. */
+  log(line: string): void;
+}
+
+/**
+ * The runtime that drives Docker Engine or Podman through its API (engine.md, *Runtimes → docker*). The engine need not
+ * answer yet: `check` says so. Throws when the options are wrong.
+ */
+export async function createDockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
+  const { socketPath, host, installation, router, dataDir, addressPool = DEFAULT_POOL, log } = options;
+  checkPool(addressPool);
+  const address = socketPath === undefined ? { host } : { socketPath };
+  const engine = connect({ socketPath, host });
+  const node = makeNode(engine, {
+    installation,
+    router,
+    pool: addressPool,
+    publishAddress: host === undefined ? LOOPBACK : new URL(host).hostname,
+    supervise: makeSupervise({ engine, address, installation, dataDir }),
+    log,
+  });
+  // After a reboot of the machine containers with probes run again and nobody watches them yet.
+  await node
+    .supervise()
+    .catch((error: unknown) => log(`Liveness checks are not watched yet: ${asRuntimeError(error).message}`));
+  return runtimeOf(node);
+}
+
+function runtimeOf(node: DockerNode): Runtime {
+  return {
+    name: 'docker',
+    check: () => report(node),
+    refusals,
+    apply: (spec, context) => answer(applySpec(node, spec, context), context.signal),
+    observe: (handle) => answer(observeService(node, handle)),
+    stop: (handle, context) => answer(stopService(node, handle, context), context.signal),
+    restart: (handle, context) => answer(restartRelease(node, handle, context), context.signal),
+    remove: (identity, handle, context) => answer(removeService(node, identity, handle, context), context.signal),
+    logs: (handle, options) => translated(readLogs(node, handle, options), options.signal),
+    build: (spec, context) => answer(buildImage(node, spec, context), context.signal),
+    metrics: (handle) => answer(measureService(node, handle)),
+    collectImages: (identity, keep) => answer(collectImages(node, identity, keep)),
+    // Each call to the engine has a connection of its own: nothing stays open.
+    close: async () => undefined,
+  };
+}
+
+async function answer<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw asRuntimeError(error, signal);
+  }
+}
+
+async function* translated(lines: AsyncIterable<LogLine>, signal: AbortSignal): AsyncGenerator<LogLine> {
+  try {
+    yield* lines;
+  } catch (error) {
+    const known = asRuntimeError(error, signal);
+    if (!(known instanceof RuntimeError && known.code === 'aborted')) throw known;
+  }
+}

@@ -1,0 +1,49 @@
+import type { Handle, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
+import { collectImages } from './build.ts';
+import { unless } from './errors.ts';
+import { isUp, listInstances, removeInstance } from './instances.ts';
+import { LABEL, filters } from './labels.ts';
+import { removeNetworkIfLast } from './network.ts';
+import type { DockerNode } from './node.ts';
+import { releaseFrom } from './release.ts';
+import { stopAll, upstreamsOf } from './rollout.ts';
+
+/** Seconds that a removed instance has for its end when its handle isn't known. */
+const DEFAULT_GRACE_SECONDS = 10;
+
+/** Ends all instances and keeps their containers, from which `restart` makes new ones (`Runtime.stop`). */
+export async function stopService(node: DockerNode, handle: Handle, context: RuntimeContext): Promise<void> {
+  context.signal.throwIfAborted();
+  const release = releaseFrom(handle);
+  const instances = await listInstances(node, handle.identity);
+  const running = instances.filter(isUp);
+  await node.router.remove(handle.identity.serviceId);
+  await node.router.drained(upstreamsOf(release, running), release.gracePeriodSeconds * 1000);
+  for (const instance of running) context.log(`Stopping ${instance.name}.`);
+  await stopAll(node, running, release.gracePeriodSeconds);
+  // Candidates that a crash left and former releases aren't needed for a restart.
+  const others = instances.filter((instance) => instance.generation !== handle.identity.generation);
+  await Promise.all(others.map((instance) => removeInstance(node, instance.id)));
+}
+
+/** Removes everything of a service, found by its labels (`Runtime.remove`). */
+export async function removeService(
+  node: DockerNode,
+  identity: WorkloadIdentity,
+  handle: Handle | null,
+  context: RuntimeContext,
+): Promise<void> {
+  context.signal.throwIfAborted();
+  await node.router.remove(identity.serviceId);
+  const instances = await listInstances(node, identity);
+  for (const instance of instances) context.log(`Removing ${instance.name}.`);
+  await stopAll(node, instances.filter(isUp), handle ? releaseFrom(handle).gracePeriodSeconds : DEFAULT_GRACE_SECONDS);
+  const wanted = filters(node.installation, { [LABEL.service]: identity.serviceId });
+  const containers = await node.engine.listContainers({ all: true, filters: wanted });
+  await Promise.all(containers.map((container) => removeInstance(node, container.Id)));
+  const { Volumes: volumes } = await node.engine.listVolumes({ filters: wanted as never });
+  for (const volume of volumes ?? []) await unless([404], node.engine.getVolume(volume.Name).remove());
+  await collectImages(node, identity, []);
+  await removeNetworkIfLast(node, identity.environmentId);
+  await node.supervise();
+}

@@ -1,0 +1,65 @@
+/** A line of a container's output with the engine's time stamp (RFC 3339 with nanoseconds). */
+export interface RawLine {
+  stream: 'stdout' | 'stderr';
+  stamp: string;
+  text: string;
+}
+
+const HEADER_BYTES = 8;
+const STDERR = 2;
+const NEWLINE = 10;
+
+/**
+ * Takes the engine's multiplexed log apart: frames of 8 bytes of header (stream, three zeros, length) and payload. With time
+ * stamps each line of the output begins with one; lines longer than 16 KiB come as several frames, each with its own.
+ */
+export class LogDemultiplexer {
+  readonly #onLine: (line: RawLine) => void;
+  #pending: Buffer = Buffer.alloc(0);
+  readonly #partial: Record<RawLine['stream'], Buffer> = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) };
+
+  constructor(onLine: (line: RawLine) => void) {
+    this.#onLine = onLine;
+  }
+
+  write(part: Buffer): void {
+    this.#pending = this.#pending.length === 0 ? part : Buffer.concat([this.#pending, part]);
+    while (this.#pending.length >= HEADER_BYTES) {
+      const end = HEADER_BYTES + this.#pending.readUInt32BE(4);
+      if (this.#pending.length < end) return;
+      this.#frame(this.#pending[0] === STDERR ? 'stderr' : 'stdout', this.#pending.subarray(HEADER_BYTES, end));
+      this.#pending = this.#pending.subarray(end);
+    }
+  }
+
+  /** Tells what has no line end yet. */
+  end(): void {
+    for (const stream of ['stdout', 'stderr'] as const) {
+      if (this.#partial[stream].length > 0) this.#line(stream, this.#partial[stream]);
+      this.#partial[stream] = Buffer.alloc(0);
+    }
+  }
+
+  #frame(stream: RawLine['stream'], payload: Buffer): void {
+    const before = this.#partial[stream];
+    // The next part of a long line repeats the time stamp: it is cut off.
+    let rest = before.length === 0 ? payload : Buffer.concat([before, payload.subarray(payload.indexOf(' ') + 1)]);
+    for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
+      this.#line(stream, rest.subarray(0, end));
+      rest = rest.subarray(end + 1);
+    }
+    this.#partial[stream] = rest;
+  }
+
+  #line(stream: RawLine['stream'], bytes: Buffer): void {
+    const text = bytes.toString('utf8').replace(/\r$/, '');
+    const space = text.indexOf(' ');
+    this.#onLine({ stream, stamp: normalStamp(text.slice(0, space)), text: text.slice(space + 1) });
+  }
+}
+
+/** Time stamps of equal width, so that they compare as text (an engine may leave out trailing zeros). */
+const normalStamp = (stamp: string): string => {
+  const [seconds, fraction = ''] = stamp.replace(/Z$/, '').split('.');
+  return `${seconds}.${fraction.padEnd(9, '0')}`;
+};

@@ -1,0 +1,183 @@
+import type { Readable } from 'node:stream';
+import type Docker from 'dockerode';
+import type { Handle, LogLine } from '#runtimes/runtime.ts';
+import { unless } from './errors.ts';
+import { findInstance, listInstances } from './instances.ts';
+import type { Instance } from './instances.ts';
+import { LABEL, filters } from './labels.ts';
+import { LogDemultiplexer } from './log-frames.ts';
+import type { RawLine } from './log-frames.ts';
+import type { DockerNode } from './node.ts';
+
+interface TimedLine extends LogLine {
+  /** The engine's own time stamp, in nanoseconds: orders lines, and marks where following goes on. */
+  stamp: string;
+}
+
+/** Lines of all instances, oldest first: the last `tail`, then with `follow` the new ones, those of new instances too. */
+export async function* readLogs(
+  node: DockerNode,
+  handle: Handle,
+  options: { tail: number; follow: boolean; signal: AbortSignal },
+): AsyncGenerator<LogLine> {
+  const instances = await listInstances(node, handle.identity);
+  const read = await Promise.all(instances.map((instance) => readTail(node, instance, options.tail)));
+  const lines = read.flat().toSorted((one, other) => (one.stamp < other.stamp ? -1 : 1));
+  for (const line of lines.slice(-options.tail)) yield withoutStamp(line);
+  if (!options.follow) return;
+  const from = new Map(instances.map((instance, index) => [instance.id, read[index]!.at(-1)?.stamp ?? '']));
+  yield* follow(node, handle.identity.serviceId, instances, from, options.signal);
+}
+
+const withoutStamp = ({ stamp: _stamp, ...line }: TimedLine): LogLine => line;
+
+const toLine = (instance: Instance, line: RawLine): TimedLine => ({
+  at: `${line.stamp.slice(0, 23)}Z`,
+  instance: instance.name,
+  generation: instance.generation,
+  stream: line.stream,
+  text: line.text,
+  stamp: line.stamp,
+});
+
+async function readTail(node: DockerNode, instance: Instance, tail: number): Promise<TimedLine[]> {
+  const call = node.engine
+    .getContainer(instance.id)
+    .logs({ follow: false, stdout: true, stderr: true, timestamps: true, tail });
+  const output = await unless([404, 409], call);
+  if (output === null) return [];
+  const lines: RawLine[] = [];
+  const frames = new LogDemultiplexer((line) => lines.push(line));
+  frames.write(output);
+  frames.end();
+  return lines.map((line) => toLine(instance, line));
+}
+
+/** The last lines of one instance as text, for error messages. */
+export async function lastLines(node: DockerNode, instance: Instance, count: number): Promise<string[]> {
+  return (await readTail(node, instance, count)).map((line) => line.text);
+}
+
+/** New lines of these instances and of those that start later, until the signal is aborted. */
+async function* follow(
+  node: DockerNode,
+  serviceId: string,
+  instances: Instance[],
+  from: Map<string, string>,
+  signal: AbortSignal,
+): AsyncGenerator<LogLine> {
+  const queue = new LineQueue(signal);
+  const following = new Set<string>();
+  const start = (instance: Instance) => {
+    if (following.has(instance.id)) return;
+    following.add(instance.id);
+    followInstance(node, instance, from.get(instance.id) ?? '', queue, signal)
+      .catch((error: unknown) => queue.fail(error))
+      .finally(() => following.delete(instance.id));
+  };
+  await watchStarts(
+    node,
+    serviceId,
+    queue,
+    signal,
+    (id) => void startById(node, id, start).catch((error: unknown) => queue.fail(error)),
+  );
+  for (const instance of instances) start(instance);
+  yield* queue.lines();
+}
+
+async function startById(node: DockerNode, id: string, start: (instance: Instance) => void): Promise<void> {
+  const instance = await findInstance(node, id);
+  if (instance) start(instance);
+}
+
+async function watchStarts(
+  node: DockerNode,
+  serviceId: string,
+  queue: LineQueue,
+  signal: AbortSignal,
+  onStart: (id: string) => void,
+): Promise<void> {
+  const wanted = {
+    ...filters(node.installation, { [LABEL.service]: serviceId }),
+    type: ['container'],
+    event: ['start'],
+  };
+  const events = (await node.engine.getEvents({
+    filters: wanted,
+    abortSignal: signal,
+  } as Docker.GetEventsOptions)) as Readable;
+  let rest = '';
+  events.setEncoding('utf8');
+  events.on('data', (part: string) => {
+    const lines = (rest + part).split('\n');
+    rest = lines.pop()!;
+    for (const line of lines.filter((text) => text !== ''))
+      onStart((JSON.parse(line) as { Actor: { ID: string } }).Actor.ID);
+  });
+  events.on('error', (error) => queue.fail(error));
+  events.on('end', () => queue.fail(new Error('The container engine ended the stream of its events.')));
+}
+
+async function followInstance(
+  node: DockerNode,
+  instance: Instance,
+  after: string,
+  queue: LineQueue,
+  signal: AbortSignal,
+): Promise<void> {
+  const stream = (await unless(
+    [404, 409],
+    node.engine.getContainer(instance.id).logs({
+      follow: true,
+      stdout: true,
+      stderr: true,
+      timestamps: true,
+      ...(after === '' ? {} : { since: Date.parse(after) / 1000 }),
+      abortSignal: signal,
+    } as never) as unknown as Promise<Readable>,
+  )) as Readable | null;
+  if (stream === null) return;
+  // `since` is coarser than the stamps: what was told already is left out here.
+  const frames = new LogDemultiplexer((line) => {
+    if (line.stamp > after) queue.push(withoutStamp(toLine(instance, line)));
+  });
+  for await (const part of stream) frames.write(part as Buffer);
+  frames.end();
+}
+
+/** Lines between those who bring them and the one who reads them; ends without an error when the signal is aborted. */
+class LineQueue {
+  #lines: LogLine[] = [];
+  #failure: { error: unknown } | undefined;
+  #wake: () => void = () => undefined;
+  readonly #signal: AbortSignal;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    signal.addEventListener('abort', () => this.#wake(), { once: true });
+  }
+
+  push(line: LogLine): void {
+    this.#lines.push(line);
+    this.#wake();
+  }
+
+  fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#wake();
+  }
+
+  async *lines(): AsyncGenerator<LogLine> {
+    for (;;) {
+      if (this.#signal.aborted) return;
+      for (const line of this.#lines.splice(0)) {
+        yield line;
+        if (this.#signal.aborted) return;
+      }
+      if (this.#failure) throw this.#failure.error;
+      if (this.#lines.length === 0 && !this.#signal.aborted)
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+}

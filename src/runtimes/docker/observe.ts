@@ -1,0 +1,139 @@
+import type Docker from 'dockerode';
+import type { Readable } from 'node:stream';
+import type { Handle, InstanceMetrics, InstanceObservation, Observation } from '#runtimes/runtime.ts';
+import { unless } from './errors.ts';
+import { listInstances } from './instances.ts';
+import type { Instance } from './instances.ts';
+import type { DockerNode } from './node.ts';
+import { checkInstance, readinessOf } from './readiness.ts';
+import { releaseFrom } from './release.ts';
+import type { Release } from './release.ts';
+
+/** Readiness is looked at with at most this many seconds: watchers ask often. */
+const LOOK_SECONDS = 2;
+
+/** What runs of the service. Costs a list, an inspection per instance and one network check each; nothing is executed. */
+export async function observeService(node: DockerNode, handle: Handle): Promise<Observation> {
+  const release = releaseFrom(handle);
+  const instances = await listInstances(node, handle.identity);
+  // Candidates of a deployment under way or given up are not part of what serves.
+  const counted = instances.filter((one) => one.named || one.generation === handle.identity.generation);
+  const seen = await Promise.all(counted.map((instance) => view(node, instance, release)));
+  const serving = counted.filter((_, index) => seen[index]!.state === 'ready');
+  return { ...judge(release, seen), generation: serving.at(-1)?.generation ?? null, instances: seen };
+}
+
+/** The state as a whole, and a sentence about it when something is wrong. */
+export function judge(
+  release: Pick<Release, 'wanted'>,
+  instances: InstanceObservation[],
+): Pick<Observation, 'state' | 'message'> {
+  if (instances.length === 0) return { state: release.wanted === 0 ? 'stopped' : 'absent', message: '' };
+  if (instances.every((one) => one.state === 'stopped')) return { state: 'stopped', message: '' };
+  const ready = instances.filter((one) => one.state === 'ready').length;
+  if (ready >= Math.max(release.wanted, 1)) return { state: 'running', message: '' };
+  const ended = instances.find((one) => one.lastExit && one.state !== 'ready');
+  const why = ended ? ` ${ended.name} ended: ${ended.lastExit!.reason}.` : '';
+  const failed = ready === 0 && instances.every((one) => one.state === 'failed' || one.state === 'restarting');
+  return { state: failed ? 'failed' : 'partial', message: `${ready} of ${release.wanted} instances are ready.${why}` };
+}
+
+async function view(node: DockerNode, instance: Instance, release: Release): Promise<InstanceObservation> {
+  return {
+    name: instance.name,
+    state: await stateOf(node, instance, release),
+    restarts: instance.restarts,
+    startedAt: timeOf(instance.state.StartedAt),
+    lastExit: await lastExit(node, instance),
+  };
+}
+
+async function stateOf(node: DockerNode, instance: Instance, release: Release): Promise<InstanceObservation['state']> {
+  const { state } = instance;
+  if (state.Restarting) return 'restarting';
+  if (state.Status === 'created') return 'starting';
+  if (state.Dead) return 'failed';
+  if (!state.Running || state.Paused) return 'stopped';
+  if (!instance.named) return 'starting';
+  return (await isReady(node, instance, release)) ? 'ready' : 'running';
+}
+
+async function isReady(node: DockerNode, instance: Instance, release: Release): Promise<boolean> {
+  const probes = readinessOf(release).filter((probe) => probe.check.type !== 'exec');
+  const results = await Promise.all(
+    probes.map((probe) =>
+      checkInstance(node.engine, instance, probe.check, Math.min(probe.timeoutSeconds, LOOK_SECONDS)),
+    ),
+  );
+  return results.every((why) => why === null);
+}
+
+/** The engine says year 1 for what never happened. */
+const timeOf = (text: string): string | null => (text.startsWith('0001-') ? null : new Date(text).toISOString());
+
+async function lastExit(node: DockerNode, instance: Instance): Promise<InstanceObservation['lastExit']> {
+  const { state } = instance;
+  const at = timeOf(state.FinishedAt);
+  if (at === null) return null;
+  // While it runs again its state no longer tells how it ended; the engine's recent events do.
+  const code = state.Running && !state.Restarting ? await exitCodeAt(node, instance.id, at) : state.ExitCode;
+  return { ...explainExit(code, state.OOMKilled), at };
+}
+
+/** What an exit status means: above 128 it names the signal that ended the process. */
+export function explainExit(code: number | null, outOfMemory: boolean) {
+  if (outOfMemory) return { code, signal: null, reason: 'it needed more memory than its limit' };
+  if (code === null) return { code, signal: null, reason: 'its exit status is not known any more' };
+  const signal = SIGNALS[code - 128] ?? null;
+  return { code, signal, reason: signal ? `signal ${signal}` : `status ${code}` };
+}
+
+const SIGNALS: Record<number, string> = {
+  1: 'SIGHUP',
+  2: 'SIGINT',
+  3: 'SIGQUIT',
+  6: 'SIGABRT',
+  9: 'SIGKILL',
+  11: 'SIGSEGV',
+  13: 'SIGPIPE',
+  15: 'SIGTERM',
+};
+
+async function exitCodeAt(node: DockerNode, id: string, at: string): Promise<number | null> {
+  const seconds = Math.floor(Date.parse(at) / 1000);
+  const filters = { container: [id], event: ['die'] };
+  // The engine keeps its last 256 events and answers at once when `until` is in the past.
+  const stream = (await node.engine.getEvents({ since: seconds - 2, until: seconds + 2, filters })) as Readable;
+  const text = (await stream.setEncoding('utf8').toArray()).join('').trim();
+  const last = text === '' ? undefined : text.split('\n').at(-1)!;
+  if (last === undefined) return null;
+  return Number((JSON.parse(last) as { Actor: { Attributes: { exitCode: string } } }).Actor.Attributes.exitCode);
+}
+
+/** CPU and memory of each running instance, over the last second. */
+export async function measureService(node: DockerNode, handle: Handle): Promise<InstanceMetrics[]> {
+  const instances = (await listInstances(node, handle.identity)).filter((one) => one.state.Running);
+  const measured = await Promise.all(
+    instances.map(async (instance) => {
+      const stats = await unless([404, 409], node.engine.getContainer(instance.id).stats({ stream: false }));
+      return stats ? metricsOf(instance.name, stats) : null;
+    }),
+  );
+  return measured.filter((one) => one !== null);
+}
+
+/** Memory without the file cache, which the kernel takes back when it is needed. */
+export function metricsOf(instance: string, stats: Docker.ContainerStats): InstanceMetrics {
+  const used = stats.cpu_stats.cpu_usage.total_usage - stats.precpu_stats.cpu_usage.total_usage;
+  const elapsed = Date.parse(stats.read) - Date.parse(stats.preread);
+  const memory = stats.memory_stats;
+  const details = memory.stats as unknown as Record<string, number> | undefined;
+  const cache = details?.['total_inactive_file'] ?? details?.['inactive_file'] ?? 0;
+  return {
+    instance,
+    // Nanoseconds of CPU per millisecond are microseconds per millisecond × 1000: one whole CPU is 1000 milli-CPU.
+    cpuMilli: elapsed > 0 ? Math.max(Math.round(used / elapsed / 1000), 0) : 0,
+    memoryBytes: Math.max((memory.usage ?? 0) - cache, 0),
+    at: new Date(stats.read).toISOString(),
+  };
+}

@@ -1,0 +1,166 @@
+import type Docker from 'dockerode';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { Probe, ProbeCheck } from '#runtimes/runtime.ts';
+import { probeOnce } from '#runtimes/tools/shim/index.ts';
+import { LOOPBACK } from './container-config.ts';
+import type { Endpoints } from './container-config.ts';
+import type { Instance } from './instances.ts';
+import { lastLines } from './logs.ts';
+import type { DockerNode } from './node.ts';
+import type { Release } from './release.ts';
+
+/** Milliseconds between two looks at a candidate; a probe's own period may be shorter, never longer while one waits for it. */
+const LOOK_MS = 500;
+/** Without any check an instance is ready when it has run for this long. */
+const SETTLED_MS = 1000;
+/** A candidate that has ended this often is given up before its time is over: with the engine's back-off that is some 13 s. */
+const MAX_ENDS = 8;
+const LOG_LINES = 20;
+
+/** Checks one instance; null when it is well, else why not. */
+export function checkInstance(
+  engine: Docker,
+  instance: Pick<Instance, 'id' | 'endpoints'>,
+  check: ProbeCheck,
+  timeoutSeconds: number,
+): Promise<string | null> {
+  if (check.type === 'exec') return execCheck(engine.getContainer(instance.id), check.command, timeoutSeconds * 1000);
+  const own = check.type === 'tcp' ? { ...check, host: null } : check;
+  return probeOnce(own, targetOf(instance.endpoints), timeoutSeconds * 1000, 0);
+}
+
+function targetOf(endpoints: Endpoints) {
+  const address = Object.values(endpoints)[0]?.address ?? LOOPBACK;
+  const published = Object.entries(endpoints).filter(([port]) => port !== '*');
+  return {
+    address,
+    ports: Object.fromEntries(published.map(([port, to]) => [port, to.port])),
+    wrap: [],
+    env: {},
+    cwd: '/',
+  };
+}
+
+/** Runs a command inside the container. One that doesn't end in time fails; the engine offers no way to end it. */
+async function execCheck(container: Docker.Container, command: string[], timeoutMs: number): Promise<string | null> {
+  const name = command[0] ?? 'the command';
+  const abortSignal = AbortSignal.timeout(timeoutMs);
+  try {
+    const exec = await container.exec({ Cmd: command, AttachStdout: true, AttachStderr: true, abortSignal });
+    const output = await exec.start({ hijack: true, stdin: false });
+    abortSignal.addEventListener('abort', () => output.destroy());
+    await ended(output);
+    if (abortSignal.aborted) return `${name} did not end within ${timeoutMs / 1000} s`;
+    const { ExitCode: status } = await exec.inspect();
+    return status === 0 ? null : `${name} ended with status ${status}`;
+  } catch (error) {
+    return `${name}: ${error instanceof Error ? error.message.trim() : String(error)}`;
+  }
+}
+
+const ended = (stream: NodeJS.ReadableStream): Promise<void> =>
+  new Promise((resolve, reject) => {
+    stream.resume();
+    stream.on('close', resolve);
+    stream.on('end', resolve);
+    stream.on('error', reject);
+  });
+
+/**
+ * The check that decides about readiness. Without a readiness probe, ports that the proxy leads to must be listened on:
+ * else the first requests after the switch would fail.
+ */
+export function readinessOf(release: Pick<Release, 'readiness' | 'ports' | 'routes'>): Probe[] {
+  if (release.readiness) return [release.readiness];
+  const routed = release.ports.filter((port) => release.routes.some((route) => route.portId === port.id));
+  return routed.map((port) => ({
+    check: { type: 'tcp', port: port.internalPort, host: null },
+    initialDelaySeconds: 0,
+    periodSeconds: 1,
+    timeoutSeconds: 1,
+    successThreshold: 1,
+    failureThreshold: 3,
+  }));
+}
+
+export interface Waiting {
+  release: Release;
+  /** Values that must not appear in the error. */
+  secrets: string[];
+  signal: AbortSignal;
+  log(line: string): void;
+}
+
+/** Returns when the instance is ready; throws RuntimeError `not_ready` with the last lines of its log, or `aborted`. */
+export async function waitReady(node: DockerNode, instance: Instance, waiting: Waiting): Promise<void> {
+  const { release, signal } = waiting;
+  const deadline = Date.now() + release.readyTimeoutSeconds * 1000;
+  const probes = readinessOf(release);
+  let successes = 0;
+  let told = '';
+  for (;;) {
+    signal.throwIfAborted();
+    const look = await lookAt(node, instance, probes);
+    successes = look.why === null ? successes + 1 : 0;
+    if (successes >= (release.readiness?.successThreshold ?? 1)) return;
+    if (look.why !== null && look.why !== told) waiting.log(`${instance.name}: ${(told = look.why)}`);
+    if (look.final || Date.now() > deadline)
+      throw await notReady(node, instance, waiting, look.why ?? 'it was ready too briefly');
+    await sleep(pause(probes, successes), undefined, { signal });
+  }
+}
+
+/** Successes are counted at the probe's own pace, failures are looked at again sooner. */
+const pause = (probes: Probe[], successes: number): number => {
+  const period = (probes[0]?.periodSeconds ?? 1) * 1000;
+  return successes > 0 ? period : Math.min(LOOK_MS, period);
+};
+
+interface Look {
+  /** Null when ready. */
+  why: string | null;
+  /** Waiting longer is in vain. */
+  final: boolean;
+}
+
+async function lookAt(node: DockerNode, instance: Instance, probes: Probe[]): Promise<Look> {
+  const { State: state, RestartCount: restarts } = await node.engine.getContainer(instance.id).inspect();
+  if (!state.Running || state.Restarting) {
+    const why = `it ended with status ${state.ExitCode}${state.OOMKilled ? ' (out of memory)' : ''}`;
+    return { why, final: restarts >= MAX_ENDS || (!state.Restarting && !state.Running && state.Status === 'dead') };
+  }
+  const runningMs = Date.now() - Date.parse(state.StartedAt);
+  if (probes.length === 0)
+    return { why: runningMs < SETTLED_MS ? 'it has only just started' : null, final: restarts >= MAX_ENDS };
+  return { why: await failedCheck(node, instance, probes, runningMs), final: restarts >= MAX_ENDS };
+}
+
+async function failedCheck(
+  node: DockerNode,
+  instance: Instance,
+  probes: Probe[],
+  runningMs: number,
+): Promise<string | null> {
+  for (const probe of probes) {
+    if (runningMs < probe.initialDelaySeconds * 1000)
+      return `its first check comes after ${probe.initialDelaySeconds} s`;
+    const why = await checkInstance(node.engine, instance, probe.check, probe.timeoutSeconds);
+    if (why !== null) return why;
+  }
+  return null;
+}
+
+async function notReady(node: DockerNode, instance: Instance, waiting: Waiting, why: string): Promise<RuntimeError> {
+  const lines = (await lastLines(node, instance, LOG_LINES)).map((line) => `  ${line}`);
+  const log = lines.length > 0 ? `Last lines of its log:\n${lines.join('\n')}` : 'It wrote no log.';
+  const message = `${instance.name} was not ready within ${waiting.release.readyTimeoutSeconds} s: ${why}. ${log}`;
+  return new RuntimeError('not_ready', mask(message, waiting.secrets));
+}
+
+/** Replaces secret values of four characters or more (decisions.md 36). */
+export const mask = (text: string, secrets: string[]): string =>
+  secrets
+    .filter((secret) => secret.length >= 4)
+    .toSorted((one, other) => other.length - one.length)
+    .reduce((masked, secret) => masked.replaceAll(secret, '********'), text);

@@ -1,0 +1,207 @@
+import { randomInt } from 'node:crypto';
+import { createServer } from 'node:net';
+import type Docker from 'dockerode';
+import type { Upstream } from '#runtimes/router.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { Handle, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
+import { LOOPBACK, reachedPorts, upstreamOf } from './container-config.ts';
+import type { Placement } from './container-config.ts';
+import { asRuntimeError, engineMessage } from './errors.ts';
+import { collectFileVolumes, linkFiles } from './files.ts';
+import { isUp, listInstances, removeInstance, routesTo, stopInstance } from './instances.ts';
+import type { Instance } from './instances.ts';
+import { LABEL, filters } from './labels.ts';
+import { chooseAddress, ensureNetwork, setAliases } from './network.ts';
+import type { EnvironmentNetwork } from './network.ts';
+import type { DockerNode } from './node.ts';
+import { waitReady } from './readiness.ts';
+import { handleOf, isExclusive, publishedPorts } from './release.ts';
+import type { Release } from './release.ts';
+
+/** A change from what is there to instances of one release. */
+export interface Rollout {
+  identity: WorkloadIdentity;
+  release: Release;
+  /** All containers of the service before it. */
+  present: Instance[];
+  /** Those of them that stay. */
+  adopted: Instance[];
+  /** What a new instance is made from. */
+  optionsFor(placement: Placement): Docker.ContainerCreateOptions;
+  /** Paths of the file variables. */
+  filePaths: string[];
+  secrets: string[];
+}
+
+/** What belongs to a rollout under way. */
+interface Stage extends Rollout {
+  network: EnvironmentNetwork;
+  /** Instances that go once the new ones serve. */
+  old: Instance[];
+  /** Those of them that ran when it began: they run again if it fails. */
+  running: Instance[];
+}
+
+/**
+ * Makes the instances, waits until they are ready, gives them the service's name and routes, then ends the old ones.
+ * If that fails, what it made is removed and the old ones serve on. Nothing is kept between calls but what the engine
+ * shows, so that after a crash at any place the next call goes on (engine.md, *Outside the database*).
+ */
+export async function rollOut(node: DockerNode, rollout: Rollout, context: RuntimeContext): Promise<Handle> {
+  const { identity, release, present, adopted } = rollout;
+  context.signal.throwIfAborted();
+  const network = await ensureNetwork(node, identity);
+  const old = present.filter((instance) => !adopted.includes(instance));
+  const stage: Stage = { ...rollout, network, old, running: old.filter(isUp) };
+  const instances = await startInstances(node, stage, context);
+  await switchOver(node, stage, instances);
+  await retire(node, stage, context);
+  await collectFileVolumes(node, identity);
+  await node.supervise();
+  return handleOf(identity, release);
+}
+
+/** Ready instances, adopted and new ones. On failure nothing new is left and what was stopped for them runs again. */
+async function startInstances(node: DockerNode, stage: Stage, context: RuntimeContext): Promise<Instance[]> {
+  const made: string[] = [];
+  let stopped = false;
+  try {
+    const candidates = await createCandidates(node, stage, made);
+    if (candidates.length > 0 && stage.running.length > 0 && isExclusive(stage.release)) {
+      context.log('Storage or a published port is shared with the previous release: it is stopped first.');
+      stopped = true;
+      await stopAll(node, stage.running, stage.release.gracePeriodSeconds);
+    }
+    const all = [...stage.adopted, ...candidates];
+    await Promise.all(
+      all.filter((instance) => !isUp(instance)).map((instance) => start(node, stage, instance, context)),
+    );
+    await Promise.all(all.map((instance) => waitFor(node, stage, instance, context)));
+    return all;
+  } catch (error) {
+    const cause = asRuntimeError(error, context.signal);
+    const unready = stage.adopted.filter((instance) => !instance.named).map((instance) => instance.id);
+    await Promise.all([...made, ...unready].map((id) => removeInstance(node, id)));
+    if (stopped) await startAgain(node, stage, context);
+    throw cause;
+  }
+}
+
+const waitFor = (node: DockerNode, stage: Stage, instance: Instance, context: RuntimeContext): Promise<void> =>
+  waitReady(node, instance, {
+    release: stage.release,
+    secrets: stage.secrets,
+    signal: context.signal,
+    log: (line) => context.log(line),
+  });
+
+/** Makes what is missing. The ids come into `made` one by one, so that a failure in between leaves none unknown. */
+async function createCandidates(node: DockerNode, stage: Stage, made: string[]): Promise<Instance[]> {
+  const { identity, release, present, adopted } = stage;
+  const taken = new Set(present.filter((one) => one.generation === identity.generation).map((one) => one.number));
+  const missing = Math.max(release.wanted - adopted.length, 0);
+  const numbers = Array.from({ length: taken.size + missing }, (_, index) => index + 1).filter((n) => !taken.has(n));
+  for (const instance of numbers.slice(0, missing)) {
+    // Addresses are chosen and taken under one lock: no two containers of the environment get the same.
+    await node.environments.run(identity.environmentId, async () => {
+      const placement = await place(node, stage, instance);
+      const container = await node.engine.createContainer(stage.optionsFor(placement));
+      made.push(container.id);
+      await linkFiles(container, stage.filePaths);
+    });
+  }
+  const now = await listInstances(node, identity);
+  return now.filter((instance) => made.includes(instance.id));
+}
+
+async function place(node: DockerNode, stage: Stage, instance: number): Promise<Placement> {
+  const { network, release } = stage;
+  const address = await chooseAddress(node, network);
+  if (network.direct) return { instance, network: network.name, address, published: null };
+  const published: Record<number, Upstream> = {};
+  for (const port of reachedPorts(release.ports, [release.readiness, release.liveness]))
+    published[port] = { address: node.publishAddress, port: await freePort(node.publishAddress) };
+  return { instance, network: network.name, address, published };
+}
+
+/** A port for publishing that is free now and stays the same over restarts; of another machine's we know none: a guess. */
+function freePort(address: string): Promise<number> {
+  if (address !== LOOPBACK) return Promise.resolve(randomInt(20_000, 32_000));
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, LOOPBACK, () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+async function start(node: DockerNode, stage: Stage, instance: Instance, context: RuntimeContext): Promise<void> {
+  context.signal.throwIfAborted();
+  context.log(`Starting ${instance.name}.`);
+  try {
+    await node.engine.getContainer(instance.id).start();
+  } catch (error) {
+    const said = engineMessage(error);
+    if (!/port is already allocated|address already in use/i.test(said))
+      throw (error as { statusCode?: number }).statusCode === 400 || /runc|OCI|exec|executable/i.test(said)
+        ? new RuntimeError('not_ready', `${instance.name} cannot be started: ${said}`, error)
+        : error;
+    throw new RuntimeError('failed', await portTaken(node, stage, said), error);
+  }
+}
+
+/** Names the service that has a published port, where it is one of ours. */
+async function portTaken(node: DockerNode, stage: Stage, said: string): Promise<string> {
+  const wanted = publishedPorts(stage.release.ports).map((port) => port.externalPort);
+  const containers = await node.engine.listContainers({ filters: filters(node.installation) });
+  const holder = containers.find((container) => container.Ports.some((port) => wanted.includes(port.PublicPort)));
+  const by = holder
+    ? `the service ${holder.Labels[LABEL.name]} (${holder.Names[0]?.slice(1)})`
+    : 'another program of this machine';
+  return `A port that this service publishes (${wanted.join(', ')}) is taken by ${by}: ${said}`;
+}
+
+/** From here on the new release serves: siblings resolve the name to it, and the proxy sends new requests to it. */
+async function switchOver(node: DockerNode, stage: Stage, instances: Instance[]): Promise<void> {
+  const { identity, release, network } = stage;
+  for (const instance of instances.filter((each) => !each.named))
+    await setAliases(node, network, instance.id, [release.hostname]);
+  await node.router.set(identity.serviceId, identity.generation, routesTo(release, instances));
+}
+
+/** Drains and removes the old instances. */
+async function retire(node: DockerNode, stage: Stage, context: RuntimeContext): Promise<void> {
+  const { release, old, network } = stage;
+  if (old.length === 0) return;
+  const running = (await listInstances(node, stage.identity)).filter(
+    (one) => isUp(one) && old.some(({ id }) => id === one.id),
+  );
+  // Siblings stop resolving the name to them before they end; their connections live on (network.ts).
+  for (const instance of running.filter((one) => one.named && one.state.Running))
+    await setAliases(node, network, instance.id, []).catch((error: unknown) =>
+      context.log(`${instance.name} keeps its name until it ends: ${engineMessage(error)}`),
+    );
+  await node.router.drained(upstreamsOf(release, running), release.gracePeriodSeconds * 1000);
+  context.signal.throwIfAborted();
+  await stopAll(node, running, release.gracePeriodSeconds);
+  for (const instance of old) context.log(`Removing ${instance.name}.`);
+  await Promise.all(old.map((instance) => removeInstance(node, instance.id)));
+}
+
+/** Addresses of instances on the ports that the proxy leads to. */
+export const upstreamsOf = (release: Pick<Release, 'ports'>, instances: Instance[]): Upstream[] =>
+  instances.flatMap((instance) =>
+    release.ports.flatMap((port) => upstreamOf(instance.endpoints, port.internalPort) ?? []),
+  );
+
+export const stopAll = async (node: DockerNode, instances: Instance[], graceSeconds: number): Promise<void> => {
+  await Promise.all(instances.map((instance) => stopInstance(node, instance, graceSeconds)));
+};
+
+/** Brings the previous release back after a candidate that it had to make room for. Its routes were never moved. */
+async function startAgain(node: DockerNode, stage: Stage, context: RuntimeContext): Promise<void> {
+  context.log('The previous release is started again.');
+  await Promise.all(stage.running.map((instance) => node.engine.getContainer(instance.id).start()));
+}

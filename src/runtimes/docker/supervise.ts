@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import type Docker from 'dockerode';
+import { startShim, stopShim } from '#runtimes/tools/shim/index.ts';
+import type { EngineAddress } from './connect.ts';
+import { KeyedLock } from './lock.ts';
+import { LABEL, filters } from './labels.ts';
+
+const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+const PROGRAM = new URL(`./liveness-program.${EXTENSION}`, import.meta.url);
+
+export interface Supervision {
+  engine: Docker;
+  address: EngineAddress;
+  installation: string;
+  dataDir: string;
+}
+
+/**
+ * Answers a function that sees to it that the process watching liveness probes runs exactly while a container has one.
+ * It is under a shim of its own and so outlives the control plane (liveness.ts says why it is needed).
+ */
+export function makeSupervise({ engine, address, installation, dataDir }: Supervision): () => Promise<void> {
+  const lock = new KeyedLock();
+  const key = createHash('sha256')
+    .update(JSON.stringify([installation, address]))
+    .digest('hex')
+    .slice(0, 8);
+  const directory = join(dataDir, `docker-liveness-${key}`);
+  return () =>
+    lock.run('', async () => {
+      const wanted = filters(installation);
+      wanted.label.push(LABEL.liveness);
+      const containers = await engine.listContainers({ all: true, filters: wanted });
+      if (containers.length === 0) return stopShim(directory, 2000);
+      await startShim({
+        directory,
+        command: process.execPath,
+        args: ['--disable-warning=ExperimentalWarning', PROGRAM.pathname, installation, JSON.stringify(address)],
+        env: {},
+      });
+    });
+}

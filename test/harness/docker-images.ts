@@ -1,0 +1,98 @@
+import { execFile } from 'node:child_process';
+import { readFile, realpath, stat } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import Docker from 'dockerode';
+import { pack } from 'tar-stream';
+import type { Pack } from 'tar-stream';
+
+const run = promisify(execFile);
+
+/** Base images of the tests: made of the machine's own programs, because no registry need be reachable. */
+export const BUSYBOX_IMAGE = 'busybox:latest';
+export const NODE_IMAGE = 'node:24-alpine';
+
+const PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** Puts the base images into the engine that aren't there; answers the names of those it made. */
+export async function ensureBaseImages(socketPath: string): Promise<string[]> {
+  const docker = new Docker({ socketPath });
+  const made: string[] = [];
+  for (const [name, fill] of [
+    [BUSYBOX_IMAGE, addBusybox],
+    [NODE_IMAGE, addNode],
+  ] as const) {
+    if (await has(docker, name)) continue;
+    await importImage(docker, name, fill);
+    made.push(name);
+  }
+  return made;
+}
+
+async function has(docker: Docker, name: string): Promise<boolean> {
+  try {
+    await docker.getImage(name).inspect();
+    return true;
+  } catch (error) {
+    if ((error as { statusCode?: number }).statusCode === 404) return false;
+    throw error;
+  }
+}
+
+async function importImage(docker: Docker, name: string, fill: (archive: Pack) => Promise<void>): Promise<void> {
+  const archive = pack();
+  fill(archive).then(
+    () => archive.finalize(),
+    (error: Error) => archive.destroy(error),
+  );
+  const [repo, tag] = name.split(':');
+  const changes = [`ENV ${PATH}`, 'CMD ["sh"]'];
+  const answer = (await docker.importImage(Readable.from(archive) as never, {
+    repo,
+    tag,
+    changes,
+  })) as unknown as Readable;
+  const text = (await answer.setEncoding('utf8').toArray()).join('');
+  if (text.includes('"error"')) throw new Error(`The image ${name} cannot be made: ${text}`);
+}
+
+async function addBusybox(archive: Pack): Promise<void> {
+  const { stdout: path } = await run('which', ['busybox']).catch(() => {
+    throw new Error('The test images are made of busybox: `apt-get install --no-install-recommends busybox-static`.');
+  });
+  await addFile(archive, 'bin/busybox', path.trim());
+  const { stdout: applets } = await run(path.trim(), ['--list']);
+  for (const applet of applets
+    .trim()
+    .split('\n')
+    .filter((name) => name !== 'busybox'))
+    archive.entry({ name: `bin/${applet}`, type: 'symlink', linkname: 'busybox' });
+  for (const name of ['tmp', 'root', 'var', 'etc', 'proc', 'sys', 'dev', 'home/node'])
+    archive.entry({ name, type: 'directory', mode: name === 'tmp' ? 0o1777 : 0o755 });
+  archive.entry({ name: 'etc/passwd' }, 'root:x:0:0:root:/root:/bin/sh\nnode:x:1000:1000::/home/node:/bin/sh\n');
+  archive.entry({ name: 'etc/group' }, 'root:x:0:\nnode:x:1000:\n');
+}
+
+/** The Node.js that runs the tests, with the shared libraries that it needs at their own paths. */
+async function addNode(archive: Pack): Promise<void> {
+  await addBusybox(archive);
+  const node = await realpath(process.execPath);
+  await addFile(archive, 'usr/local/bin/node', node);
+  const { stdout } = await run('ldd', [node]);
+  for (const [, path] of stdout.matchAll(/(?:=> |^\s*)(\/\S+) \(/gm))
+    await addFile(archive, path!.slice(1), await realpath(path!));
+}
+
+async function addFile(archive: Pack, name: string, path: string): Promise<void> {
+  const { mode } = await stat(path);
+  const bytes = await readFile(path);
+  await new Promise<void>((resolve, reject) => {
+    archive.entry({ name, mode: mode & 0o777 }, bytes, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+/** Removes images that `ensureBaseImages` made in an engine that is not ours. */
+export async function removeImages(socketPath: string, names: string[]): Promise<void> {
+  const docker = new Docker({ socketPath });
+  for (const name of names) await docker.getImage(name).remove({ force: true });
+}
