@@ -1,0 +1,82 @@
+import { conflict } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import { audit } from '#platform/events/audit.ts';
+import { CANCELLATIONS } from '#deployments/model/channels.ts';
+import type { DeploymentAction } from '#deployments/model/states.ts';
+import * as queries from '#deployments/queries.ts';
+
+type Scope = { organizationId: string };
+
+/**
+ * Cancels one deployment: at once while it waits; what runs comes to a safe point first, with `force` without waiting for one. 409 when it has
+ * ended already.
+ */
+export async function cancelDeployment(
+  context: Context,
+  scope: Scope,
+  deployment: queries.DeploymentRow,
+  force = false,
+): Promise<void> {
+  if (deployment.status === 'ENDED') throw conflict('There is nothing to cancel: the deployment has ended.');
+  const action = deployment.action as DeploymentAction;
+  await queries.requestCancel(context.db, scope, deployment.id, force);
+  const moved = await queries.moveServices(context.db, scope, deployment.id, action, 'cancel');
+  if (deployment.status === 'WAITING') {
+    await queries.endDeployment(context.db, scope, deployment.id, 'CANCELED', null);
+    if (action === 'DELETE' && moved.length > 0)
+      await reviveServices(
+        context,
+        scope,
+        moved.map((service) => service.service_id),
+      );
+  }
+  context.afterCommit(() => context.notify(CANCELLATIONS, deployment.id));
+}
+
+/** Cancels what is under way in an environment, the running request and those that wait. 409 with nothing under way. */
+export async function cancelEnvironment(
+  context: Context,
+  environment: { id: string; name: string; organizationId: string; projectId: string; project_name: string },
+  force: boolean,
+): Promise<void> {
+  const active = await queries.listActiveDeployments(context.db, environment, environment.id);
+  if (active.length === 0) throw conflict(`There is nothing to cancel in ${environment.name}.`);
+  for (const deployment of active) await cancelDeployment(context, environment, deployment, force);
+  await audit(context, {
+    organizationId: environment.organizationId,
+    type: 'TRIGGER_CANCEL',
+    target: { type: 'ENVIRONMENT', id: environment.id, name: environment.name },
+    project: { id: environment.projectId, name: environment.project_name },
+    environment: { id: environment.id, name: environment.name },
+  });
+}
+
+/** Before a delete: cancels each request under way that has nothing but covered services, and the running one that has any of them. */
+export async function cancelCovered(
+  context: Context,
+  place: { organizationId: string; environmentId: string },
+  covered: Set<string>,
+): Promise<void> {
+  const active = await queries.listActiveDeployments(context.db, place, place.environmentId);
+  const services = await queries.listServicesOf(
+    context.db,
+    place,
+    active.map((deployment) => deployment.id),
+  );
+  for (const deployment of active) {
+    const own = services.filter((service) => service.deployment_id === deployment.id);
+    const touches = own.some((service) => covered.has(service.service_id));
+    const within = own.every((service) => covered.has(service.service_id));
+    if (deployment.action === 'DELETE' || !touches) continue;
+    if (within || deployment.status !== 'WAITING') await cancelDeployment(context, place, deployment);
+  }
+}
+
+/** Cancelling a waiting delete makes the services usable again. */
+const reviveServices = (context: Context, scope: Scope, serviceIds: string[]) =>
+  context.db
+    .updateTable('service')
+    .set({ deleting: false })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', 'in', serviceIds)
+    .execute();

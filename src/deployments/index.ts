@@ -1,0 +1,24 @@
+export { cancelDeployment, cancelEnvironment } from '#deployments/cancel.ts';
+export { readDeploymentLog } from '#deployments/logs/reader.ts';
+export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channels.ts';
+export type { BuildRecipe, DeployableKind, ExpandedVariables, SourceToResolve } from '#deployments/model/kind.ts';
+export {
+  STEP_NAMES,
+  type Commit,
+  type LastRelease,
+  type PlannedService,
+  type ServiceSnapshot,
+  type StepName,
+} from '#deployments/model/snapshot.ts';
+export { STATES, stateOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
+export { findDeployment, listActiveDeployments, type DeploymentRow } from '#deployments/queries.ts';
+export { requestDeployment, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
+export { waitForEnd } from '#deployments/settle.ts';
+export {
+  environmentStatuses,
+  executionIdOf,
+  pollingStatus,
+  serviceStatuses,
+  type EnvironmentStatus,
+  type ServiceStatus,
+} from '#deployments/status.ts';

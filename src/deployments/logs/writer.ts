@@ -1,0 +1,103 @@
+import { gzipSync } from 'node:zlib';
+import { sql, type Database } from '#platform/database/index.ts';
+
+/** One line that people read of a deployment. */
+export interface DeploymentLine {
+  /** RFC 3339 with milliseconds. */
+  at: string;
+  serviceId: string | null;
+  /** Step that it belongs to, or the deployment's own. */
+  step: string;
+  text: string;
+  /** Set on the line that says why something failed. */
+  error?: true;
+}
+
+/** Bytes of a chunk before compression, and of a whole deployment (engine.md, *What people read*). */
+const CHUNK_BYTES = 64 * 1024;
+const TOTAL_BYTES = 50 * 1024 * 1024;
+const FLUSH_MS = 250;
+
+/** Masks secrets in text that comes in pieces; made by app/ (runtimes/tools/secrets-mask.ts). */
+export type Mask = (text: string) => string;
+
+/** Writes the log of one deployment in compressed chunks, in order, soon enough to be followed live. */
+export class DeploymentLog {
+  readonly #db: Database;
+  readonly #place: { organizationId: string; deploymentId: string };
+  #sequence: number;
+  #pending: string[] = [];
+  #pendingBytes = 0;
+  #totalBytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  private constructor(db: Database, place: { organizationId: string; deploymentId: string }, sequence: number) {
+    this.#db = db;
+    this.#place = place;
+    this.#sequence = sequence;
+  }
+
+  /** Goes on after the last chunk that an earlier attempt wrote. */
+  static async open(db: Database, place: { organizationId: string; deploymentId: string }): Promise<DeploymentLog> {
+    const row = await db
+      .selectFrom('deployment_log')
+      .select(sql<number>`coalesce(max(sequence), 0)`.as('last'))
+      .where('organization_id', '=', place.organizationId)
+      .where('deployment_id', '=', place.deploymentId)
+      .executeTakeFirstOrThrow();
+    return new DeploymentLog(db, place, row.last);
+  }
+
+  write(line: Omit<DeploymentLine, 'at'>): void {
+    if (this.#totalBytes > TOTAL_BYTES) return;
+    const text = JSON.stringify({ at: new Date().toISOString(), ...line } satisfies DeploymentLine);
+    this.#totalBytes += text.length;
+    this.#push(
+      this.#totalBytes > TOTAL_BYTES
+        ? JSON.stringify({
+            at: new Date().toISOString(),
+            serviceId: line.serviceId,
+            step: line.step,
+            text: 'The log has 50 MB: what follows is left out.',
+          })
+        : text,
+    );
+  }
+
+  #push(text: string): void {
+    this.#pending.push(text);
+    this.#pendingBytes += text.length;
+    if (this.#pendingBytes >= CHUNK_BYTES) void this.flush();
+    else this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+  }
+
+  /** Writes what is pending; resolves when everything up to now is stored. Rejects when the database refuses it. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#pending.length > 0) {
+      const lines = this.#pending;
+      this.#pending = [];
+      this.#pendingBytes = 0;
+      const sequence = ++this.#sequence;
+      this.#writing = this.#writing.then(() => this.#store(sequence, lines));
+      // Whoever awaits flush() gets the error; a chunk written by the timer must not end the process.
+      this.#writing.catch(() => undefined);
+    }
+    return this.#writing;
+  }
+
+  async #store(sequence: number, lines: string[]): Promise<void> {
+    await this.#db
+      .insertInto('deployment_log')
+      .values({
+        deployment_id: this.#place.deploymentId,
+        organization_id: this.#place.organizationId,
+        sequence,
+        content: gzipSync(lines.join('\n')),
+        lines: lines.length,
+      })
+      .execute();
+  }
+}

@@ -1,0 +1,103 @@
+import type { DeploymentAction } from '#deployments/model/states.ts';
+
+/** Format of snapshots and plans; a release of ours reads its own and the one before (engine.md). */
+export const FORMAT = 1;
+
+/** A commit that a source was resolved to. */
+export interface Commit {
+  id: string;
+  date: string;
+  author: string;
+  message: string;
+  tag: string;
+}
+
+/** One service of a snapshot: configuration only, frozen in the request's transaction, without any I/O. */
+export interface ServiceSnapshot {
+  serviceId: string;
+  kind: string;
+  name: string;
+  iconUri: string;
+  /** Internal host name. */
+  hostname: string;
+  stage: { id: string; name: string; position: number };
+  /** Versions of the three configurations that this is. */
+  versions: { service: number; environment: number; project: number };
+  spec: any;
+  advancedSettings: Record<string, unknown>;
+  /** Host names of custom domains that lead to the default port. */
+  customDomains: string[];
+  /** Unexpanded variables; secrets by version. */
+  variables: unknown[];
+  /** Commit that this request asked for, instead of the head of the branch. */
+  commitId: string | null;
+}
+
+export interface Snapshot {
+  format: number;
+  action: DeploymentAction;
+  organizationId: string;
+  projectId: string;
+  environmentId: string;
+  clusterId: string;
+  services: ServiceSnapshot[];
+  /** Whether commits and digests are those of the last release where there is one (redeploy). */
+  repeat: boolean;
+  /** Teardown is best effort: what is absent is no error (`skipReconcile`, decisions.md 19). */
+  bestEffort: boolean;
+}
+
+/** What a claim found outside: per service. Stored once, so that every attempt does the same. */
+export interface Resolution {
+  format: number;
+  services: Record<string, { commit?: Commit }>;
+}
+
+/** What is known of the release of a service when a plan is made. */
+export interface LastRelease {
+  image: string | null;
+  buildKey: string | null;
+  commit: Commit | null;
+}
+
+/** Steps that `steps.details` name (engine.md). */
+export const STEP_NAMES = [
+  'REGISTRY_CREATE_REPOSITORY',
+  'GIT_CLONE',
+  'BUILD_QUEUEING',
+  'BUILD',
+  'MIRROR_IMAGE',
+  'DEPLOYMENT_QUEUEING',
+  'DEPLOYMENT',
+  'ROUTER_DEPLOYMENT',
+  'EXECUTING',
+] as const;
+export type StepName = (typeof STEP_NAMES)[number];
+
+export interface PlannedService {
+  serviceId: string;
+  name: string;
+  kind: string;
+  /** Steps in order. */
+  steps: StepName[];
+  /** Why it is built, applied or left alone, for people. */
+  reason: string;
+  /** What the image is made of; the same key needs no second build. Null where nothing is built. */
+  buildKey: string | null;
+  /** Image to apply where nothing is built. */
+  image: string | null;
+}
+
+export interface PlannedStage {
+  id: string;
+  name: string;
+  position: number;
+  services: PlannedService[];
+}
+
+/** A plan is data: stored, shown, carried out step by step. Stages stand in the order in which they are carried out. */
+export interface Plan {
+  format: number;
+  action: DeploymentAction;
+  stages: PlannedStage[];
+}

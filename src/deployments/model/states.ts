@@ -1,0 +1,199 @@
+/** service.md §3.1 */
+export const STATES = [
+  'BUILDING',
+  'BUILD_ERROR',
+  'CANCELED',
+  'CANCELING',
+  'DELETED',
+  'DELETE_ERROR',
+  'DELETE_QUEUED',
+  'DELETING',
+  'DEPLOYED',
+  'DEPLOYING',
+  'DEPLOYMENT_ERROR',
+  'DEPLOYMENT_QUEUED',
+  'EXECUTING',
+  'QUEUED',
+  'READY',
+  'RECAP',
+  'RESTARTED',
+  'RESTARTING',
+  'RESTART_ERROR',
+  'RESTART_QUEUED',
+  'STOPPED',
+  'STOPPING',
+  'STOP_ERROR',
+  'STOP_QUEUED',
+  'UNAVAILABLE',
+  'WAITING_DELETING',
+  'WAITING_RESTARTING',
+  'WAITING_RUNNING',
+  'WAITING_STOPPING',
+] as const;
+export type State = (typeof STATES)[number];
+
+/** What a deployment does to its services. */
+export const ACTIONS = ['DEPLOY', 'STOP', 'RESTART', 'DELETE', 'UNINSTALL'] as const;
+export type DeploymentAction = (typeof ACTIONS)[number];
+
+/**
+ * Where a service is in a deployment, whatever the action. The state's name that people see follows from action and phase; rules are
+ * about phases (engine.md, *States of a service in a deployment*).
+ */
+export const PHASES = [
+  'queued',
+  'waiting',
+  'building',
+  'active',
+  'executing',
+  'canceling',
+  'succeeded',
+  'failed',
+  'buildFailed',
+  'canceled',
+] as const;
+export type Phase = (typeof PHASES)[number];
+
+/** What moves a service from phase to phase. */
+export type Trigger = 'start' | 'build' | 'apply' | 'execute' | 'succeed' | 'fail' | 'cancel' | 'cancelled';
+
+const FINAL: readonly Phase[] = ['succeeded', 'failed', 'buildFailed', 'canceled'];
+
+/** The whole table of transitions; docs/states.md draws it, and a test walks all of it. */
+export const TRANSITIONS: Record<Trigger, Partial<Record<Phase, Phase>>> = {
+  // Its deployment starts, its stage is not reached.
+  start: { queued: 'waiting' },
+  // Its stage starts and there is something to build.
+  build: { waiting: 'building' },
+  // Its stage starts with nothing to build, or the build has ended.
+  apply: { waiting: 'active', building: 'active' },
+  // A job or a Terraform run starts.
+  execute: { queued: 'executing', waiting: 'executing', active: 'executing' },
+  succeed: { active: 'succeeded', executing: 'succeeded', canceling: 'succeeded' },
+  fail: {
+    queued: 'failed',
+    waiting: 'failed',
+    building: 'buildFailed',
+    active: 'failed',
+    executing: 'failed',
+    canceling: 'failed',
+  },
+  // Something is under way that has to come to a safe point first; what has not started is cancelled at once.
+  cancel: {
+    queued: 'canceled',
+    waiting: 'canceled',
+    building: 'canceling',
+    active: 'canceling',
+    executing: 'canceling',
+  },
+  cancelled: {
+    queued: 'canceled',
+    waiting: 'canceled',
+    building: 'canceled',
+    active: 'canceled',
+    executing: 'canceled',
+    canceling: 'canceled',
+  },
+};
+const NAMES: Record<
+  DeploymentAction,
+  Record<Exclude<Phase, 'canceling' | 'canceled' | 'building' | 'buildFailed' | 'executing'>, State>
+> = {
+  DEPLOY: {
+    queued: 'DEPLOYMENT_QUEUED',
+    waiting: 'WAITING_RUNNING',
+    active: 'DEPLOYING',
+    succeeded: 'DEPLOYED',
+    failed: 'DEPLOYMENT_ERROR',
+  },
+  STOP: {
+    queued: 'STOP_QUEUED',
+    waiting: 'WAITING_STOPPING',
+    active: 'STOPPING',
+    succeeded: 'STOPPED',
+    failed: 'STOP_ERROR',
+  },
+  RESTART: {
+    queued: 'RESTART_QUEUED',
+    waiting: 'WAITING_RESTARTING',
+    active: 'RESTARTING',
+    succeeded: 'RESTARTED',
+    failed: 'RESTART_ERROR',
+  },
+  DELETE: {
+    queued: 'DELETE_QUEUED',
+    waiting: 'WAITING_DELETING',
+    active: 'DELETING',
+    succeeded: 'DELETED',
+    failed: 'DELETE_ERROR',
+  },
+  UNINSTALL: {
+    queued: 'DELETE_QUEUED',
+    waiting: 'WAITING_DELETING',
+    active: 'DELETING',
+    succeeded: 'DELETED',
+    failed: 'DELETE_ERROR',
+  },
+};
+
+/** The state's name that the API shows. */
+export function stateOf(action: DeploymentAction, phase: Phase): State {
+  switch (phase) {
+    case 'canceling':
+      return 'CANCELING';
+    case 'canceled':
+      return 'CANCELED';
+    case 'building':
+      return 'BUILDING';
+    case 'buildFailed':
+      return 'BUILD_ERROR';
+    case 'executing':
+      return 'EXECUTING';
+    default:
+      return NAMES[action][phase];
+  }
+}
+
+/** The phase that a state stands for. */
+export function phaseOf(action: DeploymentAction, state: State): Phase {
+  const phase = PHASES.find((candidate) => stateOf(action, candidate) === state);
+  if (!phase) throw new Error(`${state} is not a state of the action ${action}.`);
+  return phase;
+}
+
+/** The phase after a trigger, or undefined where the trigger means nothing. */
+export const next = (phase: Phase, trigger: Trigger): Phase | undefined => TRANSITIONS[trigger][phase];
+
+/** States from which a trigger leads somewhere, with where it leads: what a conditional update is made of. */
+export const movesOf = (action: DeploymentAction, trigger: Trigger): { from: State; to: State }[] =>
+  (Object.entries(TRANSITIONS[trigger]) as [Phase, Phase][]).map(([from, to]) => ({
+    from: stateOf(action, from),
+    to: stateOf(action, to),
+  }));
+
+export const isFinal = (action: DeploymentAction, state: State): boolean => FINAL.includes(phaseOf(action, state));
+
+/** Whether the phase says that nothing of it has begun. */
+export const isPending = (phase: Phase): boolean => phase === 'queued' || phase === 'waiting';
+
+/** `status_details` of a status (engine.md). */
+export function detailsOf(action: DeploymentAction, state: State, subAction: string) {
+  const shown = action === 'UNINSTALL' ? 'DELETE' : action;
+  return { action: shown, status: STATUS_OF_PHASE[phaseOf(action, state)], sub_action: subAction };
+}
+
+const STATUS_OF_PHASE: Record<
+  Phase,
+  'QUEUED' | 'ONGOING' | 'EXECUTING' | 'SUCCESS' | 'ERROR' | 'CANCELING' | 'CANCELED'
+> = {
+  queued: 'QUEUED',
+  waiting: 'QUEUED',
+  building: 'ONGOING',
+  active: 'ONGOING',
+  executing: 'EXECUTING',
+  canceling: 'CANCELING',
+  succeeded: 'SUCCESS',
+  failed: 'ERROR',
+  buildFailed: 'ERROR',
+  canceled: 'CANCELED',
+};

@@ -1,0 +1,163 @@
+import { conflict } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import type { Context } from '#platform/context.ts';
+import { audit, type EventType } from '#platform/events/audit.ts';
+import { cancelCovered } from '#deployments/cancel.ts';
+import { FORMAT, type ServiceSnapshot, type Snapshot } from '#deployments/model/snapshot.ts';
+import { DEPLOYMENTS } from '#deployments/model/channels.ts';
+import { stateOf, type DeploymentAction } from '#deployments/model/states.ts';
+import * as queries from '#deployments/queries.ts';
+
+/** The environment that a request is for; its row is locked by the caller's transaction. */
+export interface DeploymentPlace {
+  organizationId: string;
+  projectId: string;
+  projectName: string;
+  environmentId: string;
+  environmentName: string;
+  clusterId: string;
+  clusterLocked: boolean;
+}
+
+export interface DeploymentRequest {
+  place: DeploymentPlace;
+  action: DeploymentAction;
+  /** Which call asked: `REDEPLOY` repeats the commits of the last release. */
+  trigger: 'DEPLOY' | 'REDEPLOY' | 'STOP' | 'RESTART' | 'DELETE' | 'UNINSTALL';
+  /** Every service of the environment, or some of them. */
+  whole: boolean;
+  services: ServiceSnapshot[];
+  bestEffort?: boolean;
+  /** Requested by a push, a rule or a schedule. */
+  automatic?: boolean;
+}
+
+/**
+ * Requests a deployment, in the transaction of the call: an answered request is never lost, an unanswered one never half there
+ * (engine.md, *The queue*). It waits behind what runs in the environment; if the last waiting request asks the same of the same services it
+ * joins that one. A delete cancels what runs on what it covers. Answers the deployment's id. 409 on a locked cluster.
+ */
+export async function requestDeployment(context: Context, request: DeploymentRequest): Promise<string> {
+  const { place, action } = request;
+  if (place.clusterLocked)
+    throw conflict('The cluster is locked: nothing can be requested on it until it is unlocked.');
+  const scope = { organizationId: place.organizationId };
+  const removes = action === 'DELETE' || action === 'UNINSTALL';
+  if (removes) await cancelCovered(context, place, new Set(request.services.map((service) => service.serviceId)));
+
+  const snapshot: Snapshot = {
+    format: FORMAT,
+    action,
+    organizationId: place.organizationId,
+    projectId: place.projectId,
+    environmentId: place.environmentId,
+    clusterId: place.clusterId,
+    services: request.services,
+    repeat: request.trigger === 'REDEPLOY',
+    bestEffort: request.bestEffort ?? false,
+  };
+  await audit(context, eventOf(request, `TRIGGER_${request.trigger}` as EventType));
+  const joined = await joinLast(context, request, snapshot);
+  const id = joined ?? (await enqueue(context, request, snapshot, scope));
+  await audit(context, eventOf(request, `${action}_QUEUED` as EventType));
+  context.afterCommit(() => context.notify(DEPLOYMENTS));
+  return id;
+}
+
+async function enqueue(
+  context: Context,
+  request: DeploymentRequest,
+  snapshot: Snapshot,
+  scope: { organizationId: string },
+): Promise<string> {
+  const { place, action } = request;
+  const id = newId();
+  const number = await queries.takeNumber(context.db, scope, place.environmentId);
+  await queries.insertDeployment(context.db, {
+    id,
+    organization_id: place.organizationId,
+    environment_id: place.environmentId,
+    cluster_id: place.clusterId,
+    number,
+    action,
+    trigger: request.trigger,
+    whole_environment: request.whole,
+    snapshot,
+    requested_by: context.actor.userId,
+    requested_by_name: context.actor.name,
+    origin: context.actor.origin,
+    automatic: request.automatic ?? false,
+  });
+  if (request.services.length > 0)
+    await queries.insertDeploymentServices(
+      context.db,
+      request.services.map((service) => ({
+        deployment_id: id,
+        organization_id: place.organizationId,
+        environment_id: place.environmentId,
+        number,
+        service_id: service.serviceId,
+        kind: service.kind,
+        name: service.name,
+        icon_uri: service.iconUri,
+        stage_id: service.stage.id,
+        stage_name: service.stage.name,
+        stage_position: service.stage.position,
+        action,
+        state: stateOf(action, 'queued'),
+      })),
+    );
+  return id;
+}
+
+/** Joins the environment's last waiting deployment if action and services are the same. */
+async function joinLast(context: Context, request: DeploymentRequest, snapshot: Snapshot): Promise<string | undefined> {
+  const scope = { organizationId: request.place.organizationId };
+  const active = await queries.listActiveDeployments(context.db, scope, request.place.environmentId);
+  const last = active.at(-1);
+  if (
+    !last ||
+    last.status !== 'WAITING' ||
+    last.cancel_requested_at ||
+    last.action !== request.action ||
+    last.trigger !== request.trigger
+  )
+    return undefined;
+  if (last.whole_environment !== request.whole) return undefined;
+  const covered = (last.snapshot as Snapshot).services.map((service) => service.serviceId);
+  if (
+    !sameSet(
+      covered,
+      request.services.map((service) => service.serviceId),
+    )
+  )
+    return undefined;
+  const joined = await queries.joinDeployment(context.db, scope, last.id, {
+    snapshot,
+    requested_by: context.actor.userId,
+    requested_by_name: requesters(last.requested_by_name, context.actor.name),
+    origin: context.actor.origin,
+  });
+  return joined.numUpdatedRows > 0n ? last.id : undefined;
+}
+
+const sameSet = (a: string[], b: string[]): boolean => a.length === b.length && new Set([...a, ...b]).size === a.length;
+
+const requesters = (present: string, added: string): string =>
+  present.split(', ').includes(added) ? present : `${present}, ${added}`;
+
+/** Events of a request go under its service when it is for just one, else under the environment. */
+export function eventOf(request: Pick<DeploymentRequest, 'place' | 'whole' | 'services'>, type: EventType) {
+  const { place } = request;
+  const single = !request.whole && request.services.length === 1 ? request.services[0]! : undefined;
+  const target = single
+    ? { type: single.kind as 'APPLICATION', id: single.serviceId, name: single.name }
+    : { type: 'ENVIRONMENT' as const, id: place.environmentId, name: place.environmentName };
+  return {
+    organizationId: place.organizationId,
+    type,
+    target,
+    project: { id: place.projectId, name: place.projectName },
+    environment: { id: place.environmentId, name: place.environmentName },
+  };
+}

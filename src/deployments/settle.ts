@@ -1,0 +1,25 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database, Scope } from '#platform/database/index.ts';
+
+const POLL_MS = 100;
+
+/** Waits until a deployment has ended, or is gone with its environment, or the time is over (`?wait=`). */
+export async function waitForEnd(
+  db: Database,
+  scope: Scope,
+  deploymentId: string,
+  seconds: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = Date.now() + seconds * 1000;
+  while (Date.now() < end && !signal.aborted) {
+    const row = await db
+      .selectFrom('deployment')
+      .select('status')
+      .where('organization_id', '=', scope.organizationId)
+      .where('id', '=', deploymentId)
+      .executeTakeFirst();
+    if (!row || row.status === 'ENDED') return;
+    await sleep(POLL_MS);
+  }
+}

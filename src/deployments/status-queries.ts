@@ -1,0 +1,126 @@
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+
+/** Which services' statuses are wanted. */
+export interface StatusFilter {
+  environmentIds?: string[];
+  serviceIds?: string[];
+  kind?: string;
+}
+
+export interface ServiceStatusRow {
+  id: string;
+  environment_id: string;
+  kind: string;
+  name: string;
+  wanted: string;
+  deployed: boolean;
+  current: boolean;
+  action: string | null;
+  sub_action: string | null;
+  state: string | null;
+  deployment_id: string | null;
+  number: number | null;
+  request_status: string | null;
+  last_deployment_date: Date | null;
+  started_at: Date | null;
+  ended_at: Date | null;
+  requests: number;
+  last_number: number | null;
+  steps: { name: string; status: string; started_at: string; ended_at: string }[] | null;
+}
+
+/**
+ * The state of services, derived in one statement: of the running deployment, else of the first waiting one, else of the last one that ended
+ * (engine.md, *What is stored, what is derived*). The two lateral look-ups go by index, so that a long history costs nothing.
+ */
+export async function listServiceStatusRows(
+  db: Database,
+  scope: Scope,
+  filter: StatusFilter,
+): Promise<ServiceStatusRow[]> {
+  const { rows } = await sql<ServiceStatusRow>`
+    select s.id, s.environment_id, s.kind, s.name, s.wanted, r.id is not null as deployed,
+      coalesce(r.service_version = s.version and r.environment_version = e.version and r.project_version = p.version
+        and (s.newest_commit is null or s.newest_commit = r.resolution -> 'commit' ->> 'id'), false) as current,
+      shown.action, shown.sub_action, shown.state, shown.deployment_id, shown.number, shown.request_status, shown.started_at, shown.ended_at,
+      ended.ended_at as last_deployment_date, coalesce(active.requests, 0)::int as requests,
+      (select max(d.number) from deployment d where d.organization_id = s.organization_id and d.environment_id = s.environment_id) as last_number,
+      (select json_agg(json_build_object('name', t.name, 'status', t.status, 'started_at', t.started_at, 'ended_at', t.ended_at) order by t.position)
+        from deployment_step t where t.organization_id = s.organization_id and t.deployment_id = shown.deployment_id and t.service_id = s.id and t.status <> 'STARTED') as steps
+    from service s
+    join environment e on e.id = s.environment_id
+    join project p on p.id = e.project_id
+    left join release r on r.id = s.release_id
+    left join lateral (
+      select count(*) as requests, (array_agg(d.id order by d.status = 'WAITING', d.number))[1] as id
+      from deployment d join deployment_service ds on ds.deployment_id = d.id
+      where d.environment_id = s.environment_id and d.status <> 'ENDED' and ds.service_id = s.id
+    ) active on true
+    left join lateral (
+      select d.id, coalesce(ds.ended_at, d.ended_at) as ended_at from deployment_service ds join deployment d on d.id = ds.deployment_id
+      where ds.service_id = s.id and d.status = 'ENDED' order by ds.number desc limit 1
+    ) ended on true
+    left join lateral (
+      select ds.action, ds.sub_action, ds.state, ds.deployment_id, ds.number, d.status as request_status, ds.started_at, ds.ended_at
+      from deployment_service ds join deployment d on d.id = ds.deployment_id
+      where ds.deployment_id = coalesce(active.id, ended.id) and ds.service_id = s.id
+    ) shown on true
+    where s.organization_id = ${scope.organizationId}
+      and (${filter.environmentIds ?? null}::uuid[] is null or s.environment_id = any(${filter.environmentIds ?? null}::uuid[]))
+      and (${filter.serviceIds ?? null}::uuid[] is null or s.id = any(${filter.serviceIds ?? null}::uuid[]))
+      and (${filter.kind ?? null}::text is null or s.kind = ${filter.kind ?? null})
+    order by s.created_at, s.id`.execute(db);
+  return rows;
+}
+
+export interface EnvironmentStatusRow {
+  id: string;
+  action: string | null;
+  status: string | null;
+  outcome: string | null;
+  cancel_requested_at: Date | null;
+  deployment_id: string | null;
+  number: number | null;
+  origin: string | null;
+  requested_by_name: string | null;
+  started_at: Date | null;
+  ended_at: Date | null;
+  last_ended_at: Date | null;
+  last_action: string | null;
+  last_outcome: string | null;
+  requests: number;
+  services: number;
+  deployed: number;
+  current: number;
+}
+
+/** The state of environments: of the request under way, else of the last one, deletes of single services aside (decisions.md 11). */
+export async function listEnvironmentStatusRows(
+  db: Database,
+  scope: Scope,
+  environmentIds: string[],
+): Promise<EnvironmentStatusRow[]> {
+  const { rows } = await sql<EnvironmentStatusRow>`
+    select e.id, shown.action, shown.status, shown.outcome, shown.cancel_requested_at, shown.id as deployment_id, shown.number, shown.origin,
+      shown.requested_by_name, shown.started_at, shown.ended_at, ended.ended_at as last_ended_at, ended.action as last_action, ended.outcome as last_outcome,
+      coalesce(active.requests, 0)::int as requests, counted.services::int, counted.deployed::int, counted.current::int
+    from environment e
+    left join lateral (
+      select count(*) as requests, (array_agg(d.id order by d.status = 'WAITING', d.number) filter (where d.whole_environment or d.action <> 'DELETE'))[1] as id
+      from deployment d where d.environment_id = e.id and d.status <> 'ENDED'
+    ) active on true
+    left join lateral (
+      select d.id, d.ended_at, d.action, d.outcome from deployment d
+      where d.environment_id = e.id and d.status = 'ENDED' and (d.whole_environment or d.action <> 'DELETE') order by d.number desc limit 1
+    ) ended on true
+    left join deployment shown on shown.id = coalesce(active.id, ended.id)
+    left join lateral (
+      select count(*) as services, count(r.id) as deployed,
+        count(*) filter (where r.service_version = s.version and r.environment_version = e.version and r.project_version = p.version
+          and (s.newest_commit is null or s.newest_commit = r.resolution -> 'commit' ->> 'id')) as current
+      from service s join project p on p.id = e.project_id left join release r on r.id = s.release_id where s.environment_id = e.id
+    ) counted on true
+    where e.organization_id = ${scope.organizationId} and e.id = any(${environmentIds}::uuid[])
+    order by e.created_at, e.id`.execute(db);
+  return rows;
+}

@@ -1,0 +1,118 @@
+import type { Database, Scope } from '#platform/database/index.ts';
+import { detailsOf, stateOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
+import {
+  listEnvironmentStatusRows,
+  listServiceStatusRows,
+  type EnvironmentStatusRow,
+  type ServiceStatusRow,
+  type StatusFilter,
+} from '#deployments/status-queries.ts';
+
+/** Id of an execution: environment and number. */
+export const executionIdOf = (environmentId: string, number: number): string => `${environmentId}-${number}`;
+
+const secondsBetween = (from: Date | string | null, to: Date | string | null): number | null =>
+  from && to ? Math.max(0, Math.round((new Date(to).getTime() - new Date(from).getTime()) / 1000)) : null;
+
+const NEVER = { action: 'UNKNOWN', status: 'NEVER', sub_action: 'NONE' } as const;
+
+/** `status` for the polling client of service.md §3.3 (decisions.md 12). */
+export function pollingStatus(state: State, status: string): string {
+  if (state === 'DEPLOYED' || state === 'RESTARTED') return 'RUNNING';
+  if (state === 'STOPPED') return 'STOPPED';
+  return state.endsWith('_ERROR') ? 'ERROR' : status;
+}
+
+/** A service's status as it is answered (service.md §2.3). */
+export function toServiceStatus(row: ServiceStatusRow) {
+  const state = (row.state ?? 'READY') as State;
+  const details = row.state ? detailsOf(row.action as DeploymentAction, state, row.sub_action ?? 'NONE') : NEVER;
+  const steps = (row.steps ?? []).map((step) => ({
+    step_name: step.name,
+    status: step.status,
+    duration_sec: secondsBetween(step.started_at, step.ended_at) ?? 0,
+    started_at: new Date(step.started_at).toISOString(),
+  }));
+  return {
+    id: row.id,
+    state,
+    status: pollingStatus(state, details.status),
+    service_deployment_status: !row.deployed ? 'NEVER_DEPLOYED' : row.current ? 'UP_TO_DATE' : 'OUT_OF_DATE',
+    is_part_last_deployment: row.number !== null && row.number === row.last_number,
+    status_details: details,
+    deployment_request_id: row.deployment_id,
+    deployment_requests_count: row.requests,
+    ...(row.last_deployment_date ? { last_deployment_date: row.last_deployment_date.toISOString() } : {}),
+    steps: {
+      total_duration_sec: secondsBetween(row.started_at, row.ended_at),
+      total_computing_duration_sec: steps.reduce((sum, step) => sum + step.duration_sec, 0),
+      details: steps,
+    },
+    ...(row.number === null ? {} : { execution_id: executionIdOf(row.environment_id, row.number) }),
+  };
+}
+export type ServiceStatus = ReturnType<typeof toServiceStatus>;
+
+/** An environment's status: the union of both forms of the reference (decisions.md 11). */
+export function toEnvironmentStatus(row: EnvironmentStatusRow) {
+  const state = environmentState(row.action, row.status, row.outcome, row.cancel_requested_at);
+  const last = row.last_action
+    ? environmentState(row.last_action, 'ENDED', row.last_outcome, null)
+    : row.action
+      ? state
+      : 'READY';
+  const details = row.action ? detailsOf(row.action as DeploymentAction, state, 'NONE') : NEVER;
+  const deployed = row.deployed === 0 ? 'NEVER_DEPLOYED' : row.current === row.services ? 'UP_TO_DATE' : 'OUT_OF_DATE';
+  const duration = secondsBetween(row.started_at, row.ended_at);
+  return {
+    id: row.id,
+    state,
+    status: pollingStatus(state, details.status),
+    last_deployment_date: row.last_ended_at?.toISOString() ?? null,
+    last_deployment_state: last,
+    last_deployment_id: row.number === null ? null : executionIdOf(row.id, row.number),
+    total_deployment_duration_in_seconds: duration,
+    origin: row.origin,
+    triggered_by: row.requested_by_name,
+    deployment_status: deployed,
+    service_deployment_status: deployed,
+    is_part_last_deployment: row.action !== null,
+    status_details: details,
+    deployment_request_id: row.deployment_id,
+    deployment_requests_count: row.requests,
+    steps: { total_duration_sec: duration, total_computing_duration_sec: duration ?? 0, details: [] },
+    ...(row.number === null ? {} : { execution_id: executionIdOf(row.id, row.number) }),
+    metrics: null,
+  };
+}
+export type EnvironmentStatus = ReturnType<typeof toEnvironmentStatus>;
+
+function environmentState(
+  action: string | null,
+  status: string | null,
+  outcome: string | null,
+  cancelRequested: Date | null,
+): State {
+  if (!action) return 'READY';
+  const of = action as DeploymentAction;
+  if (status === 'ENDED')
+    return stateOf(of, outcome === 'SUCCESS' ? 'succeeded' : outcome === 'ERROR' ? 'failed' : 'canceled');
+  if (cancelRequested) return 'CANCELING';
+  return stateOf(of, status === 'WAITING' ? 'queued' : 'active');
+}
+
+/** Statuses of services, in creation order. */
+export const serviceStatuses = async (
+  db: Database,
+  scope: Scope,
+  filter: StatusFilter,
+): Promise<(ServiceStatus & { kind: string })[]> =>
+  (await listServiceStatusRows(db, scope, filter)).map((row) => ({ ...toServiceStatus(row), kind: row.kind }));
+
+/** Statuses of environments, in creation order. */
+export const environmentStatuses = async (
+  db: Database,
+  scope: Scope,
+  environmentIds: string[],
+): Promise<EnvironmentStatus[]> =>
+  (await listEnvironmentStatusRows(db, scope, environmentIds)).map(toEnvironmentStatus);

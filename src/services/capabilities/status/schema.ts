@@ -1,0 +1,87 @@
+import { DateTime, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
+import { STATES, STEP_NAMES } from '#deployments/index.ts';
+
+export const StateEnum = OneOf(STATES);
+const DeploymentStatus = OneOf(['NEVER_DEPLOYED', 'OUT_OF_DATE', 'UP_TO_DATE']);
+export const OriginEnum = OneOf(['API', 'CLI', 'CONSOLE', 'GIT', 'QOVERY_INTERNAL', 'SKILL', 'TERRAFORM_PROVIDER']);
+
+export const StatusDetails = named(
+  'StatusDetails',
+  Type.Object({
+    action: OneOf(['DEPLOY', 'DELETE', 'RESTART', 'STOP', 'UNKNOWN']),
+    status: OneOf(['QUEUED', 'ONGOING', 'SUCCESS', 'ERROR', 'EXECUTING', 'CANCELED', 'CANCELING', 'NEVER']),
+    sub_action: OneOf([
+      'NONE',
+      'TERRAFORM_PLAN_ONLY',
+      'TERRAFORM_PLAN_AND_APPLY',
+      'TERRAFORM_DESTROY',
+      'TERRAFORM_FORCE_UNLOCK_STATE',
+      'TERRAFORM_MIGRATE_STATE',
+    ]),
+  }),
+);
+
+/** service.md §2.3; finished steps only (decisions.md 17). */
+export const Steps = named(
+  'Steps',
+  Type.Object({
+    total_duration_sec: Nullable(Type.Integer()),
+    total_computing_duration_sec: Type.Integer(),
+    details: Type.Array(
+      Type.Object({
+        step_name: OneOf(STEP_NAMES),
+        status: OneOf(['SUCCESS', 'ERROR', 'CANCEL', 'SKIP']),
+        duration_sec: Type.Integer(),
+        started_at: DateTime,
+      }),
+    ),
+  }),
+);
+
+const common = {
+  id: Uuid,
+  state: StateEnum,
+  status: Type.String({ description: 'RUNNING, STOPPED or ERROR when settled, else the status of `status_details`.' }),
+  service_deployment_status: DeploymentStatus,
+  is_part_last_deployment: Type.Boolean(),
+  status_details: StatusDetails,
+  deployment_request_id: Nullable(Uuid),
+  deployment_requests_count: Type.Integer(),
+  steps: Steps,
+  execution_id: Type.Optional(Type.String()),
+};
+
+export const Status = named('Status', Type.Object({ ...common, last_deployment_date: Type.Optional(DateTime) }));
+
+/** The union of Status and the reference's EnvironmentStatus (decisions.md 11). */
+export const EnvironmentStatus = named(
+  'EnvironmentStatus',
+  Type.Object({
+    ...common,
+    last_deployment_date: Nullable(DateTime),
+    last_deployment_state: StateEnum,
+    last_deployment_id: Nullable(Type.String()),
+    total_deployment_duration_in_seconds: Nullable(Type.Integer()),
+    origin: Nullable(OriginEnum),
+    triggered_by: Nullable(Type.String()),
+    deployment_status: DeploymentStatus,
+    metrics: Nullable(
+      Type.Array(
+        Type.Object({
+          stage_id: Type.Optional(Uuid),
+          total_duration_sec: Type.Optional(Nullable(Type.Integer())),
+          details: Type.Optional(
+            Type.Array(
+              Type.Object({
+                stage_id: Type.Optional(Uuid),
+                step_name: Type.Optional(OneOf(['TOTAL', 'QUEUEING', 'PROVISION_BUILDER'])),
+                status: Type.Optional(OneOf(['SUCCESS', 'ERROR', 'CANCEL', 'SKIP'])),
+                duration_sec: Type.Optional(Type.Integer()),
+              }),
+            ),
+          ),
+        }),
+      ),
+    ),
+  }),
+);
