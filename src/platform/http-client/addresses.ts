@@ -1,0 +1,31 @@
+import ipaddr from 'ipaddr.js';
+
+/** Public by its number, but answered by the machine's own cloud: Azure's metadata and agent service. */
+const METADATA = ['168.63.129.16'];
+
+/** What is routed on the internet; all other ranges of IPv6 are special or not given out. */
+const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3');
+
+/**
+ * Whether an address may not be called on a user's behalf: everything but public unicast addresses, so loopback, link-local
+ * (where clouds have their metadata), private, shared (CGNAT), multicast, reserved and translated ones (NAT64, 6to4, Teredo),
+ * unless a network in `allowed` (CIDR) holds it. IPv4-mapped IPv6 counts as the IPv4 address. What is no address is forbidden.
+ */
+export function isForbiddenAddress(address: string, allowed: readonly string[]): boolean {
+  if (!ipaddr.isValid(address)) return true;
+  const parsed = ipaddr.process(address);
+  if (allowed.some((network) => contains(network, parsed))) return false;
+  if (parsed.range() !== 'unicast') return true;
+  return parsed.kind() === 'ipv6' ? !parsed.match(GLOBAL_IPV6) : METADATA.includes(parsed.toString());
+}
+
+function contains(network: string, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+  const [base, bits] = ipaddr.parseCIDR(network);
+  return base.kind() === address.kind() && address.match([base, bits]);
+}
+
+/** The address that a URL's host is literally (`[::1]`, `127.0.0.1`), or undefined for a name. */
+export function literalAddress(hostname: string): string | undefined {
+  const bare = hostname.replace(/^\[(.*)\]$/, '$1');
+  return ipaddr.isValid(bare) ? bare : undefined;
+}

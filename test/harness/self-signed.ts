@@ -1,0 +1,37 @@
+import { generateKeyPairSync, sign } from 'node:crypto';
+
+/** A certificate for `localhost` that nobody trusts, with its key, both PEM: for tests of what must be refused. */
+export function selfSigned(): { cert: string; key: string } {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
+  const algorithm = sequence(oid('2a8648ce3d040302')); // ecdsa-with-SHA256
+  const name = sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from('localhost')))));
+  const time = (date: string) => der(0x17, Buffer.from(date));
+  const body = sequence(
+    der(0xa0, der(0x02, Buffer.from([2]))),
+    der(0x02, Buffer.from([1])),
+    algorithm,
+    name,
+    sequence(time('200101000000Z'), time('491231235959Z')),
+    name,
+    publicKey.export({ format: 'der', type: 'spki' }),
+  );
+  const signature = der(0x03, Buffer.from([0]), sign('sha256', body, privateKey));
+  const certificate = sequence(body, algorithm, signature).toString('base64');
+  return {
+    cert: `-----BEGIN CERTIFICATE-----\n${certificate}\n-----END CERTIFICATE-----\n`,
+    key: privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
+  };
+}
+
+/** A value in DER: tag, length, content. */
+function der(tag: number, ...parts: Buffer[]): Buffer {
+  const content = Buffer.concat(parts);
+  const length =
+    content.length < 128
+      ? Buffer.from([content.length])
+      : Buffer.from([0x82, content.length >> 8, content.length & 0xff]);
+  return Buffer.concat([Buffer.from([tag]), length, content]);
+}
+
+const sequence = (...parts: Buffer[]): Buffer => der(0x30, ...parts);
+const oid = (hex: string): Buffer => der(0x06, Buffer.from(hex, 'hex'));
