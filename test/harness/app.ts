@@ -7,6 +7,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { systemClock } from '#kernel/clock.ts';
+import { createSessionVerifier } from '#platform/access/oidc.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { makeToken } from '#platform/access/tokens.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
@@ -16,6 +17,7 @@ import { readSettings } from '#platform/settings/index.ts';
 import { openInstallation } from '#platform/vault/key.ts';
 import { allRoutes } from '#app/routes.ts';
 import { makeAdministrator, makeOrganization } from '#resources/organization/bootstrap.ts';
+import type { ServiceNeeds } from '#services/needs.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
 
 /** An answer: status, parsed body, headers. */
@@ -27,16 +29,20 @@ export interface Answer {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** Somebody who calls the API with a token. */
-export interface Actor {
-  organizationId: string;
-  userId: string;
-  token: string;
+/** Somebody who calls the API. */
+export interface Caller {
   call(method: Method, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   get(url: string, headers?: Record<string, string>): Promise<Answer>;
   post(url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   put(url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   delete(url: string, headers?: Record<string, string>): Promise<Answer>;
+}
+
+/** Somebody who calls the API with a token. */
+export interface Actor extends Caller {
+  organizationId: string;
+  userId: string;
+  token: string;
   /** Another actor of the same organization with the given scope. */
   withScope(scope: 'ADMIN' | 'WRITE' | 'DEPLOY' | 'READ'): Promise<Actor>;
 }
@@ -48,33 +54,38 @@ export interface TestApp {
   context: Context;
   /** Administrator of a new organization with a cluster on the fake runtime. */
   organization(name?: string): Promise<Actor>;
+  /** Somebody with a session of the identity provider that the settings name. */
+  session(token: string): Caller;
   /** Calls without credentials. */
   anonymous(method: Method, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   close(): Promise<void>;
 }
 
 /** The whole application on a database of its own, without a socket. Closed after the file; a leaked connection fails it. */
-export function useApp(settings: Record<string, string> = {}): TestApp {
+export function useApp(settings: Record<string, string> = {}, needs: Partial<ServiceNeeds> = {}): TestApp {
   const app = {} as TestApp;
-  beforeAll(async () => void Object.assign(app, await startTestApp(settings)));
+  beforeAll(async () => void Object.assign(app, await startTestApp(settings, needs)));
   afterAll(() => app.close());
   return app;
 }
 
-export async function startTestApp(extra: Record<string, string> = {}): Promise<TestApp> {
+export async function startTestApp(
+  extra: Record<string, string> = {},
+  needs: Partial<ServiceNeeds> = {},
+): Promise<TestApp> {
   const clone = await cloneDatabase(inject('postgres'), inject('template'));
   const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-test-'));
   const settings = readSettings({ QUARTERDECK_DATA_DIR: dataDir, QUARTERDECK_RATE_LIMIT_PER_HOUR: '0', ...extra });
   const log = pino({ level: extra.QUARTERDECK_LOG_LEVEL ?? 'silent' });
   const open: OpenDatabase = openDatabase({ config: { ...clone.config, max: 10 } });
   const { vault } = await openInstallation(open.db, [randomBytes(32)]);
-  const platform: Platform = { db: open.db, vault, settings, clock: systemClock, log };
+  const platform: Platform = { db: open.db, vault, settings, clock: systemClock, log, notify: () => undefined };
   const context = systemContext(platform);
   const server = createServer({
     platform,
-    sessions: null,
+    sessions: createSessionVerifier(platform),
     limiter: new RateLimiter(open.db, settings.rateLimitPerHour),
-    routes: allRoutes(),
+    routes: allRoutes(needs),
     log,
   });
   const send =
@@ -111,16 +122,11 @@ export async function startTestApp(extra: Record<string, string> = {}): Promise<
         created_by: userId,
       })
       .execute();
-    const call = send(`Token ${token}`);
     return {
       organizationId,
       userId,
       token,
-      call,
-      get: (url, headers) => call('GET', url, undefined, headers),
-      post: (url, body, headers) => call('POST', url, body, headers),
-      put: (url, body, headers) => call('PUT', url, body, headers),
-      delete: (url, headers) => call('DELETE', url, undefined, headers),
+      ...callerOf(send(`Token ${token}`)),
       withScope: (other) => actor(organizationId, userId, other),
     };
   };
@@ -141,6 +147,7 @@ export async function startTestApp(extra: Record<string, string> = {}): Promise<
       });
       return actor(organizationId, userId, 'ADMIN');
     },
+    session: (token) => callerOf(send(`Bearer ${token}`)),
     anonymous: send(undefined),
     close: async () => {
       await server.close();
@@ -150,6 +157,14 @@ export async function startTestApp(extra: Record<string, string> = {}): Promise<
     },
   };
 }
+
+const callerOf = (call: Caller['call']): Caller => ({
+  call,
+  get: (url, headers) => call('GET', url, undefined, headers),
+  post: (url, body, headers) => call('POST', url, body, headers),
+  put: (url, body, headers) => call('PUT', url, body, headers),
+  delete: (url, headers) => call('DELETE', url, undefined, headers),
+});
 
 /** Asserts the status and answers the body; the message shows the body when it is another. */
 export function ok<T = any>(answer: Answer, status: number): T {

@@ -1,0 +1,156 @@
+import { createRemoteJWKSet, customFetch, decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
+import type { JWTPayload, JWTVerifyGetKey } from 'jose';
+import { AppError } from '#kernel/errors.ts';
+import type { SessionVerifier } from '#platform/access/authenticate.ts';
+import { findSessionPrincipal, type Person } from '#platform/access/people.ts';
+import type { Platform } from '#platform/context.ts';
+import { SettingsError } from '#platform/settings/index.ts';
+
+/** Never `none`, never a symmetric algorithm: the key that verifies is public (decisions.md 25). */
+const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
+const LEEWAY_SECONDS = 60;
+const TIMEOUT_MS = 5_000;
+/** After a failed discovery the next attempt waits this long, so that a dead provider isn't asked with every request. */
+const RETRY_AFTER_MS = 5_000;
+
+interface Provider {
+  issuer: string;
+  keys: JWTVerifyGetKey;
+}
+
+/**
+ * Verifies sessions by the identity provider of the settings: its keys are found by discovery and kept; a key that is new there
+ * is fetched when a token names it. Null when the settings name no provider: only API tokens are accepted then.
+ * Throws SettingsError without an audience: tokens that the provider made for other programs would be accepted.
+ */
+export function createSessionVerifier(platform: Platform): SessionVerifier | null {
+  const { oidcIssuer, oidcAudience } = platform.settings;
+  if (!oidcIssuer) return null;
+  if (!oidcAudience)
+    throw new SettingsError(['QUARTERDECK_OIDC_AUDIENCE is required with QUARTERDECK_OIDC_ISSUER: name this service.']);
+  const provider = discoverOnce(platform, oidcIssuer);
+  return {
+    find: async (token) => {
+      if (!mayBeOurs(token, oidcIssuer)) return undefined;
+      const claims = await verify(token, await provider(), oidcAudience, platform.clock.now());
+      return claims && findSessionPrincipal(platform, personOf(claims));
+    },
+  };
+}
+
+/** A look at what the token says of itself, so that nobody makes us call the provider with what it never issued. */
+function mayBeOurs(token: string, issuer: string): boolean {
+  try {
+    const { alg } = decodeProtectedHeader(token);
+    return ALGORITHMS.includes(alg ?? '') && sameIssuer(decodeJwt(token).iss, issuer);
+  } catch (error) {
+    if (error instanceof errors.JOSEError || error instanceof TypeError) return false; // Not a JWT at all.
+    throw error;
+  }
+}
+
+async function verify(
+  token: string,
+  { issuer, keys }: Provider,
+  audience: string,
+  now: Date,
+): Promise<JWTPayload | undefined> {
+  try {
+    const { payload } = await jwtVerify(token, keys, {
+      algorithms: ALGORITHMS,
+      issuer,
+      audience,
+      clockTolerance: LEEWAY_SECONDS,
+      currentDate: now,
+      requiredClaims: ['sub', 'exp'],
+    });
+    return payload.sub ? payload : undefined;
+  } catch (error) {
+    if (isUnreachable(error)) throw unreachable(error);
+    if (error instanceof errors.JOSEError || error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+/** Errors that say nothing of the token: the provider did not hand over its keys. */
+const isUnreachable = (error: unknown): boolean =>
+  error instanceof errors.JWKSTimeout ||
+  error instanceof errors.JWKSInvalid ||
+  (error as Error)?.constructor === errors.JOSEError ||
+  error instanceof ProviderError;
+
+class ProviderError extends Error {}
+
+const unreachable = (cause: unknown) =>
+  new AppError(
+    'unavailable',
+    'The identity provider cannot be reached at the moment: try again, or use an API token.',
+    {
+      cause,
+      headers: { 'Retry-After': String(RETRY_AFTER_MS / 1000) },
+    },
+  );
+
+/** The provider by its discovery document: asked for once, and again after a failure. */
+function discoverOnce(platform: Platform, issuer: string): () => Promise<Provider> {
+  let found: Promise<Provider> | undefined;
+  let failedAt = -Infinity;
+  let failure: unknown;
+  return async () => {
+    if (!found && Date.now() - failedAt < RETRY_AFTER_MS) throw unreachable(failure);
+    found ??= discover(issuer);
+    try {
+      return await found;
+    } catch (error) {
+      found = undefined;
+      failure = error;
+      failedAt = Date.now();
+      platform.log.warn({ err: error, issuer }, 'the identity provider cannot be reached');
+      throw unreachable(error);
+    }
+  };
+}
+
+/** OpenID Connect Discovery 1.0 §4: the document's issuer must be the one that was asked. */
+async function discover(issuer: string): Promise<Provider> {
+  const response = await fetchFrom(`${issuer}/.well-known/openid-configuration`, {});
+  const document = (await response.json()) as { issuer?: unknown; jwks_uri?: unknown };
+  if (typeof document.issuer !== 'string' || !sameIssuer(document.issuer, issuer))
+    throw new ProviderError(`${issuer} says that it is ${String(document.issuer)}.`);
+  if (typeof document.jwks_uri !== 'string' || !URL.canParse(document.jwks_uri))
+    throw new ProviderError(`${issuer} names no address of its keys.`);
+  const address = new URL(document.jwks_uri);
+  if (address.protocol !== 'https:' && address.origin !== new URL(issuer).origin)
+    throw new ProviderError(`${issuer} names an address of its keys that is not https.`);
+  const keys = createRemoteJWKSet(address, { timeoutDuration: TIMEOUT_MS, [customFetch]: fetchFrom });
+  return { issuer: document.issuer, keys };
+}
+
+/** Redirects are not followed: keys come from where the provider says they are. */
+async function fetchFrom(url: string, init: RequestInit): Promise<Response> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), ...init, redirect: 'error' });
+    if (!response.ok) throw new ProviderError(`${url} answered ${response.status}.`);
+    return response;
+  } catch (cause) {
+    throw cause instanceof ProviderError ? cause : new ProviderError(`${url} did not answer.`, { cause });
+  }
+}
+
+/** Some providers write a slash at the end of their name; the settings leave it out. */
+const sameIssuer = (said: string | undefined, wanted: string): boolean => said?.replace(/\/$/, '') === wanted;
+
+const text = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 500) : '');
+
+function personOf(claims: JWTPayload): Person {
+  const verified = claims.email_verified === true;
+  return {
+    subject: `${claims.iss}|${claims.sub}`,
+    // An address that the provider has not verified could be anybody's (decisions.md 25).
+    email: verified && text(claims.email) ? text(claims.email) : null,
+    firstName: text(claims.given_name),
+    lastName: text(claims.family_name),
+    nickname: text(claims.nickname) || text(claims.preferred_username) || text(claims.name),
+    pictureUrl: text(claims.picture),
+  };
+}

@@ -1,0 +1,104 @@
+import { newId } from '#kernel/ids.ts';
+import type { Principal } from '#platform/access/principal.ts';
+import { grantOfRole, ROLE_AS_JSON, type StoredRole } from '#platform/access/roles.ts';
+import type { Platform } from '#platform/context.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+
+/** What an identity provider says of a person; '' for what it doesn't say. */
+export interface Person {
+  /** `iss|sub` */
+  subject: string;
+  /** Only an address that the provider has verified (decisions.md 25). */
+  email: string | null;
+  firstName: string;
+  lastName: string;
+  nickname: string;
+  pictureUrl: string;
+}
+
+/** How often the last activity is written down, at most. */
+const ACTIVITY_MS = 5 * 60_000;
+
+/** The name under which a person is shown. */
+export const displayName = (user: {
+  first_name: string;
+  last_name: string;
+  nickname: string;
+  email: string | null;
+}): string => `${user.first_name} ${user.last_name}`.trim() || user.nickname || user.email || 'unknown';
+
+/**
+ * The caller behind a verified session, with what they may do now: read anew with every request, so that a removal or another
+ * role holds at once. A person unknown so far becomes a user without an organization (decisions.md 25).
+ */
+export async function findSessionPrincipal(platform: Platform, person: Person): Promise<Principal> {
+  const { db, clock } = platform;
+  const row = (await findUser(db, person.subject)) ?? (await makeUser(db, person));
+  await noteChanges(db, row, person, clock.now());
+  const grants = row.memberships.map((membership) => grantOfRole(membership.organization_id, membership.role));
+  return { id: row.id, kind: 'user', userId: row.id, name: displayName(row), grants };
+}
+
+interface UserRow {
+  id: string;
+  email: string | null;
+  first_name: string;
+  last_name: string;
+  nickname: string;
+  picture_url: string;
+  last_activity_at: Date | null;
+  memberships: { organization_id: string; role: StoredRole }[];
+}
+
+/** A user and their roles in one query: it is asked with every request of a session. */
+const findUser = async (db: Database, subject: string): Promise<UserRow | undefined> =>
+  (
+    await sql<UserRow>`
+      select account.id, account.email, account.first_name, account.last_name, account.nickname, account.picture_url,
+        account.last_activity_at,
+        coalesce((
+          select json_agg(json_build_object('organization_id', member.organization_id, 'role', ${ROLE_AS_JSON('role')})
+            order by member.created_at, member.organization_id)
+          from member join role on role.id = member.role_id
+          where member.user_id = account.id), '[]') as memberships
+      from user_account account
+      where account.subject = ${subject}`.execute(db)
+  ).rows[0];
+
+async function makeUser(db: Database, person: Person): Promise<UserRow> {
+  await db
+    .insertInto('user_account')
+    .values({ id: newId(), subject: person.subject, ...columnsOf(person), email_verified: person.email !== null })
+    .onConflict((conflict) => conflict.column('subject').doNothing())
+    .execute();
+  return (await findUser(db, person.subject))!;
+}
+
+const columnsOf = (person: Person) => ({
+  email: person.email,
+  first_name: person.firstName,
+  last_name: person.lastName,
+  nickname: person.nickname,
+  picture_url: person.pictureUrl,
+});
+
+/** Takes over what the provider says now; what it leaves out stays. */
+async function noteChanges(db: Database, row: UserRow, person: Person, now: Date): Promise<void> {
+  const said = Object.entries(columnsOf(person)).filter(
+    ([name, value]) => value && row[name as keyof UserRow] !== value,
+  );
+  const idle = now.getTime() - (row.last_activity_at?.getTime() ?? 0) > ACTIVITY_MS;
+  if (said.length === 0 && !idle) return;
+  const changes = Object.fromEntries(said);
+  Object.assign(row, changes);
+  await db
+    .updateTable('user_account')
+    .set({
+      ...changes,
+      ...('email' in changes ? { email_verified: true } : {}),
+      ...(said.length > 0 ? { updated_at: now } : {}),
+      last_activity_at: now,
+    })
+    .where('id', '=', row.id)
+    .execute();
+}
