@@ -1,9 +1,12 @@
 import type { Route } from '#platform/http/route.ts';
 import { environmentRoutes } from '#resources/environment/index.ts';
 import { projectRoutes } from '#resources/project/index.ts';
+import { createResolver } from '#services/capabilities/custom-domains/index.ts';
 import { mountServices } from '#services/mount.ts';
+import type { ServiceNeeds } from '#services/needs.ts';
 
 /** Every endpoint of the program. */
-export function allRoutes(): Route[] {
-  return [...projectRoutes({ deleteProject: async () => undefined }), ...environmentRoutes, ...mountServices()];
+export function allRoutes(needs: Partial<ServiceNeeds> = {}): Route[] {
+  const services: ServiceNeeds = { resolver: createResolver(), ...needs };
+  return [...projectRoutes({ deleteProject: async () => undefined }), ...environmentRoutes, ...mountServices(services)];
 }

@@ -1,0 +1,126 @@
+import { fetchPage } from '#platform/http/paging.ts';
+import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
+import { PageQuery } from '#platform/http/schema.ts';
+import { listDomainsByService } from '#services/capabilities/custom-domains/queries.ts';
+import type { HostResolver } from '#services/capabilities/custom-domains/resolver.ts';
+import {
+  CustomDomain,
+  CustomDomainCheckList,
+  CustomDomainList,
+  CustomDomainRequest,
+} from '#services/capabilities/custom-domains/schema.ts';
+import {
+  checkDomains,
+  createDomain,
+  editDomain,
+  findDomain,
+  removeDomain,
+  toDomainView,
+  validateDomain,
+} from '#services/capabilities/custom-domains/service.ts';
+import { holderOf, type Kind } from '#services/kind.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
+
+/** Custom domains of a kind of service. */
+export function customDomainRoutes(kind: Kind, resolver: HostResolver): Route[] {
+  const options = kind.capabilities?.customDomains;
+  if (!options) return [];
+  const holder = holderOf(kind);
+  const { target } = holder;
+  const tag = `${holder.tag} Custom Domain`;
+  const all = `/${holder.path}/{${holder.param}}/customDomain`;
+  const one = `${all}/{customDomainId}` as const;
+  const current = async (call: Call<ServiceTarget, { customDomainId: string }>) =>
+    toDomainView(call, call.target, await findDomain(call, call.target, call.params.customDomainId));
+  return [
+    defineRoute({
+      id: `list${holder.name}CustomDomain`,
+      method: 'GET',
+      path: all,
+      tag,
+      summary: 'List the custom domains of a service',
+      target,
+      action: 'service.read',
+      query: PageQuery,
+      answer: { status: 200, body: CustomDomainList },
+      handler: (call) =>
+        fetchPage(call.db, listDomainsByService(call.db, call.target, call.target.id), call.query, (row) =>
+          toDomainView(call, call.target, row),
+        ),
+    }),
+    defineRoute({
+      id: `create${holder.name}CustomDomain`,
+      method: 'POST',
+      path: all,
+      tag,
+      summary: 'Give a service a custom domain',
+      target,
+      action: 'service.edit',
+      body: CustomDomainRequest,
+      answer: { status: 201, body: CustomDomain },
+      errors: [409],
+      handler: (call) => createDomain(call, call.target, call.body),
+    }),
+    defineRoute({
+      id: `edit${holder.name}CustomDomain`,
+      method: 'PUT',
+      path: one,
+      tag,
+      summary: 'Edit a custom domain',
+      target,
+      action: 'service.edit',
+      body: CustomDomainRequest,
+      answer: { status: 200, body: CustomDomain },
+      errors: [409],
+      current,
+      handler: (call) => editDomain(call, call.target, call.params.customDomainId, call.body),
+    }),
+    defineRoute({
+      id: `delete${holder.name}CustomDomain`,
+      method: 'DELETE',
+      path: one,
+      tag,
+      summary: 'Remove a custom domain',
+      target,
+      action: 'service.edit',
+      answer: { status: 204, body: null },
+      current,
+      handler: (call) => removeDomain(call, call.target, call.params.customDomainId),
+    }),
+    options.one === 'status'
+      ? defineRoute({
+          id: `get${holder.name}CustomDomainStatus`,
+          method: 'GET',
+          path: `${one}/status`,
+          tag,
+          summary: 'Look a custom domain up in the DNS',
+          description: 'The status is left out when the domain leads here.',
+          target,
+          action: 'service.read',
+          answer: { status: 200, body: CustomDomain },
+          handler: (call) => validateDomain(call, resolver, call.target, call.params.customDomainId!),
+        })
+      : defineRoute({
+          id: `get${holder.name}CustomDomain`,
+          method: 'GET',
+          path: one,
+          tag,
+          summary: 'Get a custom domain',
+          target,
+          action: 'service.read',
+          answer: { status: 200, body: CustomDomain },
+          handler: current,
+        }),
+    defineRoute({
+      id: `check${holder.name}CustomDomain`,
+      method: 'GET',
+      path: `/${holder.path}/{${holder.param}}/checkCustomDomain`,
+      tag,
+      summary: 'Look every custom domain of a service up in the DNS',
+      target,
+      action: 'service.read',
+      answer: { status: 200, body: CustomDomainCheckList },
+      handler: (call) => checkDomains(call, resolver, call.target),
+    }),
+  ];
+}

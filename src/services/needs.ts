@@ -1,0 +1,6 @@
+import type { HostResolver } from '#services/capabilities/custom-domains/index.ts';
+
+/** What services need from outside the database; app/ hands it over, tests their own. */
+export interface ServiceNeeds {
+  resolver: HostResolver;
+}
