@@ -57,12 +57,19 @@ export interface Cluster {
   advanced_settings: Generated<JsonColumn>;
   cloud_provider: Generated<string>;
   created_at: Generated<Timestamp>;
+  credentials_id: string | null;
+  credentials_name: string | null;
+  deployed_version: Int8Column | null;
   description: string | null;
+  dns_provider: JsonColumn | null;
+  engine_version: string | null;
   id: string;
   is_default: Generated<boolean>;
   last_deployment_at: Timestamp | null;
   last_reached_at: Timestamp | null;
+  lock_expires_at: Timestamp | null;
   lock_reason: string | null;
+  lock_ttl_days: number | null;
   locked_at: Timestamp | null;
   locked_by: string | null;
   name: string;
@@ -70,11 +77,55 @@ export interface Cluster {
   organization_id: string;
   production: Generated<boolean>;
   region: Generated<string>;
+  routing_table: Generated<JsonColumn>;
   runtime: string;
+  settled_state: Generated<string>;
   spec: Generated<JsonColumn>;
   state: Generated<string>;
   updated_at: Generated<Timestamp>;
   version: Generated<Int8Column>;
+  work_number: Generated<Int8Column>;
+}
+
+export interface ClusterLog {
+  at: Generated<Timestamp>;
+  cluster_id: string;
+  hint: string | null;
+  is_error: Generated<boolean>;
+  message: string;
+  organization_id: string;
+  sequence: number;
+  step: string;
+  work_id: string;
+}
+
+export interface ClusterSecret {
+  cluster_id: string;
+  name: string;
+  organization_id: string;
+  updated_at: Generated<Timestamp>;
+  value: Buffer;
+}
+
+export interface ClusterWork {
+  action: string;
+  attempts: Generated<number>;
+  claim_token: string | null;
+  cluster_id: string;
+  created_at: Generated<Timestamp>;
+  ended_at: Timestamp | null;
+  error: string | null;
+  id: string;
+  lease_until: Timestamp | null;
+  number: Int8Column;
+  organization_id: string;
+  origin: string;
+  outcome: string | null;
+  requested_by: string | null;
+  requested_by_name: string;
+  started_at: Timestamp | null;
+  status: Generated<string>;
+  user_agent: string | null;
 }
 
 export interface CustomDomain {
@@ -346,6 +397,18 @@ export interface SchemaMigration {
   version: number;
 }
 
+export interface SecretManagerAccess {
+  authentication: JsonColumn;
+  cluster_id: string;
+  created_at: Generated<Timestamp>;
+  endpoint: JsonColumn;
+  id: string;
+  name: string;
+  organization_id: string;
+  secret: Buffer | null;
+  updated_at: Generated<Timestamp>;
+}
+
 export interface Service {
   advanced_settings: Generated<JsonColumn>;
   created_at: Generated<Timestamp>;
@@ -422,11 +485,60 @@ export interface Variable {
   value_version: Generated<number>;
 }
 
+export interface Webhook {
+  created_at: Generated<Timestamp>;
+  description: Generated<string>;
+  enabled: boolean;
+  environment_types_filter: Generated<string[]>;
+  events: string[];
+  id: string;
+  kind: string;
+  organization_id: string;
+  project_names_filter: Generated<string[]>;
+  subscribed_events: string[];
+  target_secret: Buffer | null;
+  target_url: string;
+  updated_at: Generated<Timestamp>;
+}
+
+export interface WebhookAttempt {
+  delivery_id: string;
+  ended_at: Timestamp | null;
+  id: string;
+  kind: string;
+  matched_event: string;
+  number: number;
+  organization_id: string;
+  response_body: string | null;
+  started_at: Generated<Timestamp>;
+  status_code: number | null;
+  target_url: string;
+  webhook_id: string;
+}
+
+export interface WebhookDelivery {
+  attempts: Generated<number>;
+  body: string;
+  claim_token: string | null;
+  created_at: Generated<Timestamp>;
+  id: string;
+  kind: string;
+  matched_event: string;
+  next_attempt_at: Generated<Timestamp>;
+  organization_id: string;
+  state: Generated<string>;
+  tries: Generated<number>;
+  webhook_id: string;
+}
+
 export interface DB {
   api_token: ApiToken;
   api_token_organization: ApiTokenOrganization;
   audit_event: AuditEvent;
   cluster: Cluster;
+  cluster_log: ClusterLog;
+  cluster_secret: ClusterSecret;
+  cluster_work: ClusterWork;
   custom_domain: CustomDomain;
   deployment: Deployment;
   deployment_log: DeploymentLog;
@@ -449,8 +561,12 @@ export interface DB {
   release: Release;
   role: Role;
   schema_migration: SchemaMigration;
+  secret_manager_access: SecretManagerAccess;
   service: Service;
   sign_up: SignUp;
   user_account: UserAccount;
   variable: Variable;
+  webhook: Webhook;
+  webhook_attempt: WebhookAttempt;
+  webhook_delivery: WebhookDelivery;
 }
