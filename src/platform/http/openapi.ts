@@ -97,7 +97,7 @@ function operationOf(route: Route, hoist: (node: unknown) => any): Json {
       ? {
           requestBody: {
             required: !route.optionalBody,
-            content: { 'application/json': { schema: hoist(route.body) } },
+            content: { [route.bodyContentType ?? 'application/json']: { schema: hoist(route.body) } },
           },
         }
       : {}),

@@ -126,12 +126,11 @@ const NO_QUERY = { type: 'object' } as never;
 async function load(route: Route, { context, principal, params, writes }: Run): Promise<Location> {
   const { target, action } = route;
   if (!target) return { organizationId: '' };
-  const found = await target.find(
-    context.db,
-    params[target.param]!,
-    principal.grants.map((grant) => grant.organizationId),
-    writes,
-  );
+  // A path that names an organization as well leads to what is in that one only.
+  const organizationIds = principal.grants
+    .map((grant) => grant.organizationId)
+    .filter((id) => params.organizationId === undefined || params.organizationId === id);
+  const found = await target.find(context.db, params[target.param]!, organizationIds, writes);
   if (!found) throw notFound(target.name);
   if (action !== 'public' && action !== 'authenticated' && !permits(principal, action, found))
     throw forbiddenTo(action);
@@ -142,6 +141,7 @@ const forbiddenTo = (action: Action) =>
   forbidden(`Your token or role does not allow this: it takes the permission ${action}.`);
 
 function readBody(route: Route, request: FastifyRequest): unknown {
+  if (route.bodyContentType) return readText(route.bodyContentType, request);
   const text = request.body;
   if (text instanceof Buffer && text.length > 0)
     throw new AppError('unsupported_media_type', 'Send the body as `Content-Type: application/json`.');
@@ -156,6 +156,18 @@ function readBody(route: Route, request: FastifyRequest): unknown {
     throw badRequest(`The body is not JSON: ${(error as Error).message}`);
   }
 }
+
+/** A body that is text of another type than JSON, such as YAML; `application/yaml` and `application/x-yaml` are the same. */
+function readText(contentType: string, request: FastifyRequest): string {
+  const text = request.body instanceof Buffer ? request.body.toString('utf8') : String(request.body ?? '');
+  if (text.trim() === '') throw badRequest('A body is required.');
+  if (subtypeOf(request.headers['content-type'] ?? '') !== subtypeOf(contentType))
+    throw new AppError('unsupported_media_type', `Send the body as \`Content-Type: ${contentType}\`.`);
+  return text;
+}
+
+const subtypeOf = (contentType: string): string | undefined =>
+  /^[^/]+\/(?:x-)?([^;\s]+)/.exec(contentType.toLowerCase())?.[1];
 
 function takeWait(query: Record<string, unknown>): number {
   const { wait } = query;

@@ -60,6 +60,8 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
   body?: B;
   /** Whether the body may be missing although `body` is given; it is then `{}`. */
   optionalBody?: boolean;
+  /** Set when the body is text of this type instead of JSON; `body` is then a string's schema. */
+  bodyContentType?: string;
   /** Success status and its body; null for none. */
   answer: { status: 200 | 201 | 204; body: TSchema | null; description?: string; contentType?: string };
   /** Errors besides 401, 403, 404, 429, 500 (and 400 where there is input). */
