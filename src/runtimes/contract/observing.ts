@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { LogLine } from '#runtimes/runtime.ts';
+import type { Handle, LogLine } from '#runtimes/runtime.ts';
 import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
 import { until } from '#runtimes/contract/setup.ts';
 import type { Contract } from '#runtimes/contract/setup.ts';
@@ -124,11 +124,9 @@ export function describeBuilding(contract: () => Contract): void {
   });
 }
 
-async function tail(
-  c: Contract,
-  handle: Parameters<Contract['runtime']['observe']>[0],
-  count: number,
-): Promise<LogLine[]> {
+async function tail(c: Contract, handle: Handle, count: number): Promise<LogLine[]> {
+  const lines: LogLine[] = [];
   const signal = new AbortController().signal;
-  return Array.fromAsync(c.runtime.logs(handle, { tail: count, follow: false, signal }));
+  for await (const line of c.runtime.logs(handle, { tail: count, follow: false, signal })) lines.push(line);
+  return lines;
 }
