@@ -53,6 +53,8 @@ export interface KindCapabilities<Spec = any> {
   deploymentRestrictions?: object;
   /** The keys stand in advanced-settings/settings.ts. */
   advancedSettings?: object;
+  /** False where the reference has no restart. */
+  restart?: boolean;
   network?: object;
   links?: object;
   /** `of`: values of the query of that name, which chooses among several repositories; the first is the default. */

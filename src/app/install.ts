@@ -1,0 +1,139 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import path from 'node:path';
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { systemClock } from '#kernel/clock.ts';
+import { newId } from '#kernel/ids.ts';
+import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '#platform/database/embedded.ts';
+import { openDatabase, sql, type OpenDatabase } from '#platform/database/index.ts';
+import { migrate } from '#platform/database/migrate.ts';
+import { createNotifier, type Notifier } from '#platform/database/notify.ts';
+import type { Settings } from '#platform/settings/index.ts';
+import { openInstallation, readVaultKeys } from '#platform/vault/key.ts';
+import { makeAdministrator, makeAdministratorToken, makeOrganization } from '#resources/organization/index.ts';
+
+/** What every command of the program stands on: a migrated database, the vault, the notifier. */
+export interface Base {
+  settings: Settings;
+  log: Logger;
+  embedded: EmbeddedPostgres | null;
+  /** Of requests; the engine has a pool of its own. */
+  database: OpenDatabase;
+  engineDatabase: OpenDatabase;
+  directConfig: pg.ClientConfig;
+  platform: Platform;
+  notifier: Notifier;
+  installation: { id: string; epoch: number };
+  nodeId: string;
+  migrated: string[];
+  close(): Promise<void>;
+}
+
+/** Opens what the settings say, and makes what is missing. `progress` is told what takes its time. */
+export async function openBase(settings: Settings, log: Logger, progress: (text: string) => void = () => undefined): Promise<Base> {
+  mkdirSync(settings.dataDir, { recursive: true });
+  const embedded = settings.databaseUrl ? null : await startEmbedded(settings, progress);
+  const config: pg.ClientConfig = embedded ? { ...embedded.config, database: 'quarterdeck' } : { connectionString: settings.databaseUrl };
+  const directConfig = settings.databaseDirectUrl ? { connectionString: settings.databaseDirectUrl } : config;
+  if (embedded) await ensureDatabase(embedded.config);
+  const migrated = await migrate(directConfig);
+  const database = openDatabase({ config: { ...config, max: settings.databasePoolSize } });
+  const engineDatabase = openDatabase({ config: { ...config, max: Math.max(4, Math.ceil(settings.databasePoolSize / 2)) } });
+  const keys = readVaultKeys(settings.vaultKeyFile || path.join(settings.dataDir, 'vault.key'), !settings.databaseUrl && !settings.vaultKeyFile);
+  const { vault, installationId, epoch } = await openInstallation(database.db, keys);
+  const notifier = createNotifier(database.pool, (error) => log.warn({ err: error }, 'cannot notify'));
+  const platform: Platform = { db: database.db, vault, settings, clock: systemClock, log, notify: (channel, payload) => notifier.notify(channel, payload) };
+  const nodeId = await ensureNode(platform);
+  return {
+    settings,
+    log,
+    embedded,
+    database,
+    engineDatabase,
+    directConfig,
+    platform,
+    notifier,
+    installation: { id: installationId, epoch },
+    nodeId,
+    migrated,
+    close: async () => {
+      await notifier.flush();
+      await Promise.all([database.close(), engineDatabase.close()]);
+      await embedded?.stop();
+    },
+  };
+}
+
+async function startEmbedded(settings: Settings, progress: (text: string) => void): Promise<EmbeddedPostgres> {
+  progress('Starting the embedded PostgreSQL');
+  return startEmbeddedPostgres({ directory: path.join(settings.dataDir, 'postgres') });
+}
+
+async function ensureDatabase(config: pg.ClientConfig): Promise<void> {
+  const { db, close } = openDatabase({ config: { ...config, max: 1 } });
+  try {
+    const { rows } = await sql`select 1 from pg_database where datname = 'quarterdeck'`.execute(db);
+    if (rows.length === 0) await sql`create database quarterdeck`.execute(db);
+  } finally {
+    await close();
+  }
+}
+
+/** The id of this machine, kept in the data directory: clusters that live on it carry it. */
+async function ensureNode({ db, settings }: Platform): Promise<string> {
+  const file = path.join(settings.dataDir, 'node-id');
+  if (!existsSync(file)) {
+    writeFileSync(`${file}.new`, `${newId()}\n`);
+    renameSync(`${file}.new`, file);
+  }
+  const id = readFileSync(file, 'utf8').trim();
+  await db
+    .insertInto('node')
+    .values({ id, name: hostname() })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ name: hostname(), seen_at: sql`now()` }))
+    .execute();
+  return id;
+}
+
+export const tokenFile = (settings: Settings): string => path.join(settings.dataDir, 'admin-token');
+
+/** What the first start made. */
+export interface FirstSteps {
+  organizationId: string;
+  token: string;
+}
+
+/**
+ * The first start: an organization, its administrator with a token, and a cluster for this machine (decisions.md 26). The token is written to
+ * its file before the commit, so that a crash leaves either everything or a file that means nothing. Undefined when it was done before.
+ */
+export async function firstSteps(base: Base, runtime: 'docker' | 'host' | 'fake'): Promise<FirstSteps | undefined> {
+  const { settings } = base;
+  return inTransaction(systemContext(base.platform), async (context) => {
+    // One process at a time: several may start on an empty database.
+    await sql`select pg_advisory_xact_lock(7301002)`.execute(context.db);
+    const present = await context.db.selectFrom('organization').select('id').limit(1).executeTakeFirst();
+    if (present) return undefined;
+    const userId = await makeAdministrator(context);
+    const organizationId = await makeOrganization(context, 'My organization', userId);
+    const token = await makeAdministratorToken(context, organizationId, userId, 'First administrator');
+    await context.db
+      .insertInto('cluster')
+      .values({
+        id: newId(),
+        organization_id: organizationId,
+        name: 'local',
+        description: `This machine (${hostname()})`,
+        runtime,
+        node_id: base.nodeId,
+        is_default: true,
+        state: 'DEPLOYED',
+      })
+      .execute();
+    writeFileSync(`${tokenFile(settings)}.new`, `${token}\n`, { mode: 0o600 });
+    renameSync(`${tokenFile(settings)}.new`, tokenFile(settings));
+    return { organizationId, token };
+  });
+}

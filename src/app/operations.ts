@@ -1,0 +1,54 @@
+import { createServer, type Server } from 'node:http';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { sql, type Database } from '#platform/database/index.ts';
+
+/** What Prometheus reads. */
+export interface Metrics {
+  registry: Registry;
+  answered(route: string, method: string, status: number, seconds: number): void;
+}
+
+export function createMetrics(db: Database): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const requests = new Histogram({
+    name: 'quarterdeck_http_request_seconds',
+    help: 'Duration of API requests by route, method and status.',
+    labelNames: ['route', 'method', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+    registers: [registry],
+  });
+  new Gauge({
+    name: 'quarterdeck_deployments',
+    help: 'Deployments that have not ended, by status.',
+    labelNames: ['status'],
+    registers: [registry],
+    async collect() {
+      this.reset();
+      const rows = await db.selectFrom('deployment').select(['status', sql<number>`count(*)`.as('count')]).where('status', '<>', 'ENDED').groupBy('status').execute();
+      for (const row of rows) this.set({ status: row.status }, row.count);
+    },
+  });
+  new Counter({ name: 'quarterdeck_starts_total', help: 'Starts of this process.', registers: [registry] }).inc();
+  return { registry, answered: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds) };
+}
+
+/** The listener of operators: /healthz (the process answers), /readyz (the database does too), /metrics (Prometheus). */
+export function createOperationsServer(db: Database, metrics: Metrics): Server {
+  return createServer((request, response) => {
+    const answer = (status: number, text: string, type = 'application/json') => response.writeHead(status, { 'content-type': type }).end(text);
+    const path = request.url?.split('?')[0];
+    if (path === '/healthz') answer(200, '{"status":"ok"}');
+    else if (path === '/readyz')
+      sql`select 1`.execute(db).then(
+        () => answer(200, '{"status":"ready"}'),
+        () => answer(503, '{"status":"not ready","reason":"the database does not answer"}'),
+      );
+    else if (path === '/metrics')
+      metrics.registry.metrics().then(
+        (text) => answer(200, text, metrics.registry.contentType),
+        () => answer(503, '{"status":"the metrics cannot be read"}'),
+      );
+    else answer(404, '{"status":"not found"}');
+  });
+}

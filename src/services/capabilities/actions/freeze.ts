@@ -1,0 +1,28 @@
+import type { Context } from '#platform/context.ts';
+import type { ServiceSnapshot } from '#deployments/index.ts';
+import { listDomainsByServices } from '#services/capabilities/custom-domains/index.ts';
+import { freezeVariables } from '#services/capabilities/variables/index.ts';
+import { hostnameOf } from '#services/parts/ports.ts';
+import type { SnapshotRow } from '#services/capabilities/actions/queries.ts';
+
+/** Freezes services for a deployment: configuration only, in the request's transaction, three statements for all of them (engine.md). */
+export async function freeze(context: Context, organizationId: string, environmentId: string, rows: SnapshotRow[], commits: Map<string, string>): Promise<ServiceSnapshot[]> {
+  const ids = rows.map((row) => row.id);
+  const scope = { organizationId };
+  const variables = await freezeVariables(context, scope, environmentId, ids);
+  const domains = await listDomainsByServices(context.db, scope, ids);
+  return rows.map((row) => ({
+    serviceId: row.id,
+    kind: row.kind,
+    name: row.name,
+    iconUri: row.icon_uri,
+    hostname: hostnameOf(row.kind, row.id, row.spec.type),
+    stage: { id: row.stage_id, name: row.stage_name, position: row.stage_position },
+    versions: { service: row.version, environment: row.environment_version, project: row.project_version },
+    spec: row.spec,
+    advancedSettings: row.advanced_settings,
+    customDomains: domains.filter((domain) => domain.service_id === row.id).map((domain) => domain.domain),
+    variables: variables.get(row.id) ?? [],
+    commitId: commits.get(row.id) ?? null,
+  }));
+}

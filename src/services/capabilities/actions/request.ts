@@ -1,0 +1,90 @@
+import { conflict, invalidField } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import { environmentStatuses, requestDeployment, serviceStatuses, type DeploymentRequest } from '#deployments/index.ts';
+import type { EnvironmentTarget } from '#resources/environment/index.ts';
+import { freeze } from '#services/capabilities/actions/freeze.ts';
+import * as queries from '#services/capabilities/actions/queries.ts';
+import { refuseDeleting } from '#services/service/service.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
+
+export type Trigger = DeploymentRequest['trigger'];
+
+const ACTION_OF: Record<Trigger, DeploymentRequest['action']> = {
+  DEPLOY: 'DEPLOY',
+  REDEPLOY: 'DEPLOY',
+  STOP: 'STOP',
+  RESTART: 'RESTART',
+  DELETE: 'DELETE',
+  UNINSTALL: 'UNINSTALL',
+};
+
+export interface ActionOptions {
+  /** Commits asked for, by service. */
+  commits?: Map<string, string>;
+  bestEffort?: boolean;
+  automatic?: boolean;
+}
+
+/** What an action needs to know of its environment; both a service and an environment tell it. */
+export const placeOfEnvironment = (environment: EnvironmentTarget) => ({
+  organizationId: environment.organizationId,
+  projectId: environment.projectId,
+  projectName: environment.project_name,
+  environmentId: environment.id,
+  environmentName: environment.name,
+  clusterId: environment.clusterId,
+  clusterLocked: environment.cluster_locked_at !== null,
+});
+
+export const placeOfTarget = (service: ServiceTarget) => ({
+  organizationId: service.organizationId,
+  projectId: service.projectId,
+  projectName: service.project_name,
+  environmentId: service.environmentId,
+  environmentName: service.environment_name,
+  clusterId: service.cluster_id,
+  clusterLocked: service.cluster_locked_at !== null,
+});
+
+/** Requests an action on one service and answers its status with the new state (decisions.md 11). */
+export async function actOnService(context: Context, service: ServiceTarget, trigger: Trigger, options: ActionOptions = {}) {
+  refuseDeleting(service);
+  if (trigger === 'RESTART' && service.wanted !== 'running') throw conflict(`${service.name} is not running: deploy it first.`);
+  await queries.lockEnvironmentRow(context.db, service, service.environmentId);
+  await submit(context, placeOfTarget(service), trigger, [service.id], options);
+  return statusOfService(context, service);
+}
+
+export async function statusOfService(context: Context, service: ServiceTarget) {
+  return (await serviceStatuses(context.db, service, { serviceIds: [service.id] }))[0];
+}
+
+/** Requests an action on an environment: on all that it has (what is skipped stays out of deployments), or on the services named. */
+export async function actOnEnvironment(context: Context, environment: EnvironmentTarget, trigger: Trigger, serviceIds: string[] | null, options: ActionOptions = {}) {
+  refuseDeleting(environment);
+  await submit(context, placeOfEnvironment(environment), trigger, serviceIds, options);
+  return statusOfEnvironment(context, environment);
+}
+
+export async function statusOfEnvironment(context: Context, environment: EnvironmentTarget) {
+  return (await environmentStatuses(context.db, environment, [environment.id]))[0];
+}
+
+/** Freezes and requests; answers the deployment's id. 400 for a service that is not of the environment, 409 for one that is being deleted. */
+export async function submit(context: Context, place: ReturnType<typeof placeOfEnvironment>, trigger: Trigger, serviceIds: string[] | null, options: ActionOptions): Promise<string> {
+  const rows = await queries.listForSnapshot(context.db, place, place.environmentId, serviceIds);
+  for (const id of serviceIds ?? []) if (!rows.some((row) => row.id === id)) throw invalidField('id', `${id} names no service of this environment`);
+  if (trigger !== 'DELETE') for (const row of serviceIds ? rows : []) refuseDeleting(row);
+  if (trigger === 'RESTART') for (const row of rows) if (row.wanted !== 'running') throw conflict(`${row.name} is not running: deploy it first.`);
+  const chosen = trigger === 'DELETE' ? rows : rows.filter((row) => !row.deleting && (serviceIds !== null || !row.is_skipped || ACTION_OF[trigger] !== 'DEPLOY'));
+  const services = await freeze(context, place.organizationId, place.environmentId, chosen, options.commits ?? new Map());
+  return requestDeployment(context, {
+    place,
+    action: ACTION_OF[trigger],
+    trigger,
+    whole: serviceIds === null,
+    services,
+    bestEffort: options.bestEffort,
+    automatic: options.automatic,
+  });
+}

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto';
+import type { BuildRecipe, Commit, DeployableKind, LastRelease, PlannedService, ServiceSnapshot } from '#deployments/index.ts';
+import type { ApplicationSpec } from '#services/kinds/application/spec.ts';
+import { toWorkload } from '#services/parts/workload.ts';
+
+const BUILD_TIMEOUT_SECONDS = 1800;
+
+/** How an application is deployed: cloned, built, applied. */
+export const applicationDeployment: DeployableKind = {
+  source: (service) => {
+    const { url, branch, git_token_id } = specOf(service).git_repository;
+    return { url, branch, gitTokenId: git_token_id };
+  },
+  plan: (service, action, commit, last): PlannedService => {
+    const base = { serviceId: service.serviceId, name: service.name, kind: service.kind };
+    if (action !== 'DEPLOY') return { ...base, steps: ['DEPLOYMENT'], reason: `${action.toLowerCase()} was requested`, buildKey: null, image: null };
+    const buildKey = buildKeyOf(service, commit);
+    if (last?.image && last.buildKey === buildKey) return { ...base, steps: ['DEPLOYMENT'], reason: 'commit and build settings are those of the last release: nothing to build', buildKey, image: last.image };
+    return { ...base, steps: ['GIT_CLONE', 'BUILD', 'DEPLOYMENT'], reason: whyBuilt(commit, last), buildKey, image: null };
+  },
+  build: (service): BuildRecipe => {
+    const spec = specOf(service);
+    const timeout = service.advancedSettings['build.timeout_max_sec'];
+    return {
+      rootPath: spec.git_repository.root_path,
+      dockerfilePath: spec.dockerfile_path ?? 'Dockerfile',
+      targetStage: spec.docker_target_build_stage,
+      timeoutSeconds: typeof timeout === 'number' ? timeout : BUILD_TIMEOUT_SECONDS,
+      resources: { cpuMilli: Math.max(spec.cpu, 1000), memoryMib: Math.max(spec.memory, 1024) },
+    };
+  },
+  workload: (service, identity, image, variables, options) => toWorkload(service, specOf(service), identity, image, variables, options),
+};
+
+const specOf = (service: ServiceSnapshot): ApplicationSpec => service.spec;
+
+/**
+ * What the image is made of. Variables are part of it because they may be build arguments: a changed one leads to a build, which the cache of
+ * layers makes short where the Dockerfile does not use it.
+ */
+function buildKeyOf(service: ServiceSnapshot, commit: Commit | null): string {
+  const { git_repository: git, dockerfile_path, docker_target_build_stage } = specOf(service);
+  const content = [git.url, commit?.id, git.root_path, dockerfile_path, docker_target_build_stage, service.variables];
+  return createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 32);
+}
+
+function whyBuilt(commit: Commit | null, last: LastRelease | null): string {
+  if (!last) return 'it was never built';
+  if (last.commit?.id !== commit?.id) return `the commit changed from ${last.commit?.id.slice(0, 8) ?? 'none'} to ${commit?.id.slice(0, 8) ?? 'none'}`;
+  return 'build settings or variables changed';
+}

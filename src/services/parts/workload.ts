@@ -1,0 +1,91 @@
+import type { ExpandedVariables, ServiceSnapshot } from '#deployments/index.ts';
+import type { PortSpec } from '#services/parts/ports.ts';
+import { publicHosts } from '#services/parts/ports.ts';
+import type { HealthcheckInput } from '#services/parts/probes.ts';
+import type { StorageSpec } from '#services/parts/storage.ts';
+import type { Probe, ProbeCheck, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+
+const READY_TIMEOUT_SECONDS = 300;
+const GRACE_PERIOD_SECONDS = 60;
+
+/** What kinds that run for ever have in their specs. */
+export interface LongRunningSpec {
+  cpu: number;
+  memory: number;
+  min_running_instances: number;
+  max_running_instances: number;
+  healthchecks: HealthcheckInput;
+  ports: PortSpec[];
+  storage: StorageSpec[];
+  arguments: string[];
+  entrypoint?: string;
+}
+
+/** The workload of a service that runs for ever. */
+export function toWorkload(
+  service: ServiceSnapshot,
+  spec: LongRunningSpec,
+  identity: WorkloadIdentity,
+  image: string,
+  variables: ExpandedVariables,
+  options: { proxyDomain: string },
+): WorkloadSpec {
+  const hosts = publicHosts(service.hostname, spec.ports, options.proxyDomain);
+  const main = hosts.find((host) => host.isDefault) ?? hosts[0];
+  return {
+    identity,
+    displayName: service.name,
+    hostname: service.hostname,
+    image,
+    entrypoint: spec.entrypoint ? splitWords(spec.entrypoint) : [],
+    arguments: spec.arguments,
+    environment: variables.variables,
+    files: variables.files,
+    ports: spec.ports.map((port) => ({
+      id: port.id,
+      name: port.name,
+      internalPort: port.internal_port,
+      externalPort: port.external_port ?? port.internal_port,
+      protocol: port.protocol,
+      publiclyAccessible: port.publicly_accessible,
+      isDefault: port.is_default,
+    })),
+    readiness: toProbe(spec.healthchecks.readiness_probe),
+    liveness: toProbe(spec.healthchecks.liveness_probe),
+    resources: { cpuMilli: spec.cpu, memoryMib: spec.memory },
+    instances: { min: spec.min_running_instances, max: spec.max_running_instances },
+    storage: spec.storage.map((volume) => ({ id: volume.id, mountPath: volume.mount_point, sizeGib: volume.size })),
+    routes: [
+      ...hosts.map(({ host, portId }) => ({ host, portId })),
+      ...(main ? service.customDomains.map((host) => ({ host, portId: main.portId })) : []),
+    ],
+    labels: {},
+    readyTimeoutSeconds: READY_TIMEOUT_SECONDS,
+    gracePeriodSeconds: GRACE_PERIOD_SECONDS,
+    secrets: variables.secrets,
+  };
+}
+
+function toProbe(input: HealthcheckInput['readiness_probe']): Probe | null {
+  if (!input?.type) return null;
+  return {
+    check: toCheck(input.type),
+    initialDelaySeconds: input.initial_delay_seconds ?? 30,
+    periodSeconds: input.period_seconds ?? 10,
+    timeoutSeconds: input.timeout_seconds ?? 5,
+    successThreshold: input.success_threshold ?? 1,
+    failureThreshold: input.failure_threshold ?? 9,
+  };
+}
+
+function toCheck(type: NonNullable<NonNullable<HealthcheckInput['readiness_probe']>['type']>): ProbeCheck {
+  if (type.http) return { type: 'http', port: type.http.port!, path: type.http.path ?? '/', scheme: type.http.scheme?.toUpperCase() === 'HTTPS' ? 'HTTPS' : 'HTTP' };
+  if (type.tcp) return { type: 'tcp', port: type.tcp.port!, host: type.tcp.host ?? null };
+  if (type.exec) return { type: 'exec', command: type.exec.command! };
+  return { type: 'grpc', port: type.grpc!.port!, service: type.grpc!.service ?? null };
+}
+
+/** An entry point as one text, split at blanks; quotes keep words together. No shell is involved. */
+export function splitWords(text: string): string[] {
+  return [...text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)].map(([, double, single, bare]) => double?.replace(/\\(.)/g, '$1') ?? single ?? bare!);
+}
