@@ -1,6 +1,7 @@
 import type { Route } from '#platform/http/route.ts';
 import { environmentRoutes } from '#resources/environment/index.ts';
 import { projectRoutes } from '#resources/project/index.ts';
+import { webhookRoutes } from '#resources/webhook/index.ts';
 import { createResolver } from '#services/capabilities/custom-domains/index.ts';
 import { mountServices } from '#services/mount.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
@@ -8,5 +9,10 @@ import type { ServiceNeeds } from '#services/needs.ts';
 /** Every endpoint of the program. */
 export function allRoutes(needs: Partial<ServiceNeeds> = {}): Route[] {
   const services: ServiceNeeds = { resolver: createResolver(), ...needs };
-  return [...projectRoutes({ deleteProject: async () => undefined }), ...environmentRoutes, ...mountServices(services)];
+  return [
+    ...projectRoutes({ deleteProject: async () => undefined }),
+    ...environmentRoutes,
+    ...webhookRoutes,
+    ...mountServices(services),
+  ];
 }

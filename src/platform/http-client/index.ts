@@ -41,7 +41,7 @@ export interface HttpClient {
    * connection is made, so that a name cannot change in between. Any status is an answer; throws OutgoingError for none.
    */
   request(url: string, request?: OutgoingRequest): Promise<OutgoingAnswer>;
-  /** Throws 400 naming the field for a URL that can never be called: not http(s), or a forbidden address in it. */
+  /** The exported `checkUrl` with this client's networks. */
   checkUrl(url: string, field: string): void;
   /**
    * The addresses of a host that may be connected to, for programs that connect by themselves. Throws OutgoingError if
@@ -57,6 +57,15 @@ export interface HttpClientOptions {
   lookup?: Lookup;
 }
 
+/** Throws 400 naming the field for a URL that can never be called: not http(s), or a forbidden address in it. */
+export function checkUrl(url: string, field: string, allowedPrivateAddresses: readonly string[]): void {
+  try {
+    refuseLiteral(parseUrl(url).hostname, allowedPrivateAddresses);
+  } catch (error) {
+    throw error instanceof OutgoingError ? invalidField(field, error.message) : error;
+  }
+}
+
 const resolveBySystem = promisify(systemLookup);
 
 /** The client for URLs that users give. */
@@ -67,14 +76,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const connect = checkedConnector(resolve, allowed);
   return {
     request: (url, request = {}) => send(connect, url, request),
-    checkUrl: (url, field) => {
-      try {
-        const { hostname } = parseUrl(url);
-        refuseLiteral(hostname, allowed);
-      } catch (error) {
-        throw error instanceof OutgoingError ? invalidField(field, error.message) : error;
-      }
-    },
+    checkUrl: (url, field) => checkUrl(url, field, allowed),
     addressPolicy: async (host) => {
       const literal = literalAddress(canonicalHost(host));
       const addresses = literal ? [literal] : (await resolveHost(resolve, host)).map(({ address }) => address);

@@ -1,0 +1,83 @@
+import type { Insertable, Updateable } from 'kysely';
+import { sql, type Database, type DB, type Scope } from '#platform/database/index.ts';
+
+const selectWebhooks = (db: Database) => db.selectFrom('webhook').selectAll();
+
+export type WebhookRow = NonNullable<Awaited<ReturnType<typeof findWebhookById>>>;
+export type AttemptRow = Awaited<ReturnType<ReturnType<typeof listAttempts>['execute']>>[number];
+export type DeliveryRow = NonNullable<Awaited<ReturnType<typeof lockDeliveryOfAttempt>>>;
+
+/** Webhooks of an organization in creation order. */
+export const listWebhooks = (db: Database, scope: Scope) =>
+  selectWebhooks(db).where('organization_id', '=', scope.organizationId).orderBy('created_at').orderBy('id');
+
+export const findWebhookById = (db: Database, organizationIds: string[], id: string, lock = false) => {
+  const query = selectWebhooks(db)
+    .where('organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where('id', '=', id);
+  return (lock ? query.forUpdate() : query).executeTakeFirst();
+};
+
+export const insertWebhook = (db: Database, webhook: Insertable<DB['webhook']>) =>
+  db.insertInto('webhook').values(webhook).returningAll().executeTakeFirstOrThrow();
+
+export const updateWebhook = (db: Database, scope: Scope, id: string, change: Updateable<DB['webhook']>) =>
+  db
+    .updateTable('webhook')
+    .set({ ...change, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+
+export const deleteWebhookRow = (db: Database, scope: Scope, id: string) =>
+  db.deleteFrom('webhook').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
+
+/** A webhook that is switched off is not called for what is still waiting either. */
+export const cancelPendingDeliveries = (db: Database, scope: Scope, webhookId: string) =>
+  db
+    .updateTable('webhook_delivery')
+    .set({ state: 'CANCELED' })
+    .where('organization_id', '=', scope.organizationId)
+    .where('webhook_id', '=', webhookId)
+    .where('state', '=', 'PENDING')
+    .execute();
+
+/** Finished attempts of a webhook, the newest first. */
+export const listAttempts = (db: Database, scope: Scope, webhookId: string) =>
+  db
+    .selectFrom('webhook_attempt as attempt')
+    .innerJoin('webhook_delivery as delivery', 'delivery.id', 'attempt.delivery_id')
+    .selectAll('attempt')
+    .select('delivery.body')
+    .where('attempt.organization_id', '=', scope.organizationId)
+    .where('attempt.webhook_id', '=', webhookId)
+    .where('attempt.ended_at', 'is not', null)
+    .orderBy('attempt.id', 'desc');
+
+/** The delivery that an attempt belongs to, locked against the worker that would claim it. */
+export const lockDeliveryOfAttempt = (db: Database, scope: Scope, webhookId: string, attemptId: string) =>
+  db
+    .selectFrom('webhook_delivery')
+    .selectAll()
+    .where('organization_id', '=', scope.organizationId)
+    .where('webhook_id', '=', webhookId)
+    .where('id', '=', (attempt) =>
+      attempt
+        .selectFrom('webhook_attempt')
+        .select('delivery_id')
+        .where('organization_id', '=', scope.organizationId)
+        .where('id', '=', attemptId),
+    )
+    .forUpdate()
+    .executeTakeFirst();
+
+/** Makes a delivery due at once, with its whole schedule before it. */
+export const renewDelivery = (db: Database, scope: Scope, id: string) =>
+  db
+    .updateTable('webhook_delivery')
+    .set({ state: 'PENDING', tries: 0, next_attempt_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
