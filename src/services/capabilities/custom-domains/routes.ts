@@ -84,7 +84,6 @@ export function customDomainRoutes(kind: Kind, resolver: HostResolver): Route[] 
       target,
       action: 'service.edit',
       answer: { status: 204, body: null },
-      current,
       handler: (call) => removeDomain(call, call.target, call.params.customDomainId),
     }),
     options.one === 'status'

@@ -1,0 +1,32 @@
+/** What of a restriction decides. */
+export interface Restriction {
+  mode: 'EXCLUDE' | 'MATCH';
+  value: string;
+}
+
+/** A path of the repository in the one form that is stored and compared: no `/` or `./` around it; the root is empty. */
+export const normalizePath = (path: string): string =>
+  path
+    .split('/')
+    .filter((part) => part !== '' && part !== '.')
+    .join('/');
+
+/** Whether the path is the file or folder, or lies in it. */
+const isWithin = (path: string, place: string): boolean =>
+  place === '' || path === place || path.startsWith(`${place}/`);
+
+/**
+ * Whether a push deploys a service by itself: one of its changed files counts. A file counts if no EXCLUDE holds it and, where there is
+ * any MATCH, one of them does. Without restrictions every push deploys, an empty one too. `changedPaths` is null where the provider
+ * does not say what changed: then the push deploys, since a needless deployment does less harm than a missing one.
+ */
+export function isAffected(restrictions: readonly Restriction[], changedPaths: readonly string[] | null): boolean {
+  if (restrictions.length === 0 || changedPaths === null) return true;
+  const places = (mode: Restriction['mode']) =>
+    restrictions.filter((one) => one.mode === mode).map((one) => normalizePath(one.value));
+  const [matched, excluded] = [places('MATCH'), places('EXCLUDE')];
+  return changedPaths.map(normalizePath).some((path) => {
+    const inside = (place: string) => isWithin(path, place);
+    return !excluded.some(inside) && (matched.length === 0 || matched.some(inside));
+  });
+}
