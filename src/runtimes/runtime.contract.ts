@@ -36,6 +36,6 @@ export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, 
     describe('building', () => describeBuilding(contract));
     describe('applying', () => describeApplying(contract));
     describe('surroundings', () => describeSurroundings(contract, options));
-    describe('lifecycle', () => describeLifecycle(contract));
+    describe('lifecycle', () => describeLifecycle(contract, options));
   });
 }

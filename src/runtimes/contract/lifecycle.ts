@@ -1,11 +1,11 @@
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { hostOf, newContext, newIdentity, nextSpec } from '#runtimes/contract/fixture.ts';
-import { startTraffic, stored, until } from '#runtimes/contract/setup.ts';
-import type { Contract } from '#runtimes/contract/setup.ts';
+import { mountFolder, startTraffic, stored, until } from '#runtimes/contract/setup.ts';
+import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
 
 /** Stop, restart, remove, crashes, and the view of another process. */
-export function describeLifecycle(contract: () => Contract): void {
+export function describeLifecycle(contract: () => Contract, options: ContractOptions): void {
   test('stopped it serves no more, stopping again is done, and a deploy starts it again', async () => {
     const c = contract();
     const spec = c.spec();
@@ -56,7 +56,7 @@ export function describeLifecycle(contract: () => Contract): void {
 
   test('removed nothing is left, and removing what is absent is done', async () => {
     const c = contract();
-    const spec = c.spec({ storage: [{ id: 'd4e5f6', mountPath: '/var/contract', sizeGib: 1 }] });
+    const spec = c.spec({ storage: [{ id: 'd4e5f6', mountPath: mountFolder(options).mount, sizeGib: 1 }] });
     const handle = await c.apply(spec);
     expect(await c.subject.leftovers(spec.identity)).not.toEqual([]);
     await c.runtime.remove(spec.identity, handle, newContext());

@@ -94,7 +94,7 @@ export function describeBuilding(contract: () => Contract): void {
     expect(context.lines.length).toBeGreaterThan(0);
     expect(await c.runtime.build(build, newContext())).toEqual({ image: first.image, cached: true });
     await c.apply({ ...spec, image: first.image });
-    expect(await c.ask(spec, '/file?path=/app/built.txt')).toEqual({ content: 'flavour sweet\n' });
+    expect(await c.ask(spec, '/file?path=built.txt')).toEqual({ content: 'flavour sweet\n' });
   });
 
   test('a build without its Dockerfile fails and names the path', async () => {

@@ -34,7 +34,7 @@ export interface ContractSubject {
 }
 
 /** Guarantees that not every runtime can give. */
-export type OptionalGuarantee = 'siblings' | 'storage';
+export type OptionalGuarantee = 'siblings' | 'storage' | 'absolutePaths';
 
 export interface ContractOptions {
   /** FROM of the fixture's Dockerfile: an image with `node` on its PATH. */
@@ -44,6 +44,15 @@ export interface ContractOptions {
   /** Guarantees that this runtime does not give, with the reason. */
   without?: Partial<Record<OptionalGuarantee, string>>;
 }
+
+/**
+ * A folder where files and storage are mounted, and how the application names it: a runtime without absolute paths has
+ * only what lies below the WORKDIR.
+ */
+export const mountFolder = (options: ContractOptions): { mount: string; named: string } =>
+  options.without?.absolutePaths
+    ? { mount: '/app/contract', named: 'contract' }
+    : { mount: '/srv/contract', named: '/srv/contract' };
 
 export type MakeRuntime = (setup: ContractSetup) => Promise<ContractSubject>;
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { newIdentity, nextSpec } from '#runtimes/contract/fixture.ts';
+import { mountFolder } from '#runtimes/contract/setup.ts';
 import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
 
 const query = (values: Record<string, string>): string => new URLSearchParams(values).toString();
@@ -37,13 +38,15 @@ export function describeSurroundings(contract: () => Contract, options: Contract
 
   test('files stand at their paths, cannot be written, and change with the release', async () => {
     const c = contract();
-    const path = '/etc/contract/settings.json';
+    const folder = mountFolder(options);
+    const file = `${folder.mount}/settings.json`;
+    const path = `${folder.named}/settings.json`;
     const content = '{"greeting": "grüße"}\nsecond line';
-    const spec = c.spec({ files: [{ path, content }] });
+    const spec = c.spec({ files: [{ path: file, content }] });
     await c.apply(spec);
     expect(await c.ask(spec, `/file?${query({ path })}`)).toEqual({ content });
     expect((await c.get(spec, `/write?${query({ path, text: 'changed' })}`)).status).toBe(500);
-    const next = nextSpec(spec, { files: [{ path, content: 'new' }] });
+    const next = nextSpec(spec, { files: [{ path: file, content: 'new' }] });
     await c.apply(next);
     expect(await c.ask(next, `/file?${query({ path })}`)).toEqual({ content: 'new' });
   });
@@ -57,9 +60,10 @@ export function describeSurroundings(contract: () => Contract, options: Contract
 
   test.skipIf(options.without?.storage)('storage keeps what was written over a redeploy and a restart', async () => {
     const c = contract();
-    const spec = c.spec({ storage: [{ id: 'a1b2c3', mountPath: '/var/contract', sizeGib: 1 }] });
+    const folder = mountFolder(options);
+    const spec = c.spec({ storage: [{ id: 'a1b2c3', mountPath: folder.mount, sizeGib: 1 }] });
     await c.apply(spec);
-    const path = '/var/contract/note.txt';
+    const path = `${folder.named}/note.txt`;
     await c.ask(spec, `/write?${query({ path, text: 'kept' })}`);
     const next = nextSpec(spec);
     const handle = await c.apply(next);

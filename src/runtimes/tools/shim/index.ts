@@ -16,7 +16,8 @@ import {
 
 export type { ShimConfig, ShimState, LastExit } from '#runtimes/tools/shim/state.ts';
 export { readShimLog, followShimLog, type ShimLogLine } from '#runtimes/tools/shim/read-log.ts';
-export { probeOnce, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';
+export { childrenOf, workloadPids } from '#runtimes/tools/shim/supervisor.ts';
+export { probeOnce, type ProbePids, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';
 
 /** What `startShim` is given: everything but the command has a default. */
 export interface StartShim extends Partial<Omit<ShimConfig, 'command' | 'args' | 'env'>> {
@@ -42,6 +43,7 @@ export interface ShimView {
 const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url);
 const DEFAULTS = {
   signalDepth: 0,
+  stopSignal: 'SIGTERM' as const,
   log: { maxBytes: 5 << 20, files: 3 },
   backoff: { firstMs: 1_000, maxMs: 60_000, resetAfterMs: 300_000 },
   secrets: [],

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { ProbeCheck } from '#runtimes/runtime.ts';
 
@@ -8,7 +9,10 @@ export interface ProbeTarget {
   address: string;
   /** Port of the workload -> port on which it really listens; one that isn't listed is the same. */
   ports: Record<string, number>;
-  /** Argument list put before an `exec` check's command; `{pid}` stands for the pid that the command enters. */
+  /**
+   * Argument list put before an `exec` check's command to enter the workload's namespaces: `{init}` stands for the pid of
+   * their first process, `{pid}` for that of the workload, `{inner}` for the latter as the namespace itself counts.
+   */
   wrap: string[];
   /** Environment and folder of `exec` checks. */
   env: Record<string, string>;
@@ -17,14 +21,20 @@ export interface ProbeTarget {
   gid?: number;
 }
 
-/** Answers null when the check succeeds, else why it does not. `pid` replaces `{pid}` of `target.wrap`. */
+/** Pids of a workload that `exec` checks enter. */
+export interface ProbePids {
+  init: number;
+  process: number;
+}
+
+/** Answers null when the check succeeds, else why it does not. */
 export async function probeOnce(
   check: ProbeCheck,
   target: ProbeTarget,
   timeoutMs: number,
-  pid: number,
+  pids: ProbePids,
 ): Promise<string | null> {
-  if (check.type === 'exec') return execCheck(check.command, target, timeoutMs, pid);
+  if (check.type === 'exec') return execCheck(check.command, target, timeoutMs, pids);
   const port = target.ports[String(check.port)] ?? check.port;
   if (check.type === 'tcp') return tcpCheck(check.host ?? target.address, port, timeoutMs);
   if (check.type === 'grpc') return grpcCheck(target.address, port, check.service ?? '', timeoutMs);
@@ -101,8 +111,8 @@ function grpcRequest(service: string): Buffer {
   return Buffer.concat([header, message]);
 }
 
-function execCheck(command: string[], target: ProbeTarget, timeoutMs: number, pid: number): Promise<string | null> {
-  const [program, ...args] = [...target.wrap.map((part) => part.replaceAll('{pid}', String(pid))), ...command];
+function execCheck(command: string[], target: ProbeTarget, timeoutMs: number, pids: ProbePids): Promise<string | null> {
+  const [program, ...args] = [...enter(target.wrap, pids), ...command];
   const name = command[0] ?? '';
   if (program === undefined) return Promise.resolve('the check has no command');
   return new Promise((resolve) => {
@@ -119,4 +129,19 @@ function execCheck(command: string[], target: ProbeTarget, timeoutMs: number, pi
       resolve(code === 0 ? null : `${name} ended with ${code === null ? signal : `status ${code}`}`),
     );
   });
+}
+
+function enter(wrap: string[], pids: ProbePids): string[] {
+  return wrap.map((part) =>
+    part
+      .replaceAll('{init}', String(pids.init))
+      .replaceAll('{pid}', String(pids.process))
+      .replaceAll('{inner}', () => String(innerPid(pids.process))),
+  );
+}
+
+/** The pid of a process as its own pid namespace counts. */
+function innerPid(pid: number): number {
+  const line = /^NSpid:\s+(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  return Number(line?.[1]!.split(/\s+/).at(-1) ?? pid);
 }

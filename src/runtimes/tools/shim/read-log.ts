@@ -45,13 +45,17 @@ function lastLines(path: string, count: number): string[] {
 }
 
 /**
- * Lines written after the call, as they come, until the signal is aborted. Follows the file when it is rotated.
+ * Lines written after the call (with `fromStart` those of the present file before), as they come, until the signal is aborted. Follows the file when it is rotated.
  * The shim writes whole lines, so that what is read ends with one or goes on in the next read.
  */
-export async function* followShimLog(directory: string, signal: AbortSignal): AsyncGenerator<ShimLogLine> {
+export async function* followShimLog(
+  directory: string,
+  signal: AbortSignal,
+  fromStart = false,
+): AsyncGenerator<ShimLogLine> {
   const path = logFile(directory);
   let file = await open(path, 'a+');
-  let at = (await file.stat()).size;
+  let at = fromStart ? 0 : (await file.stat()).size;
   let rest = '';
   /** The file that took the place of `file`: begun when `file`, which nobody writes to any more, was read to its end. */
   let next: Awaited<ReturnType<typeof reopenWhenRotated>> = null;

@@ -16,10 +16,12 @@ export interface ShimConfig {
   uid?: number;
   gid?: number;
   /**
-   * Which process gets SIGTERM: the child itself (0) or its n-th descendant, where the child is a wrapper such as
+   * Which process gets the stop signal: the child itself (0) or its n-th descendant, where the child is a wrapper such as
    * `unshare --fork`. SIGKILL goes to the one before it (a namespace's first process) and to the child's group.
    */
   signalDepth: number;
+  /** What asks the process to end (STOPSIGNAL of an image). */
+  stopSignal: NodeJS.Signals;
   log: { maxBytes: number; files: number };
   backoff: { firstMs: number; maxMs: number; resetAfterMs: number };
   /** Checks after which the process is started anew when they fail; `exec` runs `wrap` before the command. */

@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { identify, readStat, sendSignal, signalProcess, type ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
 import { LineCutter, masker, RotatingLog } from '#runtimes/tools/shim/log.ts';
-import { probeOnce } from '#runtimes/tools/shim/probe.ts';
+import { probeOnce, type ProbePids } from '#runtimes/tools/shim/probe.ts';
 import { logFile, stateFile, writeAtomically, type ShimConfig, type ShimState } from '#runtimes/tools/shim/state.ts';
 
 /** How long a process that fails its liveness check may take to end by itself. */
@@ -94,8 +94,8 @@ export class Supervisor {
     const child = this.#child;
     if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
     this.#reason = reason;
-    const target = identify(descendant(child.pid, this.#config.signalDepth), this.#bootId);
-    if (target) signalProcess(target, 'SIGTERM', this.#bootId);
+    const target = identify(workloadPids(child.pid, this.#config.signalDepth).process, this.#bootId);
+    if (target) signalProcess(target, this.#config.stopSignal, this.#bootId);
     const timer = setTimeout(() => this.#kill(child.pid!), graceMs);
     await this.#ended;
     clearTimeout(timer);
@@ -103,7 +103,7 @@ export class Supervisor {
 
   /** A namespace ends with its first process; what shares our own namespace ends with the group. */
   #kill(pid: number): void {
-    const first = descendant(pid, Math.max(0, this.#config.signalDepth - 1));
+    const first = workloadPids(pid, this.#config.signalDepth).init;
     if (first !== pid) sendSignal(first, 'SIGKILL');
     else killGroup(pid);
   }
@@ -139,8 +139,8 @@ export class Supervisor {
     const alive = () => child === this.#child && child.exitCode === null && child.signalCode === null;
     const check = async () => {
       if (!alive() || this.#reason !== null) return;
-      const pid = descendant(child.pid!, Math.max(0, this.#config.signalDepth - 1));
-      const why = await probeOnce(probe.check, target, probe.timeoutSeconds * 1000, pid);
+      const pids = workloadPids(child.pid!, this.#config.signalDepth);
+      const why = await probeOnce(probe.check, target, probe.timeoutSeconds * 1000, pids);
       failures = why === null ? 0 : failures + 1;
       if (failures >= probe.failureThreshold && alive() && this.#reason === null)
         await this.#end(`not alive: ${why}`, LIVENESS_GRACE_MS);
@@ -159,8 +159,14 @@ function killGroup(pid: number): void {
   sendSignal(-pid, 'SIGKILL');
 }
 
+/** Pids of what a shim keeps running: the wrapper that `depth` counts from is the shim's own child. */
+export function workloadPids(child: number, depth: number): ProbePids {
+  const init = descendant(child, Math.max(0, depth - 1));
+  return { init, process: depth === 0 ? init : descendant(init, 1) };
+}
+
 /** The n-th descendant by first children; the last one that there is when the chain is shorter. */
-export function descendant(pid: number, depth: number): number {
+function descendant(pid: number, depth: number): number {
   if (depth === 0) return pid;
   const child = childrenOf(pid)[0];
   return child === undefined ? pid : descendant(child, depth - 1);

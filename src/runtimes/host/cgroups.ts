@@ -1,0 +1,132 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Limits of a group of processes. */
+export interface Limits {
+  cpuMilli: number;
+  memoryMib: number;
+}
+
+/** Limits by control groups. `usable` is false where this account may not make any: then nothing is limited. */
+export interface Cgroups {
+  readonly usable: boolean;
+  /** Makes a group, or sets the limits of one that is there; answers the files that a process joins by writing 0. */
+  make(name: string, limits: Limits): string[];
+  /** Removes a group without processes. */
+  remove(name: string): void;
+}
+
+const NONE: Cgroups = { usable: false, make: () => [], remove: () => undefined };
+/** The time in which a quota of CPU is counted, in microseconds. */
+const PERIOD = 100_000;
+
+/** Finds out by trying which control groups can be made. `parent` names the group that ours are in. */
+export function findCgroups(parent: string): Cgroups {
+  if (process.platform !== 'linux') return NONE;
+  for (const open of [openUnified, openLegacy]) {
+    try {
+      const cgroups = open(parent);
+      if (!cgroups) continue;
+      cgroups.make('trial', { cpuMilli: 100, memoryMib: 64 });
+      cgroups.remove('trial');
+      return cgroups;
+    } catch (error) {
+      if (
+        !['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'EBUSY', 'EOPNOTSUPP', 'EINVAL'].includes(
+          (error as NodeJS.ErrnoException).code ?? '',
+        )
+      )
+        throw error;
+    }
+  }
+  return NONE;
+}
+
+const cpuQuota = (limits: Limits) => Math.max(1000, Math.round((limits.cpuMilli / 1000) * PERIOD));
+const memoryBytes = (limits: Limits) => String(limits.memoryMib * 2 ** 20);
+
+/** Version 2: one tree. A group with processes cannot hand out controllers, so ours stand below the root of what we see. */
+function openUnified(parent: string): Cgroups | null {
+  const root = '/sys/fs/cgroup';
+  if (!existsSync(join(root, 'cgroup.controllers'))) return null;
+  const folder = join(root, parent);
+  const open = () => {
+    for (const at of [root, folder]) {
+      mkdirSync(at, { recursive: true });
+      writeFileSync(join(at, 'cgroup.subtree_control'), '+cpu +memory');
+    }
+  };
+  open();
+  return {
+    usable: true,
+    make(name, limits) {
+      if (!existsSync(folder)) open();
+      const group = join(folder, name);
+      mkdirSync(group, { recursive: true });
+      writeFileSync(join(group, 'memory.max'), memoryBytes(limits));
+      writeFileSync(join(group, 'cpu.max'), `${cpuQuota(limits)} ${PERIOD}`);
+      return [join(group, 'cgroup.procs')];
+    },
+    remove: (name) => removeGroups([join(folder, name)], [folder]),
+  };
+}
+
+/** Version 1: a tree for each controller. */
+function openLegacy(parent: string): Cgroups | null {
+  const own = legacyFolders();
+  if (!own) return null;
+  const folders = [join(own.memory, parent), join(own.cpu, parent)] as const;
+  return {
+    usable: true,
+    make(name, limits) {
+      const [memory, cpu] = folders.map((folder) => join(folder, name)) as [string, string];
+      for (const group of [memory, cpu]) mkdirSync(group, { recursive: true });
+      writeFileSync(join(memory, 'memory.limit_in_bytes'), memoryBytes(limits));
+      writeFileSync(join(cpu, 'cpu.cfs_period_us'), String(PERIOD));
+      writeFileSync(join(cpu, 'cpu.cfs_quota_us'), String(cpuQuota(limits)));
+      return [memory, cpu].map((group) => join(group, 'cgroup.procs'));
+    },
+    remove: (name) =>
+      removeGroups(
+        folders.map((folder) => join(folder, name)),
+        folders,
+      ),
+  };
+}
+
+/** Our own groups' folders of the memory and cpu controllers. */
+function legacyFolders(): { memory: string; cpu: string } | null {
+  const mounts = readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' '));
+  const groups = readFileSync('/proc/self/cgroup', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'));
+  const find = (controller: string) => {
+    const mount = mounts.find(([, , type, options]) => type === 'cgroup' && options!.split(',').includes(controller));
+    const group = groups.find(([, controllers]) => controllers?.split(',').includes(controller));
+    if (!mount || !group) return null;
+    const folder = join(mount[1]!, group[2]!);
+    // In a container the path may be that of the machine's tree, of which only a part is mounted.
+    return existsSync(folder) ? folder : mount[1]!;
+  };
+  const [memory, cpu] = [find('memory'), find('cpu')];
+  return memory && cpu ? { memory, cpu } : null;
+}
+
+function removeGroups(groups: readonly string[], parents: readonly string[]): void {
+  for (const group of groups) removeGroup(group);
+  for (const parent of parents)
+    if (existsSync(parent) && readdirSync(parent, { withFileTypes: true }).every((entry) => !entry.isDirectory()))
+      removeGroup(parent);
+}
+
+function removeGroup(group: string): void {
+  try {
+    rmdirSync(group);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    // Processes that are just ending keep a group busy: the next removal of the service, or of its parent, takes it.
+    if (code !== 'ENOENT' && code !== 'EBUSY' && code !== 'ENOTEMPTY') throw error;
+  }
+}

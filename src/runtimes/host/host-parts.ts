@@ -1,0 +1,22 @@
+import type { Cgroups } from '#runtimes/host/cgroups.ts';
+import type { ImageStore } from '#runtimes/host/images.ts';
+import type { Layout } from '#runtimes/host/layout.ts';
+import type { Machine } from '#runtimes/host/machine.ts';
+import type { InstanceNetwork } from '#runtimes/host/network/network.ts';
+import type { Releases } from '#runtimes/host/releases.ts';
+import type { Router } from '#runtimes/router.ts';
+
+/** What the parts of the host runtime share. */
+export interface HostParts {
+  machine: Machine;
+  layout: Layout;
+  images: ImageStore;
+  releases: Releases;
+  network: InstanceNetwork;
+  cgroups: Cgroups;
+  router: Router;
+  /** Id of this installation: it names what the machine sees of us (groups, networks). */
+  installation: string;
+  /** Name of this run of the machine. */
+  bootId: string;
+}

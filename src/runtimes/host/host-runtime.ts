@@ -1,0 +1,193 @@
+import { buildImage } from '#runtimes/host/build/build.ts';
+import type { HostParts } from '#runtimes/host/host-parts.ts';
+import { Instances } from '#runtimes/host/instances.ts';
+import type { InstanceKey } from '#runtimes/host/layout.ts';
+import { KeyedLock } from '#runtimes/host/locks.ts';
+import { followService, tailService } from '#runtimes/host/logs.ts';
+import { measure } from '#runtimes/host/metrics.ts';
+import { observeService } from '#runtimes/host/observe.ts';
+import { Readiness } from '#runtimes/host/readiness.ts';
+import { refusalsOf } from '#runtimes/host/refusals.ts';
+import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { reportOf } from '#runtimes/host/report.ts';
+import { Rollout } from '#runtimes/host/rollout.ts';
+import { removeVolumes } from '#runtimes/host/volumes.ts';
+import {
+  RuntimeError,
+  type BuildSpec,
+  type Handle,
+  type InstanceMetrics,
+  type LogLine,
+  type Observation,
+  type Runtime,
+  type RuntimeContext,
+  type RuntimeReport,
+  type WorkloadIdentity,
+  type WorkloadSpec,
+} from '#runtimes/runtime.ts';
+
+const FORMAT = 1;
+/** Grace for what is removed by identity alone, when nothing says how long its processes may take. */
+const REMOVE_GRACE_MS = 10_000;
+
+/** Runs workloads on this machine without a container engine (engine.md, *Runtimes*, host). */
+export class HostRuntime implements Runtime {
+  readonly name = 'host';
+  readonly #parts: HostParts;
+  readonly #instances: Instances;
+  readonly #readiness: Readiness;
+  readonly #rollout: Rollout;
+  readonly #lock = new KeyedLock();
+  readonly #closed = new AbortController();
+
+  constructor(parts: HostParts) {
+    this.#parts = parts;
+    this.#instances = new Instances(parts);
+    this.#readiness = new Readiness(parts, this.#instances);
+    this.#rollout = new Rollout(parts, this.#instances, this.#readiness);
+  }
+
+  async check(): Promise<RuntimeReport> {
+    return reportOf(this.#parts);
+  }
+
+  refusals(spec: WorkloadSpec): string[] {
+    return refusalsOf(spec, this.#parts.machine, this.#parts.images);
+  }
+
+  build(spec: BuildSpec, context: RuntimeContext): Promise<{ image: string; cached: boolean }> {
+    const name = `build-${spec.identity.serviceId}`;
+    const { machine, images, cgroups, layout } = this.#parts;
+    const limit = () => ({ cgroups: cgroups.make(name, spec.resources), end: () => cgroups.remove(name) });
+    return this.#lock.run(name, () => buildImage({ machine, dataDir: layout.dataDir, images, limit }, spec, context));
+  }
+
+  apply(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
+    return this.#lock.run(spec.identity.serviceId, () => this.#apply(spec, context));
+  }
+
+  async #apply(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
+    const { serviceId, generation } = spec.identity;
+    const { releases } = this.#parts;
+    requireGoing(context);
+    const refusals = this.refusals(spec);
+    if (refusals.length) throw new RuntimeError('refused', refusals.join('\n'));
+    const highest = releases.generations(serviceId).at(-1) ?? 0;
+    if (highest > generation)
+      throw new RuntimeError('superseded', `Generation ${highest} of the service is there; ${generation} is older.`);
+    const changed = this.#isChanged(spec);
+    releases.write(spec);
+    await this.#rollout.roll(spec, this.#wanted(spec, changed), context);
+    return this.#handle(spec.identity);
+  }
+
+  /** Whether the same generation is there with another spec: then its instances are replaced by new ones. */
+  #isChanged(spec: WorkloadSpec): boolean {
+    const present = this.#parts.releases.read(spec.identity.serviceId, spec.identity.generation);
+    return present !== null && JSON.stringify(present) !== JSON.stringify(spec);
+  }
+
+  /** Instances of the generation that stay, filled up with new numbers. */
+  #wanted(spec: WorkloadSpec, fresh: boolean): InstanceKey[] {
+    const { serviceId, generation } = spec.identity;
+    const present = this.#parts.layout.instances(serviceId).filter((at) => at.generation === generation);
+    const kept = fresh ? [] : present.slice(0, spec.instances.min);
+    const next = Math.max(0, ...present.map((at) => at.n)) + 1;
+    const missing = Array.from({ length: spec.instances.min - kept.length }, (_, n) => ({
+      serviceId,
+      generation,
+      n: next + n,
+    }));
+    return [...kept, ...missing];
+  }
+
+  async observe(handle: Handle): Promise<Observation> {
+    return observeService(this.#parts, this.#instances, this.#readiness, handle.identity.serviceId);
+  }
+
+  stop(handle: Handle, context: RuntimeContext): Promise<void> {
+    const { serviceId } = handle.identity;
+    return this.#lock.run(serviceId, async () => {
+      requireGoing(context);
+      const { releases, router, layout } = this.#parts;
+      const current = releases.current(serviceId);
+      const spec = current && releases.read(serviceId, current.generation);
+      if (!current || !spec) return;
+      await router.set(serviceId, current.generation, this.#rollout.routes(spec, []));
+      await this.#parts.network.publish(spec, []);
+      await Promise.all(
+        layout.instances(serviceId).map((at) => this.#instances.stop(at, spec.gracePeriodSeconds * 1000)),
+      );
+      releases.setCurrent(serviceId, { ...current, stopped: true });
+    });
+  }
+
+  restart(handle: Handle, context: RuntimeContext): Promise<Handle> {
+    const { serviceId } = handle.identity;
+    return this.#lock.run(serviceId, async () => {
+      requireGoing(context);
+      const current = this.#parts.releases.current(serviceId);
+      const spec = current && this.#parts.releases.read(serviceId, current.generation);
+      if (!spec) throw new RuntimeError('failed', 'Nothing of the service is here that could be restarted; deploy it.');
+      await this.#rollout.roll(spec, this.#wanted(spec, true), context);
+      return this.#handle(spec.identity);
+    });
+  }
+
+  remove(identity: WorkloadIdentity, _handle: Handle | null, context: RuntimeContext): Promise<void> {
+    const { serviceId, environmentId } = identity;
+    return this.#lock.run(serviceId, async () => {
+      requireGoing(context);
+      const { router, layout, network, images } = this.#parts;
+      await router.remove(serviceId);
+      await Promise.all(layout.instances(serviceId).map((at) => this.#instances.remove(at, this.#graceOf(at))));
+      await network.forget(environmentId, serviceId);
+      removeVolumes(layout, serviceId);
+      images.collect(serviceId, []);
+      removeTree(layout.service(serviceId));
+    });
+  }
+
+  #graceOf(at: InstanceKey): number {
+    const spec = this.#parts.releases.read(at.serviceId, at.generation);
+    return spec ? spec.gracePeriodSeconds * 1000 : REMOVE_GRACE_MS;
+  }
+
+  async *logs(
+    handle: Handle,
+    options: { tail: number; follow: boolean; signal: AbortSignal },
+  ): AsyncGenerator<LogLine> {
+    const { serviceId } = handle.identity;
+    const { layout } = this.#parts;
+    if (!options.follow) return yield* tailService(layout, serviceId, options.tail);
+    const signal = AbortSignal.any([options.signal, this.#closed.signal]);
+    return yield* followService(layout, serviceId, options.tail, signal);
+  }
+
+  async metrics(handle: Handle): Promise<InstanceMetrics[]> {
+    const { serviceId } = handle.identity;
+    const current = this.#parts.releases.current(serviceId);
+    const keys = (current?.instances ?? []).map((n) => ({ serviceId, generation: current!.generation, n }));
+    return measure(this.#instances, keys);
+  }
+
+  async collectImages(identity: WorkloadIdentity, keep: string[]): Promise<void> {
+    const { releases, images } = this.#parts;
+    const used = releases
+      .generations(identity.serviceId)
+      .map((generation) => releases.read(identity.serviceId, generation)!.image);
+    images.collect(identity.serviceId, [...keep, ...used]);
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+  }
+
+  #handle(identity: WorkloadIdentity): Handle {
+    return { format: FORMAT, runtime: this.name, identity, data: { mode: this.#parts.machine.mode } };
+  }
+}
+
+function requireGoing(context: RuntimeContext): void {
+  if (context.signal.aborted) throw new RuntimeError('aborted', 'The deployment was cancelled.', context.signal.reason);
+}

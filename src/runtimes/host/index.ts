@@ -1,0 +1,48 @@
+import { mkdirSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { findCgroups } from '#runtimes/host/cgroups.ts';
+import { HostRuntime } from '#runtimes/host/host-runtime.ts';
+import { ImageStore } from '#runtimes/host/images.ts';
+import { Layout } from '#runtimes/host/layout.ts';
+import { findMachine } from '#runtimes/host/machine.ts';
+import { MachineNetwork } from '#runtimes/host/network/machine-network.ts';
+import { Releases } from '#runtimes/host/releases.ts';
+import { readBootId } from '#runtimes/tools/shim/identity.ts';
+import type { Router } from '#runtimes/router.ts';
+import type { Runtime } from '#runtimes/runtime.ts';
+
+/** What the host runtime is made with. */
+export interface HostRuntimeOptions {
+  /** Folder of our data; everything of the runtime lies below `host`, `images` and `volumes` in it. */
+  dataDir: string;
+  /** Id of this installation. */
+  installation: string;
+  router: Router;
+  log(line: string): void;
+  /** `plain` uses no namespaces even where there are some. */
+  mode?: 'auto' | 'plain';
+  /** Further folders that no workload may see (keys, settings). */
+  hidden?: string[];
+  /** Name of this run of the machine; found out where it isn't given. */
+  bootId?: string;
+}
+
+/** Makes the runtime that runs workloads on this machine itself; finds out by trying what the machine can do. */
+export async function createHostRuntime(options: HostRuntimeOptions): Promise<Runtime> {
+  mkdirSync(join(options.dataDir, 'host'), { recursive: true, mode: 0o700 });
+  const dataDir = realpathSync(options.dataDir);
+  const machine = await findMachine({ dataDir, mode: options.mode ?? 'auto', hidden: options.hidden ?? [] });
+  if (machine.mode === 'plain') options.log(`host runtime: no namespaces (${machine.reason}), plain folders are used`);
+  const layout = new Layout(dataDir);
+  return new HostRuntime({
+    machine,
+    layout,
+    images: new ImageStore(dataDir),
+    releases: new Releases(layout),
+    network: new MachineNetwork(layout),
+    cgroups: findCgroups(`quarterdeck-${options.installation.slice(0, 8)}`),
+    router: options.router,
+    installation: options.installation,
+    bootId: options.bootId ?? readBootId(),
+  });
+}

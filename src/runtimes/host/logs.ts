@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { instanceName, type InstanceKey, type Layout } from '#runtimes/host/layout.ts';
+import { followShimLog, readShimLog, type ShimLogLine } from '#runtimes/tools/shim/index.ts';
+import type { LogLine } from '#runtimes/runtime.ts';
+
+/** How often new instances are looked for while a log is followed. */
+const LOOK_MS = 250;
+
+/** The last lines of all instances of a service, oldest first. */
+export function tailService(layout: Layout, serviceId: string, tail: number): LogLine[] {
+  const lines = layout
+    .instances(serviceId)
+    .flatMap((at) => readShimLog(layout.instance(at), tail).map((line) => toLine(at, line)));
+  return lines.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0)).slice(-tail);
+}
+
+/** The last lines, then the new ones of all instances, those that come later included, until the signal is aborted. */
+export async function* followService(
+  layout: Layout,
+  serviceId: string,
+  tail: number,
+  signal: AbortSignal,
+): AsyncGenerator<LogLine> {
+  const queue = new Queue();
+  const known = new Set<string>();
+  const end = new AbortController();
+  const stop = AbortSignal.any([signal, end.signal]);
+  const readers: Promise<void>[] = [];
+  const join = (fromStart: boolean) => {
+    for (const at of layout.instances(serviceId)) {
+      if (known.has(instanceName(at))) continue;
+      known.add(instanceName(at));
+      readers.push(pump(layout, at, fromStart, queue, stop));
+    }
+  };
+  signal.addEventListener('abort', () => queue.wake(), { once: true });
+  join(false);
+  const look = lookForOthers(() => join(true), stop);
+  try {
+    yield* tailService(layout, serviceId, tail);
+    while (!signal.aborted) {
+      const line = await queue.take(signal);
+      if (line) yield line;
+    }
+  } finally {
+    end.abort();
+    await Promise.all([look, ...readers]);
+  }
+}
+
+async function lookForOthers(look: () => void, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await sleep(LOOK_MS, undefined, { signal }).catch((error: Error) => {
+      if (error.name !== 'AbortError') throw error;
+    });
+    if (!signal.aborted) look();
+  }
+}
+
+/** Hands on the lines of one instance; an instance that is removed has no more. */
+async function pump(
+  layout: Layout,
+  at: InstanceKey,
+  fromStart: boolean,
+  queue: Queue,
+  signal: AbortSignal,
+): Promise<void> {
+  const directory = layout.instance(at);
+  try {
+    for await (const line of followShimLog(directory, signal, fromStart)) queue.put(toLine(at, line));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+}
+
+const toLine = (at: InstanceKey, { time, stream, text }: ShimLogLine): LogLine => ({
+  at: time,
+  instance: instanceName(at),
+  generation: at.generation,
+  stream,
+  text,
+});
+
+class Queue {
+  readonly #lines: LogLine[] = [];
+  #wake: () => void = () => undefined;
+
+  put(line: LogLine): void {
+    this.#lines.push(line);
+    this.#wake();
+  }
+
+  wake(): void {
+    this.#wake();
+  }
+
+  async take(signal: AbortSignal): Promise<LogLine | undefined> {
+    if (this.#lines.length === 0 && !signal.aborted) await new Promise<void>((resolve) => (this.#wake = resolve));
+    return this.#lines.shift();
+  }
+}

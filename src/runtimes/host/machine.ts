@@ -1,0 +1,231 @@
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { DEFAULT_PATH, runCommand } from '#runtimes/tools/command.ts';
+import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
+import { unshareArguments, type Tools, type ViewAccount, type ViewPlan } from '#runtimes/host/view/plan.ts';
+
+/** Top-level folders of the machine that a view shows, where they are there; `lib*` besides. Homes and mounts are not. */
+const TOPS = ['usr', 'bin', 'sbin', 'etc', 'opt', 'var', 'srv', 'nix'];
+/** Top-level folders that every view has, empty at first. */
+const EMPTY = ['home', 'media', 'mnt', 'proc', 'root', 'run', 'sys', 'dev', 'tmp'];
+/** Keys and data of the machine's own services that a build could read, because it runs as the view's root. */
+const PRIVATE = [
+  '/etc/ssh',
+  '/etc/ssl/private',
+  '/etc/kubernetes',
+  '/var/lib/docker',
+  '/var/lib/containerd',
+  '/var/lib/kubelet',
+  '/var/lib/rancher',
+  '/var/lib/postgresql',
+  '/var/lib/mysql',
+  '/var/spool',
+  '/var/backups',
+];
+
+export const ENTER_PROGRAM = new URL(
+  import.meta.url.endsWith('.ts') ? './view/enter.ts' : './view/enter.js',
+  import.meta.url,
+).pathname;
+
+/** What this machine can do for the runtime, found out by trying. */
+export interface Machine {
+  mode: 'namespaces' | 'plain';
+  /** Why it is plain; empty otherwise. */
+  reason: string;
+  asRoot: boolean;
+  tools: Tools;
+  tops: string[];
+  skeleton: string;
+  hidden: string[];
+  anchor: string;
+  resolv: string | null;
+  /** Folder of Node's compiled code for `enter.ts` and shims. */
+  compileCache: string;
+}
+
+export interface MachineOptions {
+  dataDir: string;
+  mode: 'auto' | 'plain';
+  /** Further folders that no workload may see. */
+  hidden: string[];
+}
+
+/** Finds out what works here: namespaces with a view that a program runs in without capabilities, or else plain folders. */
+export async function findMachine(options: MachineOptions): Promise<Machine> {
+  const skeleton = join(options.dataDir, 'host', 'skeleton');
+  const tools = await findTools();
+  const machine: Machine = {
+    mode: 'plain',
+    reason: '',
+    asRoot: process.getuid?.() === 0,
+    tools: tools as Tools,
+    tops: process.platform === 'linux' ? machineTops() : [],
+    skeleton,
+    hidden: hiddenFolders(options),
+    anchor: findAnchor(options.dataDir),
+    resolv: foreignResolver(),
+    compileCache: join(options.dataDir, 'host', 'compiled'),
+  };
+  if (options.mode === 'plain') return { ...machine, reason: 'it was chosen' };
+  if (process.platform !== 'linux') return { ...machine, reason: `${process.platform} has no namespaces` };
+  const missing = (['mount', 'unshare', 'setpriv', 'nsenter'] as const).filter((name) => tools[name] === null);
+  if (missing.length) return { ...machine, reason: `${missing.join(', ')} (util-linux) is not installed` };
+  makeSkeleton(skeleton, machine.tops);
+  const problem = await tryView({ ...machine, mode: 'namespaces' }, join(options.dataDir, 'host'));
+  return problem === null ? { ...machine, mode: 'namespaces' } : { ...machine, reason: problem };
+}
+
+/** Runs a program in a view as an instance would; null when it works, else why not. */
+async function tryView(machine: Machine, directory: string): Promise<string | null> {
+  const place = join(directory, `trial-${process.pid}-${Date.now()}`);
+  try {
+    const argv = ['/usr/bin/env', 'true'];
+    const account = instanceAccount(machine, 'trial');
+    const plan = viewPlan(machine, place, { action: { kind: 'run', argv, env: {}, cwd: '/', account } });
+    const result = await runCommand(...enterCommand(machine, plan, place), { timeoutSeconds: 20 });
+    return result.exitCode === 0 ? null : (result.stderr.trim().split('\n').at(-1) ?? 'unshare failed');
+  } finally {
+    removeTree(place);
+  }
+}
+
+/** The account of a service's instances: one per service where we are root, else the one of the nested user namespace. */
+export function instanceAccount(machine: Machine, serviceId: string): ViewAccount & { kind: 'instance' } {
+  return { kind: 'instance', uid: machine.asRoot ? serviceAccount(serviceId) : NESTED_UID };
+}
+
+const NESTED_UID = 1000;
+/** Accounts of services: far above what distributions give to people, services and subordinate ids of rootless containers. */
+const FIRST_UID = 1_900_000_000;
+
+/** The account of a service, derived from its id (FNV-1a), so that nothing has to be stored. */
+export function serviceAccount(serviceId: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(serviceId)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return FIRST_UID + (hash % 100_000_000);
+}
+
+/** The plan of a view whose private parts lie in `place`; writes nothing. */
+export function viewPlan(
+  machine: Machine,
+  place: string,
+  given: Partial<ViewPlan> & Pick<ViewPlan, 'action'>,
+): ViewPlan {
+  return {
+    root: join(place, 'root'),
+    tops: machine.tops,
+    skeleton: machine.skeleton,
+    layers: [],
+    upper: join(place, 'upper'),
+    work: join(place, 'work'),
+    from: null,
+    hidden: machine.hidden,
+    binds: [],
+    node: realpathSync(process.execPath),
+    resolv: machine.resolv,
+    hostname: 'quarterdeck',
+    cgroups: [],
+    anchor: machine.anchor,
+    nested: !machine.asRoot,
+    tools: machine.tools,
+    ...given,
+  };
+}
+
+/** Writes the plan and answers the program and arguments that carry it out. */
+export function enterCommand(machine: Machine, plan: ViewPlan, place: string): [string, string[]] {
+  mkdirSync(plan.root, { recursive: true, mode: 0o700 });
+  const file = join(place, 'plan.json');
+  writeFileSync(file, JSON.stringify(plan), { mode: 0o600 });
+  const node = [realpathSync(process.execPath), '--no-warnings', ENTER_PROGRAM, file];
+  return [machine.tools.unshare, [...unshareArguments(plan.nested), ...node]];
+}
+
+async function findTools(): Promise<{ [K in keyof Tools]: string | null }> {
+  const names = ['mount', 'unshare', 'setpriv', 'nsenter', 'env', 'ip', 'hostname'] as const;
+  const tools = Object.fromEntries(names.map((name) => [name, findProgram(name)])) as {
+    [K in keyof Tools]: string | null;
+  };
+  if (tools.env && (await runCommand(tools.env, ['--default-signal=PIPE', 'true'])).exitCode !== 0) tools.env = null;
+  return tools;
+}
+
+/** Absolute path of a program of the machine, null when it has none. */
+export function findProgram(name: string, path: string = DEFAULT_PATH): string | null {
+  return (
+    path
+      .split(delimiter)
+      .map((folder) => join(folder, name))
+      .find(isExecutable) ?? null
+  );
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return lstatSync(realpathSync(path)).isFile();
+  } catch (error) {
+    if (['ENOENT', 'EACCES', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return false;
+    throw error;
+  }
+}
+
+/** Real folders only: what is a link (`/bin` -> `usr/bin`) is one in the view too. */
+function machineTops(): string[] {
+  return readdirSync('/').filter(
+    (name) => (TOPS.includes(name) || /^lib(32|64|x32)?$/.test(name)) && kindOf(`/${name}`) === 'directory',
+  );
+}
+
+function makeSkeleton(skeleton: string, tops: string[]): void {
+  rmSync(skeleton, { recursive: true, force: true });
+  mkdirSync(skeleton, { recursive: true, mode: 0o755 });
+  for (const name of [...EMPTY, ...tops]) mkdirSync(join(skeleton, name), { mode: 0o755 });
+  chmodSync(join(skeleton, 'tmp'), 0o1777);
+  for (const name of readdirSync('/'))
+    if (
+      !existsSync(join(skeleton, name)) &&
+      kindOf(`/${name}`) === 'link' &&
+      isWithinTops(readlinkSync(`/${name}`), tops)
+    )
+      symlinkSync(readlinkSync(`/${name}`), join(skeleton, name));
+}
+
+const isWithinTops = (target: string, tops: string[]) => tops.includes(target.replace(/^\//, '').split('/')[0]!);
+
+/** What no workload may see, as far as views show its top-level folder: our data, our home, and the machine's own keys. */
+function hiddenFolders({ dataDir, hidden }: MachineOptions): string[] {
+  const folders = [dataDir, homedir(), ...hidden, ...PRIVATE].filter((path) => existsSync(path));
+  const tops = machineTops().map((name) => `/${name}`);
+  const real = folders.map((path) => realpathSync(path));
+  return [...new Set(real)].filter((path) => tops.some((top) => path !== top && isWithin(top, path)));
+}
+
+/** An existing folder that neither holds our data nor programs, to put the finished view on. */
+function findAnchor(dataDir: string): string {
+  const usable = ['/mnt', '/media', '/srv', '/opt', '/home', '/tmp'].filter((path) => kindOf(path) === 'directory');
+  return usable.find((path) => !isWithin(path, dataDir)) ?? '/mnt';
+}
+
+/** The resolver's content where its file is a link to a folder that views don't show; null where the file itself is shown. */
+function foreignResolver(): string | null {
+  if (kindOf('/etc/resolv.conf') !== 'link' || !existsSync('/etc/resolv.conf')) return null;
+  return readFileSync('/etc/resolv.conf', 'utf8');
+}

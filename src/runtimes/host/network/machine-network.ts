@@ -1,0 +1,98 @@
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { instanceName, type InstanceKey, type Layout } from '#runtimes/host/layout.ts';
+import { mainPort, type Attachment, type InstanceNetwork } from '#runtimes/host/network/network.ts';
+import { readInstance } from '#runtimes/host/instance-record.ts';
+import type { Bind } from '#runtimes/host/view/plan.ts';
+import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
+import { RuntimeError, type WorkloadSpec } from '#runtimes/runtime.ts';
+
+/** Ports given as PORT, unless the first start was told another range: below those that the kernel gives to connections. */
+const RANGE = { from: 21_000, to: 22_999 };
+
+interface PortRange {
+  from: number;
+  to: number;
+}
+
+/** The machine's own network: each instance is told by PORT where to listen. */
+export class MachineNetwork implements InstanceNetwork {
+  readonly isolated = false;
+  readonly #layout: Layout;
+  readonly #range: PortRange;
+  /** Ports given but not yet written into an instance's record. */
+  readonly #given = new Map<string, number>();
+
+  /** The range is stored at the first start, so that a port means the same after each. */
+  constructor(layout: Layout, range: PortRange = RANGE) {
+    this.#layout = layout;
+    const file = join(layout.dataDir, 'host', 'ports.json');
+    const stored = readJson<PortRange>(file);
+    this.#range = stored ?? range;
+    if (stored) return;
+    makePrivate(join(layout.dataDir, 'host'));
+    writeAtomically(file, JSON.stringify(range));
+  }
+
+  async attach(at: InstanceKey, spec: WorkloadSpec, previous: Attachment | null): Promise<Attachment> {
+    const main = mainPort(spec);
+    if (main === null) return { address: '127.0.0.1', ports: {}, port: null };
+    if (previous?.port) return previous;
+    const port = await this.#freePort(instanceName(at));
+    return { address: '127.0.0.1', ports: { [main]: port }, port };
+  }
+
+  prefix(): string[] {
+    return [];
+  }
+
+  binds(): Bind[] {
+    return [];
+  }
+
+  async publish(): Promise<void> {
+    // Nobody looks names up in the machine's network.
+  }
+
+  async detach(at: InstanceKey): Promise<void> {
+    this.#given.delete(instanceName(at));
+  }
+
+  async forget(): Promise<void> {
+    // Nothing is shared.
+  }
+
+  limits(): string[] {
+    return [
+      'Instances share the network of this machine: each is told its port by the variable PORT, and services do not reach each other by internal name.',
+    ];
+  }
+
+  async #freePort(name: string): Promise<number> {
+    const used = new Set([...this.#recorded(), ...this.#given.values()]);
+    for (let port = this.#range.from; port <= this.#range.to; port++) {
+      if (used.has(port)) continue;
+      used.add(port);
+      this.#given.set(name, port);
+      if (await isFree(port)) return port;
+    }
+    this.#given.delete(name);
+    throw new RuntimeError('failed', `No port between ${this.#range.from} and ${this.#range.to} is free.`);
+  }
+
+  #recorded(): number[] {
+    return this.#layout
+      .services()
+      .flatMap((serviceId) => this.#layout.instances(serviceId))
+      .flatMap((at) => readInstance(this.#layout.instance(at))?.attachment.port ?? []);
+  }
+}
+
+/** Whether nothing listens on a port. */
+export function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, () => server.close(() => resolve(true)));
+  });
+}

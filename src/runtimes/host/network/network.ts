@@ -1,0 +1,38 @@
+import type { InstanceKey } from '#runtimes/host/layout.ts';
+import type { Bind } from '#runtimes/host/view/plan.ts';
+import type { WorkloadSpec } from '#runtimes/runtime.ts';
+
+/** How an instance is reached. Part of its `instance.json`. */
+export interface Attachment {
+  address: string;
+  /** Port of the spec -> port that it really has; one that isn't listed is the same. */
+  ports: Record<string, number>;
+  /** Value of the variable PORT; null when the spec has no port. */
+  port: number | null;
+}
+
+/** The network that instances are put into. */
+export interface InstanceNetwork {
+  /** Whether each instance has its own ports, so that two may listen on the same one. */
+  readonly isolated: boolean;
+  /** Gives an instance its place; idempotent. `previous` is what it had before the machine was restarted. */
+  attach(at: InstanceKey, spec: WorkloadSpec, previous: Attachment | null): Promise<Attachment>;
+  /** Arguments put before a program so that it starts in the instance's network. */
+  prefix(at: InstanceKey): string[];
+  /** What the view of an instance shows of the network (its hosts file). */
+  binds(spec: WorkloadSpec): Bind[];
+  /** The instances that answer for a service's internal name changed. */
+  publish(spec: WorkloadSpec, addresses: string[]): Promise<void>;
+  /** Takes the place back. */
+  detach(at: InstanceKey): Promise<void>;
+  /** A service is gone: its name too, and the environment's network when it was the last one. */
+  forget(environmentId: string, serviceId: string): Promise<void>;
+  /** What doesn't work with it, for `check`. */
+  limits(): string[];
+}
+
+/** The port that PORT stands for: the default one, else the first that speaks TCP. */
+export function mainPort(spec: WorkloadSpec): number | null {
+  const ports = spec.ports.filter((port) => port.protocol !== 'UDP');
+  return (ports.find((port) => port.isDefault) ?? ports[0])?.internalPort ?? null;
+}

@@ -1,0 +1,44 @@
+import type { ImageStore } from '#runtimes/host/images.ts';
+import type { Machine } from '#runtimes/host/machine.ts';
+import { PlainPaths } from '#runtimes/host/plain-paths.ts';
+import { isWithin } from '#runtimes/host/view/root-path.ts';
+import { OURS } from '#runtimes/host/view/plan.ts';
+import type { WorkloadSpec } from '#runtimes/runtime.ts';
+
+/** Folders of a view that are no files of its own. */
+const RESERVED = ['/proc', '/sys', '/dev', OURS];
+
+/** Why a spec can't run on this machine, a sentence each. */
+export function refusalsOf(spec: WorkloadSpec, machine: Machine, images: ImageStore): string[] {
+  const refusals: string[] = [];
+  if (spec.image !== '' && images.folder(spec.image) === null)
+    refusals.push(
+      'Images from a registry need a container engine: install Docker or Podman, or use a Kubernetes cluster. This runtime builds from a git repository with a Dockerfile.',
+    );
+  for (const port of spec.ports)
+    if (port.publiclyAccessible && (port.protocol === 'TCP' || port.protocol === 'UDP'))
+      refusals.push(
+        `Port ${port.internalPort} (${port.protocol}) cannot be published by this runtime; HTTP and GRPC ports can. Use a cluster with Docker or Kubernetes.`,
+      );
+  const paths = [...spec.files.map((file) => file.path), ...spec.storage.map((one) => one.mountPath)];
+  for (const path of paths) refusals.push(...refusePath(path, spec, machine, images));
+  return refusals;
+}
+
+function refusePath(path: string, spec: WorkloadSpec, machine: Machine, images: ImageStore): string[] {
+  const parts = path.split('/');
+  if (
+    !path.startsWith('/') ||
+    parts.includes('..') ||
+    RESERVED.some((folder) => isWithin(folder, path)) ||
+    path === '/'
+  )
+    return [
+      `"${path}" cannot be a mount path: it must be absolute, without "..", and outside of ${RESERVED.join(', ')}.`,
+    ];
+  const record = images.find(spec.image);
+  if (machine.mode === 'namespaces' || !record || new PlainPaths('', record.workdirs).holds(path)) return [];
+  return [
+    `"${path}" cannot be mounted: this machine has no namespaces (${machine.reason}), so that only paths below the Dockerfile's WORKDIR (${record.workdirs.join(', ') || 'it has none'}) can be used.`,
+  ];
+}

@@ -1,0 +1,124 @@
+import type { HostParts } from '#runtimes/host/host-parts.ts';
+import type { Instances } from '#runtimes/host/instances.ts';
+import type { InstanceKey } from '#runtimes/host/layout.ts';
+import { mainPort } from '#runtimes/host/network/network.ts';
+import type { Readiness } from '#runtimes/host/readiness.ts';
+import { removeTree } from '#runtimes/host/remove-tree.ts';
+import type { RouteEntry, Upstream } from '#runtimes/router.ts';
+import type { RuntimeContext, WorkloadSpec } from '#runtimes/runtime.ts';
+
+/** Moves a service from the instances that it has to those that it shall have. */
+export class Rollout {
+  readonly #parts: HostParts;
+  readonly #instances: Instances;
+  readonly #readiness: Readiness;
+
+  constructor(parts: HostParts, instances: Instances, readiness: Readiness) {
+    this.#parts = parts;
+    this.#instances = instances;
+    this.#readiness = readiness;
+  }
+
+  /**
+   * Starts what is wanted, waits until it is ready, moves the routes and the internal name, and ends the others. If a
+   * candidate fails it is removed and the others serve on; where they had to make room they are started again.
+   */
+  async roll(spec: WorkloadSpec, wanted: InstanceKey[], context: RuntimeContext): Promise<void> {
+    const present = this.#parts.layout.instances(spec.identity.serviceId);
+    const others = present.filter((at) => !wanted.some((one) => same(one, at)));
+    const makeRoom = wanted.length > 0 && this.#mustMakeRoom(spec, others);
+    const fresh = wanted.filter((at) => !this.#instances.shim(at)?.alive);
+    try {
+      if (makeRoom) {
+        context.log('The present instances end before the new ones start: both cannot run at once.');
+        await this.#endAll(others, spec);
+      }
+      for (const at of fresh) await this.#instances.start(at, spec);
+      const waiting = wanted.map((at) => this.#readiness.wait(at, spec, context.signal));
+      await Promise.allSettled(waiting);
+      await Promise.all(waiting);
+    } catch (error) {
+      await this.#undo(spec, wanted, makeRoom ? others : []);
+      throw error;
+    }
+    await this.#switchTo(spec, wanted, others, context);
+  }
+
+  /** Routes of a spec to instances; without any the hosts are known and answer that nothing serves. */
+  routes(spec: WorkloadSpec, instances: readonly InstanceKey[]): RouteEntry[] {
+    return spec.routes.flatMap((route) => {
+      const port = spec.ports.find((one) => one.id === route.portId);
+      if (!port || (port.protocol !== 'HTTP' && port.protocol !== 'GRPC')) return [];
+      const upstreams = instances.flatMap((at) => this.#upstream(at, port.internalPort));
+      return [{ host: route.host, protocol: port.protocol, upstreams }];
+    });
+  }
+
+  async #switchTo(
+    spec: WorkloadSpec,
+    wanted: InstanceKey[],
+    others: InstanceKey[],
+    context: RuntimeContext,
+  ): Promise<void> {
+    const { serviceId, generation } = spec.identity;
+    const old = others.flatMap((at) => this.#upstreams(at));
+    await this.#parts.router.set(serviceId, generation, this.routes(spec, wanted));
+    await this.#parts.network.publish(
+      spec,
+      wanted.flatMap((at) => this.#instances.record(at)?.attachment.address ?? []),
+    );
+    this.#parts.releases.setCurrent(serviceId, { generation, instances: wanted.map((at) => at.n), stopped: false });
+    context.log(
+      wanted.length ? `${wanted.length} ready; requests go to generation ${generation}.` : 'No instance is wanted.',
+    );
+    if (old.length) await this.#parts.router.drained(old, spec.gracePeriodSeconds * 1000);
+    await Promise.all(others.map((at) => this.#instances.remove(at, spec.gracePeriodSeconds * 1000)));
+    for (const older of this.#parts.layout.generations(serviceId))
+      if (older < generation) removeTree(this.#parts.layout.generation(serviceId, older));
+  }
+
+  /** Storage has one user at a time; so has a port that a service insists on in the machine's network. */
+  #mustMakeRoom(spec: WorkloadSpec, others: InstanceKey[]): boolean {
+    if (spec.storage.length > 0) return others.length > 0;
+    const main = mainPort(spec);
+    if (this.#parts.network.isolated || main === null) return false;
+    return others.some((at) => {
+      const attachment = this.#instances.record(at)?.attachment;
+      return attachment !== undefined && attachment.ports[main] === main && attachment.port !== main;
+    });
+  }
+
+  async #endAll(instances: InstanceKey[], spec: WorkloadSpec): Promise<void> {
+    await Promise.all(instances.map((at) => this.#instances.stop(at, spec.gracePeriodSeconds * 1000)));
+  }
+
+  /** Instances that serve are never removed: under their shims they go on trying. */
+  async #undo(spec: WorkloadSpec, wanted: InstanceKey[], ended: InstanceKey[]): Promise<void> {
+    const { serviceId, generation } = spec.identity;
+    const { releases, layout } = this.#parts;
+    const current = releases.current(serviceId);
+    const serves = (at: InstanceKey) => current?.generation === at.generation && current.instances.includes(at.n);
+    const candidates = wanted.filter((at) => !serves(at));
+    await Promise.all(candidates.map((at) => this.#instances.remove(at, spec.gracePeriodSeconds * 1000)));
+    if (current?.generation !== generation) removeTree(layout.generation(serviceId, generation));
+    for (const at of ended.filter(serves)) {
+      const previous = releases.read(at.serviceId, at.generation);
+      if (!previous) continue;
+      await this.#instances.start(at, previous);
+      await this.#readiness.wait(at, previous, new AbortController().signal);
+    }
+  }
+
+  /** Everything that requests to an instance may be under way to. */
+  #upstreams(at: InstanceKey): Upstream[] {
+    const ports = this.#parts.releases.read(at.serviceId, at.generation)?.ports ?? [];
+    return ports.flatMap((port) => this.#upstream(at, port.internalPort));
+  }
+
+  #upstream(at: InstanceKey, port: number): Upstream[] {
+    const attachment = this.#instances.record(at)?.attachment;
+    return attachment ? [{ address: attachment.address, port: attachment.ports[port] ?? port }] : [];
+  }
+}
+
+const same = (a: InstanceKey, b: InstanceKey) => a.generation === b.generation && a.n === b.n;

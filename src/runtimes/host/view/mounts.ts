@@ -1,0 +1,112 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeInRoot, resolveInRoot, kindOf } from '#runtimes/host/view/root-path.ts';
+import { OURS, type Bind, type ViewPlan } from '#runtimes/host/view/plan.ts';
+
+/** Runs `mount` with these arguments; throws when it fails. */
+export type Mount = (args: string[]) => void;
+
+/** Devices that a program may expect; nothing that reaches a disk. */
+const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty'];
+/** What of /proc would let the view's root change the machine (as with other container engines). */
+const PROC_READ_ONLY = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs'];
+const PROC_HIDDEN = ['kcore', 'keys', 'timer_list', 'sched_debug'];
+
+/** Options of every overlay: changes in `upper`, `lower` below it, the first on top. */
+export function overlayOptions(lower: string[], upper: string, work: string): string {
+  const escape = (path: string) => path.replace(/[\\:,]/g, (character) => `\\${character}`);
+  return `nosuid,nodev,userxattr,lowerdir=${lower.map(escape).join(':')},upperdir=${escape(upper)},workdir=${escape(work)}`;
+}
+
+/** Puts the whole view together on `plan.root`. */
+export function assemble(plan: ViewPlan, mount: Mount): void {
+  const { root } = plan;
+  overlays(plan, root, plan.layers, plan.upper, plan.work, mount);
+  for (const hidden of plan.hidden) cover(resolveInRoot(root, hidden), mount);
+  mount(['-t', 'tmpfs', '-o', 'mode=1777,nosuid,nodev', 'tmpfs', join(root, 'run')]);
+  makeInRoot(root, OURS);
+  devices(root, mount);
+  proc(root, plan.nested, mount);
+  if (!plan.nested) mount(['-t', 'sysfs', '-o', 'ro,nosuid,nodev,noexec', 'sysfs', join(root, 'sys')]);
+  if (plan.resolv !== null) provideResolver(root, plan.resolv);
+  bind(root, { from: plan.node, to: `${OURS}/bin/node`, readOnly: true }, mount);
+  for (const one of plan.binds) bind(root, one, mount);
+  if (plan.from) {
+    const target = makeInRoot(root, `${OURS}/from`);
+    overlays(plan, target, plan.from.layers, plan.from.upper, plan.from.work, mount);
+  }
+}
+
+/**
+ * One overlay over what the machine has no folder for, and one over each top-level folder: as an ordinary user one over `/`
+ * fails, because it holds mounts that are locked.
+ */
+function overlays(plan: ViewPlan, root: string, layers: string[], upper: string, work: string, mount: Mount): void {
+  const one = (part: string, machine: string, target: string) => {
+    const lower = [...layers.map((layer) => join(layer, part)).filter((path) => existsSync(path)), machine];
+    const folders = [join(upper, part), join(work, part)] as const;
+    for (const folder of folders) mkdirSync(folder, { recursive: true });
+    mount(['-t', 'overlay', '-o', overlayOptions(lower, ...folders), 'overlay', target]);
+  };
+  one('rest', plan.skeleton, root);
+  for (const top of plan.tops) one(`top/${top}`, `/${top}`, join(root, top));
+}
+
+/** An empty read-only file system over a folder, so that nothing in it can be seen. */
+export function cover(path: string, mount: Mount): void {
+  if (kindOf(path) === 'directory') mount(['-t', 'tmpfs', '-o', 'ro,size=4k,mode=755', 'tmpfs', path]);
+}
+
+function devices(root: string, mount: Mount): void {
+  const dev = join(root, 'dev');
+  mount(['-t', 'tmpfs', '-o', 'mode=755,nosuid', 'tmpfs', dev]);
+  for (const name of DEVICES) {
+    writeFileSync(join(dev, name), '');
+    mount(['--bind', `/dev/${name}`, join(dev, name)]);
+  }
+  for (const name of ['shm', 'pts']) mkdirSync(join(dev, name));
+  mount(['-t', 'tmpfs', '-o', 'mode=1777,nosuid,nodev', 'tmpfs', join(dev, 'shm')]);
+  mount(['-t', 'devpts', '-o', 'newinstance,ptmxmode=0666,mode=0620,nosuid,noexec', 'devpts', join(dev, 'pts')]);
+}
+
+function proc(root: string, nested: boolean, mount: Mount): void {
+  const path = join(root, 'proc');
+  mount(['-t', 'proc', '-o', 'nosuid,nodev,noexec', 'proc', path]);
+  const readOnly = (from: string, to: string) => {
+    mount(['--bind', from, to]);
+    mount(['-o', 'remount,bind,ro,nosuid,nodev,noexec', to]);
+  };
+  if (nested) return;
+  for (const name of PROC_READ_ONLY.map((name) => join(path, name))) if (existsSync(name)) readOnly(name, name);
+  for (const name of PROC_HIDDEN.map((name) => join(path, name)))
+    if (existsSync(name)) mount(['--bind', '/dev/null', name]);
+}
+
+/** Shows a folder or a file of the machine at a path of the view; links in the view lead nowhere outside of it. */
+function bind(root: string, { from, to, readOnly }: Bind, mount: Mount): void {
+  const target = resolveInRoot(root, to);
+  if (kindOf(from) === 'directory') mkdirSync(target, { recursive: true });
+  else if (kindOf(target) === null) {
+    makeInRoot(root, join(to, '..'));
+    writeFileSync(target, '');
+  }
+  mount(['--bind', from, target]);
+  if (readOnly) mount(['-o', 'remount,bind,ro,nosuid', target]);
+}
+
+/** The machine's resolver file is often a link into /run, which a view doesn't share. */
+function provideResolver(root: string, content: string): void {
+  const target = resolveInRoot(root, '/etc/resolv.conf');
+  mkdirSync(join(target, '..'), { recursive: true });
+  writeFileSync(target, content);
+}
+
+/** Everything of the outer tree but the machine's programs and the view: what a process that got out of its root would see. */
+export function coverOuterTree(plan: ViewPlan, mount: Mount): void {
+  const kept = new Set(['usr', 'bin', 'sbin', ...plan.tops.filter((name) => name.startsWith('lib'))]);
+  const names = readdirSync('/').filter((name) => !kept.has(name) && name !== 'proc' && `/${name}` !== plan.anchor);
+  for (const name of names) cover(`/${name}`, mount);
+  // Who makes a nested user namespace needs the /proc of these namespaces; the machine's settings in it are not ours to write.
+  if (plan.nested) mount(['-t', 'proc', '-o', 'nosuid,nodev,noexec', 'proc', '/proc']);
+  else cover('/proc', mount);
+}

@@ -1,0 +1,103 @@
+import type { CopyJob } from '#runtimes/host/view/copy.ts';
+
+/** A folder or file of the machine that a view shows at a path. */
+export interface Bind {
+  from: string;
+  /** Absolute path inside the view. */
+  to: string;
+  readOnly: boolean;
+}
+
+/** Programs of the machine by absolute path; null when it has none. */
+export interface Tools {
+  mount: string;
+  unshare: string;
+  setpriv: string;
+  nsenter: string;
+  /** `env` with `--default-signal` (coreutils 8.31 or later). */
+  env: string | null;
+  ip: string | null;
+  hostname: string | null;
+}
+
+/** What is done once the view stands. */
+export type ViewAction =
+  | { kind: 'run'; argv: string[]; env: Record<string, string>; cwd: string; account: ViewAccount }
+  | { kind: 'copy'; job: CopyJob };
+
+/**
+ * Who runs in a view. `builder` is the view's root, with what package managers need and nothing else; `uid` is one
+ * without any capability.
+ */
+export type ViewAccount = { kind: 'builder' } | { kind: 'instance'; uid: number };
+
+/**
+ * A private, writable copy of the machine, as `view/enter.ts` makes it inside namespaces of its own. JSON in a file of mode
+ * 0600 (the environment holds secrets).
+ */
+export interface ViewPlan {
+  /** Empty folder on which the view is put together. */
+  root: string;
+  /** Top-level folders of the machine that the view shows. */
+  tops: string[];
+  /** Folder with the other top-level entries: links and mount points. */
+  skeleton: string;
+  /** Layers of the image, the newest first. */
+  layers: string[];
+  /** Takes the changes made in the view, and overlayfs' working folders. */
+  upper: string;
+  work: string;
+  /** Layers of a second view, shown read-only for `COPY --from`. */
+  from: { layers: string[]; upper: string; work: string } | null;
+  /** Folders of the machine that appear empty. */
+  hidden: string[];
+  binds: Bind[];
+  /** Node's executable, shown at the end of PATH. */
+  node: string;
+  /** Content of /etc/resolv.conf, put where its link leads; null leaves it. */
+  resolv: string | null;
+  hostname: string;
+  /** `cgroup.procs` files that the process joins. */
+  cgroups: string[];
+  /** Folder of the outer tree that the view moves to; everything beside it and the machine's programs is covered. */
+  anchor: string;
+  /** Whether this runs in a user namespace (an ordinary user) rather than as root. */
+  nested: boolean;
+  tools: Tools;
+  action: ViewAction;
+}
+
+/** Folder inside every view for what is ours. */
+export const OURS = '/run/quarterdeck';
+
+/** Home of whoever runs in a view, as in most images. */
+export const HOME = '/root';
+
+/** Capabilities that package managers need to install files for other accounts; no mounts, devices, tracing or networks. */
+const BUILDER = ['chown', 'dac_override', 'fowner', 'fsetid', 'kill', 'setgid', 'setuid', 'net_bind_service'];
+
+/** Namespaces that a view is made in; the program after `--` is their first process. */
+export function unshareArguments(nested: boolean): string[] {
+  const spaces = ['--mount', '--pid', '--fork', '--kill-child', '--ipc', '--uts'];
+  return nested ? ['--user', '--map-root-user', ...spaces, '--'] : [...spaces, '--'];
+}
+
+/**
+ * The program that takes the place of `enter.ts`: it stays as the namespace's first process, so that the one it starts is an
+ * ordinary one that SIGTERM ends, and gives up everything on the way (root, account, capabilities, new privileges).
+ */
+export function runArguments(plan: ViewPlan, root: string, action: ViewAction & { kind: 'run' }): string[] {
+  const { tools, nested } = plan;
+  const signals = tools.env ? [tools.env, '--default-signal=PIPE,XFSZ'] : [];
+  const place = ['--fork', `--root=${root}`, `--wd=${action.cwd}`];
+  if (action.account.kind === 'builder') {
+    const kept = ['-all', ...[...BUILDER, 'sys_chroot'].map((name) => `+${name}`)].join(',');
+    const drop = [tools.setpriv, '--no-new-privs', `--bounding-set=${kept}`, '--inh-caps=-all'];
+    return [...signals, ...drop, tools.unshare, ...place, '--', ...action.argv];
+  }
+  const uid = action.account.uid;
+  const account = nested
+    ? ['--user', `--map-user=${uid}`, `--map-group=${uid}`]
+    : [`--setgid=${uid}`, `--setuid=${uid}`];
+  return [...signals, tools.setpriv, '--no-new-privs', tools.unshare, ...account, ...place, '--', ...action.argv];
+}

@@ -1,0 +1,34 @@
+import { chownSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Layout } from '#runtimes/host/layout.ts';
+import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
+
+/** `<dataDir>/volumes/<id>/volume.json`: whose the volume is. The content lies beside it in `data`. */
+interface VolumeRecord {
+  format: 1;
+  serviceId: string;
+}
+
+/** Makes a volume where it isn't there yet, owned by `uid` (null: by us); answers the folder with its content. */
+export function makeVolume(layout: Layout, id: string, serviceId: string, uid: number | null): string {
+  const folder = layout.volume(id);
+  const data = join(folder, 'data');
+  mkdirSync(data, { recursive: true, mode: 0o755 });
+  const record: VolumeRecord = { format: 1, serviceId };
+  writeAtomically(join(folder, 'volume.json'), JSON.stringify(record));
+  if (uid !== null) chownSync(data, uid, uid);
+  return data;
+}
+
+/** Removes the volumes of a service. */
+export function removeVolumes(layout: Layout, serviceId: string): void {
+  for (const id of volumesOf(layout, serviceId)) removeTree(layout.volume(id));
+}
+
+/** Ids of a service's volumes. */
+export function volumesOf(layout: Layout, serviceId: string): string[] {
+  return layout
+    .volumes()
+    .filter((id) => readJson<VolumeRecord>(join(layout.volume(id), 'volume.json'))?.serviceId === serviceId);
+}
