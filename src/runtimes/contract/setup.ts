@@ -89,7 +89,8 @@ export class Contract {
   }
 
   async close(): Promise<void> {
-    for (const identity of this.#identities) await this.runtime.remove(identity, null, newContext());
+    const latest = { generation: 2 ** 40 };
+    for (const identity of this.#identities) await this.runtime.remove({ ...identity, ...latest }, null, newContext());
     await this.runtime.close();
     await this.subject.close?.();
     await rm(this.#home, { recursive: true, force: true });

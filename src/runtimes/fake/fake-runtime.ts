@@ -1,0 +1,274 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { RouteEntry, Upstream } from '#runtimes/router.ts';
+import { identify, isRunning, readBootId } from '#runtimes/tools/shim/identity.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type {
+  BuildSpec,
+  Handle,
+  InstanceMetrics,
+  LogLine,
+  Observation,
+  Runtime,
+  RuntimeContext,
+  RuntimeReport,
+  WorkloadIdentity,
+  WorkloadSpec,
+} from '#runtimes/runtime.ts';
+import { isReady, startProblem } from '#runtimes/fake/application.ts';
+import { pretendBuild } from '#runtimes/fake/building.ts';
+import type { FakeOptions } from '#runtimes/fake/index.ts';
+import { FaultPlan, wait } from '#runtimes/fake/faults.ts';
+import type { FakeCall, FakeFaults } from '#runtimes/fake/faults.ts';
+import { FakeServers, now, writeLog } from '#runtimes/fake/serving.ts';
+import type { FakeInstance, FakeService, FakeStore } from '#runtimes/fake/store.ts';
+
+/** The fake with what tests look at and change. */
+export interface FakeRuntime extends Runtime {
+  readonly calls: readonly FakeCall[];
+  /** What goes wrong from now on. */
+  faults: FakeFaults;
+  /** Names of everything that is kept of a service. */
+  leftovers(identity: WorkloadIdentity): string[];
+}
+
+/** Use `createFakeRuntime`. */
+export class FakeRuntimeObject implements FakeRuntime {
+  readonly name = 'fake';
+  readonly #store: FakeStore;
+  readonly #options: FakeOptions;
+  readonly #servers: FakeServers;
+  readonly #plan: FaultPlan;
+  readonly #bootId = readBootId();
+  readonly #self = identify(process.pid, this.#bootId)!;
+  #adopted: Promise<void> | undefined;
+
+  constructor(store: FakeStore, options: FakeOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.#servers = new FakeServers(store);
+    this.#plan = new FaultPlan(options);
+  }
+
+  get calls(): readonly FakeCall[] {
+    return this.#plan.calls;
+  }
+
+  get faults(): FakeFaults {
+    return this.#plan.faults;
+  }
+
+  set faults(faults: FakeFaults) {
+    this.#plan.faults = faults;
+  }
+
+  leftovers({ serviceId }: WorkloadIdentity): string[] {
+    const service = this.#store.read(serviceId);
+    const images = this.#store.images(serviceId).map((image) => `image ${image}`);
+    const log = this.#store.readLog(serviceId, 0).length > 0 ? ['log'] : [];
+    return [...(service ? ['service'] : []), ...log, ...images];
+  }
+
+  async check(): Promise<RuntimeReport> {
+    await this.#plan.enter('check', null);
+    return { ok: true, description: 'fake, runs nothing', limits: ['Nothing is run: deployments are pretended.'] };
+  }
+
+  refusals(spec: WorkloadSpec): string[] {
+    return this.#options.refusals?.(spec) ?? [];
+  }
+
+  async apply(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
+    await this.#enter('apply', spec.identity, context.signal);
+    const present = this.#store.read(spec.identity.serviceId);
+    this.#refuseOlder(spec.identity, present);
+    if (present && !present.stopped && isDeepStrictEqual(present.spec, JSON.parse(JSON.stringify(spec)))) {
+      context.log(`${spec.displayName} runs already.`);
+      return handleOf(spec.identity);
+    }
+    context.log(`Starting ${spec.instances.min} instance(s) of ${spec.image}.`);
+    await this.#becomeReady(spec, context);
+    await this.#takeOver(spec, present, context);
+    context.log(`${spec.displayName} is ready.`);
+    return handleOf(spec.identity);
+  }
+
+  async observe(handle: Handle): Promise<Observation> {
+    await this.#enter('observe', handle.identity);
+    const service = this.#store.read(handle.identity.serviceId);
+    if (!service) return { state: 'absent', generation: null, instances: [], message: '' };
+    const state = service.stopped ? 'stopped' : 'ready';
+    const instances = service.instances.map(({ name, restarts, startedAt, lastExit }) => {
+      return { name, state: state as 'stopped' | 'ready', restarts, startedAt, lastExit };
+    });
+    return {
+      state: service.stopped ? 'stopped' : 'running',
+      generation: service.stopped ? null : service.spec.identity.generation,
+      instances,
+      message: '',
+    };
+  }
+
+  async stop(handle: Handle, context: RuntimeContext): Promise<void> {
+    await this.#enter('stop', handle.identity, context.signal);
+    const service = this.#store.read(handle.identity.serviceId);
+    if (!service || service.stopped) return context.log('It is stopped already.');
+    this.#refuseOlder(handle.identity, service);
+    await this.#options.router?.remove(handle.identity.serviceId);
+    const lastExit = { code: 0, signal: null, reason: 'stopped', at: now() };
+    const instances = service.instances.map((instance) => ({ ...instance, lastExit, port: null }));
+    this.#store.write({ ...service, stopped: true, instances });
+    this.#end(service, context);
+  }
+
+  async restart(handle: Handle, context: RuntimeContext): Promise<Handle> {
+    await this.#enter('restart', handle.identity, context.signal);
+    const service = this.#store.read(handle.identity.serviceId);
+    if (!service) throw new RuntimeError('failed', 'There is nothing to restart: the service was never applied here.');
+    this.#refuseOlder(handle.identity, service);
+    await this.#becomeReady(service.spec, context);
+    await this.#takeOver(service.spec, service, context);
+    return handleOf(service.spec.identity);
+  }
+
+  async remove(identity: WorkloadIdentity, _handle: Handle | null, context: RuntimeContext): Promise<void> {
+    await this.#enter('remove', identity, context.signal);
+    const service = this.#store.read(identity.serviceId);
+    if (service) this.#refuseOlder(identity, service);
+    await this.#options.router?.remove(identity.serviceId);
+    if (service) this.#end(service, context);
+    this.#store.delete(identity.serviceId);
+  }
+
+  async *logs(
+    handle: Handle,
+    options: { tail: number; follow: boolean; signal: AbortSignal },
+  ): AsyncGenerator<LogLine, void, undefined> {
+    await this.#enter('logs', handle.identity);
+    const { serviceId } = handle.identity;
+    const all = this.#store.readLog(serviceId, 0);
+    yield* options.tail > 0 ? all.slice(-options.tail) : [];
+    let seen = all.length;
+    while (options.follow && !options.signal.aborted) {
+      await wait(20, options.signal).catch((error: unknown) => {
+        if (!options.signal.aborted) throw error;
+      });
+      const lines = this.#store.readLog(serviceId, seen);
+      seen += lines.length;
+      yield* lines;
+    }
+  }
+
+  async build(spec: BuildSpec, context: RuntimeContext): Promise<{ image: string; cached: boolean }> {
+    await this.#enter('build', spec.identity, context.signal);
+    return pretendBuild(this.#store, spec, context);
+  }
+
+  async metrics(handle: Handle): Promise<InstanceMetrics[]> {
+    await this.#enter('metrics', handle.identity);
+    const service = this.#store.read(handle.identity.serviceId);
+    if (!service || service.stopped) return [];
+    const { cpuMilli, memoryMib } = service.spec.resources;
+    return service.instances.map(({ name }) => {
+      return { instance: name, cpuMilli: Math.round(cpuMilli / 10), memoryBytes: memoryMib * 2 ** 19, at: now() };
+    });
+  }
+
+  async collectImages(identity: WorkloadIdentity, keep: string[]): Promise<void> {
+    await this.#enter('collectImages', identity);
+    for (const image of this.#store.images(identity.serviceId))
+      if (!keep.includes(image)) this.#store.deleteImage(image);
+  }
+
+  async close(): Promise<void> {
+    this.#servers.closeAll();
+  }
+
+  async #enter(verb: FakeCall['verb'], identity: WorkloadIdentity, signal?: AbortSignal): Promise<void> {
+    await this.#plan.enter(verb, identity, signal);
+    this.#adopted ??= this.#adopt();
+    await this.#adopted;
+  }
+
+  /** Serves on for a process that is gone. */
+  async #adopt(): Promise<void> {
+    if (!this.#options.router || !this.#options.directory) return;
+    for (const service of this.#store.all())
+      if (!service.stopped && !isRunning(service.owner, this.#bootId)) await this.#serve(service);
+  }
+
+  #refuseOlder(identity: WorkloadIdentity, present: FakeService | null): void {
+    const generation = present?.spec.identity.generation ?? 0;
+    if (generation > identity.generation)
+      throw new RuntimeError('superseded', `Generation ${generation} is there, ${identity.generation} came too late.`);
+  }
+
+  /** Waits until the candidate is ready, as its variables have it (fake/application.ts). */
+  async #becomeReady(spec: WorkloadSpec, context: RuntimeContext): Promise<void> {
+    if (spec.instances.min === 0) return;
+    const name = nameOf(spec, 1);
+    const problem = startProblem(spec.environment);
+    if (problem) {
+      writeLog(this.#store, { spec }, name, problem, 'stderr');
+      throw new RuntimeError('not_ready', `${name} ended with status 3. The last lines of its log:\n${problem}`);
+    }
+    if (isReady(spec.environment)) return;
+    await wait(spec.readyTimeoutSeconds * 1000, context.signal);
+    throw new RuntimeError('not_ready', `${name} did not get ready within ${spec.readyTimeoutSeconds} s.`);
+  }
+
+  async #takeOver(spec: WorkloadSpec, present: FakeService | null, context: RuntimeContext): Promise<void> {
+    const instances = Array.from({ length: spec.instances.min }, (_, index) => newInstance(nameOf(spec, index + 1)));
+    const stopped = instances.length === 0;
+    const service = { spec, stopped, instances, storage: present?.storage ?? {}, owner: this.#self };
+    const release = spec.environment['RELEASE'] ?? spec.identity.generation;
+    for (const { name } of instances) writeLog(this.#store, service, name, `listening, release ${release}`);
+    await this.#serve(service);
+    if (!present) return;
+    const grace = spec.gracePeriodSeconds * 1000;
+    await this.#options.router?.drained(upstreamsOf(present), grace);
+    this.#end(present, context);
+  }
+
+  /** Opens the servers of a service, stores it, and moves its routes to them. */
+  async #serve(service: FakeService): Promise<void> {
+    const { router } = this.#options;
+    if (router) for (const instance of service.instances) instance.port = await this.#servers.open(service, instance);
+    this.#store.write({ ...service, owner: this.#self });
+    const { identity } = service.spec;
+    await router?.set(identity.serviceId, identity.generation, routesOf(service));
+  }
+
+  /** Ends the instances of a release. */
+  #end(service: FakeService, context: RuntimeContext): void {
+    for (const { name, port } of service.instances) {
+      if (!service.stopped) writeLog(this.#store, service, name, 'ending');
+      if (port !== null) this.#servers.close(port);
+    }
+    context.log(`${service.instances.length} instance(s) of ${service.spec.displayName} ended.`);
+  }
+}
+
+const upstreamsOf = (service: FakeService): Upstream[] =>
+  service.instances.flatMap(({ port }) => (port === null ? [] : [{ address: '127.0.0.1', port }]));
+
+function routesOf(service: FakeService): RouteEntry[] {
+  return service.spec.routes.flatMap(({ host, portId }) => {
+    const port = service.spec.ports.find((entry) => entry.id === portId);
+    if (!port) return [];
+    return [{ host, protocol: port.protocol === 'GRPC' ? 'GRPC' : 'HTTP', upstreams: upstreamsOf(service) }];
+  });
+}
+
+const nameOf = ({ identity }: WorkloadSpec, number: number): string =>
+  `${identity.serviceId.slice(0, 8)}-${identity.generation}-${number}`;
+
+const newInstance = (name: string): FakeInstance => ({
+  name,
+  process: crypto.randomUUID(),
+  startedAt: now(),
+  restarts: 0,
+  lastExit: null,
+  port: null,
+});
+
+const handleOf = (identity: WorkloadIdentity): Handle => ({ format: 1, runtime: 'fake', identity, data: {} });

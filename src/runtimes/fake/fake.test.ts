@@ -1,0 +1,116 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { newContext, newIdentity, newSpec, nextSpec } from '#runtimes/contract/fixture.ts';
+import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
+import { createFakeRuntime } from '#runtimes/fake/index.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import { describeRuntimeContract } from '#runtimes/runtime.contract.ts';
+
+const without = { siblings: 'instances of the fake have no network of their own' };
+
+describeRuntimeContract(
+  'fake',
+  async ({ router, directory }) => {
+    const runtime = createFakeRuntime({ router, directory });
+    return {
+      runtime,
+      leftovers: async (identity) => runtime.leftovers(identity),
+      reopen: async () => createFakeRuntime({ router, directory }),
+    };
+  },
+  { without },
+);
+
+const spec = newSpec(newIdentity('test'), 'fake:image');
+const directories: string[] = [];
+
+function newDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'fake-runtime-'));
+  directories.push(directory);
+  return directory;
+}
+
+afterEach(() => {
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true });
+});
+
+describe('the fake runtime', () => {
+  test('fails at the ordered call of a verb only, and changes nothing then', async () => {
+    const runtime = createFakeRuntime({ failAt: { apply: 2 } });
+    const handle = await runtime.apply(spec, newContext());
+    await expect(runtime.apply(nextSpec(spec), newContext())).rejects.toMatchObject({ code: 'failed' });
+    expect(await runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
+    await runtime.apply(nextSpec(spec), newContext());
+    expect(await runtime.observe(handle)).toMatchObject({ generation: 2 });
+  });
+
+  test('fails with the given error', async () => {
+    const error = new RuntimeError('unreachable', 'The cluster does not answer.');
+    const runtime = createFakeRuntime({ failAt: { stop: { call: 1, error } } });
+    const handle = await runtime.apply(spec, newContext());
+    await expect(runtime.stop(handle, newContext())).rejects.toBe(error);
+  });
+
+  test('hangs until it is aborted', async () => {
+    const runtime = createFakeRuntime({ hangAt: { apply: 1 } });
+    const abort = new AbortController();
+    const applying = runtime.apply(spec, newContext(abort.signal));
+    const early = await Promise.race([applying, new Promise((resolve) => setTimeout(resolve, 100, 'hangs'))]);
+    expect(early).toBe('hangs');
+    abort.abort();
+    await expect(applying).rejects.toMatchObject({ code: 'aborted' });
+  });
+
+  test('takes as much longer as ordered', async () => {
+    const runtime = createFakeRuntime({ delayMs: { apply: 150 } });
+    const started = performance.now();
+    await runtime.apply(spec, newContext());
+    expect(performance.now() - started).toBeGreaterThanOrEqual(149);
+  });
+
+  test('remembers the calls it got', async () => {
+    const runtime = createFakeRuntime();
+    const handle = await runtime.apply(spec, newContext());
+    await runtime.observe(handle);
+    expect(runtime.calls).toEqual([
+      { verb: 'apply', serviceId: spec.identity.serviceId, generation: 1 },
+      { verb: 'observe', serviceId: spec.identity.serviceId, generation: 1 },
+    ]);
+  });
+
+  test('masks secrets in its log', async () => {
+    const runtime = createFakeRuntime();
+    const failing = { ...spec, environment: { FAIL_START: 'hunter22' }, secrets: ['hunter22'] };
+    await expect(runtime.apply(failing, newContext())).rejects.toMatchObject({ code: 'not_ready' });
+    const handle = { format: 1, runtime: 'fake', identity: spec.identity, data: {} };
+    const texts: string[] = [];
+    for await (const line of runtime.logs(handle, { tail: 9, follow: false, signal: newContext().signal }))
+      texts.push(line.text);
+    expect(texts).toEqual(['cannot start: FAIL_START is ***']);
+  });
+
+  test('another process goes on with the folder of one that died in the middle, and serves', async () => {
+    const directory = newDirectory();
+    const program = `
+      const { createFakeRuntime } = await import('#runtimes/fake/index.ts');
+      const { MemoryRouter } = await import('#runtimes/contract/memory-router.ts');
+      const runtime = createFakeRuntime({ directory: process.argv[1], router: new MemoryRouter(), dieAt: { restart: 1 } });
+      const context = { signal: new AbortController().signal, log() {} };
+      const handle = await runtime.apply(JSON.parse(process.argv[2]), context);
+      await runtime.restart(handle, context);
+      console.log('not reached');
+    `;
+    const args = ['--input-type=module', '-e', program, directory, JSON.stringify(spec)];
+    const died = spawnSync(process.execPath, args, { cwd: new URL('../../..', import.meta.url), encoding: 'utf8' });
+    expect(died).toMatchObject({ status: 137, stdout: '' });
+    const router = new MemoryRouter();
+    const runtime = createFakeRuntime({ directory, router });
+    const handle = { format: 1, runtime: 'fake', identity: spec.identity, data: {} };
+    expect(await runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
+    expect((await router.get(spec.routes[0]!.host, '/')).status).toBe(200);
+    await runtime.close();
+  });
+});

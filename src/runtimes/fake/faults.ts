@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { WorkloadIdentity } from '#runtimes/runtime.ts';
+
+export type FakeVerb =
+  'check' | 'apply' | 'observe' | 'stop' | 'restart' | 'remove' | 'logs' | 'build' | 'metrics' | 'collectImages';
+
+/** What goes wrong. Numbers of calls count from 1, per verb and runtime object; they can be changed between calls. */
+export interface FakeFaults {
+  /** Milliseconds that each call of a verb takes longer. */
+  delayMs?: Partial<Record<FakeVerb, number>>;
+  /** The call that throws RuntimeError: `failed`, or the given error. */
+  failAt?: Partial<Record<FakeVerb, number | { call: number; error: Error }>>;
+  /** The call that goes on until its signal is aborted (for ever, where the verb has none). */
+  hangAt?: Partial<Record<FakeVerb, number>>;
+  /** The call in which the whole process ends with status 137, as if it were killed. */
+  dieAt?: Partial<Record<FakeVerb, number>>;
+}
+
+/** A call that the fake got, for tests that look at what was asked of it. */
+export interface FakeCall {
+  verb: FakeVerb;
+  serviceId: string | null;
+  generation: number | null;
+}
+
+/** Throws RuntimeError `aborted` if the signal is. */
+export function assertNotAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new RuntimeError('aborted', 'It was cancelled.', signal.reason);
+}
+
+/** Waits; throws RuntimeError `aborted` as soon as the signal is. */
+export async function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  assertNotAborted(signal);
+  await sleep(ms, undefined, { signal }).catch((error: unknown) => {
+    assertNotAborted(signal);
+    throw error;
+  });
+}
+
+/** Counts the calls and lets happen what was ordered for them. */
+export class FaultPlan {
+  readonly calls: FakeCall[] = [];
+  faults: FakeFaults;
+
+  constructor(faults: FakeFaults) {
+    this.faults = faults;
+  }
+
+  /** To be awaited at the start of each verb. */
+  async enter(verb: FakeVerb, identity: WorkloadIdentity | null, signal?: AbortSignal): Promise<void> {
+    this.calls.push({ verb, serviceId: identity?.serviceId ?? null, generation: identity?.generation ?? null });
+    const call = this.calls.filter((made) => made.verb === verb).length;
+    assertNotAborted(signal);
+    const delay = this.faults.delayMs?.[verb];
+    if (delay) await wait(delay, signal);
+    if (this.faults.dieAt?.[verb] === call) process.exit(137);
+    if (this.faults.hangAt?.[verb] === call) await hang(signal);
+    const fail = this.faults.failAt?.[verb];
+    const failing = typeof fail === 'number' ? { call: fail, error: null } : fail;
+    if (failing?.call === call)
+      throw (
+        failing.error ?? new RuntimeError('failed', `The fake runtime was told to fail at call ${call} of ${verb}.`)
+      );
+  }
+}
+
+async function hang(signal: AbortSignal | undefined): Promise<never> {
+  for (;;) await wait(60_000, signal);
+}

@@ -1,0 +1,111 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { resolve } from 'node:path';
+import type { LogLine } from '#runtimes/runtime.ts';
+import type { ApplicationHost } from '#runtimes/fake/application.ts';
+import { createApplication } from '#runtimes/fake/application.ts';
+import type { FakeInstance, FakeService, FakeStore } from '#runtimes/fake/store.ts';
+
+/** Time as it stands in log lines and observations. */
+export const now = (): string => new Date().toISOString();
+
+/** Writes a line of an instance into the service's log, secrets masked as every runtime has to. */
+export function writeLog(
+  store: FakeStore,
+  service: Pick<FakeService, 'spec'>,
+  instance: string,
+  text: string,
+  stream: LogLine['stream'] = 'stdout',
+): void {
+  const { identity, secrets } = service.spec;
+  const masked = secrets
+    .filter((secret) => secret.length >= 4)
+    .reduce((line, secret) => line.replaceAll(secret, '***'), text);
+  for (const line of masked.split('\n'))
+    store.appendLog(identity.serviceId, { at: now(), instance, generation: identity.generation, stream, text: line });
+}
+
+/** The servers of this process, which answer for the pretended instances. */
+export class FakeServers {
+  readonly #store: FakeStore;
+  readonly #servers = new Map<number, Server>();
+
+  constructor(store: FakeStore) {
+    this.#store = store;
+  }
+
+  /** Starts a server for an instance on a free port of loopback; answers the port. */
+  async open(service: FakeService, instance: FakeInstance): Promise<number> {
+    const server = createApplication(this.#host(service, instance));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    server.unref();
+    const { port } = server.address() as AddressInfo;
+    server.prependListener('request', (_request, response) => {
+      if (this.#store.read(service.spec.identity.serviceId)?.stopped === false) return;
+      response.destroy();
+      this.close(port);
+    });
+    this.#servers.set(port, server);
+    return port;
+  }
+
+  /** Ends a server: what is under way is answered, nothing new is taken. */
+  close(port: number): void {
+    const server = this.#servers.get(port);
+    this.#servers.delete(port);
+    server?.close();
+    server?.closeIdleConnections();
+  }
+
+  closeAll(): void {
+    for (const port of [...this.#servers.keys()]) this.close(port);
+  }
+
+  #host(service: FakeService, instance: FakeInstance): ApplicationHost {
+    const { spec } = service;
+    const image = this.#store.readImage(spec.image);
+    const stored = () => this.#store.read(spec.identity.serviceId) ?? service;
+    const find = () => stored().instances.find(({ name }) => name === instance.name) ?? instance;
+    const written: Record<string, string> = {};
+    const mounted = (path: string) => spec.storage.some(({ mountPath }) => path.startsWith(`${mountPath}/`));
+    return {
+      environment: { ...image?.environment, ...spec.environment },
+      hostname: spec.hostname,
+      get process() {
+        return find().process;
+      },
+      readFile: (name) => {
+        const path = resolve(image?.folder ?? '/', name);
+        const file = spec.files.find((entry) => entry.path === path)?.content;
+        const text = file ?? stored().storage[path] ?? written[path] ?? image?.files[path];
+        if (text === undefined) throw new Error(`ENOENT: no such file: ${path}`);
+        return text;
+      },
+      writeFile: (name, text) => {
+        const path = resolve(image?.folder ?? '/', name);
+        if (spec.files.some((entry) => entry.path === path)) throw new Error(`EROFS: read-only file: ${path}`);
+        if (!mounted(path)) written[path] = text;
+        else this.#store.write({ ...stored(), storage: { ...stored().storage, [path]: text } });
+      },
+      log: (text, stream) => writeLog(this.#store, service, instance.name, text, stream),
+      exit: (code) => this.#exit(service, instance.name, code),
+    };
+  }
+
+  /** The pretended process ended; a new one takes its place at once. */
+  #exit(service: FakeService, name: string, code: number): void {
+    const stored = this.#store.read(service.spec.identity.serviceId);
+    if (!stored || stored.stopped) return;
+    const again = (instance: FakeInstance): FakeInstance => ({
+      ...instance,
+      lastExit: { code, signal: null, reason: `ended with status ${code}`, at: now() },
+      restarts: instance.restarts + 1,
+      process: crypto.randomUUID(),
+      startedAt: now(),
+    });
+    const instances = stored.instances.map((instance) => (instance.name === name ? again(instance) : instance));
+    this.#store.write({ ...stored, instances });
+    writeLog(this.#store, service, name, `ended with status ${code}, started again`);
+  }
+}
