@@ -2,6 +2,7 @@ import type { Route } from '#platform/http/route.ts';
 import { environmentRoutes } from '#resources/environment/index.ts';
 import { projectRoutes } from '#resources/project/index.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
+import { deleteProject } from '#services/capabilities/actions/delete.ts';
 import { createResolver } from '#services/capabilities/custom-domains/index.ts';
 import { mountServices } from '#services/mount.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
@@ -10,7 +11,7 @@ import type { ServiceNeeds } from '#services/needs.ts';
 export function allRoutes(needs: Partial<ServiceNeeds> = {}): Route[] {
   const services: ServiceNeeds = { resolver: createResolver(), ...needs };
   return [
-    ...projectRoutes({ deleteProject: async () => undefined }),
+    ...projectRoutes({ deleteProject }),
     ...environmentRoutes,
     ...webhookRoutes,
     ...mountServices(services),

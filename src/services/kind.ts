@@ -1,6 +1,7 @@
 import type { TObject } from 'typebox';
 import type { Action } from '#platform/access/actions.ts';
 import type { Context } from '#platform/context.ts';
+import type { DeployableKind } from '#deployments/index.ts';
 import type { Target } from '#platform/http/route.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { Holder, ServiceKind } from '#services/holder.ts';
@@ -39,6 +40,8 @@ export interface Kind<Spec = any, Input extends CommonInput = any> {
   toSpec(context: Context, place: SpecPlace, input: Input, present: Spec | null): Promise<Spec>;
   /** The kind's own part of an answer. */
   toView(context: Context, row: ServiceRow, spec: Spec): Record<string, unknown>;
+  /** How it is deployed; pure functions that app/ hands to the engine. */
+  deployment: DeployableKind;
   capabilities?: KindCapabilities<Spec>;
 }
 

@@ -1,7 +1,10 @@
 import type { Route } from '#platform/http/route.ts';
+import { environmentActionRoutes } from '#services/capabilities/actions/environment-routes.ts';
+import { actionRoutes } from '#services/capabilities/actions/routes.ts';
 import { advancedSettingsRoutes, networkRoutes } from '#services/capabilities/advanced-settings/index.ts';
 import { customDomainRoutes } from '#services/capabilities/custom-domains/index.ts';
 import { deploymentRestrictionRoutes } from '#services/capabilities/deployment-restrictions/index.ts';
+import { environmentLinkRoutes, linkRoutes } from '#services/capabilities/links/index.ts';
 import type { Kind } from '#services/kind.ts';
 import { application } from '#services/kinds/application/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
@@ -10,13 +13,19 @@ import { serviceRoutes } from '#services/service/routes.ts';
 /** Every kind of service. A further one is a folder and a line here. */
 export const KINDS: Kind[] = [application];
 
+/** How each kind is deployed, for the engine. */
+export const DEPLOYMENTS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.deployment]));
+
 /** Joins kinds and capabilities: every endpoint of every kind of service. */
 export function mountServices(needs: ServiceNeeds): Route[] {
-  return KINDS.flatMap((kind) => [
+  const ofEachKind = KINDS.flatMap((kind) => [
     ...serviceRoutes(kind),
+    ...actionRoutes(kind),
     ...customDomainRoutes(kind, needs.resolver),
     ...deploymentRestrictionRoutes(kind),
     ...advancedSettingsRoutes(kind),
     ...networkRoutes(kind),
+    ...linkRoutes(kind),
   ]);
+  return [...ofEachKind, ...environmentActionRoutes, ...environmentLinkRoutes(KINDS)];
 }

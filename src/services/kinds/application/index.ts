@@ -1,3 +1,4 @@
+import { applicationDeployment } from '#services/kinds/application/deploy.ts';
 import type { Kind } from '#services/kind.ts';
 import {
   Application,
@@ -18,6 +19,7 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
   schemas: { create: ApplicationRequest, edit: ApplicationEditRequest, answer: Application },
   toSpec: toApplicationSpec,
   toView: toApplicationView,
+  deployment: applicationDeployment,
   capabilities: {
     ports: (spec) => spec.ports,
     gitSource: (spec) => spec.git_repository,

@@ -1,0 +1,41 @@
+import path from 'node:path';
+import type { Base } from '#app/install.ts';
+import type { Runtimes } from '#app/runtimes.ts';
+import type { createSources } from '#app/sources.ts';
+import { DeploymentWorker } from '#deployments/executor/worker.ts';
+import { resolveVariables, type FrozenVariable } from '#deployments/model/variables.ts';
+import { createMask } from '#runtimes/tools/secrets-mask.ts';
+import { thawVariables } from '#services/capabilities/variables/index.ts';
+import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
+
+/** The worker with everything that the engine is given (deployments/executor/engine.ts). */
+export function createWorker(base: Base, runtimes: Runtimes, sources: ReturnType<typeof createSources>): DeploymentWorker {
+  const { settings } = base;
+  return new DeploymentWorker({
+    platform: { ...base.platform, db: base.engineDatabase.db },
+    directConfig: base.directConfig,
+    nodeId: base.nodeId,
+    installation: base.installation,
+    kinds: DEPLOYMENTS_BY_KIND,
+    runtimeOf: (cluster) => runtimes.get(cluster.runtime),
+    sources,
+    expand: async (context, organizationId, service) => {
+      const records = await thawVariables(context, organizationId, service.variables as FrozenVariable[]);
+      const resolved = resolveVariables(records);
+      return {
+        variables: Object.fromEntries(resolved.variables.map(({ key, value }) => [key, value])),
+        files: resolved.files,
+        secrets: resolved.secrets,
+        warnings: resolved.warnings,
+      };
+    },
+    makeMask: (secrets) => {
+      return (text) => {
+        const mask = createMask(secrets);
+        return mask.push(text) + mask.flush();
+      };
+    },
+    workDirectory: path.join(settings.dataDir, 'checkouts'),
+    slots: { deployments: settings.workerSlots, builds: settings.buildSlots, perOrganization: settings.organizationSlots },
+  });
+}

@@ -1,0 +1,72 @@
+import path from 'node:path';
+import type { Logger } from 'pino';
+import type { Settings } from '#platform/settings/index.ts';
+import { createDockerRuntime, findDockerSocket } from '#runtimes/docker/index.ts';
+import { createFakeRuntime } from '#runtimes/fake/index.ts';
+import { createHostRuntime } from '#runtimes/host/index.ts';
+import { createRouter } from '#runtimes/proxy/index.ts';
+import type { Router } from '#runtimes/router.ts';
+import { RuntimeError, type Runtime } from '#runtimes/runtime.ts';
+
+type Name = Runtime['name'];
+
+/** The runtimes of this machine, each made when it is first asked for. */
+export interface Runtimes {
+  /** Throws RuntimeError where this machine has no such runtime. */
+  get(name: string): Promise<Runtime>;
+  router(): Promise<Router>;
+  /** Runtime for the first cluster: what the setting names, else Docker where an engine answers, else the host. */
+  choose(): Promise<'docker' | 'host' | 'fake'>;
+  close(): Promise<void>;
+}
+
+export function createRuntimes(settings: Settings, installation: string, log: Logger): Runtimes {
+  const line = (text: string) => log.info(text);
+  const made = new Map<Name, Promise<Runtime>>();
+  let routing: Promise<Router & { close(): Promise<void> }> | undefined;
+  const router = () =>
+    (routing ??= createRouter({ directory: path.join(settings.dataDir, 'proxy'), host: settings.proxyHost, port: settings.proxyPort, log: line }));
+  const socket = () => findDockerSocket({ DOCKER_HOST: settings.dockerHost || undefined });
+
+  const make = async (name: string): Promise<Runtime> => {
+    switch (name) {
+      case 'host':
+        return createHostRuntime({ dataDir: settings.dataDir, installation, router: await router(), log: line });
+      case 'docker': {
+        const found = await socket();
+        if (!found) throw new RuntimeError('unreachable', 'No Docker Engine or Podman answers on this machine: start it, or set DOCKER_HOST.');
+        const address = found.startsWith('tcp:') ? { host: found } : { socketPath: found.replace(/^unix:\/\//, '') };
+        return createDockerRuntime({ ...address, installation, router: await router(), dataDir: settings.dataDir, log: line });
+      }
+      case 'fake':
+        return createFakeRuntime({ router: await router() });
+      default:
+        throw new RuntimeError('refused', `This release has no runtime ${name}: use a host or docker cluster.`);
+    }
+  };
+  return {
+    get: (name) => {
+      const key = name as Name;
+      const present = made.get(key);
+      if (present) return present;
+      const fresh = make(name);
+      made.set(key, fresh);
+      // What could not be made is tried again the next time: an engine may have been started meanwhile.
+      fresh.catch(() => made.delete(key));
+      return fresh;
+    },
+    router,
+    choose: async () => {
+      if (settings.runtime !== 'auto') return settings.runtime;
+      return (await socket()) ? 'docker' : 'host';
+    },
+    close: async () => {
+      for (const runtime of made.values())
+        await runtime.then(
+          (ready) => ready.close(),
+          () => undefined,
+        );
+      await (await routing)?.close();
+    },
+  };
+}
