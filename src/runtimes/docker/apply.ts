@@ -21,7 +21,6 @@ export async function applySpec(node: DockerNode, spec: WorkloadSpec, context: R
   refuseSuperseded(spec, present);
   const imageId = await ensureImage(node, spec.image, context);
   const release = releaseOf(spec, imageId);
-  await ensureVolumes(node, spec, imageId);
   const image = { id: imageId, configHash: release.configHash, cpus };
   return rollOut(
     node,
@@ -29,8 +28,11 @@ export async function applySpec(node: DockerNode, spec: WorkloadSpec, context: R
       identity: spec.identity,
       release,
       present,
-      adopted: adoptable(present, spec.identity.generation, release.configHash).slice(0, release.wanted),
+      adopted: sameRelease(present, spec.identity.generation, release.configHash)
+        .filter(({ connected }) => connected)
+        .slice(0, release.wanted),
       optionsFor: (placement) => containerOptions(spec, image, placement),
+      prepare: () => ensureVolumes(node, spec, imageId),
       filePaths: spec.files.map((file) => file.path),
       secrets: spec.secrets,
     },
@@ -47,10 +49,10 @@ function refuseSuperseded(spec: WorkloadSpec, present: Instance[]): void {
     );
 }
 
-/** Instances of the same generation and configuration that a crashed or earlier call left; those that served come first. */
-function adoptable(present: Instance[], generation: number, configHash: string): Instance[] {
+/** Instances of the same generation and configuration that an earlier or crashed call left; those that serve come first. */
+function sameRelease(present: Instance[], generation: number, configHash: string): Instance[] {
   return present
-    .filter((one) => one.generation === generation && one.configHash === configHash && one.connected && !one.state.Dead)
+    .filter((one) => one.generation === generation && one.configHash === configHash && !one.state.Dead)
     .toSorted((one, other) => rank(other) - rank(one));
 }
 
@@ -64,7 +66,7 @@ export async function restartRelease(node: DockerNode, handle: Handle, context: 
   context.signal.throwIfAborted();
   const release = releaseFrom(handle);
   const present = await listInstances(node, handle.identity);
-  const template = adoptable(present, handle.identity.generation, release.configHash)[0];
+  const template = sameRelease(present, handle.identity.generation, release.configHash)[0];
   if (!template && release.wanted > 0)
     throw new RuntimeError('failed', 'No container of this release is left to restart: deploy the service again.');
   return rollOut(
@@ -75,6 +77,7 @@ export async function restartRelease(node: DockerNode, handle: Handle, context: 
       present,
       adopted: [],
       optionsFor: (placement) => cloneOptions(template!.inspected, placement, release.ports),
+      prepare: async () => undefined,
       filePaths: JSON.parse(template?.labels[LABEL.files] ?? '[]') as string[],
       secrets: template ? secretValues(template.inspected.Config) : [],
     },

@@ -20,6 +20,8 @@ export type Endpoints = Record<string, Upstream>;
 
 export const LOOPBACK = '127.0.0.1';
 const MIB = 2 ** 20;
+/** The engine takes no lower limit, and none above the machine's number of CPUs. */
+const LEAST_CPU_MILLI = 10;
 /** Kept output of an instance: the last 30 MB. Without a limit the engine fills the disk. */
 const LOG_CONFIG = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } };
 
@@ -70,7 +72,7 @@ export function containerOptions(
       // stopped is to stay so when the engine restarts (`always` would start it). The engine waits 100 ms, then twice
       // as long each time up to a minute, and begins anew after 10 s of running.
       RestartPolicy: { Name: 'unless-stopped' },
-      NanoCpus: Math.min(spec.resources.cpuMilli * 1e6, image.cpus * 1e9),
+      NanoCpus: Math.min(Math.max(spec.resources.cpuMilli, LEAST_CPU_MILLI) * 1e6, image.cpus * 1e9),
       Memory: spec.resources.memoryMib * MIB,
       MemorySwap: spec.resources.memoryMib * MIB,
       Mounts: [...storageMounts(spec), ...fileMounts(spec)],

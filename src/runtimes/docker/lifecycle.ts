@@ -2,7 +2,8 @@ import type { Handle, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime
 import { collectImages } from './build.ts';
 import { unless } from './errors.ts';
 import { isUp, listInstances, removeInstance } from './instances.ts';
-import { LABEL, filters } from './labels.ts';
+import type { Instance } from './instances.ts';
+import { LABEL, filters, networkName } from './labels.ts';
 import { removeNetworkIfLast } from './network.ts';
 import type { DockerNode } from './node.ts';
 import { releaseFrom } from './release.ts';
@@ -24,6 +25,19 @@ export async function stopService(node: DockerNode, handle: Handle, context: Run
   // Candidates that a crash left and former releases aren't needed for a restart.
   const others = instances.filter((instance) => instance.generation !== handle.identity.generation);
   await Promise.all(others.map((instance) => removeInstance(node, instance.id)));
+  await leaveNetwork(
+    node,
+    instances.filter((instance) => !others.includes(instance)),
+  );
+  await node.supervise();
+}
+
+/** What is stopped on purpose leaves the network: so a rollout knows it from what another one stopped to make room. */
+async function leaveNetwork(node: DockerNode, instances: Instance[]): Promise<void> {
+  for (const instance of instances.filter((one) => one.connected)) {
+    const network = node.engine.getNetwork(networkName(instance.labels[LABEL.environment]!));
+    await unless([404], network.disconnect({ Container: instance.id, Force: true }));
+  }
 }
 
 /** Removes everything of a service, found by its labels (`Runtime.remove`). */

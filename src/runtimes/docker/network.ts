@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import type Docker from 'dockerode';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
-import { freeAddress, freeSubnet, parseRoutes } from './address-pool.ts';
+import { freeAddress, freeSubnet } from './address-pool.ts';
 import { engineMessage, statusOf, unless } from './errors.ts';
 import { LABEL, environmentLabels, filters, networkName } from './labels.ts';
 import type { DockerNode } from './node.ts';
@@ -45,7 +44,7 @@ async function findNetwork(node: DockerNode, environmentId: string): Promise<Env
   if (!network) return null;
   const subnet = network.IPAM?.Config?.[0]?.Subnet;
   if (!subnet) throw new RuntimeError('failed', `The network ${network.Name} has no subnet.`);
-  return { id: network.Id, name: network.Name, subnet, direct: (await hostRoutes()).includes(subnet) };
+  return { id: network.Id, name: network.Name, subnet, direct: (await node.hostRoutes()).includes(subnet) };
 }
 
 async function refuseForeign(node: DockerNode, name: string): Promise<void> {
@@ -55,7 +54,7 @@ async function refuseForeign(node: DockerNode, name: string): Promise<void> {
 }
 
 async function createNetwork(node: DockerNode, identity: WorkloadIdentity): Promise<void> {
-  const used = [...(await engineSubnets(node.engine)), ...(await hostRoutes())];
+  const used = [...(await engineSubnets(node.engine)), ...(await node.hostRoutes())];
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const subnet = freeSubnet(node.pool, used);
     if (!subnet)
@@ -81,16 +80,6 @@ async function createNetwork(node: DockerNode, identity: WorkloadIdentity): Prom
 async function engineSubnets(engine: Docker): Promise<string[]> {
   const networks = await engine.listNetworks();
   return networks.flatMap((network) => (network.IPAM?.Config ?? []).flatMap((config) => config.Subnet ?? []));
-}
-
-/** Networks that this machine has routes to; none where the table can't be read (macOS, Windows). */
-async function hostRoutes(): Promise<string[]> {
-  try {
-    return parseRoutes(await readFile('/proc/net/route', 'utf8'));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
-  }
 }
 
 /**

@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import type Docker from 'dockerode';
 import type { Router } from '#runtimes/router.ts';
+import { parseRoutes } from './address-pool.ts';
 import { KeyedLock } from './lock.ts';
 
 /** What was found out about the engine. */
@@ -28,6 +30,8 @@ export interface DockerNode {
   /** Per network: the address given out last. */
   lastAddress: Map<string, string>;
   about(): Promise<EngineAbout>;
+  /** Networks that this machine has routes to, CIDR. */
+  hostRoutes(): Promise<string[]>;
   /** Makes sure that liveness probes are watched. */
   supervise(): Promise<void>;
   log(line: string): void;
@@ -63,10 +67,25 @@ export function rememberAbout(engine: Docker): () => Promise<EngineAbout> {
   };
 }
 
-/** A DockerNode without a supervisor of liveness (the caller adds one). */
-export function makeNode(
+/** The machine's own routing table; empty where there is none to read (macOS, Windows). */
+async function readHostRoutes(): Promise<string[]> {
+  try {
+    return parseRoutes(await readFile('/proc/net/route', 'utf8'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** A DockerNode of these parts. */
+export const makeNode = (
   engine: Docker,
   options: Pick<DockerNode, 'installation' | 'router' | 'pool' | 'publishAddress' | 'log' | 'supervise'>,
-): DockerNode {
-  return { ...options, engine, environments: new KeyedLock(), lastAddress: new Map(), about: rememberAbout(engine) };
-}
+): DockerNode => ({
+  ...options,
+  engine,
+  environments: new KeyedLock(),
+  lastAddress: new Map(),
+  about: rememberAbout(engine),
+  hostRoutes: readHostRoutes,
+});

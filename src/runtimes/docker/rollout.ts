@@ -28,6 +28,8 @@ export interface Rollout {
   adopted: Instance[];
   /** What a new instance is made from. */
   optionsFor(placement: Placement): Docker.ContainerCreateOptions;
+  /** Makes what the instances need besides (volumes); called before one is made. */
+  prepare(): Promise<void>;
   /** Paths of the file variables. */
   filePaths: string[];
   secrets: string[];
@@ -38,8 +40,8 @@ interface Stage extends Rollout {
   network: EnvironmentNetwork;
   /** Instances that go once the new ones serve. */
   old: Instance[];
-  /** Those of them that ran when it began: they run again if it fails. */
-  running: Instance[];
+  /** Those of them that serve, or served until a rollout that crashed stopped them: they run again if it fails. */
+  serving: Instance[];
 }
 
 /**
@@ -52,7 +54,12 @@ export async function rollOut(node: DockerNode, rollout: Rollout, context: Runti
   context.signal.throwIfAborted();
   const network = await ensureNetwork(node, identity);
   const old = present.filter((instance) => !adopted.includes(instance));
-  const stage: Stage = { ...rollout, network, old, running: old.filter(isUp) };
+  const stage: Stage = {
+    ...rollout,
+    network,
+    old,
+    serving: old.filter((instance) => isUp(instance) || instance.named),
+  };
   const instances = await startInstances(node, stage, context);
   await switchOver(node, stage, instances);
   await retire(node, stage, context);
@@ -67,10 +74,10 @@ async function startInstances(node: DockerNode, stage: Stage, context: RuntimeCo
   let stopped = false;
   try {
     const candidates = await createCandidates(node, stage, made);
-    if (candidates.length > 0 && stage.running.length > 0 && isExclusive(stage.release)) {
+    if (candidates.length > 0 && stage.serving.length > 0 && isExclusive(stage.release)) {
       context.log('Storage or a published port is shared with the previous release: it is stopped first.');
       stopped = true;
-      await stopAll(node, stage.running, stage.release.gracePeriodSeconds);
+      await stopAll(node, stage.serving, stage.release.gracePeriodSeconds);
     }
     const all = [...stage.adopted, ...candidates];
     await Promise.all(
@@ -100,6 +107,7 @@ async function createCandidates(node: DockerNode, stage: Stage, made: string[]):
   const { identity, release, present, adopted } = stage;
   const taken = new Set(present.filter((one) => one.generation === identity.generation).map((one) => one.number));
   const missing = Math.max(release.wanted - adopted.length, 0);
+  if (missing > 0) await stage.prepare();
   const numbers = Array.from({ length: taken.size + missing }, (_, index) => index + 1).filter((n) => !taken.has(n));
   for (const instance of numbers.slice(0, missing)) {
     // Addresses are chosen and taken under one lock: no two containers of the environment get the same.
@@ -178,13 +186,14 @@ async function retire(node: DockerNode, stage: Stage, context: RuntimeContext): 
   const running = (await listInstances(node, stage.identity)).filter(
     (one) => isUp(one) && old.some(({ id }) => id === one.id),
   );
-  // Siblings stop resolving the name to them before they end; their connections live on (network.ts).
+  // Not cut short when cancelled: the new release serves already, and whoever goes on would do the same.
+  await node.router.drained(upstreamsOf(release, running), release.gracePeriodSeconds * 1000);
+  // Siblings stop resolving the name to them before they end; their connections live on (network.ts). Only now, because
+  // those through a published port do not.
   for (const instance of running.filter((one) => one.named && one.state.Running))
     await setAliases(node, network, instance.id, []).catch((error: unknown) =>
       context.log(`${instance.name} keeps its name until it ends: ${engineMessage(error)}`),
     );
-  await node.router.drained(upstreamsOf(release, running), release.gracePeriodSeconds * 1000);
-  context.signal.throwIfAborted();
   await stopAll(node, running, release.gracePeriodSeconds);
   for (const instance of old) context.log(`Removing ${instance.name}.`);
   await Promise.all(old.map((instance) => removeInstance(node, instance.id)));
@@ -203,5 +212,5 @@ export const stopAll = async (node: DockerNode, instances: Instance[], graceSeco
 /** Brings the previous release back after a candidate that it had to make room for. Its routes were never moved. */
 async function startAgain(node: DockerNode, stage: Stage, context: RuntimeContext): Promise<void> {
   context.log('The previous release is started again.');
-  await Promise.all(stage.running.map((instance) => node.engine.getContainer(instance.id).start()));
+  await Promise.all(stage.serving.map((instance) => node.engine.getContainer(instance.id).start()));
 }

@@ -1,5 +1,14 @@
-import type Docker from 'dockerode';
-import type { WorkloadIdentity } from '#runtimes/runtime.ts';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Docker from 'dockerode';
+import { hostOf, newContext, newIdentity, newSpec } from '#runtimes/contract/fixture.ts';
+import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
+import type { Handle, Runtime, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import { NODE_IMAGE } from '#test/harness/docker-images.ts';
+import { createDockerRuntime } from './index.ts';
+import type { DockerRuntimeOptions } from './index.ts';
 import { LABEL } from './labels.ts';
 
 /** For tests: names of everything in the engine that carries a service's label, and of its environment's network. */
@@ -13,9 +22,91 @@ export async function leftoversOf(engine: Docker, identity: WorkloadIdentity): P
     engine.listNetworks({ filters: environment as never }),
   ]);
   return [
-    ...containers.map((container) => container.Names[0] ?? container.Id),
+    ...containers.map((container) => container.Names[0]?.slice(1) ?? container.Id),
     ...(volumes.Volumes ?? []).map((volume) => volume.Name),
     ...images.map((image) => image.RepoTags?.[0] ?? image.Id),
     ...networks.map((network) => network.Name),
   ];
 }
+
+/**
+ * A server for tests. `GET /` answers its release and process; other paths do what they say. Variables: `FAIL` ends it at
+ * once, `PORT` is where it listens (8080).
+ */
+const SERVER = `
+const { createServer } = require('node:http');
+if (process.env.FAIL) { console.error('it fails: ' + process.env.FAIL); process.exit(4); }
+let hung = false;
+const server = createServer((request, response) => {
+  if (hung) return;
+  const url = new URL(request.url, 'http://x');
+  if (url.pathname === '/hang') hung = true;
+  if (url.pathname === '/fetch')
+    return void fetch(url.searchParams.get('url'), { signal: AbortSignal.timeout(5000), headers: { connection: 'close' } })
+      .then(async (answer) => response.end(await answer.text()), (error) => response.writeHead(500).end(String(error.cause ?? error)));
+  setTimeout(() => response.end(JSON.stringify({ release: process.env.RELEASE, started: process.hrtime.bigint().toString(), pid: process.pid })), 5);
+});
+server.keepAliveTimeout = 5000;
+server.listen(Number(process.env.PORT ?? 8080), () => console.log('listening'));
+process.on('SIGTERM', () => { server.close(() => process.exit(0)); server.closeIdleConnections(); });
+`;
+
+/** A runtime on the test engine with an installation, a router and a folder of its own. */
+export interface DockerBench extends AsyncDisposable {
+  installation: string;
+  router: MemoryRouter;
+  engine: Docker;
+  runtime: Runtime;
+  options: DockerRuntimeOptions;
+  /** A workload of the server above; removed when the bench closes. */
+  spec(changes?: Partial<WorkloadSpec>): WorkloadSpec;
+  apply(spec: WorkloadSpec): Promise<Handle>;
+  /** The JSON that a service's route answers for a path. */
+  ask(spec: WorkloadSpec, path?: string): Promise<{ release: string; started: string }>;
+  /** Names of a service's containers, running or not. */
+  containers(spec: WorkloadSpec): Promise<string[]>;
+}
+
+export async function openBench(socketPath: string, changes: Partial<DockerRuntimeOptions> = {}): Promise<DockerBench> {
+  const installation = randomUUID();
+  const router = new MemoryRouter();
+  const engine = new Docker({ socketPath });
+  const dataDir = await mkdtemp(join(tmpdir(), 'docker-bench-'));
+  const options = { socketPath, installation, router, dataDir, log: () => undefined, ...changes };
+  const runtime = await createDockerRuntime(options);
+  const specs: WorkloadSpec[] = [];
+  return {
+    installation,
+    router,
+    engine,
+    runtime,
+    options,
+    spec: (specChanges = {}) => {
+      const spec = newSpec(newIdentity(installation), NODE_IMAGE, { ...SERVER_SPEC, ...specChanges });
+      specs.push(spec);
+      return spec;
+    },
+    apply: (spec) => runtime.apply(spec, newContext()),
+    ask: async (spec, path = '/') => {
+      const { status, body } = await router.get(hostOf(spec.identity), path);
+      if (status !== 200) throw new Error(`${path} answered ${status}: ${body}`);
+      return JSON.parse(body) as { release: string; started: string };
+    },
+    containers: async (spec) => {
+      const label = [`${LABEL.service}=${spec.identity.serviceId}`];
+      const found = await engine.listContainers({ all: true, filters: { label } });
+      return found.map((container) => container.Names[0]!.slice(1)).sort();
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const { identity } of specs) await runtime.remove(identity, null, newContext());
+      await rm(dataDir, { recursive: true });
+    },
+  };
+}
+
+const SERVER_SPEC: Partial<WorkloadSpec> = {
+  arguments: ['node', '-e', SERVER],
+  readiness: null,
+  resources: { cpuMilli: 1000, memoryMib: 128 },
+  readyTimeoutSeconds: 15,
+};

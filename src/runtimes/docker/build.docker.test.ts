@@ -1,0 +1,208 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
+import { until } from '#runtimes/contract/setup.ts';
+import type { BuildSpec } from '#runtimes/runtime.ts';
+import { BUSYBOX_IMAGE } from '#test/harness/docker-images.ts';
+import { buildImage } from './build.ts';
+import { makeNode } from './node.ts';
+import type { DockerNode } from './node.ts';
+import { leftoversOf, openBench } from './testing.ts';
+import type { DockerBench } from './testing.ts';
+
+const { socketPath } = inject('docker');
+let bench: DockerBench;
+let home: string;
+let checkout: string;
+beforeAll(async () => {
+  bench = await openBench(socketPath);
+});
+afterAll(() => bench[Symbol.asyncDispose]());
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'docker-build-'));
+  checkout = join(home, 'checkout');
+  await mkdir(checkout);
+});
+afterEach(async () => {
+  for (const { identity } of builds.splice(0)) await bench.runtime.remove(identity, null, newContext());
+  await rm(home, { recursive: true });
+});
+
+const builds: BuildSpec[] = [];
+
+async function prepare(dockerfile: string[], changes: Partial<BuildSpec> = {}): Promise<BuildSpec> {
+  await writeFile(join(checkout, 'Dockerfile'), [`FROM ${BUSYBOX_IMAGE} AS base`, ...dockerfile, ''].join('\n'));
+  const spec = newBuild(newIdentity(bench.installation), checkout, changes);
+  builds.push(spec);
+  return spec;
+}
+
+/** What a command says in an image. */
+async function say(image: string, ...command: string[]): Promise<string> {
+  const container = await bench.engine.createContainer({
+    Image: image,
+    Cmd: command,
+    HostConfig: { NetworkMode: 'none' },
+  });
+  try {
+    await container.start();
+    await container.wait();
+    const output = await container.logs({ stdout: true, stderr: true });
+    return output.toString('utf8').replaceAll(/[\u0000-\u0002]\0\0\0[\s\S]{4}/g, '');
+  } finally {
+    await container.remove({ force: true });
+  }
+}
+
+/** The two builders of an engine, by what the node believes of it. */
+const builders = [
+  ['BuildKit', true],
+  ['the classic builder', false],
+] as const;
+
+describe.each(builders)('a build with %s', (name, buildkit) => {
+  const node = (): DockerNode => {
+    const { installation, router, engine } = bench;
+    const made = makeNode(engine, {
+      installation,
+      router,
+      pool: '10.201.0.0/16',
+      publishAddress: '127.0.0.1',
+      log: () => undefined,
+      supervise: async () => undefined,
+    });
+    return { ...made, about: async () => ({ ...(await made.about()), buildkit }) };
+  };
+
+  test('takes arguments and the wanted stage, says what it does and which builder it took', async () => {
+    const spec = await prepare(
+      ['ARG TASTE=none', 'RUN echo "taste $TASTE" | tee /taste', 'FROM base AS later', 'RUN echo later > /later'],
+      {
+        targetStage: 'base',
+        arguments: { TASTE: 'sweet and sour' },
+      },
+    );
+    const context = newContext();
+    const { image } = await buildImage(node(), spec, context);
+    expect(await say(image, 'sh', '-c', 'cat /taste; test -e /later || echo no later')).toMatch(/^taste sweet and sour\nno later\n$/);
+    expect(context.lines[0]).toContain(name);
+    expect(context.lines).toContain('taste sweet and sour');
+  });
+
+  test('links that lead out of the checkout bring nothing in', async () => {
+    await writeFile(join(home, 'secret.txt'), 'outside');
+    await symlink(join(home, 'secret.txt'), join(checkout, 'leak.txt'));
+    await symlink('../secret.txt', join(checkout, 'relative.txt'));
+    await symlink('/etc', join(checkout, 'etc'));
+    const spec = await prepare(['COPY . /all/']);
+    const { image } = await buildImage(node(), spec, newContext());
+    const found = await say(image, 'sh', '-c', 'cat /all/*.txt; readlink /all/etc');
+    expect(found).not.toContain('outside');
+    expect(found).toContain('/etc\n');
+    const direct = await prepare(['COPY leak.txt /leak.txt']);
+    const outcome = await buildImage(node(), direct, newContext()).then(
+      ({ image: built }) => say(built, 'cat', '/leak.txt'),
+      (error: Error) => error.message,
+    );
+    expect(outcome).not.toContain('outside');
+  });
+
+  test('a failing step is told with its output, secrets masked', async () => {
+    const spec = await prepare(['ARG KEY', 'RUN echo "the key is $KEY"; exit 9'], {
+      arguments: { KEY: 'hunter2-secret' },
+      secrets: ['hunter2-secret'],
+    });
+    const error = await buildImage(node(), spec, newContext()).catch((caught: Error) => caught);
+    expect(error).toMatchObject({ name: 'RuntimeError', code: 'build_failed' });
+    expect((error as Error).message).toContain('the key is ********');
+    expect((error as Error).message).not.toContain('hunter2');
+  });
+
+  test('a Dockerfile that cannot be read fails with the engine’s reason', async () => {
+    const spec = await prepare(['NONSENSE here']);
+    await expect(buildImage(node(), spec, newContext())).rejects.toMatchObject({
+      code: 'build_failed',
+      message: expect.stringMatching(/nonsense/i),
+    });
+  });
+
+  test('cancelled it ends at once, and what it ran in the engine, too', async () => {
+    const mark = `4${process.pid}`;
+    const spec = await prepare([`RUN echo begun; sleep ${mark}`]);
+    const abort = new AbortController();
+    const context = newContext(abort.signal);
+    const building = buildImage(node(), spec, context).catch((error: unknown) => error);
+    await until(
+      async () => context.lines,
+      (lines) => lines.includes('begun'),
+    );
+    const started = Date.now();
+    abort.abort();
+    expect(await building).toMatchObject({ name: 'RuntimeError', code: 'aborted' });
+    expect(Date.now() - started).toBeLessThan(3000);
+    await until(
+      () => processesWith(`sleep ${mark}`),
+      (found) => found === 0,
+    );
+  });
+
+  test('one that takes too long is ended', async () => {
+    const spec = await prepare(['RUN sleep 600'], { timeoutSeconds: 2 });
+    await expect(buildImage(node(), spec, newContext())).rejects.toMatchObject({
+      code: 'build_failed',
+      message: expect.stringContaining('within 2 s'),
+    });
+  });
+
+  test('leaves nothing behind but its image, which remove takes', async () => {
+    const spec = await prepare(['RUN true']);
+    await buildImage(node(), spec, newContext());
+    expect(await leftoversOf(bench.engine, spec.identity)).toEqual([
+      `quarterdeck/${spec.identity.serviceId}:${spec.cacheKey}`,
+    ]);
+    await bench.runtime.remove(spec.identity, null, newContext());
+    expect(await leftoversOf(bench.engine, spec.identity)).toEqual([]);
+  });
+});
+
+/** Processes of the machine with these words as their whole command line (an engine elsewhere has none here). */
+async function processesWith(command: string): Promise<number> {
+  const { readdir, readFile } = await import('node:fs/promises');
+  const lines = await Promise.all(
+    (await readdir('/proc'))
+      .filter((name) => /^\d+$/.test(name))
+      .map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')),
+  );
+  return lines.filter((line) => line.replaceAll('\0', ' ').trim() === command).length;
+}
+
+test('BuildKit’s own instructions work', async () => {
+  const spec = await prepare(['RUN --mount=type=cache,target=/cache echo ok > /done']);
+  const { image } = await bench.runtime.build!(spec, newContext());
+  expect(await say(image, 'cat', '/done')).toBe('ok\n');
+});
+
+test('the same key of another installation’s image is no cache', async () => {
+  const spec = await prepare(['RUN true']);
+  await bench.engine
+    .getImage(BUSYBOX_IMAGE)
+    .tag({ repo: `quarterdeck/${spec.identity.serviceId}`, tag: spec.cacheKey });
+  expect(await bench.runtime.build!(spec, newContext())).toMatchObject({ cached: false });
+});
+
+test('collecting keeps what is named and what runs, and removes the rest of that service only', async () => {
+  const spec = await prepare(['STOPSIGNAL SIGKILL', 'CMD ["sleep", "1000"]']);
+  const other = await prepare(['CMD ["sleep", "1001"]']);
+  const build = async (base: BuildSpec, cacheKey: string) =>
+    (await bench.runtime.build!({ ...base, cacheKey, arguments: {} }, newContext())).image;
+  const keys = ['one', 'two', 'three'];
+  const [one, two] = [await build(spec, keys[0]!), await build(spec, keys[1]!), await build(spec, keys[2]!)];
+  await build(other, 'other');
+  await bench.apply(bench.spec({ identity: spec.identity, image: two, arguments: [], routes: [], ports: [] }));
+  await bench.runtime.collectImages!(spec.identity, [one]);
+  const left = (await leftoversOf(bench.engine, spec.identity)).filter((name) => name.startsWith('quarterdeck/'));
+  expect(left.map((name) => name.split(':')[1]).toSorted()).toEqual(['one', 'two']);
+  expect(await leftoversOf(bench.engine, other.identity)).toHaveLength(1);
+});
