@@ -103,6 +103,12 @@ export const SETTINGS = {
     integer(0, 65535),
     'Port of the reverse proxy to deployed services; 0 takes a free one.',
   ),
+  proxyPublicUrl: setting(
+    'QUARTERDECK_PROXY_PUBLIC_URL',
+    '',
+    url('http:', 'https:'),
+    'Scheme and port by which people reach the reverse proxy, such as https://apps.example.com where TLS ends in front of it (its host is not used); without it http and the port of the proxy.',
+  ),
   dataDir: setting(
     'QUARTERDECK_DATA_DIR',
     path.join(OWN_PROJECT, '.quarterdeck'),

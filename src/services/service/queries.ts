@@ -54,6 +54,14 @@ export const listServicesByEnvironment = (db: Database, scope: Scope, environmen
     .orderBy('service.created_at')
     .orderBy('service.id');
 
+/** Services of every kind in an environment, in creation order. */
+export const listAllServicesByEnvironment = (db: Database, scope: Scope, environmentId: string) =>
+  selectServices(db)
+    .where('service.organization_id', '=', scope.organizationId)
+    .where('service.environment_id', '=', environmentId)
+    .orderBy('service.created_at')
+    .orderBy('service.id');
+
 export interface NewService {
   id: string;
   organization_id: string;

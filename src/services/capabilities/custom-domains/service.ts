@@ -17,7 +17,7 @@ const MAX_DOMAINS = 100;
 
 /** Host name that a service's domains have to lead to: the one that its default port has by itself. */
 const validationDomainOf = (context: Context, service: ServiceTarget): string =>
-  `${hostnameOf(service.kind, service.id)}.${context.settings.proxyDomain}`;
+  `${hostnameOf(service.kind, service.id, service.spec.type)}.${context.settings.proxyDomain}`;
 
 /** A domain as it is answered. */
 export const toDomainView = (context: Context, service: ServiceTarget, row: queries.CustomDomainRow) => ({

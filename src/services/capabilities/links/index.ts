@@ -1,0 +1,1 @@
+export { environmentLinkRoutes, linkRoutes } from '#services/capabilities/links/routes.ts';
