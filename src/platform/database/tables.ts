@@ -463,6 +463,7 @@ export interface UserAccount {
 export interface Variable {
   aliased_built_in: string | null;
   aliased_id: string | null;
+  built_in_service_id: string | null;
   created_at: Generated<Timestamp>;
   description: string | null;
   enable_interpolation_in_file: Generated<boolean>;
@@ -478,11 +479,19 @@ export interface Variable {
   project_id: string | null;
   scope: string;
   secret_manager_access_id: string | null;
-  secret_value: Buffer | null;
   service_id: string | null;
   updated_at: Generated<Timestamp>;
   value: string | null;
   value_version: Generated<number>;
+}
+
+export interface VariableSecretVersion {
+  created_at: Generated<Timestamp>;
+  organization_id: string;
+  sealed: Buffer;
+  superseded_at: Timestamp | null;
+  variable_id: string;
+  version: number;
 }
 
 export interface Webhook {
@@ -566,6 +575,7 @@ export interface DB {
   sign_up: SignUp;
   user_account: UserAccount;
   variable: Variable;
+  variable_secret_version: VariableSecretVersion;
   webhook: Webhook;
   webhook_attempt: WebhookAttempt;
   webhook_delivery: WebhookDelivery;
