@@ -11,11 +11,12 @@ export type DeliveryRow = NonNullable<Awaited<ReturnType<typeof lockDeliveryOfAt
 export const listWebhooks = (db: Database, scope: Scope) =>
   selectWebhooks(db).where('organization_id', '=', scope.organizationId).orderBy('created_at').orderBy('id');
 
+/** The lock leaves room for the key checks of a claim, which holds a delivery that an edit waits for. */
 export const findWebhookById = (db: Database, organizationIds: string[], id: string, lock = false) => {
   const query = selectWebhooks(db)
     .where('organization_id', '=', sql<string>`any(${organizationIds})`)
     .where('id', '=', id);
-  return (lock ? query.forUpdate() : query).executeTakeFirst();
+  return (lock ? query.forNoKeyUpdate() : query).executeTakeFirst();
 };
 
 export const insertWebhook = (db: Database, webhook: Insertable<DB['webhook']>) =>
@@ -32,6 +33,14 @@ export const updateWebhook = (db: Database, scope: Scope, id: string, change: Up
 
 export const deleteWebhookRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('webhook').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
+
+/** Deliveries go before their webhook: in the other order a claim under way and the cascade would wait for each other. */
+export const deleteDeliveries = (db: Database, scope: Scope, webhookId: string) =>
+  db
+    .deleteFrom('webhook_delivery')
+    .where('organization_id', '=', scope.organizationId)
+    .where('webhook_id', '=', webhookId)
+    .execute();
 
 /** A webhook that is switched off is not called for what is still waiting either. */
 export const cancelPendingDeliveries = (db: Database, scope: Scope, webhookId: string) =>

@@ -91,7 +91,9 @@ export async function editWebhook(context: Context, webhook: queries.WebhookRow,
 
 /** Removes a webhook with its deliveries. */
 export async function deleteWebhook(context: Context, webhook: queries.WebhookRow): Promise<void> {
-  await queries.deleteWebhookRow(context.db, { organizationId: webhook.organization_id }, webhook.id);
+  const scope = { organizationId: webhook.organization_id };
+  await queries.deleteDeliveries(context.db, scope, webhook.id);
+  await queries.deleteWebhookRow(context.db, scope, webhook.id);
   await tell(context, 'DELETE', webhook, { before: toWebhookView(webhook) });
 }
 

@@ -1,0 +1,73 @@
+import { Webhook as Signer } from 'standardwebhooks';
+import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
+
+/** The body of a call: `{event_type, payload}`, or `{text}` for Slack (decisions.md 41). `name` is the event as subscribed. */
+export function bodyOf(kind: string, name: string, event: DeploymentOutboxEvent): string {
+  return JSON.stringify(
+    kind === 'SLACK' ? { text: slackText(event) } : { event_type: name, payload: payloadOf(event) },
+  );
+}
+
+function payloadOf(event: DeploymentOutboxEvent) {
+  const { organization, project, environment, service } = event;
+  return {
+    [`${service.type.toLowerCase()}_id`]: service.id,
+    service_id: service.id,
+    service_type: service.type,
+    service_name: service.name,
+    organization_id: organization.id,
+    organization_name: organization.name,
+    project_id: project.id,
+    project_name: project.name,
+    environment_id: environment.id,
+    environment_name: environment.name,
+    environment_mode: environment.mode,
+    deployment_request_id: event.deployment_request_id,
+    status: event.status,
+    generation: event.generation,
+    sequence: event.sequence,
+  };
+}
+
+const HAPPENED: Record<DeploymentOutboxEvent['type'], string> = {
+  DEPLOYMENT_STARTED: 'has started',
+  DEPLOYMENT_SUCCESSFUL: 'has succeeded',
+  DEPLOYMENT_FAILURE: 'has failed',
+  DEPLOYMENT_CANCELLED: 'was cancelled',
+};
+
+function slackText({ type, organization, project, environment, service, status }: DeploymentOutboxEvent): string {
+  const place = [organization, project, environment].map(({ name }) => escapeSlack(name)).join(' / ');
+  return `Deployment of *${escapeSlack(service.name)}* (${place}) ${HAPPENED[type]}: ${status}`;
+}
+
+/** Slack reads these three as markup. */
+const escapeSlack = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+
+/**
+ * Headers of a call by the Standard Webhooks specification; without a secret there is no signature. A secret is
+ * `whsec_<base64>`, or any text, whose bytes are then the key. Text that is base64 by chance is signed with both keys, the text
+ * and what it stands for, because verifiers of either reading are about; the header takes several signatures.
+ */
+export function headersOf(id: string, at: Date, body: string, secret: string | undefined): Record<string, string> {
+  const keys = secret === undefined ? [] : keysOf(secret);
+  const signatures = keys.map((key) => new Signer(key, { format: 'raw' }).sign(id, at, body));
+  return {
+    'content-type': 'application/json',
+    'user-agent': 'Quarterdeck-Webhook/1',
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    ...(signatures.length > 0 ? { 'webhook-signature': signatures.join(' ') } : {}),
+  };
+}
+
+const PREFIX = 'whsec_';
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+function keysOf(secret: string): Buffer[] {
+  const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret;
+  const decoded = encoded !== '' && BASE64.test(encoded) ? [Buffer.from(encoded, 'base64')] : [];
+  if (secret.startsWith(PREFIX) && decoded.length > 0) return decoded;
+  return [Buffer.from(secret), ...decoded];
+}

@@ -1,0 +1,142 @@
+import type { Insertable } from 'kysely';
+import { sql, type Database, type DB, type Transaction } from '#platform/database/index.ts';
+import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
+
+/** Takes the oldest rows of the outbox that nobody else is taking; they come back if the transaction fails. */
+export const takeOutboxRows = (db: Transaction, limit: number) =>
+  db
+    .deleteFrom('outbox')
+    .where('id', 'in', (outbox) =>
+      outbox
+        .selectFrom('outbox')
+        .select('id')
+        .where('topic', '=', 'deployment')
+        .orderBy('id')
+        .limit(limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .returning(['id', 'organization_id', sql<DeploymentOutboxEvent>`payload`.as('payload')])
+    .execute();
+
+/** The webhooks that are on, of some organizations; they stay so until the commit. */
+export const listEnabledWebhooks = (db: Transaction, organizationIds: string[]) =>
+  db
+    .selectFrom('webhook')
+    .select(['id', 'organization_id', 'kind', 'events', 'subscribed_events'])
+    .select(['project_names_filter', 'environment_types_filter'])
+    .where('organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where('enabled', '=', true)
+    .orderBy('created_at')
+    .orderBy('id')
+    .forShare()
+    .execute();
+
+export type SubscribedWebhook = Awaited<ReturnType<typeof listEnabledWebhooks>>[number];
+
+export const insertDeliveries = (db: Transaction, deliveries: Insertable<DB['webhook_delivery']>[]) =>
+  db.insertInto('webhook_delivery').values(deliveries).execute();
+
+/** Who has as much under way as is fair. */
+export interface Busy {
+  webhookIds: string[];
+  organizationIds: string[];
+}
+
+/** Locks deliveries that are due, those longest due first; others that claim at the same time pass over them. */
+export const lockDue = (db: Transaction, limit: number, busy: Busy) =>
+  db
+    .selectFrom('webhook_delivery')
+    .select(['id', 'organization_id', 'webhook_id', 'kind', 'matched_event', 'attempts', 'claim_token'])
+    .where('state', '=', sql.lit('PENDING')) // In the text: a parameter would keep a generic plan off the partial index.
+    .where('next_attempt_at', '<=', sql<Date>`now()`)
+    .where('webhook_id', '<>', sql<string>`all(${busy.webhookIds}::uuid[])`)
+    .where('organization_id', '<>', sql<string>`all(${busy.organizationIds}::uuid[])`)
+    .orderBy('next_attempt_at')
+    .limit(limit)
+    .forUpdate()
+    .skipLocked()
+    .execute();
+
+/** Puts a claim on locked deliveries. One that is taken over from a worker that is gone goes on with the try it was at. */
+export const claimDeliveries = (db: Transaction, ids: string[], token: string, leaseMs: number) =>
+  db
+    .updateTable('webhook_delivery as delivery')
+    .from('webhook')
+    .set({
+      tries: sql`tries + (claim_token is null)::integer`,
+      attempts: sql`attempts + 1`,
+      claim_token: token,
+      next_attempt_at: sql`now() + ${leaseMs} * interval '1 millisecond'`,
+    })
+    .whereRef('webhook.id', '=', 'delivery.webhook_id')
+    .where('delivery.id', '=', sql<string>`any(${ids})`)
+    .returning(['delivery.id', 'delivery.organization_id', 'delivery.webhook_id', 'delivery.kind'])
+    .returning(['delivery.matched_event', 'delivery.body', 'delivery.attempts', 'delivery.tries'])
+    .returning(['webhook.target_url', 'webhook.target_secret'])
+    .execute();
+
+export type ClaimedDelivery = Awaited<ReturnType<typeof claimDeliveries>>[number];
+
+/** Ends the attempts that a worker which is gone left open. */
+export const endInterruptedAttempts = (db: Transaction, deliveryIds: string[]) =>
+  db
+    .updateTable('webhook_attempt')
+    .set({
+      ended_at: sql`now()`,
+      status_code: 0,
+      response_body: 'The process that made this call ended before an answer was recorded.',
+    })
+    .where('delivery_id', '=', sql<string>`any(${deliveryIds})`)
+    .where('ended_at', 'is', null)
+    .execute();
+
+export const insertAttempts = (db: Transaction, attempts: Insertable<DB['webhook_attempt']>[]) =>
+  db.insertInto('webhook_attempt').values(attempts).execute();
+
+/** Writes what became of an attempt, also one whose claim was lost meanwhile: it was made all the same. */
+export const endAttempt = (db: Transaction, id: string, result: { status: number; body: string }) =>
+  db
+    .updateTable('webhook_attempt')
+    .set({ ended_at: sql`now()`, status_code: result.status, response_body: result.body })
+    .where('id', '=', id)
+    .execute();
+
+/** Ends a claim, if it still is the claim: with the next attempt after `retryMs`, or in a state that is final. */
+export const endClaim = (
+  db: Transaction,
+  id: string,
+  token: string,
+  end: { state: 'DELIVERED' | 'FAILED' } | { retryMs: number; givenBack?: boolean },
+) =>
+  db
+    .updateTable('webhook_delivery')
+    .set({
+      claim_token: null,
+      ...('state' in end
+        ? { state: end.state, next_attempt_at: sql`now()` }
+        : {
+            next_attempt_at: sql`now() + ${end.retryMs} * interval '1 millisecond'`,
+            ...(end.givenBack ? { tries: sql`tries - 1` } : {}),
+          }),
+    })
+    .where('id', '=', id)
+    .where('claim_token', '=', token)
+    .where('state', '=', 'PENDING')
+    .execute();
+
+/** Removes deliveries of before a moment, with their attempts; answers how many, at most `limit`. */
+export const deleteDeliveriesBefore = async (db: Database, before: Date, limit: number): Promise<number> => {
+  const result = await db
+    .deleteFrom('webhook_delivery')
+    .where('id', 'in', (delivery) =>
+      delivery
+        .selectFrom('webhook_delivery')
+        .select('id')
+        .where('state', '<>', sql.lit('PENDING'))
+        .where('created_at', '<', before)
+        .limit(limit),
+    )
+    .executeTakeFirst();
+  return Number(result.numDeletedRows);
+};
