@@ -9,7 +9,11 @@ import { thawVariables } from '#services/capabilities/variables/index.ts';
 import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
 
 /** The worker with everything that the engine is given (deployments/executor/engine.ts). */
-export function createWorker(base: Base, runtimes: Runtimes, sources: ReturnType<typeof createSources>): DeploymentWorker {
+export function createWorker(
+  base: Base,
+  runtimes: Runtimes,
+  sources: ReturnType<typeof createSources>,
+): DeploymentWorker {
   const { settings } = base;
   return new DeploymentWorker({
     platform: { ...base.platform, db: base.engineDatabase.db },
@@ -36,6 +40,10 @@ export function createWorker(base: Base, runtimes: Runtimes, sources: ReturnType
       };
     },
     workDirectory: path.join(settings.dataDir, 'checkouts'),
-    slots: { deployments: settings.workerSlots, builds: settings.buildSlots, perOrganization: settings.organizationSlots },
+    slots: {
+      deployments: settings.workerSlots,
+      builds: settings.buildSlots,
+      perOrganization: settings.organizationSlots,
+    },
   });
 }

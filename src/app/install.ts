@@ -32,19 +32,37 @@ export interface Base {
 }
 
 /** Opens what the settings say, and makes what is missing. `progress` is told what takes its time. */
-export async function openBase(settings: Settings, log: Logger, progress: (text: string) => void = () => undefined): Promise<Base> {
+export async function openBase(
+  settings: Settings,
+  log: Logger,
+  progress: (text: string) => void = () => undefined,
+): Promise<Base> {
   mkdirSync(settings.dataDir, { recursive: true });
   const embedded = settings.databaseUrl ? null : await startEmbedded(settings, progress);
-  const config: pg.ClientConfig = embedded ? { ...embedded.config, database: 'quarterdeck' } : { connectionString: settings.databaseUrl };
+  const config: pg.ClientConfig = embedded
+    ? { ...embedded.config, database: 'quarterdeck' }
+    : { connectionString: settings.databaseUrl };
   const directConfig = settings.databaseDirectUrl ? { connectionString: settings.databaseDirectUrl } : config;
   if (embedded) await ensureDatabase(embedded.config);
   const migrated = await migrate(directConfig);
   const database = openDatabase({ config: { ...config, max: settings.databasePoolSize } });
-  const engineDatabase = openDatabase({ config: { ...config, max: Math.max(4, Math.ceil(settings.databasePoolSize / 2)) } });
-  const keys = readVaultKeys(settings.vaultKeyFile || path.join(settings.dataDir, 'vault.key'), !settings.databaseUrl && !settings.vaultKeyFile);
+  const engineDatabase = openDatabase({
+    config: { ...config, max: Math.max(4, Math.ceil(settings.databasePoolSize / 2)) },
+  });
+  const keys = readVaultKeys(
+    settings.vaultKeyFile || path.join(settings.dataDir, 'vault.key'),
+    !settings.databaseUrl && !settings.vaultKeyFile,
+  );
   const { vault, installationId, epoch } = await openInstallation(database.db, keys);
   const notifier = createNotifier(database.pool, (error) => log.warn({ err: error }, 'cannot notify'));
-  const platform: Platform = { db: database.db, vault, settings, clock: systemClock, log, notify: (channel, payload) => notifier.notify(channel, payload) };
+  const platform: Platform = {
+    db: database.db,
+    vault,
+    settings,
+    clock: systemClock,
+    log,
+    notify: (channel, payload) => notifier.notify(channel, payload),
+  };
   const nodeId = await ensureNode(platform);
   return {
     settings,

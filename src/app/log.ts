@@ -4,6 +4,12 @@ import type { Settings } from '#platform/settings/index.ts';
 
 /** JSON lines; for people on a terminal, coloured ones. Tokens never get in. */
 export function createLog(settings: Settings): Logger {
-  const options = { level: settings.logLevel, redact: ['req.headers.authorization', 'headers.authorization'], base: null };
-  return process.stdout.isTTY ? pino(options, pretty({ colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname,reqId' })) : pino(options);
+  const options = {
+    level: settings.logLevel,
+    redact: ['req.headers.authorization', 'headers.authorization'],
+    base: null,
+  };
+  return process.stdout.isTTY
+    ? pino(options, pretty({ colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname,reqId' }))
+    : pino(options);
 }

@@ -25,18 +25,27 @@ export function createMetrics(db: Database): Metrics {
     registers: [registry],
     async collect() {
       this.reset();
-      const rows = await db.selectFrom('deployment').select(['status', sql<number>`count(*)`.as('count')]).where('status', '<>', 'ENDED').groupBy('status').execute();
+      const rows = await db
+        .selectFrom('deployment')
+        .select(['status', sql<number>`count(*)`.as('count')])
+        .where('status', '<>', 'ENDED')
+        .groupBy('status')
+        .execute();
       for (const row of rows) this.set({ status: row.status }, row.count);
     },
   });
   new Counter({ name: 'quarterdeck_starts_total', help: 'Starts of this process.', registers: [registry] }).inc();
-  return { registry, answered: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds) };
+  return {
+    registry,
+    answered: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds),
+  };
 }
 
 /** The listener of operators: /healthz (the process answers), /readyz (the database does too), /metrics (Prometheus). */
 export function createOperationsServer(db: Database, metrics: Metrics): Server {
   return createServer((request, response) => {
-    const answer = (status: number, text: string, type = 'application/json') => response.writeHead(status, { 'content-type': type }).end(text);
+    const answer = (status: number, text: string, type = 'application/json') =>
+      response.writeHead(status, { 'content-type': type }).end(text);
     const path = request.url?.split('?')[0];
     if (path === '/healthz') answer(200, '{"status":"ok"}');
     else if (path === '/readyz')

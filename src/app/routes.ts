@@ -1,4 +1,6 @@
 import type { Route } from '#platform/http/route.ts';
+import { deploymentStageRoutes } from '#resources/deployment-stage/index.ts';
+import { noRepositories } from '#app/repositories.ts';
 import { environmentRoutes } from '#resources/environment/index.ts';
 import { projectRoutes } from '#resources/project/index.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
@@ -9,10 +11,11 @@ import type { ServiceNeeds } from '#services/needs.ts';
 
 /** Every endpoint of the program. */
 export function allRoutes(needs: Partial<ServiceNeeds> = {}): Route[] {
-  const services: ServiceNeeds = { resolver: createResolver(), ...needs };
+  const services: ServiceNeeds = { resolver: createResolver(), repositories: noRepositories, ...needs };
   return [
     ...projectRoutes({ deleteProject }),
     ...environmentRoutes,
+    ...deploymentStageRoutes,
     ...webhookRoutes,
     ...mountServices(services),
   ];

@@ -25,7 +25,12 @@ export function createRuntimes(settings: Settings, installation: string, log: Lo
   const made = new Map<Name, Promise<Runtime>>();
   let routing: Promise<Router & { close(): Promise<void> }> | undefined;
   const router = () =>
-    (routing ??= createRouter({ directory: path.join(settings.dataDir, 'proxy'), host: settings.proxyHost, port: settings.proxyPort, log: line }));
+    (routing ??= createRouter({
+      directory: path.join(settings.dataDir, 'proxy'),
+      host: settings.proxyHost,
+      port: settings.proxyPort,
+      log: line,
+    }));
   const socket = () => findDockerSocket({ DOCKER_HOST: settings.dockerHost || undefined });
 
   const make = async (name: string): Promise<Runtime> => {
@@ -34,9 +39,19 @@ export function createRuntimes(settings: Settings, installation: string, log: Lo
         return createHostRuntime({ dataDir: settings.dataDir, installation, router: await router(), log: line });
       case 'docker': {
         const found = await socket();
-        if (!found) throw new RuntimeError('unreachable', 'No Docker Engine or Podman answers on this machine: start it, or set DOCKER_HOST.');
+        if (!found)
+          throw new RuntimeError(
+            'unreachable',
+            'No Docker Engine or Podman answers on this machine: start it, or set DOCKER_HOST.',
+          );
         const address = found.startsWith('tcp:') ? { host: found } : { socketPath: found.replace(/^unix:\/\//, '') };
-        return createDockerRuntime({ ...address, installation, router: await router(), dataDir: settings.dataDir, log: line });
+        return createDockerRuntime({
+          ...address,
+          installation,
+          router: await router(),
+          dataDir: settings.dataDir,
+          log: line,
+        });
       }
       case 'fake':
         return createFakeRuntime({ router: await router() });

@@ -14,18 +14,22 @@ export interface SourceAddress {
 export function createSources(platform: Platform) {
   const { settings } = platform;
   const http = createHttpClient({ allowedPrivateAddresses: settings.allowedPrivateAddresses });
-  const git = new Git({ localRoots: settings.localGitRoots, addressPolicy: (host) => http.checkHost(host) });
+  const git = new Git({ localRoots: settings.localGitRoots, addressPolicy: (host) => http.addressPolicy(host) });
   const sourceOf = async (address: SourceAddress): Promise<GitSource> => ({
     url: address.url,
     branch: address.branch,
-    credentials: address.gitTokenId ? await findCredentials(platform, address.organizationId, address.gitTokenId) : null,
+    credentials: address.gitTokenId
+      ? await findCredentials(platform, address.organizationId, address.gitTokenId)
+      : null,
     signal: address.signal,
   });
   return {
-    resolve: async (request: SourceAddress & { commitId: string | null }) => git.resolve(await sourceOf(request), request.commitId),
+    resolve: async (request: SourceAddress & { commitId: string | null }) =>
+      git.resolve(await sourceOf(request), request.commitId),
     checkout: async (request: SourceAddress & { commit: string; directory: string; log(line: string): void }) =>
       git.checkout(await sourceOf(request), request.commit, request.directory, request.log),
-    listCommits: async (request: SourceAddress & { limit: number }) => git.listCommits(await sourceOf(request), request.limit),
+    listCommits: async (request: SourceAddress & { limit: number }) =>
+      git.listCommits(await sourceOf(request), request.limit),
     readFile: async (request: SourceAddress & { path: string }) => git.readFile(await sourceOf(request), request.path),
     listFiles: async (request: SourceAddress) => git.listFiles(await sourceOf(request)),
   };
@@ -42,5 +46,8 @@ async function findCredentials(platform: Platform, organizationId: string, id: s
     .where('id', '=', id)
     .executeTakeFirst();
   if (!row) throw new Error('The git token of the service is gone: give the service another one.');
-  return { username: USERNAMES[row.type] ?? 'git', password: await platform.vault.open(platform.db, organizationId, `git_token/${id}/token`, row.token) };
+  return {
+    username: USERNAMES[row.type] ?? 'git',
+    password: await platform.vault.open(platform.db, organizationId, `git_token/${id}/token`, row.token),
+  };
 }

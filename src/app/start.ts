@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { createWorker } from '#app/engine.ts';
 import { firstSteps, openBase, tokenFile, type Base, type FirstSteps } from '#app/install.ts';
 import { createMetrics, createOperationsServer } from '#app/operations.ts';
+import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
 import { createSources } from '#app/sources.ts';
@@ -25,7 +26,11 @@ export interface Running {
 }
 
 /** Starts what the role asks for, in an order in which each part finds what it needs, and answers when it is ready. */
-export async function start(settings: Settings, log: Logger, progress: (text: string) => void = () => undefined): Promise<Running> {
+export async function start(
+  settings: Settings,
+  log: Logger,
+  progress: (text: string) => void = () => undefined,
+): Promise<Running> {
   const stops: (() => Promise<unknown>)[] = [];
   const stop = async () => {
     for (const step of stops.reverse()) await step();
@@ -54,7 +59,7 @@ export async function start(settings: Settings, log: Logger, progress: (text: st
         platform: base.platform,
         sessions: createSessionVerifier(base.platform),
         limiter: new RateLimiter(base.database.db, settings.rateLimitPerHour),
-        routes: allRoutes(),
+        routes: allRoutes({ repositories: createRepositoryReader(sources) }),
         log,
         onAnswer: metrics.answered,
       });

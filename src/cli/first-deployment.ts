@@ -8,7 +8,11 @@ export const EXAMPLE = path.join(import.meta.dirname, '../../examples/hello');
 
 /** The branch that the example stands on: a clone may be at a commit without one. */
 export function exampleBranch(): string {
-  const result = spawnSync('git', ['-c', 'safe.directory=*', '-C', EXAMPLE, 'symbolic-ref', '--short', '--quiet', 'HEAD'], { encoding: 'utf8' });
+  const result = spawnSync(
+    'git',
+    ['-c', 'safe.directory=*', '-C', EXAMPLE, 'symbolic-ref', '--short', '--quiet', 'HEAD'],
+    { encoding: 'utf8' },
+  );
   return result.stdout?.trim() || 'HEAD';
 }
 
@@ -19,7 +23,9 @@ export const exampleApplication = () => ({
   build_mode: 'DOCKER',
   dockerfile_path: 'Dockerfile',
   ports: [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }],
-  healthchecks: { readiness_probe: { type: { http: { port: 3000, path: '/' } }, initial_delay_seconds: 0, period_seconds: 1 } },
+  healthchecks: {
+    readiness_probe: { type: { http: { port: 3000, path: '/' } }, initial_delay_seconds: 0, period_seconds: 1 },
+  },
 });
 
 /** Lines of `curl` that deploy the example from an empty organization and end with its URL answering. */

@@ -13,7 +13,10 @@ export class Progress {
     this.#timer = setInterval(
       () => {
         if (Date.now() - began < 1000) return;
-        if (process.stderr.isTTY) process.stderr.write(`\r${FRAMES[frame++ % FRAMES.length]} ${this.#text} (${Math.round((Date.now() - began) / 1000)} s)`);
+        if (process.stderr.isTTY)
+          process.stderr.write(
+            `\r${FRAMES[frame++ % FRAMES.length]} ${this.#text} (${Math.round((Date.now() - began) / 1000)} s)`,
+          );
         else if (frame++ === 0) process.stderr.write(`${this.#text}…\n`);
       },
       process.stderr.isTTY ? 100 : 500,

@@ -18,10 +18,27 @@ export async function startCommand(settings: Settings): Promise<void> {
 }
 
 async function welcome(running: Running, settings: Settings, milliseconds: number): Promise<string> {
-  const lines = [`Quarterdeck is ready in ${Math.round(milliseconds)} ms`, `  API          ${running.url ?? 'not in this process (role worker)'}`, `  operations   ${running.operationsUrl}  (/healthz, /readyz, /metrics)`];
-  if (settings.role !== 'api') lines.push(`  services     http://<service>.${settings.proxyDomain}:${(await running.runtimes.router()).port}  (runtime ${running.runtime})`);
+  const lines = [
+    `Quarterdeck is ready in ${Math.round(milliseconds)} ms`,
+    `  API          ${running.url ?? 'not in this process (role worker)'}`,
+    `  operations   ${running.operationsUrl}  (/healthz, /readyz, /metrics)`,
+  ];
+  if (settings.role !== 'api')
+    lines.push(
+      `  services     http://<service>.${settings.proxyDomain}:${(await running.runtimes.router()).port}  (runtime ${running.runtime})`,
+    );
   lines.push(`  token        in ${path.relative(process.cwd(), tokenFile(settings)) || tokenFile(settings)}`);
-  if (running.first && running.url) lines.push('', 'The administrator token, shown only now:', '', `  ${running.first.token}`, '', 'A first deployment to paste:', '', firstDeployment(running.url, settings, running.first.organizationId));
+  if (running.first && running.url)
+    lines.push(
+      '',
+      'The administrator token, shown only now:',
+      '',
+      `  ${running.first.token}`,
+      '',
+      'A first deployment to paste:',
+      '',
+      firstDeployment(running.url, settings, running.first.organizationId),
+    );
   return lines.join('\n');
 }
 

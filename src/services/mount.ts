@@ -2,9 +2,11 @@ import type { Route } from '#platform/http/route.ts';
 import { environmentActionRoutes } from '#services/capabilities/actions/environment-routes.ts';
 import { actionRoutes } from '#services/capabilities/actions/routes.ts';
 import { advancedSettingsRoutes, networkRoutes } from '#services/capabilities/advanced-settings/index.ts';
+import { commitRoutes } from '#services/capabilities/commits/index.ts';
 import { customDomainRoutes } from '#services/capabilities/custom-domains/index.ts';
 import { deploymentRestrictionRoutes } from '#services/capabilities/deployment-restrictions/index.ts';
 import { environmentLinkRoutes, linkRoutes } from '#services/capabilities/links/index.ts';
+import { kindStatusRoutes, statusRoutes } from '#services/capabilities/status/routes.ts';
 import type { Kind } from '#services/kind.ts';
 import { application } from '#services/kinds/application/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
@@ -21,11 +23,13 @@ export function mountServices(needs: ServiceNeeds): Route[] {
   const ofEachKind = KINDS.flatMap((kind) => [
     ...serviceRoutes(kind),
     ...actionRoutes(kind),
+    ...kindStatusRoutes(kind),
     ...customDomainRoutes(kind, needs.resolver),
     ...deploymentRestrictionRoutes(kind),
     ...advancedSettingsRoutes(kind),
     ...networkRoutes(kind),
     ...linkRoutes(kind),
+    ...commitRoutes(kind, needs.repositories),
   ]);
-  return [...ofEachKind, ...environmentActionRoutes, ...environmentLinkRoutes(KINDS)];
+  return [...ofEachKind, ...statusRoutes, ...environmentActionRoutes, ...environmentLinkRoutes(KINDS)];
 }

@@ -12,7 +12,11 @@ import type { ServiceTarget } from '#services/service/target.ts';
 const GUARDED = ['APPLICATION', 'DATABASE', 'CONTAINER'];
 
 /** Throws 403 if the caller may not remove services of these kinds at the place. */
-export function requireRemoval(require: Call['require'], kinds: string[], at: { organizationId: string; projectId: string; mode: string }): void {
+export function requireRemoval(
+  require: Call['require'],
+  kinds: string[],
+  at: { organizationId: string; projectId: string; mode: string },
+): void {
   if (kinds.some((kind) => GUARDED.includes(kind))) require('workload.delete', at);
 }
 
@@ -24,7 +28,12 @@ export async function deleteService(context: Context, service: ServiceTarget, sk
   if (service.deleting) return;
   await queries.lockEnvironmentRow(context.db, service, service.environmentId);
   const scope = { organizationId: service.organizationId };
-  await audit(context, { organizationId: service.organizationId, type: 'DELETE', ...placeOfService(service), before: { id: service.id, name: service.name } });
+  await audit(context, {
+    organizationId: service.organizationId,
+    type: 'DELETE',
+    ...placeOfService(service),
+    before: { id: service.id, name: service.name },
+  });
   const gone = await queries.listNeverApplied(context.db, scope, [service.id]);
   if (gone.length > 0) {
     await queries.deleteServices(context.db, scope, gone);
@@ -35,13 +44,31 @@ export async function deleteService(context: Context, service: ServiceTarget, sk
 }
 
 /** Deletes an environment: what is in it is torn down first. Answers whether it is gone already. */
-export async function deleteEnvironment(context: Context, environment: EnvironmentTarget, require: Call['require'], skipReconcile: boolean): Promise<boolean> {
+export async function deleteEnvironment(
+  context: Context,
+  environment: EnvironmentTarget,
+  require: Call['require'],
+  skipReconcile: boolean,
+): Promise<boolean> {
   const scope = { organizationId: environment.organizationId };
   const rows = await queries.listForSnapshot(context.db, scope, environment.id, null);
-  requireRemoval(require, rows.map((row) => row.kind), { ...scope, projectId: environment.projectId, mode: environment.mode });
+  requireRemoval(
+    require,
+    rows.map((row) => row.kind),
+    { ...scope, projectId: environment.projectId, mode: environment.mode },
+  );
   if (environment.deleting) return false;
-  await audit(context, { organizationId: environment.organizationId, type: 'DELETE', ...placeOf(environment), before: { id: environment.id, name: environment.name } });
-  const gone = await queries.listNeverApplied(context.db, scope, rows.map((row) => row.id));
+  await audit(context, {
+    organizationId: environment.organizationId,
+    type: 'DELETE',
+    ...placeOf(environment),
+    before: { id: environment.id, name: environment.name },
+  });
+  const gone = await queries.listNeverApplied(
+    context.db,
+    scope,
+    rows.map((row) => row.id),
+  );
   await queries.deleteServices(context.db, scope, gone);
   const left = rows.filter((row) => !gone.includes(row.id)).map((row) => row.id);
   if (left.length === 0) {
@@ -69,7 +96,13 @@ export async function deleteProject(context: Context, project: ProjectTarget, re
   for (const { id, mode } of await queries.listEnvironmentsOfProject(context.db, scope, project.id)) {
     require('environment.delete', { ...scope, projectId: project.id, mode });
     const row = await findEnvironmentById(context.db, [project.organizationId], id);
-    const target = { ...row!, organizationId: project.organizationId, projectId: project.id, environmentId: id, clusterId: row!.cluster_id };
+    const target = {
+      ...row!,
+      organizationId: project.organizationId,
+      projectId: project.id,
+      environmentId: id,
+      clusterId: row!.cluster_id,
+    };
     if (!(await deleteEnvironment(context, target, require, false))) left++;
   }
   if (left === 0) await deleteProjectRow(context.db, scope, project.id);

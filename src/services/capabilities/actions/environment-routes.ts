@@ -4,53 +4,96 @@ import { cancelEnvironment, waitForEnd } from '#deployments/index.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
 import { deleteEnvironment, requireRemoval } from '#services/capabilities/actions/delete.ts';
 import * as queries from '#services/capabilities/actions/queries.ts';
-import { actOnEnvironment, statusOfEnvironment, submit, placeOfEnvironment, type ActionOptions, type Trigger } from '#services/capabilities/actions/request.ts';
+import {
+  actOnEnvironment,
+  statusOfEnvironment,
+  submit,
+  placeOfEnvironment,
+  type ActionOptions,
+  type Trigger,
+} from '#services/capabilities/actions/request.ts';
 import { EnvironmentStatus } from '#services/capabilities/status/schema.ts';
 import type { Context } from '#platform/context.ts';
 
 const Ids = Type.Optional(Type.Array(Uuid, { maxItems: 1000 }));
 const SelectedServices = named(
   'SelectedServices',
-  Type.Object({ application_ids: Ids, container_ids: Ids, database_ids: Ids, job_ids: Ids, helm_ids: Ids, terraform_ids: Ids }),
+  Type.Object({
+    application_ids: Ids,
+    container_ids: Ids,
+    database_ids: Ids,
+    job_ids: Ids,
+    helm_ids: Ids,
+    terraform_ids: Ids,
+  }),
 );
 const Commit = Type.Optional(Type.String({ pattern: '^[0-9a-f]{7,40}$' }));
 const Text = Type.Optional(Type.String({ maxLength: 255 }));
-const many = (properties: Record<string, any>) => Type.Optional(Type.Array(Type.Object(properties), { maxItems: 1000 }));
+const many = (properties: Record<string, any>) =>
+  Type.Optional(Type.Array(Type.Object(properties), { maxItems: 1000 }));
 const DeploySelectedServices = named(
   'DeploySelectedServices',
   Type.Object({
-    applications: Type.Optional(Type.Array(Type.Object({ application_id: Uuid, git_commit_id: Commit }), { maxItems: 1000 })),
+    applications: Type.Optional(
+      Type.Array(Type.Object({ application_id: Uuid, git_commit_id: Commit }), { maxItems: 1000 }),
+    ),
     databases: Ids,
     containers: many({ id: Uuid, image_tag: Text }),
     jobs: many({ id: Type.Optional(Uuid), image_tag: Text, git_commit_id: Commit }),
-    helms: many({ id: Type.Optional(Uuid), chart_version: Text, git_commit_id: Commit, values_override_git_commit_id: Commit }),
-    terraforms: many({ id: Type.Optional(Uuid), git_commit_id: Commit, action: Type.Optional(Type.String({ enum: ['PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE'] })) }),
+    helms: many({
+      id: Type.Optional(Uuid),
+      chart_version: Text,
+      git_commit_id: Commit,
+      values_override_git_commit_id: Commit,
+    }),
+    terraforms: many({
+      id: Type.Optional(Uuid),
+      git_commit_id: Commit,
+      action: Type.Optional(Type.String({ enum: ['PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE'] })),
+    }),
   }),
 );
 const SkipReconcile = Type.Object({ skipReconcile: Type.Optional(Type.Boolean({ default: false })) });
 
 type EnvironmentCall = Call<EnvironmentTarget, any, any, any>;
 
-const at = (environment: EnvironmentTarget) => ({ organizationId: environment.organizationId, projectId: environment.projectId, mode: environment.mode });
+const at = (environment: EnvironmentTarget) => ({
+  organizationId: environment.organizationId,
+  projectId: environment.projectId,
+  mode: environment.mode,
+});
 
-async function settle(call: Context & { target: EnvironmentTarget; signal: AbortSignal }, answer: unknown, seconds: number) {
+async function settle(
+  call: Context & { target: EnvironmentTarget; signal: AbortSignal },
+  answer: unknown,
+  seconds: number,
+) {
   const { deployment_request_id } = answer as { deployment_request_id: string | null };
   if (deployment_request_id) await waitForEnd(call.db, call.target, deployment_request_id, seconds, call.signal);
   return (await statusOfEnvironment(call, call.target)) ?? answer;
 }
 
 /** Ids that a body selects, whatever their kind. */
-const selected = (body: Record<string, string[] | undefined>): string[] => [...new Set(Object.values(body).flatMap((ids) => ids ?? []))];
+const selected = (body: Record<string, string[] | undefined>): string[] => [
+  ...new Set(Object.values(body).flatMap((ids) => ids ?? [])),
+];
 
 async function removeSelected(call: EnvironmentCall, trigger: 'DELETE' | 'UNINSTALL', bestEffort: boolean) {
   const ids = selected(call.body);
   const rows = await queries.listForSnapshot(call.db, call.target, call.target.id, ids);
-  requireRemoval(call.require, rows.map((row) => row.kind), at(call.target));
+  requireRemoval(
+    call.require,
+    rows.map((row) => row.kind),
+    at(call.target),
+  );
   if (trigger === 'DELETE') {
     const gone = await queries.listNeverApplied(call.db, call.target, ids);
     const left = rows.filter((row) => !gone.includes(row.id)).map((row) => row.id);
     await queries.markServicesDeleting(call.db, call.target, left);
-    if (left.length > 0 || rows.length !== ids.length) await submit(call, placeOfEnvironment(call.target), 'DELETE', rows.length === ids.length ? left : ids, { bestEffort });
+    if (left.length > 0 || rows.length !== ids.length)
+      await submit(call, placeOfEnvironment(call.target), 'DELETE', rows.length === ids.length ? left : ids, {
+        bestEffort,
+      });
     await queries.deleteServices(call.db, call.target, gone);
     return statusOfEnvironment(call, call.target);
   }
@@ -72,14 +115,25 @@ const environmentAction = (trigger: Trigger, segment: string, id: string, summar
     handler: async (call) => {
       if (trigger === 'UNINSTALL') {
         const rows = await queries.listForSnapshot(call.db, call.target, call.target.id, null);
-        requireRemoval(call.require, rows.map((row) => row.kind), at(call.target));
+        requireRemoval(
+          call.require,
+          rows.map((row) => row.kind),
+          at(call.target),
+        );
       }
       return actOnEnvironment(call, call.target, trigger, null);
     },
     settle,
   });
 
-const selectionAction = (id: string, segment: string, summary: string, action: 'environment.deploy' | 'environment.uninstall' | 'environment.delete', run: (call: EnvironmentCall) => Promise<unknown>, skips = false): Route =>
+const selectionAction = (
+  id: string,
+  segment: string,
+  summary: string,
+  action: 'environment.deploy' | 'environment.uninstall' | 'environment.delete',
+  run: (call: EnvironmentCall) => Promise<unknown>,
+  skips = false,
+): Route =>
   defineRoute({
     id,
     method: 'POST',
@@ -97,14 +151,46 @@ const selectionAction = (id: string, segment: string, summary: string, action: '
   });
 
 export const environmentActionRoutes: Route[] = [
-  environmentAction('DEPLOY', 'deploy', 'deployEnvironment', 'Deploy all services of an environment to their latest version'),
-  environmentAction('REDEPLOY', 'redeploy', 'redeployEnvironment', 'Deploy all services of an environment with the versions of the last deployment'),
+  environmentAction(
+    'DEPLOY',
+    'deploy',
+    'deployEnvironment',
+    'Deploy all services of an environment to their latest version',
+  ),
+  environmentAction(
+    'REDEPLOY',
+    'redeploy',
+    'redeployEnvironment',
+    'Deploy all services of an environment with the versions of the last deployment',
+  ),
   environmentAction('STOP', 'stop', 'stopEnvironment', 'Stop all services of an environment'),
-  environmentAction('UNINSTALL', 'uninstall', 'uninstallEnvironment', 'Remove what runs of an environment and keep its configuration'),
-  selectionAction('rebootServices', 'restart-service', 'Restart services', 'environment.deploy', (call) => actOnEnvironment(call, call.target, 'RESTART', selected(call.body))),
-  selectionAction('stopSelectedServices', 'stop', 'Stop services', 'environment.deploy', (call) => actOnEnvironment(call, call.target, 'STOP', selected(call.body))),
-  selectionAction('uninstallSelectedServices', 'uninstall', 'Remove what runs of services and keep their configuration', 'environment.uninstall', (call) => removeSelected(call, 'UNINSTALL', false)),
-  selectionAction('deleteSelectedServices', 'delete', 'Delete services', 'environment.delete', (call) => removeSelected(call, 'DELETE', call.query.skipReconcile ?? false), true),
+  environmentAction(
+    'UNINSTALL',
+    'uninstall',
+    'uninstallEnvironment',
+    'Remove what runs of an environment and keep its configuration',
+  ),
+  selectionAction('rebootServices', 'restart-service', 'Restart services', 'environment.deploy', (call) =>
+    actOnEnvironment(call, call.target, 'RESTART', selected(call.body)),
+  ),
+  selectionAction('stopSelectedServices', 'stop', 'Stop services', 'environment.deploy', (call) =>
+    actOnEnvironment(call, call.target, 'STOP', selected(call.body)),
+  ),
+  selectionAction(
+    'uninstallSelectedServices',
+    'uninstall',
+    'Remove what runs of services and keep their configuration',
+    'environment.uninstall',
+    (call) => removeSelected(call, 'UNINSTALL', false),
+  ),
+  selectionAction(
+    'deleteSelectedServices',
+    'delete',
+    'Delete services',
+    'environment.delete',
+    (call) => removeSelected(call, 'DELETE', call.query.skipReconcile ?? false),
+    true,
+  ),
   defineRoute({
     id: 'deployAllServices',
     method: 'POST',
@@ -117,10 +203,26 @@ export const environmentActionRoutes: Route[] = [
     answer: { status: 200, body: EnvironmentStatus },
     errors: [409],
     handler: (call) => {
-      const { body } = call as { body: Record<string, ({ id?: string; application_id?: string; git_commit_id?: string } | string)[] | undefined> };
-      const entries = Object.values(body).flatMap((list) => list ?? []).map((entry) => (typeof entry === 'string' ? { id: entry } : entry));
-      const ids = [...new Set(entries.flatMap((entry) => ('application_id' in entry ? [entry.application_id!] : entry.id ? [entry.id] : [])))];
-      const commits: ActionOptions['commits'] = new Map(entries.flatMap((entry) => ('git_commit_id' in entry && entry.git_commit_id ? [[('application_id' in entry ? entry.application_id : entry.id)!, entry.git_commit_id] as const] : [])));
+      const { body } = call as {
+        body: Record<string, ({ id?: string; application_id?: string; git_commit_id?: string } | string)[] | undefined>;
+      };
+      const entries = Object.values(body)
+        .flatMap((list) => list ?? [])
+        .map((entry) => (typeof entry === 'string' ? { id: entry } : entry));
+      const ids = [
+        ...new Set(
+          entries.flatMap((entry) =>
+            'application_id' in entry ? [entry.application_id!] : entry.id ? [entry.id] : [],
+          ),
+        ),
+      ];
+      const commits: ActionOptions['commits'] = new Map(
+        entries.flatMap((entry) =>
+          'git_commit_id' in entry && entry.git_commit_id
+            ? [[('application_id' in entry ? entry.application_id : entry.id)!, entry.git_commit_id] as const]
+            : [],
+        ),
+      );
       return actOnEnvironment(call, call.target, 'DEPLOY', ids, { commits });
     },
     settle,
@@ -133,7 +235,14 @@ export const environmentActionRoutes: Route[] = [
     summary: 'Cancel what is under way in an environment',
     target: environmentTarget,
     action: 'environment.deploy',
-    body: named('CancelRequest', Type.Object({ force_cancel: Type.Optional(Type.Boolean({ default: false, description: 'End what runs without waiting for a safe point.' })) })),
+    body: named(
+      'CancelRequest',
+      Type.Object({
+        force_cancel: Type.Optional(
+          Type.Boolean({ default: false, description: 'End what runs without waiting for a safe point.' }),
+        ),
+      }),
+    ),
     optionalBody: true,
     answer: { status: 200, body: EnvironmentStatus },
     errors: [409],
@@ -154,6 +263,7 @@ export const environmentActionRoutes: Route[] = [
     action: 'environment.delete',
     query: SkipReconcile,
     answer: { status: 204, body: null },
-    handler: async (call) => void (await deleteEnvironment(call, call.target, call.require, call.query.skipReconcile ?? false)),
+    handler: async (call) =>
+      void (await deleteEnvironment(call, call.target, call.require, call.query.skipReconcile ?? false)),
   }),
 ];

@@ -6,7 +6,13 @@ import { hostnameOf } from '#services/parts/ports.ts';
 import type { SnapshotRow } from '#services/capabilities/actions/queries.ts';
 
 /** Freezes services for a deployment: configuration only, in the request's transaction, three statements for all of them (engine.md). */
-export async function freeze(context: Context, organizationId: string, environmentId: string, rows: SnapshotRow[], commits: Map<string, string>): Promise<ServiceSnapshot[]> {
+export async function freeze(
+  context: Context,
+  organizationId: string,
+  environmentId: string,
+  rows: SnapshotRow[],
+  commits: Map<string, string>,
+): Promise<ServiceSnapshot[]> {
   const ids = rows.map((row) => row.id);
   const scope = { organizationId };
   const variables = await freezeVariables(context, scope, environmentId, ids);

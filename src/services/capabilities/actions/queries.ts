@@ -7,9 +7,28 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
     .innerJoin('environment', 'environment.id', 'service.environment_id')
     .innerJoin('project', 'project.id', 'environment.project_id')
     .innerJoin('deployment_stage as stage', 'stage.id', 'service.stage_id')
-    .select(['service.id', 'service.kind', 'service.name', 'service.icon_uri', 'service.spec', 'service.advanced_settings', 'service.is_skipped'])
-    .select(['service.version', 'service.wanted', 'service.release_id', 'service.deleting', 'environment.version as environment_version'])
-    .select(['project.version as project_version', 'stage.id as stage_id', 'stage.name as stage_name', 'stage.position as stage_position'])
+    .select([
+      'service.id',
+      'service.kind',
+      'service.name',
+      'service.icon_uri',
+      'service.spec',
+      'service.advanced_settings',
+      'service.is_skipped',
+    ])
+    .select([
+      'service.version',
+      'service.wanted',
+      'service.release_id',
+      'service.deleting',
+      'environment.version as environment_version',
+    ])
+    .select([
+      'project.version as project_version',
+      'stage.id as stage_id',
+      'stage.name as stage_name',
+      'stage.position as stage_position',
+    ])
     .where('service.organization_id', '=', scope.organizationId)
     .where('service.environment_id', '=', environmentId)
     .orderBy('service.created_at')
@@ -44,7 +63,11 @@ export const listNeverApplied = async (db: Database, scope: Scope, serviceIds: s
 };
 
 export const deleteServices = (db: Database, scope: Scope, serviceIds: string[]) =>
-  db.deleteFrom('service').where('organization_id', '=', scope.organizationId).where('id', '=', sql<string>`any(${serviceIds})`).execute();
+  db
+    .deleteFrom('service')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', sql<string>`any(${serviceIds})`)
+    .execute();
 
 export const markServicesDeleting = (db: Database, scope: Scope, serviceIds: string[]) =>
   db
@@ -55,13 +78,31 @@ export const markServicesDeleting = (db: Database, scope: Scope, serviceIds: str
     .execute();
 
 export const lockEnvironmentRow = (db: Database, scope: Scope, id: string) =>
-  db.selectFrom('environment').select('id').where('organization_id', '=', scope.organizationId).where('id', '=', id).forUpdate().execute();
+  db
+    .selectFrom('environment')
+    .select('id')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .forUpdate()
+    .execute();
 
 export const markEnvironmentDeleting = (db: Database, scope: Scope, id: string) =>
-  db.updateTable('environment').set({ deleting: true }).where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
+  db
+    .updateTable('environment')
+    .set({ deleting: true })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
 
 export const deleteEnvironmentRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('environment').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
 export const listEnvironmentsOfProject = (db: Database, scope: Scope, projectId: string) =>
-  db.selectFrom('environment').select(['id', 'mode']).where('organization_id', '=', scope.organizationId).where('project_id', '=', projectId).orderBy('id').forUpdate().execute();
+  db
+    .selectFrom('environment')
+    .select(['id', 'mode'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('project_id', '=', projectId)
+    .orderBy('id')
+    .forUpdate()
+    .execute();

@@ -47,9 +47,15 @@ export const placeOfTarget = (service: ServiceTarget) => ({
 });
 
 /** Requests an action on one service and answers its status with the new state (decisions.md 11). */
-export async function actOnService(context: Context, service: ServiceTarget, trigger: Trigger, options: ActionOptions = {}) {
+export async function actOnService(
+  context: Context,
+  service: ServiceTarget,
+  trigger: Trigger,
+  options: ActionOptions = {},
+) {
   refuseDeleting(service);
-  if (trigger === 'RESTART' && service.wanted !== 'running') throw conflict(`${service.name} is not running: deploy it first.`);
+  if (trigger === 'RESTART' && service.wanted !== 'running')
+    throw conflict(`${service.name} is not running: deploy it first.`);
   await queries.lockEnvironmentRow(context.db, service, service.environmentId);
   await submit(context, placeOfTarget(service), trigger, [service.id], options);
   return statusOfService(context, service);
@@ -60,7 +66,13 @@ export async function statusOfService(context: Context, service: ServiceTarget) 
 }
 
 /** Requests an action on an environment: on all that it has (what is skipped stays out of deployments), or on the services named. */
-export async function actOnEnvironment(context: Context, environment: EnvironmentTarget, trigger: Trigger, serviceIds: string[] | null, options: ActionOptions = {}) {
+export async function actOnEnvironment(
+  context: Context,
+  environment: EnvironmentTarget,
+  trigger: Trigger,
+  serviceIds: string[] | null,
+  options: ActionOptions = {},
+) {
   refuseDeleting(environment);
   await submit(context, placeOfEnvironment(environment), trigger, serviceIds, options);
   return statusOfEnvironment(context, environment);
@@ -71,13 +83,33 @@ export async function statusOfEnvironment(context: Context, environment: Environ
 }
 
 /** Freezes and requests; answers the deployment's id. 400 for a service that is not of the environment, 409 for one that is being deleted. */
-export async function submit(context: Context, place: ReturnType<typeof placeOfEnvironment>, trigger: Trigger, serviceIds: string[] | null, options: ActionOptions): Promise<string> {
+export async function submit(
+  context: Context,
+  place: ReturnType<typeof placeOfEnvironment>,
+  trigger: Trigger,
+  serviceIds: string[] | null,
+  options: ActionOptions,
+): Promise<string> {
   const rows = await queries.listForSnapshot(context.db, place, place.environmentId, serviceIds);
-  for (const id of serviceIds ?? []) if (!rows.some((row) => row.id === id)) throw invalidField('id', `${id} names no service of this environment`);
+  for (const id of serviceIds ?? [])
+    if (!rows.some((row) => row.id === id)) throw invalidField('id', `${id} names no service of this environment`);
   if (trigger !== 'DELETE') for (const row of serviceIds ? rows : []) refuseDeleting(row);
-  if (trigger === 'RESTART') for (const row of rows) if (row.wanted !== 'running') throw conflict(`${row.name} is not running: deploy it first.`);
-  const chosen = trigger === 'DELETE' ? rows : rows.filter((row) => !row.deleting && (serviceIds !== null || !row.is_skipped || ACTION_OF[trigger] !== 'DEPLOY'));
-  const services = await freeze(context, place.organizationId, place.environmentId, chosen, options.commits ?? new Map());
+  if (trigger === 'RESTART')
+    for (const row of rows)
+      if (row.wanted !== 'running') throw conflict(`${row.name} is not running: deploy it first.`);
+  const chosen =
+    trigger === 'DELETE'
+      ? rows
+      : rows.filter(
+          (row) => !row.deleting && (serviceIds !== null || !row.is_skipped || ACTION_OF[trigger] !== 'DEPLOY'),
+        );
+  const services = await freeze(
+    context,
+    place.organizationId,
+    place.environmentId,
+    chosen,
+    options.commits ?? new Map(),
+  );
   return requestDeployment(context, {
     place,
     action: ACTION_OF[trigger],

@@ -7,40 +7,84 @@ import { Status } from '#services/capabilities/status/schema.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
-const Commit = Type.String({ pattern: '^[0-9a-f]{7,40}$', description: 'Commit to deploy instead of the head of the branch, for this deployment only.' });
+const Commit = Type.String({
+  pattern: '^[0-9a-f]{7,40}$',
+  description: 'Commit to deploy instead of the head of the branch, for this deployment only.',
+});
 const DeployRequest = named('ApplicationDeployRequest', Type.Object({ git_commit_id: Type.Optional(Commit) }));
 
-const ACTIONS: { trigger: Trigger; segment: string; id: string; summary: string; action: 'service.deploy' | 'uninstall' }[] = [
-  { trigger: 'DEPLOY', segment: 'deploy', id: 'deploy', summary: 'Deploy the present configuration', action: 'service.deploy' },
-  { trigger: 'REDEPLOY', segment: 'redeploy', id: 'redeploy', summary: 'Deploy the present configuration with the commit of the last release', action: 'service.deploy' },
+const ACTIONS: {
+  trigger: Trigger;
+  segment: string;
+  id: string;
+  summary: string;
+  action: 'service.deploy' | 'uninstall';
+}[] = [
+  {
+    trigger: 'DEPLOY',
+    segment: 'deploy',
+    id: 'deploy',
+    summary: 'Deploy the present configuration',
+    action: 'service.deploy',
+  },
+  {
+    trigger: 'REDEPLOY',
+    segment: 'redeploy',
+    id: 'redeploy',
+    summary: 'Deploy the present configuration with the commit of the last release',
+    action: 'service.deploy',
+  },
   { trigger: 'STOP', segment: 'stop', id: 'stop', summary: 'Stop', action: 'service.deploy' },
-  { trigger: 'RESTART', segment: 'restart-service', id: 'reboot', summary: 'Start new processes of the last release', action: 'service.deploy' },
-  { trigger: 'UNINSTALL', segment: 'uninstall', id: 'uninstall', summary: 'Remove what runs and keep the configuration', action: 'uninstall' },
+  {
+    trigger: 'RESTART',
+    segment: 'restart-service',
+    id: 'reboot',
+    summary: 'Start new processes of the last release',
+    action: 'service.deploy',
+  },
+  {
+    trigger: 'UNINSTALL',
+    segment: 'uninstall',
+    id: 'uninstall',
+    summary: 'Remove what runs and keep the configuration',
+    action: 'uninstall',
+  },
 ];
 
 /** Actions on a service: deploy, redeploy, stop, restart, uninstall, delete. All take `?wait=`. */
 export function actionRoutes(kind: Kind): Route[] {
   const { target } = holderOf(kind);
   const one = `/${kind.path}/{${paramOf(kind)}}`;
-  const requests = ACTIONS.filter(({ trigger }) => trigger !== 'RESTART' || kind.capabilities?.restart !== false).map(({ trigger, segment, id, summary, action }) =>
-    defineRoute({
-      id: `${id}${kind.tag}`,
-      method: 'POST',
-      path: `${one}/${segment}`,
-      tag: `${kind.tag} Actions`,
-      summary: `${summary} of a service of kind ${kind.path}`,
-      description: 'Answers with the new state; the work goes on, behind what runs in the environment already.',
-      target,
-      action: action === 'uninstall' ? (kind.deleteAction === 'workload.delete' ? 'workload.delete' : 'service.uninstall') : action,
-      ...(trigger === 'DEPLOY' ? { body: DeployRequest, optionalBody: true } : {}),
-      answer: { status: 200, body: Status },
-      errors: [409],
-      handler: (call) => {
-        const commit = (call.body as { git_commit_id?: string } | undefined)?.git_commit_id;
-        return actOnService(call, call.target, trigger, commit ? { commits: new Map([[call.target.id, commit]]) } : {});
-      },
-      settle: (call, answer, seconds) => settleService(call, call.target, answer, seconds, call.signal),
-    }),
+  const requests = ACTIONS.filter(({ trigger }) => trigger !== 'RESTART' || kind.capabilities?.restart !== false).map(
+    ({ trigger, segment, id, summary, action }) =>
+      defineRoute({
+        id: `${id}${kind.tag}`,
+        method: 'POST',
+        path: `${one}/${segment}`,
+        tag: `${kind.tag} Actions`,
+        summary: `${summary} of a service of kind ${kind.path}`,
+        description: 'Answers with the new state; the work goes on, behind what runs in the environment already.',
+        target,
+        action:
+          action === 'uninstall'
+            ? kind.deleteAction === 'workload.delete'
+              ? 'workload.delete'
+              : 'service.uninstall'
+            : action,
+        ...(trigger === 'DEPLOY' ? { body: DeployRequest, optionalBody: true } : {}),
+        answer: { status: 200, body: Status },
+        errors: [409],
+        handler: (call) => {
+          const commit = (call.body as { git_commit_id?: string } | undefined)?.git_commit_id;
+          return actOnService(
+            call,
+            call.target,
+            trigger,
+            commit ? { commits: new Map([[call.target.id, commit]]) } : {},
+          );
+        },
+        settle: (call, answer, seconds) => settleService(call, call.target, answer, seconds, call.signal),
+      }),
   );
   return [
     ...requests,
@@ -53,7 +97,11 @@ export function actionRoutes(kind: Kind): Route[] {
       description: 'Answers at once; the teardown goes on, and GET shows it until the service is gone.',
       target,
       action: kind.deleteAction,
-      query: Type.Object({ skipReconcile: Type.Optional(Type.Boolean({ default: false, description: 'Tear down best-effort: what is absent already is no error.' })) }),
+      query: Type.Object({
+        skipReconcile: Type.Optional(
+          Type.Boolean({ default: false, description: 'Tear down best-effort: what is absent already is no error.' }),
+        ),
+      }),
       answer: { status: 204, body: null },
       handler: (call) => deleteService(call, call.target, call.query.skipReconcile ?? false),
     }),
@@ -71,7 +119,13 @@ export function actionRoutes(kind: Kind): Route[] {
   ];
 }
 
-async function settleService(context: Parameters<typeof statusOfService>[0], service: ServiceTarget, answer: unknown, seconds: number, signal: AbortSignal) {
+async function settleService(
+  context: Parameters<typeof statusOfService>[0],
+  service: ServiceTarget,
+  answer: unknown,
+  seconds: number,
+  signal: AbortSignal,
+) {
   const { deployment_request_id } = answer as { deployment_request_id: string | null };
   if (deployment_request_id) await waitForEnd(context.db, service, deployment_request_id, seconds, signal);
   return (await statusOfService(context, service)) ?? answer;

@@ -1,0 +1,31 @@
+import type { createSources } from '#app/sources.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '#services/parts/repository.ts';
+
+type Sources = Pick<ReturnType<typeof createSources>, 'listCommits' | 'readFile' | 'listFiles'>;
+
+/** Git as the endpoints see it: its errors in their terms. */
+export function createRepositoryReader(sources: Sources): RepositoryReader {
+  return {
+    listCommits: (request) => translated(request, sources.listCommits(request)),
+    readFile: (request) => translated(request, sources.readFile(request)),
+    listFiles: (request) => translated(request, sources.listFiles(request)),
+  };
+}
+
+async function translated<T>({ url, signal }: RepositoryAddress, read: Promise<T>): Promise<T> {
+  try {
+    return await read;
+  } catch (error) {
+    if (signal.aborted) throw new RepositoryError('unreachable', `${url} did not answer in time.`, error);
+    if (!(error instanceof RuntimeError)) throw error;
+    const reason = error.code === 'refused' ? 'refused' : error.code === 'unreachable' ? 'unreachable' : 'failed';
+    throw new RepositoryError(reason, error.message, error);
+  }
+}
+
+const none = () =>
+  Promise.reject(new RepositoryError('unreachable', 'Repositories cannot be read here: the program runs without git.'));
+
+/** For what only needs the routes, such as the document. */
+export const noRepositories: RepositoryReader = { listCommits: none, readFile: none, listFiles: none };

@@ -1,0 +1,148 @@
+/** Why a key has no value. */
+export interface VariableProblem {
+  code: 'CYCLE' | 'SOURCE_MISSING' | 'EXTERNAL_SECRET' | 'SAME_PATH' | 'TOO_LARGE';
+  keys: string[];
+  /** For people: names the keys. */
+  message: string;
+}
+
+/** A text that may name other keys as `{{KEY}}`. */
+export interface Node {
+  text: string;
+  isSecret: boolean;
+  /** Nothing in it is replaced. */
+  verbatim?: boolean;
+}
+
+/** A text with everything replaced; a secret when one was put into it. */
+export interface Expanded {
+  text: string;
+  isSecret: boolean;
+}
+
+/**
+ * Characters of all expanded values together. Linux gives a program 2 MiB for its environment at most; the rest is for files. Without a
+ * limit thirty variables that each name the next one twice would take all memory.
+ */
+const LIMIT = 16 * 1024 * 1024;
+
+const REFERENCE = /\{\{([a-zA-Z_][a-zA-Z0-9_]*)\}\}/g;
+
+/**
+ * Replaces `{{KEY}}` by that key's value in every node, and then in the contents of files, which nothing refers to (decisions.md 33).
+ * An unknown key stays as written, with a warning. Keys that can't have a value are added to `failures`, with the problem at their root.
+ * Goes by sorted keys, so that values, warnings and reported cycles don't hang on the order that the nodes were given in.
+ */
+export function expand(
+  nodes: ReadonlyMap<string, Node>,
+  contents: ReadonlyMap<string, Node>,
+  failures: Map<string, VariableProblem>,
+): { values: Map<string, Expanded>; inside: Map<string, Expanded>; warnings: string[] } {
+  const values = new Map<string, Expanded>();
+  const warnings: string[] = [];
+  const budget = { left: LIMIT };
+  const finish = (key: string, node: Node, into: Map<string, Expanded>) => {
+    if (failures.has(key)) return;
+    const expanded = replace(node, values, budget, (unknown) =>
+      warnings.push(`${key} names {{${unknown}}}, which is no variable here: it stays as written.`),
+    );
+    if (expanded) into.set(key, expanded);
+    else failures.set(key, tooLarge(key));
+  };
+  for (const key of [...nodes.keys()].sort())
+    for (const ready of postorder(key, nodes, values, failures)) finish(ready, nodes.get(ready)!, values);
+  const inside = new Map<string, Expanded>();
+  for (const key of [...contents.keys()].sort()) {
+    const node = contents.get(key)!;
+    const failed = referencesOf(node).find((other) => failures.has(other));
+    if (failed !== undefined) failures.set(key, failures.get(failed)!);
+    finish(key, node, inside);
+  }
+  return { values, inside, warnings };
+}
+
+/**
+ * Keys that a key needs and that have no value yet, each after those that it needs itself, and the key last. With a stack of its own: a
+ * chain of thousands must not end the program's. Keys on a cycle, and those that need one that failed, get their problem here.
+ */
+function postorder(
+  start: string,
+  nodes: ReadonlyMap<string, Node>,
+  values: ReadonlyMap<string, Expanded>,
+  failures: Map<string, VariableProblem>,
+): string[] {
+  const order: string[] = [];
+  const done = new Set<string>();
+  const isDone = (key: string) => values.has(key) || done.has(key);
+  const stack = isDone(start) ? [] : [{ key: start, needs: referencesOf(nodes.get(start)!) }];
+  const open = new Set(stack.map((frame) => frame.key));
+  while (stack.length > 0) {
+    const { key, needs } = stack.at(-1)!;
+    const next = needs.shift();
+    if (next === undefined) {
+      stack.pop();
+      open.delete(key);
+      done.add(key);
+      order.push(key);
+      continue;
+    }
+    if (!nodes.has(next)) continue;
+    if (open.has(next)) fail(key, cycle(stack.slice(stack.findIndex((frame) => frame.key === next)).map((frame) => frame.key)));
+    else if (!isDone(next) && !failures.has(next)) {
+      stack.push({ key: next, needs: [next, ...referencesOf(nodes.get(next)!)].slice(1) });
+      open.add(next);
+      // Asked again when it is done, so that its failure reaches this key as well.
+      needs.unshift(next);
+    } else if (failures.has(next)) fail(key, failures.get(next)!);
+  }
+  return order;
+
+  function fail(key: string, problem: VariableProblem): void {
+    if (!failures.has(key)) failures.set(key, problem);
+  }
+}
+
+const referencesOf = (node: Node): string[] =>
+  node.verbatim ? [] : [...new Set([...node.text.matchAll(REFERENCE)].map((match) => match[1]!))].sort();
+
+/** The same cycle has the same name wherever it was entered: it begins with the key that is first by the alphabet. */
+function cycle(keys: string[]): VariableProblem {
+  const first = keys.indexOf([...keys].sort()[0]!);
+  const turned = [...keys.slice(first), ...keys.slice(0, first)];
+  return {
+    code: 'CYCLE',
+    keys: turned,
+    message: `The variables name each other in a circle: ${[...turned, turned[0]].join(' -> ')}.`,
+  };
+}
+
+const tooLarge = (key: string): VariableProblem => ({
+  code: 'TOO_LARGE',
+  keys: [key],
+  message: `${key} makes the expanded variables larger than ${LIMIT / 1024 / 1024} MiB together.`,
+});
+
+/** A node's text with every key that has a value replaced; undefined when it doesn't fit into the budget. */
+function replace(
+  node: Node,
+  values: ReadonlyMap<string, Expanded>,
+  budget: { left: number },
+  onUnknown: (key: string) => void,
+): Expanded | undefined {
+  const parts: string[] = [];
+  let { isSecret } = node;
+  let at = 0;
+  const take = (part: string): boolean => {
+    budget.left -= part.length;
+    parts.push(part);
+    return budget.left >= 0;
+  };
+  for (const match of node.verbatim ? [] : node.text.matchAll(REFERENCE)) {
+    const value = values.get(match[1]!);
+    if (!value) onUnknown(match[1]!);
+    if (!take(node.text.slice(at, match.index)) || !take(value ? value.text : match[0])) return undefined;
+    isSecret ||= value?.isSecret ?? false;
+    at = match.index + match[0].length;
+  }
+  return take(node.text.slice(at)) ? { text: parts.join(''), isSecret } : undefined;
+}

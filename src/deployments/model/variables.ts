@@ -1,0 +1,286 @@
+import type { SealedValue } from '#deployments/model/built-in-variables.ts';
+import { expand, type Node, type VariableProblem } from '#deployments/model/interpolate.ts';
+
+/** `scope` of variables and secrets (service.md §2.8). */
+export const RECORD_SCOPES = [
+  'APPLICATION',
+  'BUILT_IN',
+  'ENVIRONMENT',
+  'PROJECT',
+  'CONTAINER',
+  'JOB',
+  'HELM',
+  'TERRAFORM',
+  'AGENTIC_WORKFLOW',
+] as const;
+export type RecordScope = (typeof RECORD_SCOPES)[number];
+
+/** `variable_type` of variables and secrets (service.md §2.8). */
+export const VARIABLE_TYPES = [
+  'VALUE',
+  'ALIAS',
+  'OVERRIDE',
+  'BUILT_IN',
+  'FILE',
+  'EXTERNAL_SECRET',
+  'FILE_EXTERNAL_SECRET',
+] as const;
+export type VariableType = (typeof VARIABLE_TYPES)[number];
+
+/** What rules need to know of a variable or secret. What doesn't apply is left out, which keeps snapshots small. */
+export interface VariableDefinition {
+  id: string;
+  key: string;
+  scope: RecordScope;
+  isSecret?: boolean;
+  /** Where its value is put as a file; of the record itself, not inherited. */
+  mountPath?: string;
+  /** Whether `{{KEY}}` is replaced within the file. */
+  interpolateFile?: boolean;
+  /** Id of what it overrides. */
+  overrides?: string;
+  /** Id of what it is an alias of. */
+  aliases?: string;
+  /** Secret manager access that the value is read through; `value` is the upstream name. */
+  externalAccess?: string;
+}
+
+/** A variable as snapshots keep it: unexpanded, secrets by version. */
+export interface FrozenVariable extends VariableDefinition {
+  /** Plain value, or upstream name of an external secret. */
+  value?: string;
+  secret?: { id: string; version: number };
+  sealed?: SealedValue;
+}
+
+/** A variable whose value is at hand; null for aliases only. */
+export interface VariableRecord extends VariableDefinition {
+  value: string | null;
+}
+
+export interface ResolvedVariable {
+  key: string;
+  /** Of a file variable: its path, which is where the program finds the value. */
+  value: string;
+  /** Whether it is a secret, or a secret was put into it. */
+  isSecret: boolean;
+  origin: Origin;
+}
+
+/** Where a value comes from: the record that won, and what that record is. */
+export interface Origin {
+  scope: RecordScope;
+  id: string;
+  via: VariableType;
+}
+
+/** What the variables that a service sees become. Order is by key and by path, whatever the order of the records. */
+export interface ResolvedVariables {
+  variables: ResolvedVariable[];
+  files: { path: string; content: string }[];
+  /** For the log of the deployment. */
+  warnings: string[];
+  /** Values to mask in logs. */
+  secrets: string[];
+}
+
+/** Variables that can't be resolved: a cycle, a source that is gone, an external secret, too much. The message names the keys. */
+export class VariableError extends Error {
+  readonly problems: VariableProblem[];
+  constructor(problems: VariableProblem[]) {
+    super(problems.map((problem) => problem.message).join('\n'));
+    this.name = 'VariableError';
+    this.problems = problems;
+  }
+}
+
+const RANKS: Partial<Record<RecordScope, number>> = { BUILT_IN: 0, PROJECT: 1, ENVIRONMENT: 2 };
+const SERVICE_RANK = 3;
+
+/** How low a scope is: BUILT_IN 0, PROJECT 1, ENVIRONMENT 2, every service scope 3 (decisions.md 29). */
+export const rankOf = (scope: RecordScope): number => RANKS[scope] ?? SERVICE_RANK;
+
+/** Whether an override may stand in `lower` of what stands in `higher` (service.md §3.4 rule 2). */
+export const isStrictlyLower = (lower: RecordScope, higher: RecordScope): boolean => rankOf(lower) > rankOf(higher);
+
+/** What a record is: overrides and aliases stay that, whatever their source is (decisions.md 34). */
+export function typeOf(record: VariableDefinition): VariableType {
+  if (record.scope === 'BUILT_IN') return 'BUILT_IN';
+  if (record.overrides !== undefined) return 'OVERRIDE';
+  if (record.aliases !== undefined) return 'ALIAS';
+  if (record.externalAccess !== undefined)
+    return record.mountPath === undefined ? 'EXTERNAL_SECRET' : 'FILE_EXTERNAL_SECRET';
+  return record.mountPath === undefined ? 'VALUE' : 'FILE';
+}
+
+/** The record that an override or alias is of; undefined when it is of none, or that isn't among those given. */
+export const sourceOf = <R extends VariableDefinition>(record: R, byId: ReadonlyMap<string, R>): R | undefined =>
+  byId.get(record.overrides ?? record.aliases ?? '');
+
+/** Path of the file that a record makes, its own or the one that it inherits (decisions.md 34). */
+export function mountPathOf<R extends VariableDefinition>(
+  record: R,
+  byId: ReadonlyMap<string, R>,
+): string | undefined {
+  const seen = new Set<R>();
+  for (let at: R | undefined = record; at && !seen.has(at); at = sourceOf(at, byId)) {
+    if (at.mountPath !== undefined) return at.mountPath;
+    seen.add(at);
+  }
+  return undefined;
+}
+
+/** The record that holds the value: an alias's source, else the record itself. Undefined when the source is gone. */
+export const valueHolderOf = <R extends VariableDefinition>(record: R, byId: ReadonlyMap<string, R>): R | undefined =>
+  record.aliases === undefined ? record : byId.get(record.aliases);
+
+/**
+ * The record that counts for each key: the lowest scope wins, and a secret over a variable that stands beside it (decisions.md 29, 32).
+ * Equals beyond that can't be stored; the id decides, so that the result doesn't hang on the order.
+ */
+export function effectiveRecords<R extends VariableDefinition>(records: readonly R[]): Map<string, R> {
+  const effective = new Map<string, R>();
+  for (const record of records) {
+    const present = effective.get(record.key);
+    if (!present || beats(record, present)) effective.set(record.key, record);
+  }
+  return new Map([...effective].sort(([a], [b]) => compare(a, b)));
+}
+
+function beats(one: VariableDefinition, other: VariableDefinition): boolean {
+  const ranks = rankOf(one.scope) - rankOf(other.scope);
+  if (ranks !== 0) return ranks > 0;
+  if ((one.isSecret ?? false) !== (other.isSecret ?? false)) return one.isSecret ?? false;
+  return one.id < other.id;
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Everything that can be said of the variables of a service, with what is wrong kept by key instead of thrown. */
+export interface Examination extends ResolvedVariables {
+  /** Keys without a value, and why. */
+  failures: Map<string, VariableProblem>;
+}
+
+/**
+ * What a service sees, resolved: one value for each key or one problem. Give it all records that the service sees (its own, its
+ * environment's, its project's and the built-in ones), the overridden ones included.
+ */
+export function examineVariables(records: readonly VariableRecord[]): Examination {
+  const byId = new Map(records.map((record) => [record.id, record]));
+  const effective = effectiveRecords(records);
+  const failures = new Map<string, VariableProblem>();
+  const nodes = new Map<string, Node>();
+  const contents = new Map<string, Node>();
+  for (const [key, record] of effective) {
+    const holder = valueHolderOf(record, byId);
+    const path = mountPathOf(record, byId);
+    const problem = problemOf(record, holder, byId);
+    if (problem) failures.set(key, problem);
+    const isSecret = (record.isSecret ?? false) || holder?.externalAccess !== undefined;
+    const text = holder?.value ?? '';
+    if (path === undefined) nodes.set(key, { text, isSecret });
+    else {
+      nodes.set(key, { text: path, isSecret: false, verbatim: true });
+      if (!problem) contents.set(key, { text, isSecret, verbatim: !record.interpolateFile });
+    }
+  }
+  const { values, inside, warnings } = expand(nodes, contents, failures);
+  const files = placeFiles(effective, byId, inside, failures, warnings);
+  const variables = [...values].map(([key, { text, isSecret }]) => {
+    const record = effective.get(key)!;
+    return { key, value: text, isSecret, origin: { scope: record.scope, id: record.id, via: typeOf(record) } };
+  });
+  const secrets = [...values.values(), ...inside.values()].filter((value) => value.isSecret && value.text !== '');
+  return {
+    variables: variables.filter(({ key }) => !failures.has(key)),
+    files,
+    warnings: [...new Set(warnings)].sort(compare),
+    secrets: [...new Set(secrets.map((value) => value.text))].sort(compare),
+    failures,
+  };
+}
+
+/** The variables of a service for its deployment. Throws VariableError, which names every problem once. */
+export function resolveVariables(records: readonly VariableRecord[]): ResolvedVariables {
+  const { failures, ...resolved } = examineVariables(records);
+  if (failures.size > 0) throw new VariableError([...new Set(failures.values())]);
+  return resolved;
+}
+
+function problemOf(
+  record: VariableRecord,
+  holder: VariableRecord | undefined,
+  byId: ReadonlyMap<string, VariableRecord>,
+): VariableProblem | undefined {
+  const { key } = record;
+  if (!holder)
+    return {
+      code: 'SOURCE_MISSING',
+      keys: [key],
+      message: `${key} is an alias of something that isn't there any more: delete the alias, or bring its source back.`,
+    };
+  if (holder.aliases !== undefined && holder !== record)
+    return { code: 'SOURCE_MISSING', keys: [key], message: `${key} is an alias of the alias ${holder.key}.` };
+  if (record.overrides !== undefined && record.mountPath === undefined && isCut(record, byId))
+    return {
+      code: 'SOURCE_MISSING',
+      keys: [key],
+      message: `${key} overrides something that isn't there any more: delete the override, or bring its source back.`,
+    };
+  if (holder.externalAccess !== undefined)
+    return {
+      code: 'EXTERNAL_SECRET',
+      keys: [key],
+      message: `${key} is the external secret "${holder.value ?? ''}", and its secret manager can't be asked for it.`,
+    };
+  return undefined;
+}
+
+/** Whether a chain of overrides ends at something that isn't there, so that it can't be known whether it is a file. */
+function isCut(record: VariableRecord, byId: ReadonlyMap<string, VariableRecord>): boolean {
+  const seen = new Set<VariableRecord>();
+  for (let at = record; at.overrides !== undefined || at.aliases !== undefined;) {
+    const next = sourceOf(at, byId);
+    if (!next || seen.has(next)) return true;
+    seen.add(next);
+    at = next;
+  }
+  return false;
+}
+
+/** Files by path. Two keys may name one path: the lower scope's file is there, of equals with different content neither. */
+function placeFiles(
+  effective: ReadonlyMap<string, VariableRecord>,
+  byId: ReadonlyMap<string, VariableRecord>,
+  contents: ReadonlyMap<string, { text: string }>,
+  failures: Map<string, VariableProblem>,
+  warnings: string[],
+): { path: string; content: string }[] {
+  const byPath = new Map<string, { key: string; content: string; rank: number }[]>();
+  for (const [key, { text: content }] of contents) {
+    const record = effective.get(key)!;
+    const path = mountPathOf(record, byId)!;
+    byPath.set(path, [...(byPath.get(path) ?? []), { key, content, rank: rankOf(record.scope) }]);
+  }
+  return [...byPath]
+    .sort(([a], [b]) => compare(a, b))
+    .flatMap(([path, claims]) => {
+      const lowest = Math.max(...claims.map((claim) => claim.rank));
+      const winners = claims.filter((claim) => claim.rank === lowest);
+      const keys = claims.map((claim) => claim.key);
+      const content = winners[0]!.content;
+      if (winners.some((claim) => claim.content !== content)) {
+        const problem: VariableProblem = {
+          code: 'SAME_PATH',
+          keys,
+          message: `${keys.join(' and ')} are different files with the path ${path}: give one of them another mount_path.`,
+        };
+        for (const key of keys) failures.set(key, problem);
+        return [];
+      }
+      if (claims.some((claim) => claim.content !== content))
+        warnings.push(`${keys.join(' and ')} have the path ${path}: the file is ${winners[0]!.key}'s, of the lower scope.`);
+      return [{ path, content }];
+    });
+}
