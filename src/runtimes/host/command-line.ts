@@ -13,12 +13,16 @@ export function commandLine(spec: WorkloadSpec, config: ImageConfig): string[] {
   return line;
 }
 
-/** The whole environment of an instance. `port` is what the runtime gives as PORT. */
+/**
+ * The whole environment of an instance. `port` is what the runtime gives as PORT: over the image's, and over the service's
+ * own as well when `forced`.
+ */
 export function environmentOf(
   spec: WorkloadSpec,
   config: ImageConfig,
-  given: { hostname: string; port: number | null },
+  given: { hostname: string; port: number | null; forced: boolean },
 ): Record<string, string> {
   const port: Record<string, string> = given.port === null ? {} : { PORT: String(given.port) };
-  return { HOME, HOSTNAME: given.hostname, ...config.env, ...spec.environment, ...port };
+  const common = { HOME, HOSTNAME: given.hostname, ...config.env, ...port, ...spec.environment };
+  return given.forced ? { ...common, ...port } : common;
 }

@@ -1,6 +1,9 @@
-import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createHostRuntime } from '#runtimes/host/index.ts';
+import { findMachine } from '#runtimes/host/machine.ts';
+import { tryNamespaceNetwork } from '#runtimes/host/network/namespace-network.ts';
 import { describeRuntimeContract, type ContractSetup } from '#runtimes/runtime.contract.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 
@@ -24,30 +27,41 @@ function commandOf(pid: string): string {
   }
 }
 
-const subject = (mode: 'auto' | 'plain') => async (setup: ContractSetup) => {
+type Variant = { mode?: 'plain'; network?: 'machine' };
+
+const subject = (variant: Variant) => async (setup: ContractSetup) => {
   // Without namespaces the workloads' accounts need a way to their folders; the one of the suite is closed to others.
-  if (mode === 'plain') chmodSync(dirname(setup.directory), 0o711);
-  const open = () =>
-    createHostRuntime({
-      dataDir: setup.directory,
-      installation: setup.installation,
-      router: setup.router,
-      mode,
-      log: () => undefined,
-    });
+  if (variant.mode === 'plain') chmodSync(dirname(setup.directory), 0o711);
+  const { directory: dataDir, installation, router } = setup;
+  const open = () => createHostRuntime({ dataDir, installation, router, log: () => undefined, ...variant });
   return {
     runtime: await open(),
     reopen: open,
-    leftovers: (identity: WorkloadIdentity) => leftovers(setup.directory, identity),
+    leftovers: (identity: WorkloadIdentity) => leftovers(dataDir, identity),
   };
 };
 
-describeRuntimeContract('host, namespaces', subject('auto'), {
-  without: { siblings: 'the network of the machine is shared' },
+const shared = { siblings: 'in the network of the machine services do not reach each other by name' };
+const report = await tryMachine();
+
+if (report.networks) describeRuntimeContract('host, namespaces and networks', subject({}));
+if (report.namespaces)
+  describeRuntimeContract('host, namespaces', subject({ network: 'machine' }), { without: shared });
+describeRuntimeContract('host, plain', subject({ mode: 'plain' }), {
+  without: { ...shared, absolutePaths: 'only what lies below a WORKDIR can be used' },
 });
-describeRuntimeContract('host, plain', subject('plain'), {
-  without: {
-    siblings: 'the network of the machine is shared',
-    absolutePaths: 'only what lies below a WORKDIR can be used',
-  },
-});
+
+/** What this machine can do: what it can't is not tested here. */
+async function tryMachine(): Promise<{ namespaces: boolean; networks: boolean }> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'host-'));
+  try {
+    const machine = await findMachine({ dataDir, mode: 'auto', hidden: [] });
+    const namespaces = machine.mode === 'namespaces';
+    return {
+      namespaces,
+      networks: namespaces && (await tryNamespaceNetwork(machine.tools.ip, machine.asRoot)) === null,
+    };
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
+}

@@ -4,8 +4,11 @@ import { findCgroups } from '#runtimes/host/cgroups.ts';
 import { HostRuntime } from '#runtimes/host/host-runtime.ts';
 import { ImageStore } from '#runtimes/host/images.ts';
 import { Layout } from '#runtimes/host/layout.ts';
-import { findMachine } from '#runtimes/host/machine.ts';
+import { findMachine, findProgram, type Machine } from '#runtimes/host/machine.ts';
+import { findFirewall } from '#runtimes/host/network/firewall.ts';
 import { MachineNetwork } from '#runtimes/host/network/machine-network.ts';
+import { NamespaceNetwork, tryNamespaceNetwork } from '#runtimes/host/network/namespace-network.ts';
+import type { InstanceNetwork } from '#runtimes/host/network/network.ts';
 import { Releases } from '#runtimes/host/releases.ts';
 import { readBootId } from '#runtimes/tools/shim/identity.ts';
 import type { Router } from '#runtimes/router.ts';
@@ -21,6 +24,8 @@ export interface HostRuntimeOptions {
   log(line: string): void;
   /** `plain` uses no namespaces even where there are some. */
   mode?: 'auto' | 'plain';
+  /** `machine` shares the machine's network even where instances could have their own. */
+  network?: 'auto' | 'machine';
   /** Further folders that no workload may see (keys, settings). */
   hidden?: string[];
   /** Name of this run of the machine; found out where it isn't given. */
@@ -39,10 +44,23 @@ export async function createHostRuntime(options: HostRuntimeOptions): Promise<Ru
     layout,
     images: new ImageStore(dataDir),
     releases: new Releases(layout),
-    network: new MachineNetwork(layout),
+    network: await findNetwork(options, machine, layout),
     cgroups: findCgroups(`quarterdeck-${options.installation.slice(0, 8)}`),
     router: options.router,
     installation: options.installation,
     bootId: options.bootId ?? readBootId(),
   });
+}
+
+/** A network namespace for each instance where that works, else the machine's own. */
+async function findNetwork(options: HostRuntimeOptions, machine: Machine, layout: Layout): Promise<InstanceNetwork> {
+  const { ip, nsenter } = machine.tools;
+  if (machine.mode === 'plain' || options.network === 'machine' || ip === null) return new MachineNetwork(layout);
+  const problem = await tryNamespaceNetwork(ip, machine.asRoot);
+  if (problem !== null) {
+    options.log(`host runtime: instances share the network of the machine (${problem})`);
+    return new MachineNetwork(layout);
+  }
+  const firewall = await findFirewall(findProgram('iptables'));
+  return new NamespaceNetwork({ layout, installation: options.installation, tools: { ip, nsenter }, firewall });
 }

@@ -49,7 +49,11 @@ export class Instances {
     writeInstance(directory, { format: 1, displayName: spec.displayName, attachment, readyAt: null });
     const cgroups = this.#parts.cgroups.make(instanceName(at), spec.resources);
     const hostname = `${spec.hostname}-${at.n}`;
-    const env = environmentOf(spec, record.config, { hostname, port: attachment.port });
+    const env = environmentOf(spec, record.config, {
+      hostname,
+      port: attachment.port,
+      forced: !network.isolated,
+    });
     const command = commandLine(spec, record.config);
     const launch =
       machine.mode === 'namespaces'
@@ -96,7 +100,11 @@ export class Instances {
     const { machine, images } = this.#parts;
     const { attachment } = this.record(at)!;
     const { record } = images.get(spec.image);
-    const env = environmentOf(spec, record.config, { hostname: spec.hostname, port: attachment.port });
+    const env = environmentOf(spec, record.config, {
+      hostname: `${spec.hostname}-${at.n}`,
+      port: attachment.port,
+      forced: !this.#parts.network.isolated,
+    });
     const target = { address: attachment.address, ports: attachment.ports, env };
     if (machine.mode === 'namespaces') return { ...target, cwd: '/', wrap: this.#enterArguments(record.uid) };
     const tree = join(this.#parts.layout.instance(at), 'tree');
@@ -146,6 +154,7 @@ export class Instances {
       layers: record.layers.map((layer) => join(image.folder, layer)),
       binds: [...this.#files(directory, spec), ...this.#storage(spec, record), ...network.binds(spec)],
       hostname: image.hostname,
+      resolv: network.isolated ? (machine.outsideResolv ?? machine.resolv) : machine.resolv,
       cgroups: image.cgroups,
     });
     const [program, args] = enterCommand(machine, plan, directory);

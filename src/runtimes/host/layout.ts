@@ -54,6 +54,10 @@ export class Layout {
   environment(environmentId: string): string {
     return join(this.dataDir, 'host', 'environments', plainName(environmentId));
   }
+
+  environments(): string[] {
+    return namesIn(join(this.dataDir, 'host', 'environments'));
+  }
 }
 
 export interface InstanceKey {

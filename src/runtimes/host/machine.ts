@@ -56,6 +56,8 @@ export interface Machine {
   hidden: string[];
   anchor: string;
   resolv: string | null;
+  /** The same for networks of their own, which the machine's own resolver (127.0.0.53) doesn't answer in. */
+  outsideResolv: string | null;
   /** Folder of Node's compiled code for `enter.ts` and shims. */
   compileCache: string;
 }
@@ -81,6 +83,7 @@ export async function findMachine(options: MachineOptions): Promise<Machine> {
     hidden: hiddenFolders(options),
     anchor: findAnchor(options.dataDir),
     resolv: foreignResolver(),
+    outsideResolv: outsideResolver(),
     compileCache: join(options.dataDir, 'host', 'compiled'),
   };
   if (options.mode === 'plain') return { ...machine, reason: 'it was chosen' };
@@ -228,4 +231,11 @@ function findAnchor(dataDir: string): string {
 function foreignResolver(): string | null {
   if (kindOf('/etc/resolv.conf') !== 'link' || !existsSync('/etc/resolv.conf')) return null;
   return readFileSync('/etc/resolv.conf', 'utf8');
+}
+
+/** Where systemd-resolved keeps the name servers that it asks itself; null where the machine's own file needs no other. */
+function outsideResolver(): string | null {
+  const upstream = '/run/systemd/resolve/resolv.conf';
+  if (!existsSync('/etc/resolv.conf') || !existsSync(upstream)) return null;
+  return /^nameserver\s+127\./m.test(readFileSync('/etc/resolv.conf', 'utf8')) ? readFileSync(upstream, 'utf8') : null;
 }

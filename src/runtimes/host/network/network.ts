@@ -7,7 +7,10 @@ export interface Attachment {
   address: string;
   /** Port of the spec -> port that it really has; one that isn't listed is the same. */
   ports: Record<string, number>;
-  /** Value of the variable PORT; null when the spec has no port. */
+  /**
+   * Value of the variable PORT; null when the spec has no port. In the machine's network it is the one to listen on, whatever
+   * else says so; where ports are the instance's own it is what PORT is unless the service sets it.
+   */
   port: number | null;
 }
 

@@ -1,0 +1,54 @@
+import { writeFileSync } from 'node:fs';
+import { runChecked, runCommand } from '#runtimes/tools/command.ts';
+
+/** Bridges of all installations begin with this: one environment doesn't reach another. */
+export const BRIDGE_PREFIX = 'qdh';
+
+/** Rules by which an environment reaches the world but no other environment. */
+export interface Firewall {
+  /** Whether addresses outside of this machine can be reached. */
+  readonly outside: boolean;
+  open(bridge: string, subnet: string): Promise<void>;
+  close(bridge: string, subnet: string): Promise<void>;
+}
+
+const NONE: Firewall = { outside: false, open: async () => undefined, close: async () => undefined };
+
+/** The rules of one environment: `-A`-less argument lists, in the order in which they have to stand at the top. */
+export function rulesOf(bridge: string, subnet: string): { table: string; chain: string; rule: string[] }[] {
+  const established = ['-m', 'conntrack', '--ctstate', 'ESTABLISHED,RELATED'];
+  const forward = [
+    ['-i', bridge, '-o', bridge, '-j', 'ACCEPT'],
+    ['-i', bridge, '-o', `${BRIDGE_PREFIX}+`, '-j', 'DROP'],
+    ['-i', bridge, '-j', 'ACCEPT'],
+    ['-o', bridge, ...established, '-j', 'ACCEPT'],
+  ];
+  return [
+    ...forward.map((rule) => ({ table: 'filter', chain: 'FORWARD', rule })),
+    { table: 'nat', chain: 'POSTROUTING', rule: ['-s', subnet, '!', '-o', bridge, '-j', 'MASQUERADE'] },
+  ];
+}
+
+/** iptables where it works; without it the instances reach each other and this machine only. */
+export async function findFirewall(iptables: string | null): Promise<Firewall> {
+  if (!iptables) return NONE;
+  const run = (args: string[]) => runCommand(iptables, ['--wait', '10', ...args]);
+  if ((await run(['--table', 'nat', '--list', 'POSTROUTING', '--numeric'])).exitCode !== 0) return NONE;
+  const there = async (table: string, chain: string, rule: string[]) =>
+    (await run(['--table', table, '--check', chain, ...rule])).exitCode === 0;
+  return {
+    outside: true,
+    async open(bridge, subnet) {
+      writeFileSync('/proc/sys/net/ipv4/ip_forward', '1');
+      // Each goes to the top, so the last one first.
+      for (const { table, chain, rule } of rulesOf(bridge, subnet).toReversed())
+        if (!(await there(table, chain, rule)))
+          await runChecked(iptables, ['--wait', '10', '--table', table, '--insert', chain, ...rule]);
+    },
+    async close(bridge, subnet) {
+      for (const { table, chain, rule } of rulesOf(bridge, subnet))
+        while (await there(table, chain, rule))
+          await runChecked(iptables, ['--wait', '10', '--table', table, '--delete', chain, ...rule]);
+    },
+  };
+}

@@ -1,0 +1,172 @@
+import { existsSync } from 'node:fs';
+import { gateway, hardwareAddress, hostAddress, kernelName, subnet } from '#runtimes/host/network/address-plan.ts';
+import { EnvironmentRecords } from '#runtimes/host/network/environment-record.ts';
+import { BRIDGE_PREFIX, type Firewall } from '#runtimes/host/network/firewall.ts';
+import { mainPort, type Attachment, type InstanceNetwork } from '#runtimes/host/network/network.ts';
+import { instanceName, type InstanceKey, type Layout } from '#runtimes/host/layout.ts';
+import { KeyedLock } from '#runtimes/host/locks.ts';
+import { removeTree } from '#runtimes/host/remove-tree.ts';
+import type { Bind } from '#runtimes/host/view/plan.ts';
+import { runChecked, runCommand } from '#runtimes/tools/command.ts';
+import type { WorkloadSpec } from '#runtimes/runtime.ts';
+
+/** A network namespace for each instance, a bridge for each environment. Needs root and iproute2. */
+export class NamespaceNetwork implements InstanceNetwork {
+  readonly isolated = true;
+  readonly #layout: Layout;
+  readonly #installation: string;
+  readonly #tools: { ip: string; nsenter: string };
+  readonly #firewall: Firewall;
+  readonly #records: EnvironmentRecords;
+  readonly #lock = new KeyedLock();
+
+  constructor(options: {
+    layout: Layout;
+    installation: string;
+    tools: { ip: string; nsenter: string };
+    firewall: Firewall;
+  }) {
+    this.#layout = options.layout;
+    this.#installation = options.installation;
+    this.#tools = options.tools;
+    this.#firewall = options.firewall;
+    this.#records = new EnvironmentRecords(options.layout);
+  }
+
+  attach(at: InstanceKey, spec: WorkloadSpec): Promise<Attachment> {
+    const { environmentId } = spec.identity;
+    // All under one lock: two environments must not choose the same network.
+    return this.#lock.run('networks', async () => {
+      const record = this.#records.open(environmentId, await this.#routes());
+      const host = this.#records.takeHost(environmentId, record, instanceName(at));
+      await this.#makeBridge(environmentId, record.index);
+      await this.#deleteNamespace(at);
+      await this.#makeNamespace(at, environmentId, record.index, host);
+      return { address: hostAddress(record.index, host), ports: {}, port: mainPort(spec) };
+    });
+  }
+
+  prefix(at: InstanceKey): string[] {
+    return [this.#tools.nsenter, `--net=${namespacePath(this.#namespace(at))}`, '--'];
+  }
+
+  binds(spec: WorkloadSpec): Bind[] {
+    return [{ from: this.#records.hostsFile(spec.identity.environmentId), to: '/etc/hosts', readOnly: true }];
+  }
+
+  publish(spec: WorkloadSpec, addresses: string[]): Promise<void> {
+    const { environmentId, serviceId } = spec.identity;
+    return this.#lock.run('networks', async () => {
+      const record = this.#records.read(environmentId);
+      if (!record) return;
+      record.names[serviceId] = { hostname: spec.hostname, addresses };
+      this.#records.write(environmentId, record);
+    });
+  }
+
+  detach(at: InstanceKey): Promise<void> {
+    return this.#lock.run('networks', async () => {
+      await this.#deleteNamespace(at);
+      const name = instanceName(at);
+      for (const environmentId of this.#layout.environments()) {
+        const record = this.#records.read(environmentId);
+        if (record?.hosts[name] === undefined) continue;
+        delete record.hosts[name];
+        this.#records.write(environmentId, record);
+      }
+    });
+  }
+
+  forget(environmentId: string, serviceId: string): Promise<void> {
+    return this.#lock.run('networks', async () => {
+      const record = this.#records.read(environmentId);
+      if (!record) return;
+      delete record.names[serviceId];
+      if (Object.keys(record.names).length + Object.keys(record.hosts).length > 0)
+        return this.#records.write(environmentId, record);
+      const bridge = this.#bridge(environmentId);
+      await this.#firewall.close(bridge, subnet(record.index));
+      if (existsSync(`/sys/class/net/${bridge}`)) await this.#ip(['link', 'delete', bridge]);
+      removeTree(this.#layout.environment(environmentId));
+    });
+  }
+
+  limits(): string[] {
+    return this.#firewall.outside
+      ? []
+      : ['Instances reach each other and this machine, but no other addresses: install iptables.'];
+  }
+
+  #bridge(environmentId: string): string {
+    return kernelName(BRIDGE_PREFIX, this.#installation, environmentId);
+  }
+
+  #namespace(at: InstanceKey): string {
+    return kernelName('qdn', this.#installation, instanceName(at));
+  }
+
+  async #makeBridge(environmentId: string, index: number): Promise<void> {
+    const bridge = this.#bridge(environmentId);
+    if (!existsSync(`/sys/class/net/${bridge}`))
+      await this.#batch([
+        `link add ${bridge} address ${hardwareAddress(bridge)} type bridge`,
+        `address add ${gateway(index)}/24 dev ${bridge}`,
+        `link set ${bridge} up`,
+      ]);
+    await this.#firewall.open(bridge, subnet(index));
+  }
+
+  async #makeNamespace(at: InstanceKey, environmentId: string, index: number, host: number): Promise<void> {
+    const namespace = this.#namespace(at);
+    const outer = this.#outerEnd(at);
+    await this.#batch([
+      `netns add ${namespace}`,
+      `link add ${outer} type veth peer name eth0 netns ${namespace}`,
+      `link set ${outer} master ${this.#bridge(environmentId)} up`,
+    ]);
+    const inside = [
+      'link set lo up',
+      `address add ${hostAddress(index, host)}/24 dev eth0`,
+      'link set eth0 up',
+      `route add default via ${gateway(index)}`,
+    ];
+    await this.#batch(inside, ['-netns', namespace]);
+  }
+
+  async #deleteNamespace(at: InstanceKey): Promise<void> {
+    const outer = this.#outerEnd(at);
+    if (existsSync(`/sys/class/net/${outer}`)) await this.#ip(['link', 'delete', outer]);
+    const namespace = this.#namespace(at);
+    if (existsSync(namespacePath(namespace))) await this.#ip(['netns', 'delete', namespace]);
+  }
+
+  #outerEnd(at: InstanceKey): string {
+    return kernelName('qdv', this.#installation, instanceName(at));
+  }
+
+  async #routes(): Promise<string[]> {
+    const { stdout } = await this.#ip(['-4', '-json', 'route', 'show', 'table', 'main']);
+    return (JSON.parse(stdout || '[]') as { dst: string }[]).map((route) => route.dst);
+  }
+
+  #ip(args: string[]) {
+    return runChecked(this.#tools.ip, args);
+  }
+
+  #batch(commands: string[], args: string[] = []) {
+    return runChecked(this.#tools.ip, [...args, '-batch', '-'], { input: `${commands.join('\n')}\n` });
+  }
+}
+
+const namespacePath = (name: string) => `/run/netns/${name}`;
+
+/** Whether this machine lets us make what the network needs; null, or why not. */
+export async function tryNamespaceNetwork(ip: string | null, asRoot: boolean): Promise<string | null> {
+  if (!asRoot) return 'only root can make networks';
+  if (!ip) return 'ip (iproute2) is not installed';
+  const name = kernelName('qdn', 'trial', String(process.pid), String(Date.now()));
+  const made = await runCommand(ip, ['-batch', '-'], {
+    input: `netns add ${name}\nlink add ${name} type bridge\nlink delete ${name}\nnetns delete ${name}\n`,
+  });
+  return made.exitCode === 0 ? null : made.stderr.trim().split('\n')[0]!;
+}
