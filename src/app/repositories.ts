@@ -1,4 +1,5 @@
 import type { createSources } from '#app/sources.ts';
+import { OutgoingError } from '#platform/http-client/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '#services/parts/repository.ts';
 
@@ -18,6 +19,12 @@ async function translated<T>({ url, signal }: RepositoryAddress, read: Promise<T
     return await read;
   } catch (error) {
     if (signal.aborted) throw new RepositoryError('unreachable', `${url} did not answer in time.`, error);
+    if (error instanceof OutgoingError)
+      throw new RepositoryError(
+        error.failure === 'forbidden_address' ? 'refused' : 'unreachable',
+        `${url}: ${error.message}`,
+        error,
+      );
     if (!(error instanceof RuntimeError)) throw error;
     const reason = error.code === 'refused' ? 'refused' : error.code === 'unreachable' ? 'unreachable' : 'failed';
     throw new RepositoryError(reason, error.message, error);

@@ -15,7 +15,9 @@ import { openDatabase, type Database, type OpenDatabase } from '#platform/databa
 import { createServer } from '#platform/http/server.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import { openInstallation } from '#platform/vault/key.ts';
+import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
+import { createSources } from '#app/sources.ts';
 import { makeAdministrator, makeOrganization } from '#resources/organization/bootstrap.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
@@ -85,7 +87,7 @@ export async function startTestApp(
     platform,
     sessions: createSessionVerifier(platform),
     limiter: new RateLimiter(open.db, settings.rateLimitPerHour),
-    routes: allRoutes(needs),
+    routes: allRoutes({ repositories: createRepositoryReader(createSources(platform)), ...needs }),
     log,
   });
   const send =

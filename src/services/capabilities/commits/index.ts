@@ -1,0 +1,1 @@
+export { commitRoutes } from '#services/capabilities/commits/routes.ts';
