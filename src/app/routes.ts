@@ -3,6 +3,7 @@ import { deploymentStageRoutes } from '#resources/deployment-stage/index.ts';
 import { noRepositories } from '#app/repositories.ts';
 import { environmentRoutes } from '#resources/environment/index.ts';
 import { projectRoutes } from '#resources/project/index.ts';
+import { eventRoutes } from '#resources/event/index.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
 import { deleteProject } from '#services/capabilities/actions/delete.ts';
 import { createResolver } from '#services/capabilities/custom-domains/index.ts';
@@ -16,6 +17,7 @@ export function allRoutes(needs: Partial<ServiceNeeds> = {}): Route[] {
     ...projectRoutes({ deleteProject }),
     ...environmentRoutes,
     ...deploymentStageRoutes,
+    ...eventRoutes,
     ...webhookRoutes,
     ...mountServices(services),
   ];

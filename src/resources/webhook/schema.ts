@@ -1,8 +1,8 @@
+import { ENVIRONMENT_MODES } from '#platform/access/principal.ts';
 import { DateTime, ListOf, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { SUBSCRIBABLE_EVENTS, WEBHOOK_EVENTS } from '#resources/webhook/events.ts';
 
 const KINDS = ['STANDARD', 'SLACK'] as const;
-const MODES = ['DEVELOPMENT', 'PREVIEW', 'PRODUCTION', 'STAGING'] as const;
 
 export const WebhookRequest = named(
   'OrganizationWebhookRequest',
@@ -26,7 +26,7 @@ export const WebhookRequest = named(
       }),
     ),
     environment_types_filter: Type.Optional(
-      Type.Array(OneOf(MODES), {
+      Type.Array(OneOf(ENVIRONMENT_MODES), {
         maxItems: 20,
         description: 'Modes of environments that calls are made for; all when empty.',
       }),
@@ -51,7 +51,7 @@ export const Webhook = named(
       description: 'The events in the spelling that was subscribed in, which calls use as `event_type`.',
     }),
     project_names_filter: Type.Array(Type.String()),
-    environment_types_filter: Type.Array(OneOf(MODES)),
+    environment_types_filter: Type.Array(OneOf(ENVIRONMENT_MODES)),
   }),
 );
 

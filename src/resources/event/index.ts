@@ -1,0 +1,1 @@
+export { eventRoutes } from '#resources/event/routes.ts';

@@ -1,0 +1,122 @@
+import type { SelectQueryBuilder } from 'kysely';
+import { sql, type Database, type DB, type Scope } from '#platform/database/index.ts';
+import type { Cursor } from '#resources/event/cursor.ts';
+
+/** What events are chosen by; times in microseconds since 1970. */
+export interface EventFilter {
+  from?: number;
+  to?: number;
+  event_type?: string;
+  target_type?: string;
+  target_id?: string;
+  sub_target_type?: string;
+  triggered_by?: string;
+  origin?: string;
+  project_id?: string;
+  environment_id?: string;
+  hidden: Hidden;
+}
+
+/** Where the caller may not look: whole projects, and of some projects all environments but those that are named. */
+export interface Hidden {
+  projectIds: string[];
+  partlyProjectIds: string[];
+  visibleEnvironmentIds: string[];
+}
+
+const COLUMNS = [
+  'event_type',
+  'target_type',
+  'target_id',
+  'sub_target_type',
+  'triggered_by',
+  'origin',
+  'project_id',
+  'environment_id',
+] as const;
+
+/** Exact, unlike `to_timestamp`, which computes with fractions of seconds. */
+const moment = (micros: number) => sql<Date>`(timestamptz 'epoch' + ${micros} * interval '1 microsecond')`;
+
+type Events<O> = SelectQueryBuilder<DB, 'audit_event', O>;
+
+function chosen<O>(query: Events<O>, scope: Scope, filter: EventFilter): Events<O> {
+  let next = query.where('organization_id', '=', scope.organizationId);
+  for (const column of COLUMNS) if (filter[column] !== undefined) next = next.where(column, '=', filter[column]);
+  if (filter.from !== undefined) next = next.where('at', '>=', moment(filter.from));
+  if (filter.to !== undefined) next = next.where('at', '<', moment(filter.to));
+  return visible(next, filter.hidden);
+}
+
+function visible<O>(query: Events<O>, hidden: Hidden): Events<O> {
+  let next = query;
+  if (hidden.projectIds.length > 0)
+    next = next.where(sql<boolean>`(project_id is null or project_id <> all(${hidden.projectIds}::uuid[]))`);
+  if (hidden.partlyProjectIds.length > 0)
+    next = next.where(
+      sql<boolean>`(project_id is null or environment_id is null or project_id <> all(${hidden.partlyProjectIds}::uuid[])
+        or environment_id = any(${hidden.visibleEnvironmentIds}::uuid[]))`,
+    );
+  return next;
+}
+
+/** Events from a place on, in the order of the list (the newest first) or, `newer`, away from it in the other direction. */
+export const listEvents = (
+  db: Database,
+  scope: Scope,
+  filter: EventFilter,
+  page: { after?: Cursor; newer: boolean; limit: number },
+) => {
+  const direction = page.newer ? 'asc' : 'desc';
+  let query = chosen(db.selectFrom('audit_event'), scope, filter);
+  if (page.after) {
+    const { micros, id } = page.after;
+    const beyond = page.newer ? sql.raw('>') : sql.raw('<');
+    query = query.where(sql<boolean>`(at, id) ${beyond} (${moment(micros)}, ${id})`);
+  }
+  return query
+    .select(['id', 'at', 'event_type', 'target_type', 'target_id', 'target_name', 'sub_target_type'])
+    .select(['project_id', 'project_name', 'environment_id', 'environment_name', 'triggered_by', 'origin'])
+    .select(['user_agent', 'change', 'original_change'])
+    .select(sql<number>`(extract(epoch from at) * 1000000)::bigint`.as('micros'))
+    .orderBy('at', direction)
+    .orderBy('id', direction)
+    .limit(page.limit)
+    .execute();
+};
+
+export type EventRow = Awaited<ReturnType<typeof listEvents>>[number];
+
+const LEVELS = {
+  TARGET: ['target_id', 'target_name'],
+  PROJECT: ['project_id', 'project_name'],
+  ENVIRONMENT: ['environment_id', 'environment_name'],
+} as const;
+
+/** The different things that events were about or took place in, each under its newest name, by name. */
+export const listTargets = (db: Database, scope: Scope, filter: EventFilter, level: keyof typeof LEVELS) => {
+  const [id, name] = LEVELS[level];
+  return db
+    .selectFrom(
+      chosen(db.selectFrom('audit_event'), scope, filter)
+        .where(id, 'is not', null)
+        .distinctOn(id)
+        .select([`${id} as id`, `${name} as name`])
+        .orderBy(id)
+        .orderBy('at', 'desc')
+        .as('newest'),
+    )
+    .select(['id', 'name'])
+    .orderBy(sql`lower(name)`)
+    .orderBy('id')
+    .execute();
+};
+
+/** Environments of some projects with their modes. */
+export const listEnvironmentModes = (db: Database, scope: Scope, projectIds: string[]) =>
+  db
+    .selectFrom('environment')
+    .select(['id', 'project_id', 'mode'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('project_id', '=', sql<string>`any(${projectIds})`)
+    .execute();

@@ -1,0 +1,131 @@
+import { badRequest, invalidField } from '#kernel/errors.ts';
+import { ENVIRONMENT_MODES, hiddenPlaces, type Principal } from '#platform/access/principal.ts';
+import type { Database, Scope } from '#platform/database/index.ts';
+import { readCursor, writeCursor } from '#resources/event/cursor.ts';
+import * as queries from '#resources/event/queries.ts';
+import type { EventQuery, TargetQuery } from '#resources/event/schema.ts';
+import { readTimestamp } from '#resources/event/timestamp.ts';
+
+const PAGE_SIZE = 10;
+
+/** Kinds that live in an environment: their targets are asked for by environment (service.md §4.1, endpoint 14). */
+const SERVICE_TYPES = ['AGENTIC_WORKFLOW', 'APPLICATION', 'CONTAINER', 'DATABASE', 'JOB', 'HELM', 'TERRAFORM'];
+
+/** A page of events, the newest first, and the links to its neighbours, which `link` makes of a changed query. */
+export async function findEvents(
+  db: Database,
+  principal: Principal,
+  scope: Scope,
+  query: EventQuery,
+  link: (change: { continueToken?: string; stepBackToken?: string }) => string,
+) {
+  const { continueToken, stepBackToken } = query;
+  if (continueToken !== undefined && stepBackToken !== undefined)
+    throw badRequest('continueToken and stepBackToken lead in opposite directions: send one of them.');
+  const newer = stepBackToken !== undefined;
+  const size = query.pageSize ?? PAGE_SIZE;
+  const filter: queries.EventFilter = {
+    ...(await commonFilter(db, principal, scope, query)),
+    target_id: query.targetId ?? undefined,
+    sub_target_type: query.subTargetType ?? undefined,
+    project_id: query.serviceProjectId,
+    environment_id: query.serviceEnvironmentId,
+  };
+  const after = newer
+    ? readCursor('stepBackToken', stepBackToken)
+    : continueToken === undefined
+      ? undefined
+      : readCursor('continueToken', continueToken);
+  const rows = await queries.listEvents(db, scope, filter, { after, newer, limit: size + 1 });
+  const more = rows.length > size;
+  const page = newer ? rows.slice(0, size).toReversed() : rows.slice(0, size);
+  const [first, last] = [page[0], page.at(-1)];
+  const hasNewer = newer ? more : after !== undefined;
+  const hasOlder = newer ? after !== undefined : more;
+  return {
+    links: {
+      ...(first && hasNewer ? { previous: link({ stepBackToken: writeCursor(first) }) } : {}),
+      ...(last && hasOlder ? { next: link({ continueToken: writeCursor(last) }) } : {}),
+    },
+    organization_max_limit_reached: false,
+    events: page.map(toEventView),
+  };
+}
+
+const toEventView = (row: queries.EventRow) => ({
+  id: row.id,
+  timestamp: row.at.toISOString(),
+  event_type: row.event_type,
+  target_id: row.target_id,
+  target_name: row.target_name,
+  target_type: row.target_type,
+  sub_target_type: row.sub_target_type,
+  ...(row.change === null ? {} : { change: JSON.stringify(row.change) }),
+  original_change: row.original_change === null ? null : JSON.stringify(row.original_change),
+  origin: row.origin,
+  triggered_by: row.triggered_by,
+  project_id: row.project_id,
+  ...(row.project_name === null ? {} : { project_name: row.project_name }),
+  environment_id: row.environment_id,
+  ...(row.environment_name === null ? {} : { environment_name: row.environment_name }),
+  user_agent: row.user_agent,
+});
+
+/**
+ * What there are events about, for a choice of filters (service.md §4.1, endpoint 14): targets, or with `targetLevelToFetch` the
+ * projects or environments that they took place in. 400 where a project or environment has to be named (decisions.md 43).
+ */
+export async function findTargets(db: Database, principal: Principal, scope: Scope, query: TargetQuery) {
+  const level = query.targetLevelToFetch;
+  const isService = query.targetType !== undefined && SERVICE_TYPES.includes(query.targetType);
+  const wantsEnvironment = query.targetType === 'ENVIRONMENT' || isService;
+  if (wantsEnvironment && level !== 'PROJECT' && query.projectId === undefined)
+    throw invalidField('projectId', `is required for ${query.targetType}, unless targetLevelToFetch is PROJECT`);
+  if (isService && level === undefined && query.environmentId === undefined)
+    throw invalidField('environmentId', `is required for ${query.targetType}, unless targetLevelToFetch is given`);
+  const filter: queries.EventFilter = {
+    ...(await commonFilter(db, principal, scope, query)),
+    project_id: query.projectId,
+    environment_id: query.environmentId,
+  };
+  return { targets: await queries.listTargets(db, scope, filter, level ?? 'TARGET') };
+}
+
+async function commonFilter(
+  db: Database,
+  principal: Principal,
+  scope: Scope,
+  query: EventQuery | TargetQuery,
+): Promise<queries.EventFilter> {
+  return {
+    from: readTimestamp('fromTimestamp', query.fromTimestamp),
+    to: readTimestamp('toTimestamp', query.toTimestamp),
+    event_type: query.eventType,
+    target_type: query.targetType,
+    triggered_by: query.triggeredBy,
+    origin: query.origin,
+    hidden: await findHidden(db, principal, scope),
+  };
+}
+
+/**
+ * Where the caller's role gives NO_ACCESS. Events of an environment that is gone are hidden in a project of which anything is:
+ * its mode is no longer known.
+ */
+async function findHidden(db: Database, principal: Principal, scope: Scope): Promise<queries.Hidden> {
+  const places = hiddenPlaces(principal, scope.organizationId);
+  const projectIds = [...new Set(places.map((place) => place.projectId))];
+  if (projectIds.length === 0) return { projectIds: [], partlyProjectIds: [], visibleEnvironmentIds: [] };
+  const hides = (projectId: string, mode: string) =>
+    places.some((place) => place.projectId === projectId && place.mode === mode);
+  const whole = projectIds.filter((id) => ENVIRONMENT_MODES.every((mode) => hides(id, mode)));
+  const partly = projectIds.filter((id) => !whole.includes(id));
+  const environments = await queries.listEnvironmentModes(db, scope, partly);
+  return {
+    projectIds: whole,
+    partlyProjectIds: partly,
+    visibleEnvironmentIds: environments
+      .filter((environment) => !hides(environment.project_id, environment.mode))
+      .map((environment) => environment.id),
+  };
+}
