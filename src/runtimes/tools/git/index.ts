@@ -30,11 +30,13 @@ export interface GitCommit {
   /** RFC 3339. */
   date: string;
   author: string;
+  /** Of the author, as the commit says it. */
+  email: string;
   message: string;
   tag: string;
 }
 
-const FORMAT = '%H%x1f%cI%x1f%an%x1f%s%x1f%D%x1e';
+const FORMAT = '%H%x1f%cI%x1f%an%x1f%ae%x1f%s%x1f%D%x1e';
 const LOOK_SECONDS = 60;
 const FETCH_SECONDS = 600;
 
@@ -162,7 +164,9 @@ class Repository {
   inside = (file: string): string => path.posix.join(this.prefix, file.replace(/^\/+/, ''));
 
   /** Fetches the branch's head, or a commit, and answers the commit. Servers that do not give single commits give the branch's history. */
-  async fetch(commit: string | null, options: string[]): Promise<string> {
+  async fetch(commit: string | null, wanted: string[]): Promise<string> {
+    // Git keeps what it left out as a promise of the remote, whose name is the URL and may not begin with a slash.
+    const options = this.#location.kind === 'local' ? wanted.filter((one) => !one.startsWith('--filter')) : wanted;
     const full = commit && commit.length === 40 ? commit : null;
     if (full) {
       const direct = await this.try(
@@ -278,7 +282,7 @@ function parseLog(text: string): GitCommit[] {
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '')
     .map((entry) => {
-      const [id = '', date = '', author = '', message = '', refs = ''] = entry.split('\x1f');
-      return { id, date: new Date(date).toISOString(), author, message, tag: /tag: ([^,]+)/.exec(refs)?.[1] ?? '' };
+      const [id = '', date = '', author = '', email = '', message = '', refs = ''] = entry.split('\x1f');
+      return { id, date: new Date(date).toISOString(), author, email, message, tag: /tag: ([^,]+)/.exec(refs)?.[1] ?? '' };
     });
 }
