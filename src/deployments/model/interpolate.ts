@@ -43,11 +43,11 @@ export function expand(
   const budget = { left: LIMIT };
   const finish = (key: string, node: Node, into: Map<string, Expanded>) => {
     if (failures.has(key)) return;
-    const expanded = replace(node, values, budget, (unknown) =>
-      warnings.push(`${key} names {{${unknown}}}, which is no variable here: it stays as written.`),
-    );
-    if (expanded) into.set(key, expanded);
-    else failures.set(key, tooLarge(key));
+    const expanded = replace(node, values, budget);
+    if (!expanded) return void failures.set(key, tooLarge(key));
+    into.set(key, expanded);
+    for (const unknown of referencesOf(node).filter((other) => !nodes.has(other)))
+      warnings.push(`${key} names {{${unknown}}}, which is no variable here: it stays as written.`);
   };
   for (const key of [...nodes.keys()].sort())
     for (const ready of postorder(key, nodes, values, failures)) finish(ready, nodes.get(ready)!, values);
@@ -74,8 +74,9 @@ function postorder(
   const order: string[] = [];
   const done = new Set<string>();
   const isDone = (key: string) => values.has(key) || done.has(key);
-  const stack = isDone(start) ? [] : [{ key: start, needs: referencesOf(nodes.get(start)!) }];
-  const open = new Set(stack.map((frame) => frame.key));
+  const frame = (key: string) => ({ key, needs: referencesOf(nodes.get(key)!) });
+  const stack = isDone(start) || failures.has(start) ? [] : [frame(start)];
+  const open = new Set(stack.map(({ key }) => key));
   while (stack.length > 0) {
     const { key, needs } = stack.at(-1)!;
     const next = needs.shift();
@@ -87,9 +88,9 @@ function postorder(
       continue;
     }
     if (!nodes.has(next)) continue;
-    if (open.has(next)) fail(key, cycle(stack.slice(stack.findIndex((frame) => frame.key === next)).map((frame) => frame.key)));
+    if (open.has(next)) fail(key, cycle([...open].slice([...open].indexOf(next))));
     else if (!isDone(next) && !failures.has(next)) {
-      stack.push({ key: next, needs: [next, ...referencesOf(nodes.get(next)!)].slice(1) });
+      stack.push(frame(next));
       open.add(next);
       // Asked again when it is done, so that its failure reaches this key as well.
       needs.unshift(next);
@@ -123,12 +124,7 @@ const tooLarge = (key: string): VariableProblem => ({
 });
 
 /** A node's text with every key that has a value replaced; undefined when it doesn't fit into the budget. */
-function replace(
-  node: Node,
-  values: ReadonlyMap<string, Expanded>,
-  budget: { left: number },
-  onUnknown: (key: string) => void,
-): Expanded | undefined {
+function replace(node: Node, values: ReadonlyMap<string, Expanded>, budget: { left: number }): Expanded | undefined {
   const parts: string[] = [];
   let { isSecret } = node;
   let at = 0;
@@ -139,7 +135,6 @@ function replace(
   };
   for (const match of node.verbatim ? [] : node.text.matchAll(REFERENCE)) {
     const value = values.get(match[1]!);
-    if (!value) onUnknown(match[1]!);
     if (!take(node.text.slice(at, match.index)) || !take(value ? value.text : match[0])) return undefined;
     isSecret ||= value?.isSecret ?? false;
     at = match.index + match[0].length;

@@ -41,19 +41,19 @@ export interface VariableDefinition {
   overrides?: string;
   /** Id of what it is an alias of. */
   aliases?: string;
-  /** Secret manager access that the value is read through; `value` is the upstream name. */
-  externalAccess?: string;
+  /** The value lies in a secret manager, under this name. */
+  external?: { access: string; name: string };
 }
 
 /** A variable as snapshots keep it: unexpanded, secrets by version. */
 export interface FrozenVariable extends VariableDefinition {
-  /** Plain value, or upstream name of an external secret. */
+  /** Plain value; left out of secrets, aliases and external secrets. */
   value?: string;
   secret?: { id: string; version: number };
   sealed?: SealedValue;
 }
 
-/** A variable whose value is at hand; null for aliases only. */
+/** A variable whose value is at hand; null for aliases, and for external secrets that were not read. */
 export interface VariableRecord extends VariableDefinition {
   value: string | null;
 }
@@ -108,8 +108,7 @@ export function typeOf(record: VariableDefinition): VariableType {
   if (record.scope === 'BUILT_IN') return 'BUILT_IN';
   if (record.overrides !== undefined) return 'OVERRIDE';
   if (record.aliases !== undefined) return 'ALIAS';
-  if (record.externalAccess !== undefined)
-    return record.mountPath === undefined ? 'EXTERNAL_SECRET' : 'FILE_EXTERNAL_SECRET';
+  if (record.external !== undefined) return record.mountPath === undefined ? 'EXTERNAL_SECRET' : 'FILE_EXTERNAL_SECRET';
   return record.mountPath === undefined ? 'VALUE' : 'FILE';
 }
 
@@ -118,10 +117,7 @@ export const sourceOf = <R extends VariableDefinition>(record: R, byId: Readonly
   byId.get(record.overrides ?? record.aliases ?? '');
 
 /** Path of the file that a record makes, its own or the one that it inherits (decisions.md 34). */
-export function mountPathOf<R extends VariableDefinition>(
-  record: R,
-  byId: ReadonlyMap<string, R>,
-): string | undefined {
+export function mountPathOf<R extends VariableDefinition>(record: R, byId: ReadonlyMap<string, R>): string | undefined {
   const seen = new Set<R>();
   for (let at: R | undefined = record; at && !seen.has(at); at = sourceOf(at, byId)) {
     if (at.mountPath !== undefined) return at.mountPath;
@@ -175,11 +171,11 @@ export function examineVariables(records: readonly VariableRecord[]): Examinatio
   for (const [key, record] of effective) {
     const holder = valueHolderOf(record, byId);
     const path = mountPathOf(record, byId);
-    const problem = problemOf(record, holder, byId);
+    const problem = problemOf(record, holder);
     if (problem) failures.set(key, problem);
-    const isSecret = (record.isSecret ?? false) || holder?.externalAccess !== undefined;
+    const isSecret = (record.isSecret ?? false) || holder?.external !== undefined;
     const text = holder?.value ?? '';
-    if (path === undefined) nodes.set(key, { text, isSecret });
+    if (path === undefined) nodes.set(key, { text, isSecret, verbatim: problem !== undefined });
     else {
       nodes.set(key, { text: path, isSecret: false, verbatim: true });
       if (!problem) contents.set(key, { text, isSecret, verbatim: !record.interpolateFile });
@@ -208,45 +204,22 @@ export function resolveVariables(records: readonly VariableRecord[]): ResolvedVa
   return resolved;
 }
 
-function problemOf(
-  record: VariableRecord,
-  holder: VariableRecord | undefined,
-  byId: ReadonlyMap<string, VariableRecord>,
-): VariableProblem | undefined {
+function problemOf(record: VariableRecord, holder: VariableRecord | undefined): VariableProblem | undefined {
   const { key } = record;
+  const refused = (code: VariableProblem['code'], message: string) => ({ code, keys: [key], message });
   if (!holder)
-    return {
-      code: 'SOURCE_MISSING',
-      keys: [key],
-      message: `${key} is an alias of something that isn't there any more: delete the alias, or bring its source back.`,
-    };
-  if (holder.aliases !== undefined && holder !== record)
-    return { code: 'SOURCE_MISSING', keys: [key], message: `${key} is an alias of the alias ${holder.key}.` };
-  if (record.overrides !== undefined && record.mountPath === undefined && isCut(record, byId))
-    return {
-      code: 'SOURCE_MISSING',
-      keys: [key],
-      message: `${key} overrides something that isn't there any more: delete the override, or bring its source back.`,
-    };
-  if (holder.externalAccess !== undefined)
-    return {
-      code: 'EXTERNAL_SECRET',
-      keys: [key],
-      message: `${key} is the external secret "${holder.value ?? ''}", and its secret manager can't be asked for it.`,
-    };
+    return refused(
+      'SOURCE_MISSING',
+      `${key} is an alias of something that isn't there any more: delete the alias, or bring its source back.`,
+    );
+  if (holder !== record && holder.aliases !== undefined)
+    return refused('SOURCE_MISSING', `${key} is an alias of the alias ${holder.key}: make it one of what that is of.`);
+  if (holder.external && holder.value === null)
+    return refused(
+      'EXTERNAL_SECRET',
+      `${key} is the external secret "${holder.external.name}", and its secret manager can't be asked for it.`,
+    );
   return undefined;
-}
-
-/** Whether a chain of overrides ends at something that isn't there, so that it can't be known whether it is a file. */
-function isCut(record: VariableRecord, byId: ReadonlyMap<string, VariableRecord>): boolean {
-  const seen = new Set<VariableRecord>();
-  for (let at = record; at.overrides !== undefined || at.aliases !== undefined;) {
-    const next = sourceOf(at, byId);
-    if (!next || seen.has(next)) return true;
-    seen.add(next);
-    at = next;
-  }
-  return false;
 }
 
 /** Files by path. Two keys may name one path: the lower scope's file is there, of equals with different content neither. */
@@ -280,7 +253,9 @@ function placeFiles(
         return [];
       }
       if (claims.some((claim) => claim.content !== content))
-        warnings.push(`${keys.join(' and ')} have the path ${path}: the file is ${winners[0]!.key}'s, of the lower scope.`);
+        warnings.push(
+          `${keys.join(' and ')} have the path ${path}: the file is ${winners[0]!.key}'s, of the lower scope.`,
+        );
       return [{ path, content }];
     });
 }
