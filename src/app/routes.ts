@@ -1,24 +1,44 @@
 import type { Route } from '#platform/http/route.ts';
 import { deploymentStageRoutes } from '#resources/deployment-stage/index.ts';
+import { clusterNeeds } from '#app/clusters.ts';
 import { noRepositories } from '#app/repositories.ts';
+import { clusterRoutes, type ClusterNeeds } from '#resources/cluster/index.ts';
+import { accountRoutes } from '#resources/account/index.ts';
+import { apiTokenRoutes } from '#resources/api-token/index.ts';
 import { environmentRoutes } from '#resources/environment/index.ts';
+import { gitTokenRoutes } from '#resources/git-token/index.ts';
+import { memberRoutes } from '#resources/member/index.ts';
+import { organizationRoutes, type OrganizationRoutesNeeds } from '#resources/organization/index.ts';
 import { projectRoutes } from '#resources/project/index.ts';
+import { roleRoutes } from '#resources/role/index.ts';
+import { signUpRoutes } from '#resources/sign-up/index.ts';
 import { eventRoutes } from '#resources/event/index.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
 import { deleteProject } from '#services/capabilities/actions/delete.ts';
 import { createResolver } from '#services/capabilities/custom-domains/index.ts';
 import { mountServices } from '#services/mount.ts';
+import { terraformRepositoryRoutes } from '#services/terraform-repository/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
 
 /** Every endpoint of the program. */
-export function allRoutes(needs: Partial<ServiceNeeds> = {}): Route[] {
+export function allRoutes(needs: Partial<ServiceNeeds & ClusterNeeds & OrganizationRoutesNeeds> = {}): Route[] {
   const services: ServiceNeeds = { resolver: createResolver(), repositories: noRepositories, ...needs };
   return [
+    ...accountRoutes,
+    ...signUpRoutes,
+    // Credentials of cloud providers are no resource yet: there are none.
+    ...organizationRoutes({ listCredentials: async () => [], ...needs }),
+    ...memberRoutes,
+    ...roleRoutes,
+    ...apiTokenRoutes,
+    ...gitTokenRoutes,
+    ...terraformRepositoryRoutes(services.repositories),
     ...projectRoutes({ deleteProject }),
     ...environmentRoutes,
     ...deploymentStageRoutes,
     ...eventRoutes,
     ...webhookRoutes,
+    ...clusterRoutes({ ...clusterNeeds(), ...needs }),
     ...mountServices(services),
   ];
 }

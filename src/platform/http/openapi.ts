@@ -31,7 +31,8 @@ export function makeDocument(routes: Route[]): Json {
       copy.enum = [copy.const];
       delete copy.const;
     }
-    if (typeof title !== 'string') return copy;
+    // A field of that name isn't a schema's title.
+    if (typeof title !== 'string') return title === undefined ? copy : { ...copy, title: hoist(title) };
     const present = components[title];
     if (present && JSON.stringify(present) !== JSON.stringify(copy))
       throw new Error(`Two schemas have the title ${title}.`);

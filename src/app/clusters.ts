@@ -1,0 +1,50 @@
+import { availableParallelism, freemem, hostname, loadavg, totalmem } from 'node:os';
+import type { Context } from '#platform/context.ts';
+import type { ClusterNeeds, ClusterTarget, NodeMetrics } from '#resources/cluster/index.ts';
+import { environmentTarget } from '#resources/environment/index.ts';
+import { actOnEnvironment } from '#services/capabilities/actions/request.ts';
+
+/** Processor and memory of this machine. */
+const measure = (): NodeMetrics => ({
+  at: new Date(),
+  instance: hostname(),
+  cpuCores: availableParallelism(),
+  load: loadavg() as [number, number, number],
+  memoryTotalBytes: totalmem(),
+  memoryAvailableBytes: freemem(),
+});
+
+/** Requests that every environment on the cluster stops that has something running. */
+async function stopEnvironments(context: Context, cluster: ClusterTarget): Promise<void> {
+  const rows = await context.db
+    .selectFrom('environment')
+    .select('id')
+    .where('organization_id', '=', cluster.organizationId)
+    .where('cluster_id', '=', cluster.id)
+    .where('deleting', '=', false)
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('service')
+          .select('service.id')
+          .whereRef('service.environment_id', '=', 'environment.id')
+          .where('service.organization_id', '=', cluster.organizationId)
+          .where('service.wanted', '=', 'running'),
+      ),
+    )
+    .orderBy('id')
+    .execute();
+  for (const { id } of rows) {
+    const environment = await environmentTarget.find(context.db, id, [cluster.organizationId], true);
+    if (environment) await actOnEnvironment(context, environment, 'STOP', null);
+  }
+}
+
+/** What clusters need of the rest of the program. `nodeId` is this machine's: others can't be measured from here. */
+export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds => ({
+  // Credentials of providers and label groups are no resources yet: whatever a body names is unknown.
+  findCredentials: async () => undefined,
+  unknownLabelsGroups: async (_context, _organizationId, ids) => ids,
+  stopEnvironments,
+  nodeMetrics: async (cluster) => (nodeId !== null && cluster.node_id === nodeId ? measure() : undefined),
+});

@@ -1,0 +1,99 @@
+import { parse, stringify } from 'yaml';
+import { badRequest } from '#kernel/errors.ts';
+
+interface Named {
+  name?: unknown;
+}
+type Fields = Record<string, unknown>;
+
+/** Parts of a kubeconfig that would run a program or read a file where the control plane runs (engine.md, *Runtimes*). */
+const REFUSED: Record<'cluster' | 'user', Record<string, string>> = {
+  cluster: { 'certificate-authority': 'certificate-authority-data' },
+  user: {
+    exec: 'a token or client-certificate-data',
+    'auth-provider': 'a token or client-certificate-data',
+    tokenFile: 'token',
+    'client-certificate': 'client-certificate-data',
+    'client-key': 'client-key-data',
+  },
+};
+
+/** Parts of a cluster's entry that tell how to reach it and are no secrets. */
+const PUBLIC = ['server', 'tls-server-name', 'certificate-authority-data', 'insecure-skip-tls-verify'];
+
+/**
+ * Checks a kubeconfig: a current context that leads to a cluster and a user, nothing that runs programs or reads files.
+ * Throws 400 that says what would be right; it never quotes what the file holds.
+ */
+export function checkKubeconfig(text: string): void {
+  const config = read(text);
+  const context = entryOf(config, 'contexts', 'context', config['current-context'], 'current-context');
+  const cluster = entryOf(config, 'clusters', 'cluster', context.cluster, "the current context's cluster");
+  entryOf(config, 'users', 'user', context.user, "the current context's user");
+  const server = String(cluster.server ?? '');
+  if (!URL.canParse(server) || !/^https?:$/.test(new URL(server).protocol))
+    throw badRequest('kubeconfig: the server of the cluster is not an http or https address.');
+  for (const [list, key] of [
+    ['clusters', 'cluster'],
+    ['users', 'user'],
+  ] as const)
+    for (const entry of listOf(config, list)) refuseParts(key, (entry as Fields)[key] as Fields | undefined);
+}
+
+/** The kubeconfig without what lets in: where the cluster is, not how to be let in. */
+export function withoutCredentials(text: string): string {
+  const config = read(text);
+  const clusters = listOf(config, 'clusters').map((entry) => ({
+    name: entry.name,
+    cluster: Object.fromEntries(
+      Object.entries(((entry as Fields).cluster ?? {}) as Fields).filter(([key]) => PUBLIC.includes(key)),
+    ),
+  }));
+  const users = listOf(config, 'users').map((entry) => ({ name: entry.name, user: {} }));
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': config['current-context'],
+    clusters,
+    contexts: listOf(config, 'contexts'),
+    users,
+  });
+}
+
+function read(text: string): Fields {
+  let config: unknown;
+  try {
+    config = parse(text);
+  } catch {
+    // The parser's message quotes the line, which may hold a credential.
+    throw badRequest('kubeconfig: not YAML.');
+  }
+  if (!isFields(config) || (config.kind !== undefined && config.kind !== 'Config'))
+    throw badRequest('kubeconfig: a Kubernetes configuration of kind Config is wanted.');
+  return config;
+}
+
+function listOf(config: Fields, name: string): Named[] {
+  const list = config[name];
+  if (!Array.isArray(list) || !list.every(isFields))
+    throw badRequest(`kubeconfig: ${name} must be a list of named entries.`);
+  return list as Named[];
+}
+
+function entryOf(config: Fields, list: string, key: string, name: unknown, what: string): Fields {
+  const entry = listOf(config, list).find((one) => one.name === name && name !== undefined);
+  const value = (entry as Fields | undefined)?.[key];
+  if (!isFields(value)) throw badRequest(`kubeconfig: ${what} names none of the ${list}.`);
+  return value;
+}
+
+function refuseParts(key: 'cluster' | 'user', fields: Fields | undefined): void {
+  for (const [part, instead] of Object.entries(REFUSED[key]))
+    if (fields && part in fields)
+      throw badRequest(
+        `kubeconfig: ${part} runs a program or reads a file where the control plane runs: give ${instead} instead.`,
+      );
+}
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

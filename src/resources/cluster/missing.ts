@@ -1,0 +1,28 @@
+/** What tells whether a cluster can be deployed. */
+export interface Deployable {
+  name: string;
+  runtime: string;
+  node_id: string | null;
+  has_kubeconfig: boolean;
+}
+
+export interface Lack {
+  message: string;
+  /** What would mend it. */
+  hint: string;
+}
+
+/** What a cluster lacks to be deployed, or undefined if nothing: asked by isReady and, before it begins, by its work. */
+export function lackOf(cluster: Deployable): Lack | undefined {
+  if (cluster.runtime === 'kubernetes' && !cluster.has_kubeconfig)
+    return {
+      message: `Cluster ${cluster.name} has no kubeconfig, and no Kubernetes is made from here.`,
+      hint: 'Make the Kubernetes cluster yourself, then PUT its kubeconfig to /organization/{organizationId}/cluster/{clusterId}/kubeconfig.',
+    };
+  if ((cluster.runtime === 'host' || cluster.runtime === 'docker') && cluster.node_id === null)
+    return {
+      message: `Cluster ${cluster.name} lives on no machine.`,
+      hint: 'Make the cluster anew with the node_id of the machine that it is for.',
+    };
+  return undefined;
+}

@@ -1,0 +1,30 @@
+import type { Context } from '#platform/context.ts';
+import type { ClusterTarget } from '#resources/cluster/target.ts';
+
+/** Processor and memory of the machine that a cluster lives on, as they are now. */
+export interface NodeMetrics {
+  at: Date;
+  /** Name of the machine. */
+  instance: string;
+  cpuCores: number;
+  /** Load averages of 1, 5 and 15 minutes. */
+  load: [number, number, number];
+  memoryTotalBytes: number;
+  memoryAvailableBytes: number;
+}
+
+/** What the cluster's routes are given by app/: other resources and the engine know it. */
+export interface ClusterNeeds {
+  /** The organization's credentials with that id, for a provider. */
+  findCredentials(
+    context: Context,
+    organizationId: string,
+    id: string,
+  ): Promise<{ id: string; name: string; cloudProvider: string } | undefined>;
+  /** Those of the ids that are no label groups of the organization. */
+  unknownLabelsGroups(context: Context, organizationId: string, ids: string[]): Promise<string[]>;
+  /** Requests that everything on the cluster stops, in the transaction of the call. */
+  stopEnvironments(context: Context, cluster: ClusterTarget): Promise<void>;
+  /** Of the machine of a host or docker cluster; undefined when this process can't see that machine. */
+  nodeMetrics(cluster: ClusterTarget): Promise<NodeMetrics | undefined>;
+}

@@ -1,0 +1,82 @@
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { clusterEvents } from '#resources/cluster/events.ts';
+import { clusterLogs, queryLogs } from '#resources/cluster/logs.ts';
+import { queryMetrics } from '#resources/cluster/metrics.ts';
+import type { ClusterNeeds } from '#resources/cluster/needs.ts';
+import { listEnvironmentsOnCluster } from '#resources/cluster/queries.ts';
+import {
+  ClusterEnvironmentList,
+  ClusterEventList,
+  ClusterLogList,
+  ClusterLogsAnswer,
+  ClusterMetrics,
+  EventsQuery,
+  LogsQuery,
+  MetricsQuery,
+} from '#resources/cluster/schema/observation.ts';
+import { clusterTarget } from '#resources/cluster/target.ts';
+
+const tag = 'Clusters';
+
+/** What can be seen of a cluster. */
+export const observationRoutes = (needs: ClusterNeeds): Route[] => [
+  defineRoute({
+    id: 'listClusterLogs',
+    method: 'GET',
+    path: '/organization/{organizationId}/cluster/{clusterId}/logs',
+    tag,
+    summary: 'List what the work on a cluster has told, oldest first',
+    target: clusterTarget,
+    action: 'cluster.read',
+    answer: { status: 200, body: ClusterLogList },
+    handler: (call) => clusterLogs(call, call.target),
+  }),
+  defineRoute({
+    id: 'getClusterLogs',
+    method: 'GET',
+    path: '/cluster/{clusterId}/logs',
+    tag,
+    summary: 'Query what the work on a cluster has told, by the interface of Loki',
+    target: clusterTarget,
+    action: 'cluster.read',
+    query: LogsQuery,
+    answer: { status: 200, body: ClusterLogsAnswer },
+    handler: (call) => queryLogs(call, call.target, call.query),
+  }),
+  defineRoute({
+    id: 'getClusterMetrics',
+    method: 'GET',
+    path: '/cluster/{clusterId}/metrics',
+    tag,
+    summary: "Query processor and memory of a cluster's machine, by the interface of Prometheus",
+    target: clusterTarget,
+    action: 'cluster.read',
+    query: MetricsQuery,
+    answer: { status: 200, body: ClusterMetrics },
+    errors: [502],
+    handler: (call) => queryMetrics(call, needs, call.target, call.query),
+  }),
+  defineRoute({
+    id: 'getClusterKubernetesEvents',
+    method: 'GET',
+    path: '/cluster/{clusterId}/events',
+    tag,
+    summary: 'List what happened on a cluster within a time',
+    target: clusterTarget,
+    action: 'cluster.read',
+    query: EventsQuery,
+    answer: { status: 200, body: ClusterEventList },
+    handler: (call) => clusterEvents(call, call.target, call.query),
+  }),
+  defineRoute({
+    id: 'getEnvironmentsByClusterId',
+    method: 'GET',
+    path: '/cluster/{clusterId}/environments',
+    tag,
+    summary: 'List the environments on a cluster with their services',
+    target: clusterTarget,
+    action: 'cluster.read',
+    answer: { status: 200, body: ClusterEnvironmentList },
+    handler: async ({ db, target }) => ({ results: await listEnvironmentsOnCluster(db, target, target.id) }),
+  }),
+];

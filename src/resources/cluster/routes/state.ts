@@ -1,0 +1,92 @@
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { organizationTarget } from '#resources/organization/index.ts';
+import { listLocks, lockCluster, unlockCluster } from '#resources/cluster/lock.ts';
+import { lackOf } from '#resources/cluster/missing.ts';
+import { listClusters } from '#resources/cluster/queries.ts';
+import {
+  ClusterLock,
+  ClusterLockList,
+  ClusterLockRequest,
+  ClusterReadiness,
+  ClusterStatus,
+  ClusterStatusList,
+} from '#resources/cluster/schema/status.ts';
+import { clusterTarget } from '#resources/cluster/target.ts';
+import { isLocked, toStatusView } from '#resources/cluster/view.ts';
+
+const PATH = '/organization/{organizationId}/cluster/{clusterId}';
+const tag = 'Clusters';
+
+/** How clusters are: status, readiness, locks. */
+export const stateRoutes: Route[] = [
+  defineRoute({
+    id: 'getOrganizationClusterStatus',
+    method: 'GET',
+    path: '/organization/{organizationId}/cluster/status',
+    tag,
+    summary: 'List the status of every cluster',
+    target: organizationTarget,
+    action: 'cluster.read',
+    answer: { status: 200, body: ClusterStatusList },
+    handler: async ({ db, clock, target }) => ({
+      results: (await listClusters(db, target).execute()).map((row) => toStatusView(row, clock.now())),
+    }),
+  }),
+  defineRoute({
+    id: 'getClusterStatus',
+    method: 'GET',
+    path: `${PATH}/status`,
+    tag,
+    summary: 'Get the status of a cluster',
+    target: clusterTarget,
+    action: 'cluster.read',
+    answer: { status: 200, body: ClusterStatus },
+    handler: ({ clock, target }) => toStatusView(target, clock.now()),
+  }),
+  defineRoute({
+    id: 'getClusterReadinessStatus',
+    method: 'GET',
+    path: `${PATH}/isReady`,
+    tag,
+    summary: 'Tell whether a cluster has all that its deployment needs, and is not locked',
+    target: clusterTarget,
+    action: 'cluster.read',
+    answer: { status: 200, body: ClusterReadiness },
+    handler: ({ clock, target }) => ({ is_ready: lackOf(target) === undefined && !isLocked(target, clock.now()) }),
+  }),
+  defineRoute({
+    id: 'listClusterLock',
+    method: 'GET',
+    path: '/organization/{organizationId}/lock',
+    tag: 'Organization Cluster Lock',
+    summary: 'List the clusters that are locked',
+    target: organizationTarget,
+    action: 'cluster.read',
+    answer: { status: 200, body: ClusterLockList },
+    handler: (call) => listLocks(call, call.target.organizationId),
+  }),
+  defineRoute({
+    id: 'lockCluster',
+    method: 'POST',
+    path: '/cluster/{clusterId}/lock',
+    tag,
+    summary: 'Lock a cluster, so that nothing is deployed on it',
+    target: clusterTarget,
+    action: 'cluster.edit',
+    body: ClusterLockRequest,
+    answer: { status: 200, body: ClusterLock },
+    errors: [409],
+    handler: (call) => lockCluster(call, call.target, call.body),
+  }),
+  defineRoute({
+    id: 'unlockCluster',
+    method: 'DELETE',
+    path: '/cluster/{clusterId}/lock',
+    tag,
+    summary: 'Unlock a cluster',
+    target: clusterTarget,
+    action: 'cluster.edit',
+    answer: { status: 204, body: null },
+    handler: (call) => unlockCluster(call, call.target),
+  }),
+];

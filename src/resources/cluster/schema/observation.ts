@@ -1,0 +1,144 @@
+import { DateTime, named, OneOf, PlainListOf, Type, Uuid } from '#platform/http/schema.ts';
+
+const text = Type.Optional(Type.String());
+
+const details = {
+  provider_kind: text,
+  region: text,
+  transmitter: Type.Optional(Type.Object({ type: text, id: text, name: text })),
+};
+
+/** Steps of a cluster's work. */
+export const STEPS = [
+  'LoadConfiguration',
+  'Create',
+  'Created',
+  'CreateError',
+  'Pause',
+  'Paused',
+  'PauseError',
+  'Delete',
+  'Deleted',
+  'DeleteError',
+  'RetrieveClusterConfig',
+  'RetrieveClusterResources',
+  'ValidateSystemRequirements',
+  'UnderMigration',
+  'Unknown',
+] as const;
+export type Step = (typeof STEPS)[number];
+
+/** A line about the work on a cluster. */
+export const ClusterLog = named(
+  'ClusterLog',
+  Type.Object({
+    type: text,
+    timestamp: Type.Optional(DateTime),
+    step: Type.Optional(OneOf(STEPS)),
+    message: Type.Optional(Type.Object({ safe_message: text })),
+    error: Type.Optional(
+      Type.Object({
+        tag: text,
+        user_log_message: text,
+        link: text,
+        hint_message: text,
+        event_details: Type.Optional(Type.Object(details)),
+        underlying_error: Type.Optional(Type.Object({ message: text })),
+      }),
+    ),
+    details: Type.Optional(Type.Object(details)),
+  }),
+);
+export const ClusterLogList = PlainListOf(ClusterLog);
+
+const Time = (description: string) => Type.String({ description });
+
+export const EventsQuery = Type.Object({
+  from_date_time: Time('RFC 3339, or Unix digits in s, ms, µs or ns by their length.'),
+  to_date_time: Time('RFC 3339, or Unix digits in s, ms, µs or ns by their length.'),
+  node_name: text,
+  pod_name: text,
+  reporting_component: text,
+});
+
+/** Something that happened on a cluster. */
+export const ClusterEvent = named(
+  'ClusterEvent',
+  Type.Object({
+    created_at: Type.Optional(DateTime),
+    kind: text,
+    namespace: text,
+    name: text,
+    reason: text,
+    message: text,
+    type: text,
+    reporting_component: text,
+    count: Type.Optional(Type.Integer()),
+    first_occurrence: Type.Optional(DateTime),
+    last_occurrence: Type.Optional(DateTime),
+  }),
+);
+export const ClusterEventList = PlainListOf(ClusterEvent);
+
+/** Query of the interface of Prometheus. */
+export const MetricsQuery = Type.Object({
+  endpoint: Type.String({ description: '`query` or `query_range`.' }),
+  query: Type.String({
+    description: 'A metric by its name, with labels at most: `node_memory_MemTotal_bytes{instance="…"}`.',
+  }),
+  start: text,
+  end: text,
+  step: text,
+  time: text,
+  timeout: text,
+  dedup: text,
+  partial_response: text,
+  max_source_resolution: text,
+  engine: text,
+  analyze: text,
+  board_short_name: text,
+  metric_short_name: text,
+  trace_id: text,
+  range: text,
+});
+export const ClusterMetrics = named(
+  'ClusterMetrics',
+  Type.Object({ metrics: Type.String({ description: 'Answer in the form of Prometheus, as text.' }) }),
+);
+
+/** Query of the interface of Loki. */
+export const LogsQuery = Type.Object({
+  endpoint: Type.String({ description: '`query`, `query_range` or `labels`.' }),
+  query: Type.String({ description: 'LogQL: labels with = and !=, lines with |= and !=.' }),
+  start: text,
+  end: text,
+  limit: text,
+  since: text,
+  step: text,
+  interval: text,
+  direction: text,
+  time: text,
+});
+export const ClusterLogsAnswer = named(
+  'ClusterLogsAnswer',
+  Type.Object({ response: Type.String({ description: 'Answer in the form of Loki, as text.' }) }),
+);
+
+/** An environment on a cluster with its services. */
+const ClusterEnvironment = named(
+  'ClusterEnvironment',
+  Type.Object({
+    environment_id: Uuid,
+    environment_name: Type.String(),
+    project_id: Uuid,
+    project_name: Type.String(),
+    services: Type.Array(
+      Type.Object({
+        id: Uuid,
+        name: Type.String(),
+        type: OneOf(['APPLICATION', 'CONTAINER', 'DATABASE', 'JOB', 'HELM', 'TERRAFORM']),
+      }),
+    ),
+  }),
+);
+export const ClusterEnvironmentList = PlainListOf(ClusterEnvironment);

@@ -1,0 +1,47 @@
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import type { Context, Platform } from '#platform/context.ts';
+
+type SecretName = 'kubeconfig' | 'dns';
+
+const placeOf = (clusterId: string, name: SecretName): string => `cluster_secret/${clusterId}/${name}`;
+
+/** Stores a secret of a cluster, encrypted, over the one before. */
+export async function saveClusterSecret(
+  { db, vault }: Pick<Context, 'db' | 'vault'>,
+  scope: Scope,
+  clusterId: string,
+  name: SecretName,
+  text: string,
+): Promise<void> {
+  const value = await vault.seal(db, scope.organizationId, placeOf(clusterId, name), text);
+  await db
+    .insertInto('cluster_secret')
+    .values({ organization_id: scope.organizationId, cluster_id: clusterId, name, value })
+    .onConflict((conflict) => conflict.columns(['cluster_id', 'name']).doUpdateSet({ value, updated_at: sql`now()` }))
+    .execute();
+}
+
+export const deleteClusterSecret = (db: Database, scope: Scope, clusterId: string, name: SecretName) =>
+  db
+    .deleteFrom('cluster_secret')
+    .where('organization_id', '=', scope.organizationId)
+    .where('cluster_id', '=', clusterId)
+    .where('name', '=', name)
+    .execute();
+
+/** A secret of a cluster in the clear, for the program itself; null if it has none. */
+export async function openClusterSecret(
+  { db, vault }: Pick<Platform, 'db' | 'vault'>,
+  scope: Scope,
+  clusterId: string,
+  name: SecretName,
+): Promise<string | null> {
+  const row = await db
+    .selectFrom('cluster_secret')
+    .select('value')
+    .where('organization_id', '=', scope.organizationId)
+    .where('cluster_id', '=', clusterId)
+    .where('name', '=', name)
+    .executeTakeFirst();
+  return row ? vault.open(db, scope.organizationId, placeOf(clusterId, name), row.value) : null;
+}

@@ -1,0 +1,241 @@
+import { conflict, invalidField, notFound } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import type { Context } from '#platform/context.ts';
+import { brokenConstraint } from '#platform/database/index.ts';
+import type { Static } from '#platform/http/schema.ts';
+import { removeAccesses, replaceAccesses } from '#resources/cluster/accesses.ts';
+import { requestWork } from '#resources/cluster/actions.ts';
+import type { ClusterNeeds } from '#resources/cluster/needs.ts';
+import * as queries from '#resources/cluster/queries.ts';
+import { auditCluster, findRow, refuseLocked } from '#resources/cluster/rules.ts';
+import type { ClusterRequest } from '#resources/cluster/schema/cluster.ts';
+import { kubernetesOf, toClusterView, type FeatureValue } from '#resources/cluster/view.ts';
+
+export type ClusterInput = Static<typeof ClusterRequest>;
+
+const RUNTIMES_OF_A_MACHINE = new Set(['host', 'docker']);
+
+export interface NewClusterInput {
+  organizationId: string;
+  name: string;
+  runtime: 'host' | 'docker' | 'kubernetes' | 'fake';
+  /** Machine of a host or docker cluster. */
+  nodeId: string | null;
+  description?: string;
+  region?: string;
+  /** Whether its first deployment is requested at once. */
+  deploy?: boolean;
+}
+
+/** Makes a cluster without a request: the first one of an installation. The first of an organization is its default. */
+export async function insertCluster(context: Context, input: NewClusterInput): Promise<string> {
+  const id = newId();
+  await insertRow(context, {
+    id,
+    organization_id: input.organizationId,
+    name: input.name,
+    description: input.description ?? null,
+    runtime: input.runtime,
+    node_id: input.nodeId,
+    region: input.region ?? 'local',
+    cloud_provider: 'ON_PREMISE',
+    production: false,
+    credentials_id: null,
+    credentials_name: null,
+    spec: {},
+  });
+  const row = await findRow(context, input.organizationId, id);
+  await auditCluster(context, row, 'CREATE', { after: toClusterView(row) });
+  if (input.deploy) await requestWork(context, row, 'DEPLOY');
+  return id;
+}
+
+/** Makes a cluster. 409 if the organization has one of that name. Nothing is deployed. */
+export async function createCluster(
+  context: Context,
+  needs: ClusterNeeds,
+  organizationId: string,
+  input: ClusterInput,
+): Promise<unknown> {
+  const runtime = input.runtime ?? 'kubernetes';
+  const id = newId();
+  const parts = await partsOf(context, needs, organizationId, input);
+  await insertRow(context, {
+    id,
+    organization_id: organizationId,
+    runtime,
+    node_id: await chooseNode(context, runtime, input.node_id),
+    cloud_provider: input.cloud_provider,
+    credentials_id: null,
+    credentials_name: null,
+    description: null,
+    production: false,
+    ...parts,
+    spec: { kubernetes: kubernetesOf(runtime), ...parts.spec },
+  });
+  await replaceAccesses(context, { organizationId }, id, [], input.secret_manager_accesses ?? []);
+  const row = await findRow(context, organizationId, id);
+  await auditCluster(context, row, 'CREATE', { after: toClusterView(row) });
+  return toClusterView(row);
+}
+
+/** Changes a cluster; what is left out stays. Provider, runtime, machine and kind are what it was made with. */
+export async function editCluster(
+  context: Context,
+  needs: ClusterNeeds,
+  cluster: queries.ClusterRow,
+  input: ClusterInput,
+): Promise<unknown> {
+  const scope = { organizationId: cluster.organization_id };
+  refuseFixed(cluster, input);
+  const { spec, ...change } = await partsOf(context, needs, cluster.organization_id, input);
+  await refuseTakenName(change.name, () =>
+    queries.updateCluster(context.db, scope, cluster.id, { ...change, spec: { ...cluster.spec, ...spec } }),
+  );
+  if (input.secret_manager_accesses)
+    await replaceAccesses(context, scope, cluster.id, cluster.accesses, input.secret_manager_accesses);
+  const row = await findRow(context, cluster.organization_id, cluster.id);
+  await auditCluster(context, row, 'UPDATE', { before: toClusterView(cluster), after: toClusterView(row) });
+  return toClusterView(row);
+}
+
+/**
+ * Removes a cluster that nothing stands on; work on it ends where it is. 409 with environments (decisions.md 19), while it is
+ * locked (16), or while variables read from its secret managers. What Kubernetes runs besides our environments is left alone.
+ */
+export async function deleteCluster(context: Context, cluster: queries.ClusterRow): Promise<void> {
+  const scope = { organizationId: cluster.organization_id };
+  refuseLocked(context, cluster);
+  const { names, total } = await queries.findEnvironmentNames(context.db, scope, cluster.id);
+  if (total > 0)
+    throw conflict(
+      `Cluster ${cluster.name} has ${total} ${total === 1 ? 'environment' : 'environments'} (${names.join(', ')}${total > names.length ? ', …' : ''}): delete them first.`,
+    );
+  await removeAccesses(context.db, scope, cluster.accesses);
+  await queries.deleteClusterRow(context.db, scope, cluster.id);
+  await auditCluster(context, cluster, 'DELETE', { before: toClusterView(cluster) });
+}
+
+async function insertRow(context: Context, cluster: Omit<queries.NewCluster, 'is_default'>): Promise<void> {
+  const first = !(await queries.hasClusters(context.db, { organizationId: cluster.organization_id }));
+  await refuseTakenName(cluster.name, () => queries.insertClusterRow(context.db, { ...cluster, is_default: first }));
+}
+
+/** The columns that a request gives, checked against what they name. */
+async function partsOf(context: Context, needs: ClusterNeeds, organizationId: string, input: ClusterInput) {
+  const {
+    name,
+    description,
+    region,
+    cloud_provider,
+    cloud_provider_credentials,
+    production,
+    secret_manager_accesses: _accesses,
+    runtime: _runtime,
+    node_id: _node,
+    ...spec
+  } = input;
+  if ((spec.min_running_nodes ?? 0) > (spec.max_running_nodes ?? Infinity))
+    throw invalidField('min_running_nodes', 'must not be larger than max_running_nodes');
+  await refuseUnknownParts(context, needs, organizationId, input);
+  const credentials = cloud_provider_credentials?.credentials?.id;
+  return {
+    name: name.trim(),
+    region: region.trim(),
+    ...(description === undefined ? {} : { description }),
+    ...(production === undefined ? {} : { production }),
+    ...(credentials === undefined
+      ? {}
+      : await credentialsOf(
+          context,
+          needs,
+          organizationId,
+          cloud_provider,
+          credentials,
+          'cloud_provider_credentials.',
+        )),
+    spec: { ...spec, ...(spec.features ? { features: spec.features.map(withoutNull) } : {}) },
+  };
+}
+
+/** A NAT gateway of no type is one without a type. */
+function withoutNull(feature: FeatureValue): FeatureValue {
+  const value = feature.value as { nat_gateway_type?: unknown } | null | undefined;
+  return value?.nat_gateway_type === null ? { ...feature, value: {} } : feature;
+}
+
+/** The columns for credentials that a request names. 400 if they aren't the organization's or are another provider's. */
+export async function credentialsOf(
+  context: Context,
+  needs: ClusterNeeds,
+  organizationId: string,
+  cloudProvider: string,
+  id: string,
+  path: string,
+) {
+  const found = await needs.findCredentials(context, organizationId, id);
+  if (!found) throw invalidField(`${path}credentials.id`, 'names no credentials of this organization');
+  if (found.cloudProvider !== cloudProvider)
+    throw invalidField(
+      `${path}credentials.id`,
+      `names credentials for ${found.cloudProvider}, but the cluster's provider is ${cloudProvider}`,
+    );
+  return { credentials_id: found.id, credentials_name: found.name };
+}
+
+async function refuseUnknownParts(
+  context: Context,
+  needs: ClusterNeeds,
+  organizationId: string,
+  input: ClusterInput,
+): Promise<void> {
+  const groups = (input.labels_groups ?? []).flatMap((group) => group.id ?? []);
+  const [unknown] = groups.length > 0 ? await needs.unknownLabelsGroups(context, organizationId, groups) : [];
+  if (unknown !== undefined)
+    throw invalidField('labels_groups', `${unknown} names no label group of this organization`);
+  const repository = input.infrastructure_charts_parameters?.eks_anywhere_parameters?.git_repository;
+  if (repository && !(await queries.findGitToken(context.db, { organizationId }, repository.git_token_id)))
+    throw invalidField(
+      'infrastructure_charts_parameters.eks_anywhere_parameters.git_repository.git_token_id',
+      'names no git token of this organization',
+    );
+}
+
+function refuseFixed(cluster: queries.ClusterRow, input: ClusterInput): void {
+  const fixed: [string, string | undefined, unknown][] = [
+    ['cloud_provider', input.cloud_provider, cluster.cloud_provider],
+    ['kubernetes', input.kubernetes, cluster.spec.kubernetes ?? kubernetesOf(cluster.runtime)],
+    ['runtime', input.runtime, cluster.runtime],
+    ['node_id', input.node_id, cluster.node_id],
+  ];
+  for (const [field, wanted, present] of fixed)
+    if (wanted !== undefined && wanted !== present)
+      throw invalidField(field, `can't be changed from ${String(present)}: make another cluster`);
+}
+
+async function chooseNode(context: Context, runtime: string, wanted: string | undefined): Promise<string | null> {
+  if (!RUNTIMES_OF_A_MACHINE.has(runtime)) {
+    if (wanted !== undefined) throw invalidField('node_id', `a ${runtime} cluster lives on no machine of ours`);
+    return null;
+  }
+  const nodes = await queries.listNodes(context.db);
+  if (wanted === undefined) {
+    if (nodes.length === 1) return nodes[0]!.id;
+    const choices = nodes.map((node) => `${node.name} ${node.id}`).join(', ');
+    throw invalidField('node_id', choices ? `is required: one of ${choices}` : 'no worker runs on any machine');
+  }
+  if (!nodes.some((node) => node.id === wanted)) throw invalidField('node_id', 'names no machine of ours');
+  return wanted;
+}
+
+async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    const constraint = brokenConstraint(error);
+    if (constraint === 'cluster_name')
+      throw conflict(`The name "${name}" is taken by another cluster of the organization: choose another.`);
+    if (constraint === 'cluster_organization_id_fkey') throw notFound('Organization');
+    throw error;
+  }
+}
