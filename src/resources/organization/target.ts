@@ -1,8 +1,8 @@
 import { sql, type Database } from '#platform/database/index.ts';
 import type { Target } from '#platform/http/route.ts';
 
-/** Loads the organization of a path, if it is one of the caller's. */
-export const organizationTarget: Target<OrganizationTarget> = {
+/** Whether writes hold the row against its deletion only, or against every other write. */
+const targetWith = (hold: 'forShare' | 'forUpdate'): Target<OrganizationTarget> => ({
   name: 'Organization',
   param: 'organizationId',
   find: async (db, id, organizationIds, lock) => {
@@ -11,10 +11,16 @@ export const organizationTarget: Target<OrganizationTarget> = {
       .selectAll()
       .where('id', '=', id)
       .where('id', '=', sql<string>`any(${organizationIds})`);
-    const row = await (lock ? query.forShare() : query).executeTakeFirst();
+    const row = await (lock ? query[hold]() : query).executeTakeFirst();
     return row && { ...row, organizationId: row.id };
   },
-};
+});
+
+/** Loads the organization of a path, if it is one of the caller's. For what stands in the organization. */
+export const organizationTarget: Target<OrganizationTarget> = targetWith('forShare');
+
+/** The same for what changes the organization itself: two writers that shared the row would wait for each other for ever. */
+export const organizationItself: Target<OrganizationTarget> = targetWith('forUpdate');
 
 type Row = Awaited<ReturnType<typeof findOrganization>>;
 export type OrganizationTarget = NonNullable<Row> & { organizationId: string };

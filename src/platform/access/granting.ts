@@ -1,0 +1,53 @@
+import { forbidden } from '#kernel/errors.ts';
+import { includes, LEVELS, type Level } from '#platform/access/actions.ts';
+import {
+  ENVIRONMENT_MODES,
+  grantIn,
+  levelAt,
+  type Grant,
+  type Location,
+  type Principal,
+  type RolePermissions,
+} from '#platform/access/principal.ts';
+
+/** The highest level that a grant gives anywhere. */
+export function highestLevelOf(grant: Grant): Level {
+  const { organizationId } = grant;
+  const levels = [grant, grant.within].flatMap((part) =>
+    placesOf(part?.custom ?? null).map((at) => levelAt(grant, { organizationId, ...at })),
+  );
+  return LEVELS[Math.max(...levels.map((level) => LEVELS.indexOf(level)))]!;
+}
+
+/** The places that a custom role tells apart, and the organization itself. */
+const placesOf = (custom: RolePermissions | null): Omit<Location, 'organizationId'>[] => [
+  {},
+  ...(custom?.clusters ?? []).map((entry) => ({ clusterId: entry.cluster_id })),
+  ...(custom?.projects ?? []).flatMap((entry) =>
+    ENVIRONMENT_MODES.map((mode) => ({ projectId: entry.project_id, mode })),
+  ),
+];
+
+/** Throws 403 unless the caller has the level somewhere in the organization: for what belongs to no project yet. */
+export function requireSomewhere(principal: Principal, organizationId: string, level: Level): void {
+  const grant = grantIn(principal, organizationId);
+  if (!grant || !includes(highestLevelOf(grant), level))
+    throw forbidden(`Your token or role does not allow this: it takes the permission ${level} in a project.`);
+}
+
+/**
+ * Throws 403 unless the caller may hand the grant on to a member, a token or an invitation: nobody grants more than they hold
+ * (decisions.md 23).
+ */
+export function requireGrantable(principal: Principal, grant: Grant): void {
+  refuseConditions(principal);
+  const own = grantIn(principal, grant.organizationId);
+  if (!own || !includes(levelAt(own, { organizationId: grant.organizationId }), highestLevelOf(grant)))
+    throw forbidden(`You cannot give the permission ${highestLevelOf(grant)}: it is more than you have yourself.`);
+}
+
+/** Throws 403 for a token with a policy, which could give away what its policy keeps from it. */
+export function refuseConditions(principal: Principal): void {
+  if (principal.grants.some((grant) => grant.policy))
+    throw forbidden('A token with a policy cannot do this: use a session or a token without one.');
+}

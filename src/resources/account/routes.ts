@@ -1,0 +1,31 @@
+import { refuseConditions } from '#platform/access/granting.ts';
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { AccountInfo, AccountInfoEditRequest } from '#resources/account/schema.ts';
+import { editAccount, getAccount } from '#resources/account/service.ts';
+
+export const accountRoutes: Route[] = [
+  defineRoute({
+    id: 'getAccountInformation',
+    method: 'GET',
+    path: '/account',
+    tag: 'Account Info',
+    summary: 'Get your own account',
+    action: 'authenticated',
+    answer: { status: 200, body: AccountInfo },
+    handler: (call) => getAccount(call, call.principal.userId),
+  }),
+  defineRoute({
+    id: 'editAccountInformation',
+    method: 'PUT',
+    path: '/account',
+    tag: 'Account Info',
+    summary: 'Edit your own account',
+    action: 'authenticated',
+    body: AccountInfoEditRequest,
+    answer: { status: 200, body: AccountInfo },
+    handler: (call) => {
+      refuseConditions(call.principal);
+      return editAccount(call, call.principal, call.body);
+    },
+  }),
+];

@@ -1,0 +1,147 @@
+import { conflict, internal, invalidField } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import { LEVELS, type Level } from '#platform/access/actions.ts';
+import { compilePolicy, PolicyError } from '#platform/access/policy.ts';
+import type { Grant, RolePermissions } from '#platform/access/principal.ts';
+import { BUILT_IN_ROLES, grantOfRole } from '#platform/access/roles.ts';
+import { makeToken } from '#platform/access/tokens.ts';
+import type { Context } from '#platform/context.ts';
+import { brokenConstraint } from '#platform/database/index.ts';
+import { audit } from '#platform/events/audit.ts';
+import { requireRole } from '#resources/role/index.ts';
+import * as queries from '#resources/api-token/queries.ts';
+
+export interface TokenInput {
+  name: string;
+  description?: string;
+  /** ADMIN, WRITE, DEPLOY or READ in any case; or else `role_id`. */
+  scope?: string | null;
+  role_id?: string | null;
+  opa_policy?: string;
+  expires_at?: string | null;
+}
+
+/** What a scope is called where clients show a role; there is no role that only deploys. */
+const ROLE_OF_SCOPE: Record<string, string> = { ADMIN: 'admin', WRITE: 'devops', READ: 'viewer' };
+
+/** A token as it is answered: never its secret, which is not even stored (decisions.md 22). */
+export function toTokenView(row: queries.ApiTokenRow, builtInRoles: Map<string, string>) {
+  const scopeRole = row.scope ? ROLE_OF_SCOPE[row.scope] : undefined;
+  return {
+    id: row.id,
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+    name: row.name,
+    description: row.description ?? '',
+    role_name: row.role_name ?? scopeRole ?? row.scope!.toLowerCase(),
+    role_id: row.role_id ?? (scopeRole && builtInRoles.get(scopeRole)),
+    scope: row.scope ?? undefined,
+    creator_name: row.creator_name,
+    expires_at: row.expires_at?.toISOString() ?? null,
+    ...(row.policy === null ? {} : { opa_policy: row.policy as string }),
+  };
+}
+
+/**
+ * Makes a token of an organization for its creator. `mayGrant` throws when the caller holds less than they would give.
+ * The text of the token is answered here and never again. 409 if the name is taken.
+ */
+export async function createToken(
+  context: Context,
+  organizationId: string,
+  creatorId: string,
+  input: TokenInput,
+  mayGrant: (grant: Grant) => void,
+) {
+  const grant = await grantOf(context, organizationId, input);
+  mayGrant(grant);
+  const id = newId();
+  const name = input.name.trim();
+  const { token, hash } = makeToken(id);
+  const row: queries.NewToken = {
+    id,
+    organization_id: organizationId,
+    name,
+    description: input.description ?? '',
+    scope: grant.roleId ? null : grant.level,
+    role_id: grant.roleId,
+    policy: input.opa_policy ?? null,
+    secret_hash: hash,
+    created_by: creatorId,
+    expires_at: expiryOf(context, input.expires_at),
+  };
+  await refuseTakenName(name, () => queries.insertToken(context.db, row));
+  const made = await queries.findTokenById(context.db, [organizationId], id);
+  if (!made) throw internal(`Token ${id} is gone within its own transaction.`);
+  const view = toTokenView(made, await queries.findBuiltInRoleIds(context.db, { organizationId }));
+  await audit(context, { organizationId, type: 'CREATE', target: targetOf(made), after: view });
+  return { ...view, token, user_sub: made.creator_subject?.split('|').pop() ?? made.created_by };
+}
+
+/** Revokes a token: its next request is refused. */
+export async function revokeToken(context: Context, token: queries.ApiTokenRow): Promise<void> {
+  const organizationId = token.organization_id;
+  const before = toTokenView(token, await queries.findBuiltInRoleIds(context.db, { organizationId }));
+  await queries.deleteTokenRow(context.db, { organizationId }, token.id);
+  await audit(context, { organizationId, type: 'DELETE', target: targetOf(token), before });
+}
+
+/** Revokes what a person who leaves the organization made in it: nobody else knows who holds those. */
+export async function revokeTokensOf(context: Context, organizationId: string, userId: string): Promise<void> {
+  for (const token of await queries.listTokensByCreator(context.db, { organizationId }, userId))
+    await revokeToken(context, token);
+}
+
+/** What the input asks for: a scope, a role, or (for a policy, which narrows it) everything. */
+async function grantOf(context: Context, organizationId: string, input: TokenInput): Promise<Grant> {
+  if (input.opa_policy !== undefined) checkPolicy(input.opa_policy);
+  const scope = input.scope == null ? undefined : scopeOf(input.scope);
+  if (input.role_id == null) {
+    const level = scope ?? (input.opa_policy === undefined ? undefined : 'ADMIN');
+    if (!level) throw invalidField('role_id', 'is required, or else a scope: ADMIN, WRITE, DEPLOY or READ');
+    return { organizationId, level, roleId: null, custom: null };
+  }
+  const role = await requireRole(context, organizationId, input.role_id);
+  if (scope && !(role.built_in && BUILT_IN_ROLES[role.name] === scope))
+    throw invalidField('scope', `says something else than the role ${role.name}: give one of the two`);
+  return grantOfRole(organizationId, { ...role, permissions: role.permissions as RolePermissions });
+}
+
+function scopeOf(text: string): Level {
+  const scope = LEVELS.find((level) => level !== 'NONE' && level === text.toUpperCase());
+  if (!scope) throw invalidField('scope', 'must be one of ADMIN, WRITE, DEPLOY, READ');
+  return scope;
+}
+
+function checkPolicy(text: string): void {
+  try {
+    compilePolicy(text);
+  } catch (error) {
+    if (error instanceof PolicyError) throw invalidField('opa_policy', error.message);
+    throw error;
+  }
+}
+
+function expiryOf(context: Context, text: string | null | undefined): Date | null {
+  if (text == null) return null;
+  const at = new Date(text);
+  if (!(at > context.clock.now())) throw invalidField('expires_at', 'must lie in the future');
+  return at;
+}
+
+const targetOf = (token: queries.ApiTokenRow) => ({
+  type: 'ORGANIZATION' as const,
+  id: token.id,
+  name: token.name,
+  sub: token.policy === null ? ('API_TOKEN' as const) : ('POLICY_API_TOKEN' as const),
+});
+
+async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (brokenConstraint(error) === 'api_token_name')
+      throw conflict(`The name "${name}" is taken by another token of the organization: choose another.`);
+    throw error;
+  }
+}

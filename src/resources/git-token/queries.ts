@@ -1,0 +1,64 @@
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+
+/** Kinds of service that the reference counts as using a git token. */
+const KINDS = ['APPLICATION', 'JOB', 'HELM', 'TERRAFORM'];
+
+const SERVICES_COUNT = sql<number>`(select count(*) from service where service.git_token_id = git_token.id
+  and service.organization_id = git_token.organization_id and service.kind = any(${KINDS}))`;
+
+const selectGitTokens = (db: Database) => db.selectFrom('git_token').selectAll().select(SERVICES_COUNT.as('services'));
+
+export type GitTokenRow = NonNullable<Awaited<ReturnType<typeof findGitTokenById>>>;
+
+/** Git tokens of an organization in creation order. */
+export const listGitTokens = (db: Database, scope: Scope) =>
+  selectGitTokens(db).where('organization_id', '=', scope.organizationId).orderBy('created_at').orderBy('id');
+
+export const findGitTokenById = (db: Database, organizationIds: string[], id: string) =>
+  selectGitTokens(db)
+    .where('organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where('id', '=', id)
+    .executeTakeFirst();
+
+/** Locks the row against other writes until the commit. */
+export const lockGitToken = (db: Database, organizationIds: string[], id: string) =>
+  db
+    .selectFrom('git_token')
+    .select('id')
+    .where('organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+
+export interface GitTokenColumns {
+  name: string;
+  description: string | null;
+  type: string;
+  token: Buffer;
+  git_api_url: string;
+  workspace: string | null;
+  expired_at: Date | null;
+}
+
+export const insertGitToken = (db: Database, token: GitTokenColumns & { id: string; organization_id: string }) =>
+  db.insertInto('git_token').values(token).execute();
+
+export const updateGitToken = (db: Database, scope: Scope, id: string, change: GitTokenColumns) =>
+  db
+    .updateTable('git_token')
+    .set({ ...change, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+export const deleteGitTokenRow = (db: Database, scope: Scope, id: string) =>
+  db.deleteFrom('git_token').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
+
+/** Every service that names a git token, whatever its kind: such a token cannot go. */
+export const countServicesOf = (db: Database, scope: Scope, id: string) =>
+  db
+    .selectFrom('service')
+    .select(sql<number>`count(*)`.as('services'))
+    .where('organization_id', '=', scope.organizationId)
+    .where('git_token_id', '=', id)
+    .executeTakeFirstOrThrow();

@@ -1,0 +1,1 @@
+export { memberRoutes } from '#resources/member/routes.ts';

@@ -1,0 +1,153 @@
+import { conflict, forbidden, internal, invalidField, notFound } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import { requireGrantable } from '#platform/access/granting.ts';
+import { displayName } from '#platform/access/people.ts';
+import { grantIn, permits, type Principal, type RolePermissions } from '#platform/access/principal.ts';
+import { grantOfRole } from '#platform/access/roles.ts';
+import type { Context } from '#platform/context.ts';
+import { brokenConstraint } from '#platform/database/index.ts';
+import { audit } from '#platform/events/audit.ts';
+import { isOwner, requireOwner } from '#resources/member/owner.ts';
+import * as queries from '#resources/member/queries.ts';
+import { roleNameOf } from '#resources/member/role-names.ts';
+import { findBuiltInRole, requireRole } from '#resources/role/index.ts';
+
+const VALID_DAYS = 7;
+const DAY_MS = 24 * 3600 * 1000;
+
+/** The built-in roles under the reference's names. */
+const BUILT_IN_ROLE: Record<string, string> = { OWNER: 'owner', ADMIN: 'admin', DEVELOPER: 'devops', VIEWER: 'viewer' };
+
+/** An invitation as it is answered. The link holds no secret: only the person with that verified address can follow it. */
+export const toInvitationView = (context: Context, row: queries.InvitationRow) => ({
+  id: row.id,
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
+  email: row.email,
+  role: roleNameOf(row),
+  role_id: row.role_id,
+  role_name: row.role_name,
+  invitation_link: linkOf(context, row),
+  invitation_status: row.expires_at > context.clock.now() ? 'PENDING' : 'EXPIRED',
+  organization_name: row.organization_name,
+  inviter: displayName({ ...row, email: row.inviter_email }),
+  logo_url: row.logo_url ?? undefined,
+  expires_at: row.expires_at.toISOString(),
+});
+
+function linkOf({ settings }: Context, row: queries.InvitationRow): string {
+  const base = settings.baseUrl || `http://${settings.host}:${settings.port}`;
+  return `${base}/accept-invitation?organization=${row.organization_id}&inviteToken=${row.id}`;
+}
+
+/**
+ * Invites the person with an e-mail address; who proves it at the identity provider may join within 7 days. 409 if they are
+ * invited or a member already.
+ */
+export async function invite(
+  context: Context,
+  principal: Principal,
+  organizationId: string,
+  input: { email: string; role?: string; role_id?: string },
+) {
+  const scope = { organizationId };
+  const email = input.email.trim();
+  const role = await roleOf(context, organizationId, input);
+  requireGrantable(
+    principal,
+    grantOfRole(organizationId, { ...role, permissions: role.permissions as RolePermissions }),
+  );
+  if (isOwner({ ...role, role_name: role.name })) await requireOwner(context, principal, organizationId);
+  if (await queries.findMemberByEmail(context.db, scope, email))
+    throw conflict(`${email} is a member of the organization already.`);
+  const now = context.clock.now();
+  await queries.deleteExpiredInvitation(context.db, scope, email, now);
+  const id = newId();
+  await refuseTwice(email, () =>
+    queries.insertInvitation(context.db, {
+      id,
+      organization_id: organizationId,
+      email,
+      role_id: role.id,
+      invited_by: principal.userId,
+      expires_at: new Date(now.getTime() + VALID_DAYS * DAY_MS),
+    }),
+  );
+  const row = await queries.findInvitation(context.db, scope, id);
+  if (!row) throw internal(`Invitation ${id} is gone within its own transaction.`);
+  const view = toInvitationView(context, row);
+  await audit(context, { organizationId, type: 'CREATE', target: targetOf(row), after: view });
+  return view;
+}
+
+/** An invitation, for members who may see it and for whom it is meant. Everybody else gets 404. */
+export async function getInvitation(context: Context, principal: Principal, organizationId: string, id: string) {
+  const row = await queries.findInvitation(context.db, { organizationId }, id);
+  if (!row || !(permits(principal, 'member.read', { organizationId }) || (await isFor(context, principal, row))))
+    throw notFound('Invitation');
+  return toInvitationView(context, row);
+}
+
+/** Makes the invited person a member. Only they can do this, in a session of their own (decisions.md 25). */
+export async function accept(context: Context, principal: Principal, organizationId: string, id: string) {
+  const scope = { organizationId };
+  await queries.lockInvitation(context.db, scope, id);
+  const before = await getInvitation(context, principal, organizationId, id);
+  const row = (await queries.findInvitation(context.db, scope, id))!;
+  if (principal.kind !== 'user' || !(await isFor(context, principal, row)))
+    throw forbidden(`This invitation is for ${row.email}: they accept it in a session with that verified address.`);
+  if (before.invitation_status === 'EXPIRED')
+    throw conflict(`The invitation ended at ${before.expires_at}: ask ${before.inviter} for another.`);
+  if (grantIn(principal, organizationId)) throw conflict('You are a member of this organization already.');
+  await refuseTwice(row.email, () => queries.insertMember(context.db, scope, principal.userId, row.role_id));
+  await queries.deleteInvitationRow(context.db, scope, id);
+  const after = { user_id: principal.userId, role_id: row.role_id };
+  await audit(context, { organizationId, type: 'ACCEPT', target: targetOf(row), before, after });
+  return before;
+}
+
+/** Takes an invitation back. */
+export async function withdraw(context: Context, row: queries.InvitationRow): Promise<void> {
+  const organizationId = row.organization_id;
+  await queries.deleteInvitationRow(context.db, { organizationId }, row.id);
+  const before = toInvitationView(context, row);
+  await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before });
+}
+
+/** Takes back what a person who leaves the organization has sent in its name. */
+export async function withdrawInvitationsOf(context: Context, organizationId: string, userId: string): Promise<void> {
+  for (const row of await queries.listInvitationsBy(context.db, { organizationId }, userId))
+    await withdraw(context, row);
+}
+
+async function isFor(context: Context, principal: Principal, row: queries.InvitationRow): Promise<boolean> {
+  const email = await queries.findVerifiedEmail(context.db, principal.userId);
+  return email !== undefined && email.toLowerCase() === row.email.toLowerCase();
+}
+
+async function roleOf(context: Context, organizationId: string, input: { role?: string; role_id?: string }) {
+  const named = input.role && (await findBuiltInRole(context.db, { organizationId }, BUILT_IN_ROLE[input.role]!));
+  if (!input.role_id) return named || findBuiltInRole(context.db, { organizationId }, BUILT_IN_ROLE.VIEWER!);
+  const role = await requireRole(context, organizationId, input.role_id);
+  if (named && roleNameOf({ built_in: role.built_in, role_name: role.name }) !== input.role)
+    throw invalidField('role', `says something else than the role ${role.name}: give one of the two`);
+  return role;
+}
+
+const targetOf = (row: queries.InvitationRow) => ({
+  type: 'MEMBERS_AND_ROLES' as const,
+  id: row.id,
+  name: row.email,
+  sub: 'INVITATION' as const,
+});
+
+async function refuseTwice(email: string, write: () => Promise<unknown>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    const broken = brokenConstraint(error);
+    if (broken === 'member_invitation_email') throw conflict(`${email} is invited already.`);
+    if (broken === 'member_pkey') throw conflict('You are a member of this organization already.');
+    throw error;
+  }
+}

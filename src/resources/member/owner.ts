@@ -1,0 +1,20 @@
+import { forbidden } from '#kernel/errors.ts';
+import { includes } from '#platform/access/actions.ts';
+import { grantIn, levelAt, type Principal } from '#platform/access/principal.ts';
+import type { Context } from '#platform/context.ts';
+import { findMember } from '#resources/member/queries.ts';
+
+/** Whether a role is that of owners. */
+export const isOwner = (role: { built_in: boolean; role_name: string }): boolean =>
+  role.built_in && role.role_name === 'owner';
+
+/**
+ * Throws 403 unless the caller owns the organization: only owners make and unmake owners, for nobody grants more than they
+ * hold (decisions.md 23). A token does so for its creator if it may do everything in their place.
+ */
+export async function requireOwner(context: Context, principal: Principal, organizationId: string): Promise<void> {
+  const member = await findMember(context.db, { organizationId }, principal.userId);
+  const grant = grantIn(principal, organizationId);
+  const whole = grant !== undefined && !grant.policy && includes(levelAt(grant, { organizationId }), 'ADMIN');
+  if (!member || !isOwner(member) || !whole) throw forbidden('This takes an owner of the organization.');
+}

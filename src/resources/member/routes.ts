@@ -1,0 +1,133 @@
+import { fetchPage } from '#platform/http/paging.ts';
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { PageQuery } from '#platform/http/schema.ts';
+import { organizationTarget } from '#resources/organization/index.ts';
+import { accept, getInvitation, invite, toInvitationView, withdraw } from '#resources/member/invitations.ts';
+import { listInvitations, listMembers } from '#resources/member/queries.ts';
+import * as schema from '#resources/member/schema.ts';
+import { changeRole, removeMember, toMemberView, transferOwnership } from '#resources/member/service.ts';
+import { invitationTarget } from '#resources/member/target.ts';
+
+const TAG = 'Members';
+
+const members: Route[] = [
+  defineRoute({
+    id: 'getOrganizationMembers',
+    method: 'GET',
+    path: '/organization/{organizationId}/member',
+    tag: TAG,
+    summary: 'List the members of an organization',
+    target: organizationTarget,
+    action: 'member.read',
+    query: PageQuery,
+    answer: { status: 200, body: schema.MemberList },
+    handler: ({ db, target, query }) => fetchPage(db, listMembers(db, target), query, toMemberView),
+  }),
+  defineRoute({
+    id: 'editOrganizationMemberRole',
+    method: 'PUT',
+    path: '/organization/{organizationId}/member',
+    tag: TAG,
+    summary: 'Give a member another role',
+    description: 'It holds from the next request on, for the tokens of the member too.',
+    target: organizationTarget,
+    action: 'member.edit',
+    body: schema.MemberRoleUpdateRequest,
+    answer: { status: 200, body: schema.Member },
+    errors: [409],
+    handler: (call) => changeRole(call, call.principal, call.target.organizationId, call.body),
+  }),
+  defineRoute({
+    id: 'deleteMember',
+    method: 'DELETE',
+    path: '/organization/{organizationId}/member',
+    tag: TAG,
+    summary: 'Remove a member',
+    description:
+      'It holds from the next request on. The API tokens that they made and the invitations that they sent end.',
+    target: organizationTarget,
+    action: 'member.edit',
+    body: schema.MemberReference,
+    answer: { status: 204, body: null },
+    errors: [409],
+    handler: (call) => removeMember(call, call.principal, call.target.organizationId, call.body.user_id),
+  }),
+  defineRoute({
+    id: 'postOrganizationTransferOwnership',
+    method: 'POST',
+    path: '/organization/{organizationId}/transferOwnership',
+    tag: TAG,
+    summary: 'Make another member the owner',
+    target: organizationTarget,
+    action: 'member.edit',
+    body: schema.MemberReference,
+    answer: { status: 204, body: null },
+    handler: (call) => transferOwnership(call, call.principal, call.target.organizationId, call.body.user_id),
+  }),
+];
+
+const invitations: Route[] = [
+  defineRoute({
+    id: 'getOrganizationInvitedMembers',
+    method: 'GET',
+    path: '/organization/{organizationId}/inviteMember',
+    tag: TAG,
+    summary: 'List the invitations of an organization',
+    target: organizationTarget,
+    action: 'member.read',
+    query: PageQuery,
+    answer: { status: 200, body: schema.InviteMemberList },
+    handler: (call) =>
+      fetchPage(call.db, listInvitations(call.db, call.target), call.query, (row) => toInvitationView(call, row)),
+  }),
+  defineRoute({
+    id: 'postInviteMember',
+    method: 'POST',
+    path: '/organization/{organizationId}/inviteMember',
+    tag: TAG,
+    summary: 'Invite somebody by e-mail address',
+    description: 'Hand them the link: no message is sent. Without a role they become a viewer.',
+    target: organizationTarget,
+    action: 'member.edit',
+    body: schema.InviteMemberRequest,
+    answer: { status: 201, body: schema.InviteMember },
+    errors: [409],
+    handler: (call) => invite(call, call.principal, call.target.organizationId, call.body),
+  }),
+  defineRoute({
+    id: 'getMemberInvitation',
+    method: 'GET',
+    path: '/organization/{organizationId}/inviteMember/{inviteId}',
+    tag: TAG,
+    summary: 'Get an invitation',
+    description: 'For members of the organization and for whom it is meant.',
+    action: 'authenticated',
+    answer: { status: 200, body: schema.InviteMember },
+    handler: (call) => getInvitation(call, call.principal, call.params.organizationId, call.params.inviteId),
+  }),
+  defineRoute({
+    id: 'postAcceptInviteMember',
+    method: 'POST',
+    path: '/organization/{organizationId}/inviteMember/{inviteId}',
+    tag: TAG,
+    summary: 'Accept an invitation',
+    description: 'Only in a session of the person whose verified address was invited.',
+    action: 'authenticated',
+    answer: { status: 201, body: schema.InviteMember },
+    errors: [409],
+    handler: (call) => accept(call, call.principal, call.params.organizationId, call.params.inviteId),
+  }),
+  defineRoute({
+    id: 'deleteInviteMember',
+    method: 'DELETE',
+    path: '/organization/{organizationId}/inviteMember/{inviteId}',
+    tag: TAG,
+    summary: 'Withdraw an invitation',
+    target: invitationTarget,
+    action: 'member.edit',
+    answer: { status: 204, body: null },
+    handler: (call) => withdraw(call, call.target),
+  }),
+];
+
+export const memberRoutes: Route[] = [...members, ...invitations];

@@ -1,0 +1,116 @@
+import { hiddenPlaces, type Principal } from '#platform/access/principal.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+
+/** Services of an organization that the caller may see, with where they stand, in creation order. */
+const selectVisibleServices = (db: Database, principal: Principal, organizationId: string) =>
+  db
+    .selectFrom('service')
+    .innerJoin('environment', 'environment.id', 'service.environment_id')
+    .innerJoin('project', 'project.id', 'environment.project_id')
+    .select(['service.id', 'service.name', 'service.description', 'service.icon_uri', 'service.kind'])
+    .select(['environment.project_id', 'project.name as project_name', 'service.environment_id'])
+    .select(['environment.name as environment_name', 'environment.cluster_id'])
+    .select(JOB_TYPE.as('job_type'))
+    .where('service.organization_id', '=', organizationId)
+    .where(isVisible(principal, organizationId))
+    .orderBy('service.created_at')
+    .orderBy('service.id');
+
+export type VisibleServiceRow = Awaited<
+  ReturnType<ReturnType<typeof selectVisibleServices>['executeTakeFirstOrThrow']>
+>;
+
+/** A job is a CRON or a LIFECYCLE one by its schedule. */
+const JOB_TYPE = sql<'CRON' | 'LIFECYCLE' | null>`case when service.kind = 'JOB' then
+  case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end`;
+
+/** Leaves out what the caller's role gives no access to. */
+const isVisible = (principal: Principal, organizationId: string) => {
+  const hidden = hiddenPlaces(principal, organizationId).map((place) => `${place.projectId}/${place.mode}`);
+  return sql<boolean>`environment.project_id || '/' || environment.mode <> all(${hidden}::text[])`;
+};
+
+export interface ServiceFilter {
+  project_id?: string | null;
+  environment_id?: string | null;
+  cluster_id?: string;
+}
+
+export const listServices = (db: Database, principal: Principal, organizationId: string, filter: ServiceFilter) =>
+  selectVisibleServices(db, principal, organizationId)
+    .$if(filter.project_id != null, (query) => query.where('environment.project_id', '=', filter.project_id!))
+    .$if(filter.environment_id != null, (query) => query.where('environment.id', '=', filter.environment_id!))
+    .$if(filter.cluster_id !== undefined, (query) => query.where('environment.cluster_id', '=', filter.cluster_id!));
+
+/** What services may use: one of the three. */
+export interface Used {
+  gitTokenId?: string;
+  containerRegistryId?: string;
+  helmRepositoryId?: string;
+}
+
+/** Services that use a git token, a container registry or a Helm repository. */
+export function listServicesUsing(db: Database, principal: Principal, organizationId: string, used: Used) {
+  const services = selectVisibleServices(db, principal, organizationId);
+  if (used.gitTokenId)
+    return services
+      .where('service.git_token_id', '=', used.gitTokenId)
+      .where('service.kind', 'in', ['APPLICATION', 'JOB', 'HELM', 'TERRAFORM']);
+  if (used.containerRegistryId)
+    return services.where(
+      sql<boolean>`service.kind in ('CONTAINER', 'JOB') and ${used.containerRegistryId} in (
+        service.spec ->> 'registry_id', service.spec -> 'source' -> 'image' ->> 'registry_id')`,
+    );
+  return services.where(
+    sql<boolean>`service.kind = 'HELM' and service.spec -> 'source' -> 'repository' ->> 'helm_repository_id' = ${used.helmRepositoryId ?? ''}`,
+  );
+}
+
+/** A service that uses something, as it is answered. */
+export const toServiceUseView = (row: VisibleServiceRow) => ({
+  project_id: row.project_id,
+  project_name: row.project_name,
+  environment_id: row.environment_id,
+  environment_name: row.environment_name,
+  service_id: row.id,
+  service_name: row.name,
+  service_type: row.job_type ?? row.kind,
+});
+
+/** A service in the list over the whole organization. */
+export const toServiceLightView = (row: VisibleServiceRow) => ({
+  id: row.id,
+  name: row.name,
+  description: row.description ?? '',
+  icon_uri: row.icon_uri,
+  service_type: row.kind,
+  project_id: row.project_id,
+  project_name: row.project_name,
+  environment_id: row.environment_id,
+  environment_name: row.environment_name,
+  cluster_id: row.cluster_id,
+  job_type: row.job_type ?? undefined,
+});
+
+/** Environments of an organization that the caller may see, in creation order. */
+export const listEnvironments = (db: Database, principal: Principal, organizationId: string) =>
+  db
+    .selectFrom('environment')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where(isVisible(principal, organizationId))
+    .orderBy('created_at')
+    .orderBy('id');
+
+type EnvironmentRow = Awaited<ReturnType<ReturnType<typeof listEnvironments>['executeTakeFirstOrThrow']>>;
+
+export const toEnvironmentLightView = (row: EnvironmentRow) => ({
+  id: row.id,
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
+  name: row.name,
+  organization: { id: row.organization_id },
+  project: { id: row.project_id },
+  mode: row.mode,
+  cluster_id: row.cluster_id,
+});

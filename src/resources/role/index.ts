@@ -1,0 +1,3 @@
+export { roleRoutes } from '#resources/role/routes.ts';
+export { requireRole } from '#resources/role/service.ts';
+export { findBuiltInRole, findRoleById, type RoleRow } from '#resources/role/queries.ts';

@@ -1,0 +1,1 @@
+export { signUpRoutes } from '#resources/sign-up/routes.ts';

@@ -1,0 +1,1 @@
+export { terraformRepositoryRoutes } from '#services/terraform-repository/routes.ts';

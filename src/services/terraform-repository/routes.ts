@@ -1,0 +1,45 @@
+import { requireSomewhere } from '#platform/access/granting.ts';
+import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
+import { organizationTarget, type OrganizationTarget } from '#resources/organization/index.ts';
+import type { RepositoryReader } from '#services/parts/repository.ts';
+import * as schema from '#services/terraform-repository/schema.ts';
+import { listVariableFiles, parseVariables, type Reading } from '#services/terraform-repository/service.ts';
+
+/** What Terraform files in a repository say, before a service is made of them. */
+export function terraformRepositoryRoutes(repositories: RepositoryReader): Route[] {
+  const readingOf = (call: Call<OrganizationTarget>): Reading => {
+    // Reading uses the organization's git tokens: whoever could make a service of the repository may.
+    requireSomewhere(call.principal, call.target.id, 'WRITE');
+    return { context: call, organizationId: call.target.id, repositories, signal: call.signal };
+  };
+  return [
+    defineRoute({
+      id: 'parseTerraformVariablesFromGitRepo',
+      method: 'POST',
+      path: '/organization/{organizationId}/parseTerraformVariablesFromGitRepo',
+      tag: 'Organization Main Calls',
+      summary: 'List the variables that a Terraform module in a git repository declares',
+      target: organizationTarget,
+      action: 'organization.read',
+      transaction: false,
+      body: schema.TerraformVariableParsingRequest,
+      answer: { status: 200, body: schema.TerraformVariableDefinitionList },
+      errors: [502],
+      handler: (call) => parseVariables(readingOf(call), call.body.git_repository),
+    }),
+    defineRoute({
+      id: 'listTfVarsFilesFromGitRepo',
+      method: 'POST',
+      path: '/organization/{organizationId}/listTfVarsFilesFromGitRepo',
+      tag: 'Organization Main Calls',
+      summary: 'List the files of Terraform variables in a git repository, with what they set',
+      target: organizationTarget,
+      action: 'organization.read',
+      transaction: false,
+      body: schema.TfVarsListRequest,
+      answer: { status: 200, body: schema.TfVarsFileList },
+      errors: [502],
+      handler: (call) => listVariableFiles(readingOf(call), call.body),
+    }),
+  ];
+}

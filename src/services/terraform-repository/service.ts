@@ -1,0 +1,79 @@
+import path from 'node:path';
+import type { Static } from 'typebox';
+import { badRequest, invalidField } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import { checkRelative, toGitSource, type GitRepositoryInput } from '#services/parts/git.ts';
+import { addressOf, readingGiven, type RepositoryAddress, type RepositoryReader } from '#services/parts/repository.ts';
+import type { TfVarsListRequest } from '#services/terraform-repository/schema.ts';
+import { valuesIn, variablesOf, type SourceFile } from '#services/terraform-repository/variables.ts';
+
+/** More files than a module has; each of them is fetched. */
+const MAX_FILES = 50;
+const AT_A_TIME = 4;
+
+/** Who asks, and what reads the repository for them. */
+export interface Reading {
+  context: Context;
+  organizationId: string;
+  repositories: RepositoryReader;
+  signal: AbortSignal;
+}
+
+/** Variables that the Terraform module in a folder of a repository declares: its files, not those of folders below. */
+export async function parseVariables(reading: Reading, input: GitRepositoryInput) {
+  const { address, root } = await locate(reading, input);
+  const paths = (await listFiles(reading, address)).filter(
+    (file) => path.posix.dirname(file) === root && /\.tf(\.json)?$/.test(file),
+  );
+  return { results: variablesOf(await readFiles(reading, address, paths)) };
+}
+
+/** Files of variables with what they set: those found in the folder and below it, or the named ones. */
+export async function listVariableFiles(reading: Reading, input: Static<typeof TfVarsListRequest>) {
+  const { address, root } = await locate(reading, input.git_repository);
+  const all = await listFiles(reading, address);
+  const paths = input.mode.type === 'AutoDiscover' ? discover(all, root) : choose(all, root, input.mode.paths);
+  const files = await readFiles(reading, address, paths);
+  return { results: files.map((file) => ({ source: file.path, variables: valuesIn(file) })) };
+}
+
+const discover = (all: string[], root: string): string[] =>
+  all.filter((file) => isBelow(file, root) && !file.includes('.terraform/') && /\.tfvars(\.json)?$/.test(file));
+
+function choose(all: string[], root: string, wanted: string[] | undefined): string[] {
+  if (!wanted) throw invalidField('mode.paths', 'is required with SpecificPaths');
+  return wanted.map((given, at) => {
+    const field = `mode.paths[${at}]`;
+    const plain = path.posix.normalize(checkRelative(given, field).replace(/^\/+/, ''));
+    const found = [plain, path.posix.join(root, plain)].find((file) => all.includes(file));
+    if (!found) throw invalidField(field, `names no file of the repository: ${given}`);
+    return found;
+  });
+}
+
+async function locate({ context, organizationId, signal }: Reading, input: GitRepositoryInput) {
+  const source = await toGitSource(context, { organizationId, environmentId: '' }, input, null);
+  return {
+    address: addressOf(organizationId, source, signal),
+    root: path.posix.normalize(source.root_path.replace(/^\/+/, '') || '.').replace(/\/$/, ''),
+  };
+}
+
+const isBelow = (file: string, folder: string): boolean => folder === '.' || file.startsWith(`${folder}/`);
+
+const listFiles = ({ repositories }: Reading, address: RepositoryAddress): Promise<string[]> =>
+  readingGiven(repositories.listFiles(address));
+
+async function readFiles({ repositories }: Reading, address: RepositoryAddress, paths: string[]) {
+  if (paths.length > MAX_FILES)
+    throw badRequest(`${paths.length} files are too many: at most ${MAX_FILES} are read. Name a deeper root_path.`);
+  const files: SourceFile[] = [];
+  for (let from = 0; from < paths.length; from += AT_A_TIME) {
+    const batch = paths.slice(from, from + AT_A_TIME);
+    const texts = await Promise.all(
+      batch.map((file) => readingGiven(repositories.readFile({ ...address, path: file }))),
+    );
+    batch.forEach((file, at) => files.push({ path: file, text: texts[at] ?? '' }));
+  }
+  return files;
+}
