@@ -10,8 +10,8 @@ import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
 
 /** The worker with everything that the engine is given (deployments/executor/engine.ts). */
 export function createWorker(
-  base: Base,
-  runtimes: Runtimes,
+  base: Pick<Base, 'settings' | 'platform' | 'engineDatabase' | 'directConfig' | 'nodeId' | 'installation'>,
+  runtimes: Pick<Runtimes, 'get'>,
   sources: ReturnType<typeof createSources>,
 ): DeploymentWorker {
   const { settings } = base;

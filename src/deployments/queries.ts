@@ -109,7 +109,7 @@ export async function moveServices(
   deploymentId: string,
   action: DeploymentAction,
   trigger: Trigger,
-  only?: { serviceId: string; error?: string },
+  only: { serviceId?: string; error?: string } = {},
 ) {
   const moves = movesOf(action, trigger);
   const to = sql<string>`case state ${sql.join(
@@ -125,12 +125,12 @@ export async function moveServices(
       updated_at: sql`now()`,
       started_at: sql`coalesce(started_at, now())`,
       ...(final ? { ended_at: sql`case when ${to} = 'CANCELING' then null else now() end` } : {}),
-      ...(only?.error === undefined ? {} : { error: only.error }),
+      ...(only.error === undefined ? {} : { error: only.error }),
     })
     .where('organization_id', '=', scope.organizationId)
     .where('deployment_id', '=', deploymentId)
     .where('state', '=', sql<string>`any(${target})`);
-  if (only) query = query.where('service_id', '=', only.serviceId);
+  if (only.serviceId) query = query.where('service_id', '=', only.serviceId);
   return query.returning(['service_id', 'state', 'name', 'kind', 'error']).execute();
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { randomBytes } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import type { ClientConfig } from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject } from 'vitest';
 import { newId } from '#kernel/ids.ts';
@@ -11,6 +12,7 @@ import { createSessionVerifier } from '#platform/access/oidc.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { makeToken } from '#platform/access/tokens.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
+import { createNotifier } from '#platform/database/notify.ts';
 import { openDatabase, type Database, type OpenDatabase } from '#platform/database/index.ts';
 import { createServer } from '#platform/http/server.ts';
 import { readSettings } from '#platform/settings/index.ts';
@@ -53,6 +55,10 @@ export interface TestApp {
   server: FastifyInstance;
   platform: Platform;
   db: Database;
+  /** For the engine of a test (test/harness/engine.ts). */
+  database: OpenDatabase;
+  databaseConfig: ClientConfig;
+  installationId: string;
   context: Context;
   /** Administrator of a new organization with a cluster on the fake runtime. */
   organization(name?: string): Promise<Actor>;
@@ -80,8 +86,16 @@ export async function startTestApp(
   const settings = readSettings({ QUARTERDECK_DATA_DIR: dataDir, QUARTERDECK_RATE_LIMIT_PER_HOUR: '0', ...extra });
   const log = pino({ level: extra.QUARTERDECK_LOG_LEVEL ?? 'silent' });
   const open: OpenDatabase = openDatabase({ config: { ...clone.config, max: 10 } });
-  const { vault } = await openInstallation(open.db, [randomBytes(32)]);
-  const platform: Platform = { db: open.db, vault, settings, clock: systemClock, log, notify: () => undefined };
+  const { vault, installationId } = await openInstallation(open.db, [randomBytes(32)]);
+  const notifier = createNotifier(open.pool);
+  const platform: Platform = {
+    db: open.db,
+    vault,
+    settings,
+    clock: systemClock,
+    log,
+    notify: (channel, payload) => notifier.notify(channel, payload),
+  };
   const context = systemContext(platform);
   const server = createServer({
     platform,
@@ -136,6 +150,9 @@ export async function startTestApp(
     server,
     platform,
     db: open.db,
+    database: open,
+    databaseConfig: clone.config,
+    installationId,
     context,
     organization: async (name = `organization ${newId()}`) => {
       const [organizationId, userId] = await inTransaction(context, async (inside) => {
@@ -153,6 +170,7 @@ export async function startTestApp(
     anonymous: send(undefined),
     close: async () => {
       await server.close();
+      await notifier.flush();
       await open.close();
       await clone.drop();
       rmSync(dataDir, { recursive: true, force: true });

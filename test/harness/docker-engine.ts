@@ -5,6 +5,7 @@ import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import Docker from 'dockerode';
+import { DEFAULT_POOL } from '#runtimes/docker/address-pool.ts';
 import { findDockerSocket } from '#runtimes/docker/index.ts';
 
 const run = promisify(execFile);
@@ -23,26 +24,39 @@ interface EngineFile {
   program: string;
   args: string[];
   bridge: string;
+  /** A rule that lets containers reach each other where an engine before us left forwarding forbidden. */
+  rule: string[] | null;
 }
 
-/** An engine that answers already (`DOCKER_HOST` or a usual socket), else one of our own. */
+/**
+ * The engine that `DOCKER_HOST` names if it answers; else one of our own, so that nobody's engine is used unasked; and where
+ * none can be started (it takes root and `dockerd`), one that answers at a usual socket.
+ */
 export async function findOrStartEngine(env: NodeJS.ProcessEnv): Promise<TestEngine> {
+  const program = await findDockerd(env);
+  const own = program !== null && process.getuid?.() === 0 && !env['DOCKER_HOST'];
+  if (own) return startEngine(program);
   const socketPath = await findDockerSocket(env);
-  return socketPath === null ? startEngine(env) : { socketPath, directory: null };
+  if (socketPath === null) throw new Error(HOW_TO);
+  return { socketPath, directory: null };
 }
+
+const HOW_TO =
+  'These tests need a Docker Engine. Set DOCKER_HOST to one (unix://…), or run them as root where `dockerd` is installed: ' +
+  '`apt-get install --no-install-recommends docker.io docker-registry busybox-static iproute2`.';
 
 /**
  * Starts `dockerd` with folders, socket and bridge of its own. It leaves the machine's packet filter alone, so that it
  * collides neither with another engine nor with other tests; published ports go through the engine's own proxy then.
  */
-async function startEngine(env: NodeJS.ProcessEnv): Promise<TestEngine> {
-  const program = await findDockerd(env);
+async function startEngine(program: string): Promise<TestEngine> {
   // Sockets lie deep in here and may have 108 characters: the name is short.
   const directory = await mkdtemp(join(tmpdir(), 'qdd-'));
   const bridge = `qdt${process.pid.toString(36)}`;
   const socketPath = join(directory, 'sock');
   await mkdir(join(directory, 'exec'));
   await makeBridge(bridge);
+  const rule = await allowForwarding();
   const args = [
     ['--data-root', join(directory, 'data')],
     ['--exec-root', join(directory, 'exec')],
@@ -51,22 +65,18 @@ async function startEngine(env: NodeJS.ProcessEnv): Promise<TestEngine> {
     ['--bridge', bridge],
     ['--iptables=false', '--ip-forward=false', '--ip-masq=false'],
   ].flat();
-  await writeFile(join(directory, 'engine.json'), JSON.stringify({ program, args, bridge } satisfies EngineFile));
+  await writeFile(join(directory, 'engine.json'), JSON.stringify({ program, args, bridge, rule } satisfies EngineFile));
   const engine = { socketPath, directory };
   await launch(engine, directory);
   return engine;
 }
 
-async function findDockerd(env: NodeJS.ProcessEnv): Promise<string> {
-  if (process.getuid?.() !== 0)
-    throw new Error('These tests start a Docker Engine, which takes root; or set DOCKER_HOST to one that runs.');
+async function findDockerd(env: NodeJS.ProcessEnv): Promise<string | null> {
   for (const folder of [...(env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']) {
     const path = join(folder, 'dockerd');
     if (await isThere(path)) return path;
   }
-  throw new Error(
-    'These tests need a Docker Engine. Start one, set DOCKER_HOST, or install one for them: `apt-get install --no-install-recommends docker.io busybox-static iproute2`.',
-  );
+  return null;
 }
 
 const isThere = (path: string): Promise<boolean> =>
@@ -80,6 +90,18 @@ async function makeBridge(name: string): Promise<void> {
   await run('ip', ['link', 'add', name, 'type', 'bridge']);
   await run('ip', ['address', 'add', `10.203.${process.pid % 250}.1/24`, 'dev', name]);
   await run('ip', ['link', 'set', name, 'up']);
+}
+
+/** Engines forbid forwarding in general when they start and leave it so when they end; bridges of other programs suffer. */
+async function allowForwarding(): Promise<string[] | null> {
+  const policy = await run('iptables', ['-S', 'FORWARD']).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return { stdout: '' };
+    throw error;
+  });
+  if (!policy.stdout.startsWith('-P FORWARD DROP')) return null;
+  const rule = ['FORWARD', '-s', DEFAULT_POOL, '-d', DEFAULT_POOL, '-j', 'ACCEPT'];
+  await run('iptables', ['-I', ...rule]);
+  return rule;
 }
 
 async function launch(engine: TestEngine, directory: string): Promise<void> {
@@ -136,7 +158,8 @@ export async function stopEngine(engine: TestEngine): Promise<void> {
   await docker.pruneNetworks();
   await endDaemon(engine.directory);
   await unmountBelow(engine.directory);
-  const { bridge } = await readEngineFile(engine.directory);
+  const { bridge, rule } = await readEngineFile(engine.directory);
+  if (rule) await run('iptables', ['-D', ...rule]);
   await run('ip', ['link', 'delete', bridge]);
   await rm(engine.directory, { recursive: true, force: true });
 }

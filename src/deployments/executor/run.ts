@@ -253,14 +253,7 @@ const WEBHOOK: Partial<
 /** Moves services and tells of it in the same transaction. */
 async function moveIn(run: Run, db: Database, trigger: Trigger, serviceId?: string, error?: string): Promise<void> {
   const { deployment } = run.claim;
-  const moved = await moveServices(
-    db,
-    run.scope,
-    deployment.id,
-    run.action,
-    trigger,
-    serviceId === undefined ? undefined : { serviceId, error },
-  );
+  const moved = await moveServices(db, run.scope, deployment.id, run.action, trigger, { serviceId, error });
   const type = WEBHOOK[trigger];
   const context = contextOf(run, db);
   for (const service of type ? moved : [])

@@ -34,7 +34,9 @@ describe.each(ACTIONS)('the states of a service in a deployment that does %s', (
       let at = phase;
       for (let moves = 0; !isFinal(action, stateOf(action, at)); moves++) {
         expect(moves, `${phase} never ends`).toBeLessThan(PHASES.length);
-        at = (['succeed', 'apply', 'start'] as const).map((trigger) => next(at, trigger)).find((found) => found !== undefined)!;
+        at = (['succeed', 'apply', 'start'] as const)
+          .map((trigger) => next(at, trigger))
+          .find((found) => found !== undefined)!;
       }
     }
   });

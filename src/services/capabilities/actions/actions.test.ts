@@ -6,7 +6,10 @@ const app = useApp();
 /** An application of the specification's example, in a new environment. */
 async function makeApplication(admin: Actor) {
   const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: 'p' }), 201);
-  const environment = ok(await admin.post(`/project/${project.id}/environment`, { name: 'e', mode: 'PRODUCTION' }), 201);
+  const environment = ok(
+    await admin.post(`/project/${project.id}/environment`, { name: 'e', mode: 'PRODUCTION' }),
+    201,
+  );
   const application = ok(
     await admin.post(`/environment/${environment.id}/application`, {
       name: 'backend',
@@ -34,9 +37,18 @@ describe('an action on an application', () => {
       status_details: { action: 'UNKNOWN', status: 'NEVER', sub_action: 'NONE' },
     });
     const status = ok(await admin.post(`/application/${application.id}/deploy`), 200);
-    expect(status).toMatchObject({ id: application.id, state: 'DEPLOYMENT_QUEUED', status: 'QUEUED', status_details: { action: 'DEPLOY', status: 'QUEUED', sub_action: 'NONE' }, deployment_requests_count: 1 });
+    expect(status).toMatchObject({
+      id: application.id,
+      state: 'DEPLOYMENT_QUEUED',
+      status: 'QUEUED',
+      status_details: { action: 'DEPLOY', status: 'QUEUED', sub_action: 'NONE' },
+      deployment_requests_count: 1,
+    });
     expect(ok(await admin.get(`/application/${application.id}/status`), 200)).toEqual(status);
-    expect(ok(await admin.get(`/environment/${environment.id}/status`), 200)).toMatchObject({ state: 'DEPLOYMENT_QUEUED', deployment_request_id: status.deployment_request_id });
+    expect(ok(await admin.get(`/environment/${environment.id}/status`), 200)).toMatchObject({
+      state: 'DEPLOYMENT_QUEUED',
+      deployment_request_id: status.deployment_request_id,
+    });
     expect(ok(await admin.get(`/environment/${environment.id}/statuses`), 200).applications).toHaveLength(1);
     ok(await admin.get(`/environment/${environment.id}/statusesWithStages`), 200);
   });
@@ -55,7 +67,12 @@ describe('an action on an application', () => {
     const admin = await app.organization();
     const { application } = await makeApplication(admin);
     ok(await admin.post(`/application/${application.id}/deploy`), 200);
-    const events = await app.db.selectFrom('audit_event').select('event_type').where('target_id', '=', application.id).orderBy('id').execute();
+    const events = await app.db
+      .selectFrom('audit_event')
+      .select('event_type')
+      .where('target_id', '=', application.id)
+      .orderBy('id')
+      .execute();
     expect(events.map((event) => event.event_type)).toEqual(['CREATE', 'TRIGGER_DEPLOY', 'DEPLOY_QUEUED']);
   });
 
@@ -64,14 +81,21 @@ describe('an action on an application', () => {
     const { application, environment } = await makeApplication(admin);
     expect((await admin.post(`/environment/${environment.id}/cancelDeployment`)).status).toBe(409);
     ok(await admin.post(`/application/${application.id}/deploy`), 200);
-    expect(ok(await admin.post(`/environment/${environment.id}/cancelDeployment`, { force_cancel: false }), 200).state).toBe('CANCELED');
-    expect(ok(await admin.get(`/application/${application.id}/status`), 200)).toMatchObject({ state: 'CANCELED', status_details: { status: 'CANCELED' } });
+    expect(
+      ok(await admin.post(`/environment/${environment.id}/cancelDeployment`, { force_cancel: false }), 200).state,
+    ).toBe('CANCELED');
+    expect(ok(await admin.get(`/application/${application.id}/status`), 200)).toMatchObject({
+      state: 'CANCELED',
+      status_details: { status: 'CANCELED' },
+    });
   });
 
   test('restart of what does not run is 409, and a delete of what was never applied is gone at once', async () => {
     const admin = await app.organization();
     const { application } = await makeApplication(admin);
-    expect((await admin.post(`/application/${application.id}/restart-service`)).body.message).toContain('deploy it first');
+    expect((await admin.post(`/application/${application.id}/restart-service`)).body.message).toContain(
+      'deploy it first',
+    );
     ok(await admin.delete(`/application/${application.id}`), 204);
     ok(await admin.get(`/application/${application.id}`), 404);
   });
@@ -79,7 +103,11 @@ describe('an action on an application', () => {
   test('takes DEPLOY, and a delete takes ADMIN', async () => {
     const admin = await app.organization();
     const { application, environment } = await makeApplication(admin);
-    const [reader, deployer, writer] = [await admin.withScope('READ'), await admin.withScope('DEPLOY'), await admin.withScope('WRITE')];
+    const [reader, deployer, writer] = [
+      await admin.withScope('READ'),
+      await admin.withScope('DEPLOY'),
+      await admin.withScope('WRITE'),
+    ];
     ok(await reader.post(`/application/${application.id}/deploy`), 403);
     ok(await deployer.post(`/application/${application.id}/deploy`), 200);
     ok(await writer.delete(`/application/${application.id}`), 403);
@@ -93,7 +121,9 @@ describe('an action on an application', () => {
     const { environment, application } = await makeApplication(admin);
     const status = ok(await admin.post(`/environment/${environment.id}/deploy`), 200);
     expect(status).toMatchObject({ id: environment.id, state: 'DEPLOYMENT_QUEUED' });
-    expect(ok(await admin.get(`/application/${application.id}/status`), 200).deployment_request_id).toBe(status.deployment_request_id);
+    expect(ok(await admin.get(`/application/${application.id}/status`), 200).deployment_request_id).toBe(
+      status.deployment_request_id,
+    );
     const empty = ok(await admin.post(`/project/${environment.project.id}/environment`, { name: 'empty' }), 201);
     ok(await admin.post(`/environment/${empty.id}/deploy`), 200);
   });

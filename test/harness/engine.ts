@@ -1,0 +1,65 @@
+import path from 'node:path';
+import { afterAll, beforeAll } from 'vitest';
+import { createWorker } from '#app/engine.ts';
+import { createSources } from '#app/sources.ts';
+import { newId } from '#kernel/ids.ts';
+import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
+import { createFakeRuntime, type FakeOptions, type FakeRuntime } from '#runtimes/fake/index.ts';
+import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
+
+/** Folder of the example application, which is a local git source. */
+export const EXAMPLE = path.join(import.meta.dirname, '../../examples/hello');
+
+export interface TestEngine {
+  runtime: FakeRuntime;
+  router: MemoryRouter;
+}
+
+/** A worker on the fake runtime beside the application of the test file. */
+export function useEngine(app: TestApp, options: FakeOptions = {}): TestEngine {
+  const router = new MemoryRouter();
+  const engine = { router, runtime: createFakeRuntime({ router, ...options }) };
+  let stop: () => Promise<void>;
+  beforeAll(async () => {
+    const node = newId();
+    await app.db.insertInto('node').values({ id: node, name: 'test' }).execute();
+    const worker = createWorker(
+      {
+        settings: app.platform.settings,
+        platform: app.platform,
+        engineDatabase: app.database,
+        directConfig: app.databaseConfig,
+        nodeId: node,
+        installation: { id: app.installationId, epoch: 1 },
+      },
+      { get: async () => engine.runtime },
+      createSources(app.platform),
+    );
+    await worker.start();
+    stop = () => worker.stop();
+  });
+  afterAll(async () => {
+    await stop();
+    await engine.runtime.close();
+  });
+  return engine;
+}
+
+/** Project, environment and the example application in it. */
+export async function makeExample(admin: Actor, body: Record<string, unknown> = {}) {
+  const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: `p ${newId()}` }), 201);
+  const environment = ok(
+    await admin.post(`/project/${project.id}/environment`, { name: 'e', mode: 'PRODUCTION' }),
+    201,
+  );
+  const application = ok(await admin.post(`/environment/${environment.id}/application`, exampleBody(body)), 201);
+  return { project, environment, application };
+}
+
+export const exampleBody = (body: Record<string, unknown> = {}) => ({
+  name: 'hello',
+  git_repository: { url: EXAMPLE, branch: 'HEAD' },
+  dockerfile_path: 'Dockerfile',
+  ports: [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }],
+  ...body,
+});
