@@ -22,7 +22,13 @@ import type { ServiceNeeds } from '#services/needs.ts';
 
 /** Every endpoint of the program. */
 export function allRoutes(needs: Partial<ServiceNeeds & ClusterNeeds & OrganizationRoutesNeeds> = {}): Route[] {
-  const services: ServiceNeeds = { resolver: createResolver(), repositories: noRepositories, ...needs };
+  const services: ServiceNeeds = {
+    resolver: createResolver(),
+    repositories: noRepositories,
+    // Container registries are no resource yet: there are none.
+    findRegistry: async () => undefined,
+    ...needs,
+  };
   return [
     ...accountRoutes,
     ...signUpRoutes,

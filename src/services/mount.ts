@@ -2,6 +2,7 @@ import type { Route } from '#platform/http/route.ts';
 import { environmentActionRoutes } from '#services/capabilities/actions/environment-routes.ts';
 import { actionRoutes } from '#services/capabilities/actions/routes.ts';
 import { advancedSettingsRoutes, networkRoutes } from '#services/capabilities/advanced-settings/index.ts';
+import { checkRoutes } from '#services/capabilities/checks/index.ts';
 import { commitRoutes } from '#services/capabilities/commits/index.ts';
 import { customDomainRoutes } from '#services/capabilities/custom-domains/index.ts';
 import { deploymentRestrictionRoutes } from '#services/capabilities/deployment-restrictions/index.ts';
@@ -31,5 +32,11 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...linkRoutes(kind),
     ...commitRoutes(kind, needs.repositories),
   ]);
-  return [...ofEachKind, ...statusRoutes, ...environmentActionRoutes, ...environmentLinkRoutes(KINDS)];
+  return [
+    ...ofEachKind,
+    ...statusRoutes,
+    ...environmentActionRoutes,
+    ...environmentLinkRoutes(KINDS),
+    ...checkRoutes(needs),
+  ];
 }

@@ -1,3 +1,4 @@
+import type { RegistryFinder } from '#services/capabilities/checks/index.ts';
 import type { HostResolver } from '#services/capabilities/custom-domains/index.ts';
 import type { RepositoryReader } from '#services/parts/repository.ts';
 
@@ -5,4 +6,5 @@ import type { RepositoryReader } from '#services/parts/repository.ts';
 export interface ServiceNeeds {
   resolver: HostResolver;
   repositories: RepositoryReader;
+  findRegistry: RegistryFinder;
 }

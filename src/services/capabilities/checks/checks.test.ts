@@ -1,0 +1,203 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { newId } from '#kernel/ids.ts';
+import { locateImage, type RegistryAccess } from '#services/capabilities/checks/registry.ts';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { makeRepositoryRoot } from '#test/harness/repository.ts';
+
+const root = makeRepositoryRoot();
+afterAll(() => root.remove());
+const registries = new Map<string, RegistryAccess>();
+const app = useApp(
+  { QUARTERDECK_LOCAL_GIT_ROOTS: root.folder, QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '127.0.0.0/8' },
+  { findRegistry: async (_context, organizationId, id) => registries.get(`${organizationId}/${id}`) },
+);
+
+async function makeEnvironment(admin: Actor) {
+  const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: newId() }), 201);
+  return ok(await admin.post(`/project/${project.id}/environment`, { name: 'dev' }), 201).id as string;
+}
+
+let admin: Actor;
+let environment: string;
+beforeEach(async () => {
+  admin = await app.organization();
+  environment = `/environment/${await makeEnvironment(admin)}`;
+});
+
+describe('the check of a Dockerfile', () => {
+  test('reads it from the branch, below root_path, and answers what it needs', async () => {
+    const repository = root.make();
+    repository.commit({ 'api/Dockerfile': 'ARG V=20\nFROM node:${V}\nARG TOKEN\n', Dockerfile: 'FROM other\n' });
+    const body = {
+      git_repository: { url: repository.url, branch: 'main', root_path: '/api' },
+      dockerfile_path: 'Dockerfile',
+    };
+    expect(ok(await admin.post(`${environment}/checkDockerfile`, body), 200)).toEqual({
+      dockerfile_path: 'Dockerfile',
+      arg: ['V', 'TOKEN'],
+      repositories: ['node'],
+    });
+  });
+
+  test('refuses what is not there or not one, naming the field', async () => {
+    const repository = root.make();
+    repository.commit({ 'README.md': 'nothing', Dockerfile: 'FROM a' });
+    const from = (git_repository: object, dockerfile_path: string) =>
+      admin.post(`${environment}/checkDockerfile`, { git_repository, dockerfile_path });
+    const git = { url: repository.url };
+    for (const [answer, field, text] of [
+      [await from(git, 'build/Dockerfile'), 'dockerfile_path', 'has no file build/Dockerfile'],
+      [await from(git, 'README.md'), 'dockerfile_path', 'has no FROM'],
+      [await from(git, '../Dockerfile'), 'dockerfile_path', 'stay within the repository'],
+      [await from({ ...git, root_path: '/..' }, 'Dockerfile'), 'git_repository.root_path', 'stay within'],
+      [await from({ ...git, git_token_id: newId() }, 'Dockerfile'), 'git_repository.git_token_id', 'no git token'],
+    ] as const)
+      expect(answer).toMatchObject({
+        status: 400,
+        body: { errors: [{ field, message: expect.stringContaining(text) }] },
+      });
+    const branch = await from({ ...git, branch: 'missing' }, 'Dockerfile');
+    expect([branch.status, branch.body.message]).toEqual([400, expect.stringContaining('has no branch missing')]);
+    expect((await from({ url: '/etc' }, 'Dockerfile')).status).toBe(400);
+    expect((await from({ url: 'http://127.0.0.1:1/a/b.git' }, 'Dockerfile')).status).toBe(502);
+  });
+
+  test('takes what making a service takes, in an environment of the caller', async () => {
+    const stranger = await app.organization();
+    const body = { git_repository: { url: root.make().url }, dockerfile_path: 'Dockerfile' };
+    expect((await stranger.post(`${environment}/checkDockerfile`, body)).status).toBe(404);
+    expect((await (await admin.withScope('READ')).post(`${environment}/checkDockerfile`, body)).status).toBe(403);
+  });
+});
+
+describe('the check of files', () => {
+  test('passes when the branch has all of them, and names each that it has not', async () => {
+    const repository = root.make();
+    repository.commit({ 'values/a.yaml': '', 'values/b.yaml': '' });
+    const git_repository = { url: repository.url, root_path: 'values' };
+    const check = (files: string[]) => admin.post(`${environment}/checkGitFile`, { git_repository, files });
+    expect(ok(await check(['a.yaml', '/b.yaml']), 200)).toEqual({});
+    expect((await check(['a.yaml', 'c.yaml', 'values/a.yaml'])).body.errors).toEqual([
+      { field: 'files[1]', message: 'branch main has no file values/c.yaml' },
+      { field: 'files[2]', message: 'branch main has no file values/values/a.yaml' },
+    ]);
+    expect((await check([])).status).toBe(400);
+  });
+});
+
+describe('the check of a Helm chart in a repository', () => {
+  test.each([
+    ['a chart', 'apiVersion: v2\nname: web\nversion: 1.0\n', 200, ''],
+    ['a description without a version', 'apiVersion: v2\nname: web\n', 400, 'has no version'],
+    ['a list', '- a\n', 400, 'has no apiVersion'],
+    ['no YAML', 'a: [', 400, 'is not YAML'],
+    ['a bomb of aliases', `a: &a [x]\nb: &b [*a,*a]\nc: [*b,*b]\n`, 400, 'is not YAML'],
+  ])('of %s is decided by its content', async (_what, content, status, text) => {
+    const repository = root.make();
+    repository.commit({ 'chart/Chart.yaml': content });
+    const body = { git_repository: { url: repository.url, root_path: '/chart' } };
+    const answer = await admin.post(`${environment}/checkHelmRepository`, body);
+    expect([answer.status, answer.body.message ?? '']).toEqual([status, expect.stringContaining(text)]);
+  });
+
+  test('refuses a folder without one', async () => {
+    const repository = root.make();
+    repository.commit({ 'README.md': '' });
+    const answer = await admin.post(`${environment}/checkHelmRepository`, { git_repository: { url: repository.url } });
+    expect(answer.body.errors).toEqual([
+      { field: 'git_repository.root_path', message: 'branch main has no file Chart.yaml' },
+    ]);
+  });
+});
+
+describe('the check of an image', () => {
+  /** A registry with one public image (`open/app:1`) and one that takes a token for user `ada` (`closed/app:1`). */
+  let server: Server;
+  let host: string;
+  const authorizations: string[] = [];
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      const url = new URL(request.url!, `http://${host}`);
+      const { authorization } = request.headers;
+      if (authorization) authorizations.push(`${url.pathname} ${authorization}`);
+      if (url.pathname === '/token') {
+        const good = authorization === `Basic ${Buffer.from('ada:secret').toString('base64')}`;
+        const scoped = url.searchParams.get('scope') === 'repository:closed/app:pull';
+        return response.writeHead(good && scoped ? 200 : 401).end(JSON.stringify({ token: 'granted' }));
+      }
+      if (url.pathname === '/v2/open/app/manifests/1') return response.end('{}');
+      if (url.pathname === '/v2/ill/app/manifests/1') return response.writeHead(503).end();
+      if (url.pathname === '/v2/closed/app/manifests/1' && authorization !== 'Bearer granted')
+        return response
+          .writeHead(401, {
+            'www-authenticate': `Bearer realm="http://${host}/token",service="registry",scope="repository:closed/app:pull"`,
+          })
+          .end();
+      return response.writeHead(url.pathname.startsWith('/v2/closed/') ? 200 : 404).end('{}');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+  const check = (body: object) => admin.post(`${environment}/checkContainerImage`, body);
+
+  test('asks the registry that its name begins with', async () => {
+    expect(ok(await check({ image_name: `${host}/open/app`, tag: '1' }), 200)).toEqual({});
+    const missing = await check({ image_name: `${host}/open/app`, tag: '2' });
+    expect([missing.status, missing.body.message]).toEqual([
+      400,
+      `The registry has no image ${host}/open/app:2: check image_name and tag.`,
+    ]);
+    expect((await check({ image_name: `${host}/ill/app`, tag: '1' })).status).toBe(502);
+    expect((await check({ image_name: '127.0.0.1:1/open/app', tag: '1' })).status).toBe(502);
+    expect((await check({ image_name: '10.1.1.1:5000/open/app', tag: '1' })).status).toBe(400);
+  });
+
+  test('fetches a token with the credentials of the registry, which stand in no answer', async () => {
+    const registryId = newId();
+    const closed = { registry_id: registryId, image_name: 'closed/app', tag: '1' };
+    const anonymous = await check({ image_name: `${host}/closed/app`, tag: '1' });
+    expect([anonymous.status, anonymous.body.message]).toEqual([400, expect.stringContaining('does not let us read')]);
+    registries.set(`${admin.organizationId}/${registryId}`, {
+      url: `http://${host}`,
+      credentials: { username: 'ada', password: 'secret' },
+    });
+    expect(ok(await check(closed), 200)).toEqual({});
+    expect(authorizations).toContain('/v2/closed/app/manifests/1 Bearer granted');
+    registries.set(`${admin.organizationId}/${registryId}`, {
+      url: `http://${host}`,
+      credentials: { username: 'ada', password: 'wrong-password' },
+    });
+    const refused = await check(closed);
+    expect(refused.status).toBe(400);
+    expect(JSON.stringify(refused.body)).not.toContain('wrong-password');
+  });
+
+  test('refuses a registry of another organization and malformed names, naming the field', async () => {
+    const stranger = await app.organization();
+    const registryId = newId();
+    registries.set(`${stranger.organizationId}/${registryId}`, { url: `http://${host}`, credentials: null });
+    for (const [body, field] of [
+      [{ registry_id: registryId, image_name: 'open/app', tag: '1' }, 'registry_id'],
+      [{ image_name: 'a b', tag: '1' }, 'image_name'],
+      [{ image_name: 'app', tag: '../x' }, 'tag'],
+    ] as const)
+      expect(await check(body)).toMatchObject({ status: 400, body: { errors: [{ field }] } });
+  });
+});
+
+test.each([
+  ['nginx', null, 'https://registry-1.docker.io', 'library/nginx'],
+  ['acme/app', null, 'https://registry-1.docker.io', 'acme/app'],
+  ['docker.io/acme/app', null, 'https://registry-1.docker.io', 'acme/app'],
+  ['ghcr.io/acme/app', null, 'https://ghcr.io', 'acme/app'],
+  ['localhost:5000/app', null, 'http://localhost:5000', 'app'],
+  ['app', 'https://registry.acme.net', 'https://registry.acme.net', 'app'],
+  ['registry.acme.net/team/app', 'https://registry.acme.net/', 'https://registry.acme.net', 'team/app'],
+  ['nginx', 'https://docker.io', 'https://registry-1.docker.io', 'library/nginx'],
+])('the image %s in registry %s is found at %s as %s', (image, registry, base, name) =>
+  expect(locateImage(image, '1', registry)).toEqual({ base, name, tag: '1', text: `${image}:1` }),
+);

@@ -1,0 +1,120 @@
+import path from 'node:path';
+import { parse, YAMLParseError } from 'yaml';
+import { badRequest, invalidField } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import { createHttpClient } from '#platform/http-client/index.ts';
+import type { EnvironmentTarget } from '#resources/environment/index.ts';
+import { inspectDockerfile } from '#services/capabilities/checks/dockerfile.ts';
+import { checkImage, locateImage, type RegistryAccess } from '#services/capabilities/checks/registry.ts';
+import type { ContainerImageCheckInput } from '#services/capabilities/checks/schema.ts';
+import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/parts/git.ts';
+import { addressOf, readingGiven, type RepositoryReader } from '#services/parts/repository.ts';
+
+/** Finds a registry of the organization with its credentials. */
+export type RegistryFinder = (
+  context: Context,
+  organizationId: string,
+  registryId: string,
+) => Promise<RegistryAccess | undefined>;
+
+export interface CheckNeeds {
+  repositories: RepositoryReader;
+  findRegistry: RegistryFinder;
+}
+
+type CheckContext = Context & { target: EnvironmentTarget; signal: AbortSignal };
+
+const MAX_FILE = 256 * 1024;
+
+/** Reads a Dockerfile and answers what it needs. 400 if there is none at that path. */
+export async function checkDockerfile(
+  context: CheckContext,
+  needs: CheckNeeds,
+  input: { git_repository: GitRepositoryInput; dockerfile_path: string },
+) {
+  const source = await sourceOf(context, input.git_repository);
+  const file = inRepository(source, input.dockerfile_path, 'dockerfile_path');
+  const text = await readFile(context, needs, source, file, 'dockerfile_path');
+  const facts = inspectDockerfile(text);
+  if (!facts) throw invalidField('dockerfile_path', `${file} is not a Dockerfile: it has no FROM`);
+  return { dockerfile_path: input.dockerfile_path, arg: facts.args, repositories: facts.repositories };
+}
+
+/** 400 naming each file that the branch has not. */
+export async function checkGitFiles(
+  context: CheckContext,
+  needs: CheckNeeds,
+  input: { git_repository: GitRepositoryInput; files: string[] },
+) {
+  const source = await sourceOf(context, input.git_repository);
+  const wanted = input.files.map((file, index) => inRepository(source, file, `files[${index}]`));
+  const address = addressOf(context.target.organizationId, source, context.signal);
+  const there = new Set(await readingGiven(needs.repositories.listFiles(address)));
+  const errors = wanted
+    .map((file, index) => ({ file, field: `files[${index}]` }))
+    .filter(({ file }) => !there.has(file))
+    .map(({ file, field }) => ({ field, message: `branch ${source.branch} has no file ${file}` }));
+  if (errors.length > 0) throw badRequest(errors.map((error) => `${error.field}: ${error.message}`).join('; '), errors);
+  return {};
+}
+
+/** 400 unless the folder holds a Helm chart. */
+export async function checkHelmChart(
+  context: CheckContext,
+  needs: CheckNeeds,
+  input: { git_repository: GitRepositoryInput },
+) {
+  const field = 'git_repository.root_path';
+  const source = await sourceOf(context, input.git_repository);
+  const file = inRepository(source, 'Chart.yaml', field);
+  const chart = parseYaml(await readFile(context, needs, source, file, field), file);
+  for (const key of ['apiVersion', 'name', 'version'])
+    if (typeof chart?.[key] !== 'string' || chart[key] === '')
+      throw invalidField(field, `${file} is not the description of a chart: it has no ${key}`);
+  return {};
+}
+
+/** 400 unless the registry has the image. */
+export async function checkContainerImage(context: CheckContext, needs: CheckNeeds, input: ContainerImageCheckInput) {
+  const { registry_id: registryId } = input;
+  const registry = registryId
+    ? await needs.findRegistry(context, context.target.organizationId, registryId)
+    : undefined;
+  if (registryId && !registry) throw invalidField('registry_id', 'names no container registry of this organization');
+  const image = locateImage(input.image_name, input.tag, registry?.url ?? null);
+  const http = createHttpClient({ allowedPrivateAddresses: context.settings.allowedPrivateAddresses });
+  await checkImage(http, image, registry?.credentials ?? null, context.signal);
+  return {};
+}
+
+const sourceOf = ({ target, ...context }: CheckContext, input: GitRepositoryInput): Promise<GitSource> =>
+  toGitSource(context, { organizationId: target.organizationId, environmentId: target.id }, input, null);
+
+/** Path from the repository's root of a file that is named from `root_path`. */
+const inRepository = (source: GitSource, file: string, field: string): string =>
+  path.posix.join('/', source.root_path, checkRelative(file, field)).slice(1);
+
+async function readFile(
+  { target, signal }: CheckContext,
+  needs: CheckNeeds,
+  source: GitSource,
+  file: string,
+  field: string,
+): Promise<string> {
+  const address = addressOf(target.organizationId, source, signal);
+  const text = await readingGiven(needs.repositories.readFile({ ...address, path: file }));
+  if (text === undefined) throw invalidField(field, `branch ${source.branch} has no file ${file}`);
+  if (text.length > MAX_FILE) throw invalidField(field, `${file} is larger than ${MAX_FILE / 1024} KiB`);
+  return text;
+}
+
+function parseYaml(text: string, file: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = parse(text, { maxAliasCount: 0, schema: 'failsafe' });
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch (error) {
+    if (error instanceof YAMLParseError || error instanceof ReferenceError)
+      throw invalidField('git_repository.root_path', `${file} is not YAML: ${error.message.split('\n')[0]}`);
+    throw error;
+  }
+}
