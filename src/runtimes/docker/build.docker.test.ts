@@ -86,7 +86,9 @@ describe.each(builders)('a build with %s', (name, buildkit) => {
     );
     const context = newContext();
     const { image } = await buildImage(node(), spec, context);
-    expect(await say(image, 'sh', '-c', 'cat /taste; test -e /later || echo no later')).toMatch(/^taste sweet and sour\nno later\n$/);
+    expect(await say(image, 'sh', '-c', 'cat /taste; test -e /later || echo no later')).toMatch(
+      /^taste sweet and sour\nno later\n$/,
+    );
     expect(context.lines[0]).toContain(name);
     expect(context.lines).toContain('taste sweet and sour');
   });

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { Upstream } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
@@ -181,22 +182,48 @@ async function switchOver(node: DockerNode, stage: Stage, instances: Instance[])
 
 /** Drains and removes the old instances. */
 async function retire(node: DockerNode, stage: Stage, context: RuntimeContext): Promise<void> {
-  const { release, old, network } = stage;
+  const { release, old } = stage;
   if (old.length === 0) return;
   const running = (await listInstances(node, stage.identity)).filter(
     (one) => isUp(one) && old.some(({ id }) => id === one.id),
   );
   // Not cut short when cancelled: the new release serves already, and whoever goes on would do the same.
   await node.router.drained(upstreamsOf(release, running), release.gracePeriodSeconds * 1000);
-  // Siblings stop resolving the name to them before they end; their connections live on (network.ts). Only now, because
-  // those through a published port do not.
-  for (const instance of running.filter((one) => one.named && one.state.Running))
-    await setAliases(node, network, instance.id, []).catch((error: unknown) =>
-      context.log(`${instance.name} keeps its name until it ends: ${engineMessage(error)}`),
-    );
+  await takeName(
+    node,
+    stage,
+    running.filter((one) => one.named && one.state.Running),
+    context,
+  );
   await stopAll(node, running, release.gracePeriodSeconds);
   for (const instance of old) context.log(`Removing ${instance.name}.`);
   await Promise.all(old.map((instance) => removeInstance(node, instance.id)));
+}
+
+/**
+ * Milliseconds after which a sibling has tried again to connect: the moment that an instance loses its name it has no
+ * network, and what is lost then is sent again after a second (Linux' first time-out of a connection).
+ */
+const RETRY_MS = 1500;
+
+/**
+ * Makes siblings stop resolving the service's name to instances that are about to end. Their connections live on
+ * (network.ts), those through a published port don't: so it comes after the routes are drained.
+ */
+async function takeName(
+  node: DockerNode,
+  { network, identity }: Stage,
+  instances: Instance[],
+  context: RuntimeContext,
+): Promise<void> {
+  const around = await node.engine.listContainers({ filters: { network: [network.name] } });
+  if (instances.length === 0 || around.every((one) => one.Labels[LABEL.service] === identity.serviceId)) return;
+  for (const instance of instances) {
+    await setAliases(node, network, instance.id, []).catch((error: unknown) =>
+      context.log(`${instance.name} keeps its name until it ends: ${engineMessage(error)}`),
+    );
+  }
+  await sleep(RETRY_MS);
 }
 
 /** Addresses of instances on the ports that the proxy leads to. */
