@@ -10,11 +10,12 @@ import {
   readdirSync,
   realpathSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { DEFAULT_PATH, runCommand } from '#runtimes/tools/command.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
@@ -78,7 +79,7 @@ export async function findMachine(options: MachineOptions): Promise<Machine> {
     reason: '',
     asRoot: process.getuid?.() === 0,
     tools: tools as Tools,
-    tops: process.platform === 'linux' ? machineTops() : [],
+    tops: process.platform === 'linux' ? machineTops(options.dataDir) : [],
     skeleton,
     hidden: hiddenFolders(options),
     anchor: findAnchor(options.dataDir),
@@ -90,7 +91,7 @@ export async function findMachine(options: MachineOptions): Promise<Machine> {
   if (process.platform !== 'linux') return { ...machine, reason: `${process.platform} has no namespaces` };
   const missing = (['mount', 'unshare', 'setpriv', 'nsenter'] as const).filter((name) => tools[name] === null);
   if (missing.length) return { ...machine, reason: `${missing.join(', ')} (util-linux) is not installed` };
-  makeSkeleton(skeleton, machine.tops);
+  makeSkeleton(skeleton, machine.tops, options.dataDir);
   const problem = await tryView({ ...machine, mode: 'namespaces' }, join(options.dataDir, 'host'));
   return problem === null ? { ...machine, mode: 'namespaces' } : { ...machine, reason: problem };
 }
@@ -190,18 +191,33 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Real folders only: what is a link (`/bin` -> `usr/bin`) is one in the view too. */
-function machineTops(): string[] {
-  return readdirSync('/').filter(
-    (name) => (TOPS.includes(name) || /^lib(32|64|x32)?$/.test(name)) && kindOf(`/${name}`) === 'directory',
-  );
+/**
+ * Folders that views show, relative to `/`. Real ones only: what is a link (`/bin` -> `usr/bin`) is one in the view too.
+ * Overlayfs refuses a layer that lies in another one, so where our data lies in one of them (`/var/lib/...`), what stands
+ * beside it on the way takes its place.
+ */
+function machineTops(dataDir: string): string[] {
+  const shown = readdirSync('/').filter((name) => TOPS.includes(name) || /^lib(32|64|x32)?$/.test(name));
+  return shown.flatMap((name) => beside(name, dataDir));
 }
 
-function makeSkeleton(skeleton: string, tops: string[]): void {
+function beside(path: string, dataDir: string): string[] {
+  if (kindOf(`/${path}`) !== 'directory' || `/${path}` === dataDir) return [];
+  if (!isWithin(`/${path}`, dataDir)) return [path];
+  return readdirSync(`/${path}`).flatMap((name) => beside(`${path}/${name}`, dataDir));
+}
+
+function makeSkeleton(skeleton: string, tops: string[], dataDir: string): void {
   rmSync(skeleton, { recursive: true, force: true });
   mkdirSync(skeleton, { recursive: true, mode: 0o755 });
-  for (const name of [...EMPTY, ...tops]) mkdirSync(join(skeleton, name), { mode: 0o755 });
+  for (const name of [...EMPTY, ...tops]) mkdirSync(join(skeleton, name), { recursive: true, mode: 0o755 });
   chmodSync(join(skeleton, 'tmp'), 0o1777);
+  const way = dirname(dataDir).split('/').slice(1);
+  for (let depth = 1; TOPS.includes(way[0]!) && depth <= way.length; depth++) {
+    const path = join(...way.slice(0, depth));
+    mkdirSync(join(skeleton, path), { recursive: true });
+    chmodSync(join(skeleton, path), statSync(`/${path}`).mode & 0o7777);
+  }
   for (const name of readdirSync('/'))
     if (
       !existsSync(join(skeleton, name)) &&
@@ -211,14 +227,14 @@ function makeSkeleton(skeleton: string, tops: string[]): void {
       symlinkSync(readlinkSync(`/${name}`), join(skeleton, name));
 }
 
-const isWithinTops = (target: string, tops: string[]) => tops.includes(target.replace(/^\//, '').split('/')[0]!);
+const isWithinTops = (target: string, tops: string[]) =>
+  tops.some((top) => top.split('/')[0] === target.replace(/^\//, '').split('/')[0]);
 
 /** What no workload may see, as far as views show its top-level folder: our data, our home, and the machine's own keys. */
 function hiddenFolders({ dataDir, hidden }: MachineOptions): string[] {
   const folders = [dataDir, homedir(), ...hidden, ...PRIVATE].filter((path) => existsSync(path));
-  const tops = machineTops().map((name) => `/${name}`);
-  const real = folders.map((path) => realpathSync(path));
-  return [...new Set(real)].filter((path) => tops.some((top) => path !== top && isWithin(top, path)));
+  const real = folders.map((path) => realpathSync(path)).filter((path) => TOPS.includes(path.split('/')[1]!));
+  return [...new Set(real)].filter((path) => path.split('/').length > 2);
 }
 
 /** An existing folder that neither holds our data nor programs, to put the finished view on. */

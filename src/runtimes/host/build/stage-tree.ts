@@ -4,9 +4,9 @@ import { enterCommand, serviceAccount, viewPlan, type Machine } from '#runtimes/
 import { openWay, PlainPaths } from '#runtimes/host/plain-paths.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { copyInto, type CopyJob } from '#runtimes/host/view/copy.ts';
-import type { ViewAction, ViewPlan } from '#runtimes/host/view/plan.ts';
+import { COPY_FAILED, type ViewAction, type ViewPlan } from '#runtimes/host/view/plan.ts';
 import { makeInRoot } from '#runtimes/host/view/root-path.ts';
-import { runCommand, type CommandOptions } from '#runtimes/tools/command.ts';
+import { runCommand, type CommandOptions, type CommandResult } from '#runtimes/tools/command.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 /** What a build has in common for all of its stages. */
@@ -77,7 +77,11 @@ export class ViewStage implements StageTree {
     });
     const [program, args] = enterCommand(machine, plan, this.#scratch);
     try {
-      await runStep(this.#place, program, args, { env: { NODE_COMPILE_CACHE: machine.compileCache } });
+      const env = { NODE_COMPILE_CACHE: machine.compileCache };
+      const result = await runStep(this.#place, program, args, { env });
+      if (action.kind === 'copy' && result.exitCode === COPY_FAILED)
+        throw new RuntimeError('build_failed', result.stderr.trim());
+      requireSuccess(result);
     } finally {
       removeTree(this.#scratch);
     }
@@ -124,7 +128,9 @@ export class PlainStage implements StageTree {
     }
     this.#changed = false;
     const account = uid === undefined ? {} : { uid, gid: uid };
-    await runStep(this.#place, mapped[0]!, mapped.slice(1), { env: { ...env, HOME: home }, cwd, ...account });
+    requireSuccess(
+      await runStep(this.#place, mapped[0]!, mapped.slice(1), { env: { ...env, HOME: home }, cwd, ...account }),
+    );
   }
 
   async copy(job: CopyJob, from: StageTree | null): Promise<void> {
@@ -151,13 +157,12 @@ export async function giveTo(uid: number, folder: string): Promise<void> {
     throw new RuntimeError('failed', `chown of ${folder}: ${result.stderr.trim().slice(-300)}`);
 }
 
-async function runStep(place: BuildPlace, program: string, args: string[], options: CommandOptions): Promise<void> {
-  const result = await runCommand(program, args, {
-    ...options,
-    signal: place.signal,
-    onLine: (line) => place.log(line),
-  });
-  if (result.exitCode === 0) return;
-  const last = (result.stderr.trim() || result.stdout.trim()).split('\n').slice(-3).join('\n');
-  throw new RuntimeError('build_failed', `It ended with status ${result.exitCode}${last ? `: ${last}` : '.'}`);
+function runStep(place: BuildPlace, program: string, args: string[], options: CommandOptions): Promise<CommandResult> {
+  return runCommand(program, args, { ...options, signal: place.signal, onLine: (line) => place.log(line) });
+}
+
+function requireSuccess({ exitCode, stdout, stderr }: CommandResult): void {
+  if (exitCode === 0) return;
+  const last = (stderr.trim() || stdout.trim()).split('\n').slice(-3).join('\n');
+  throw new RuntimeError('build_failed', `It ended with status ${exitCode}${last ? `: ${last}` : '.'}`);
 }

@@ -7,9 +7,9 @@ import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { copyInto } from '#runtimes/host/view/copy.ts';
+import { copyInto, type CopyJob } from '#runtimes/host/view/copy.ts';
 import { assemble, coverOuterTree } from '#runtimes/host/view/mounts.ts';
-import { HOME, OURS, runArguments, type ViewPlan } from '#runtimes/host/view/plan.ts';
+import { COPY_FAILED, HOME, OURS, runArguments, type ViewPlan } from '#runtimes/host/view/plan.ts';
 import { makeInRoot, resolveInRoot } from '#runtimes/host/view/root-path.ts';
 
 const plan = JSON.parse(readFileSync(process.argv[2]!, 'utf8')) as ViewPlan;
@@ -38,20 +38,29 @@ function moveAway(): string {
   return target;
 }
 
+/** What is wrong with a COPY is the user's business alone: the message is all that is told. */
+function copy(job: CopyJob): void {
+  try {
+    copyInto(plan.root, { ...job, base: job.base ?? resolveInRoot(plan.root, `${OURS}/from`) });
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exit(COPY_FAILED);
+  }
+}
+
 function main(): void {
-  for (const file of plan.cgroups) writeFileSync(file, '0');
   assemble(plan, mount);
   if (plan.tools.hostname) run(plan.tools.hostname, [plan.hostname]);
   const { action } = plan;
   if (action.kind === 'copy') {
-    const base = action.job.base ?? resolveInRoot(plan.root, `${OURS}/from`);
-    copyInto(plan.root, { ...action.job, base });
-    return;
+    return copy(action.job);
   }
   makeInRoot(plan.root, action.cwd);
   if (action.account.kind === 'instance' && !plan.nested)
     chownSync(makeInRoot(plan.root, HOME), action.account.uid, action.account.uid);
   const [program, ...args] = runArguments(plan, moveAway(), action);
+  // Last, so that the limits of a small instance don't slow this down; the files are covered next.
+  for (const file of plan.cgroups) writeFileSync(file, '0');
   coverOuterTree(plan, mount);
   process.chdir('/');
   process.execve!(program!, [program!, ...args], action.env);

@@ -103,9 +103,10 @@ function provideResolver(root: string, content: string): void {
 
 /** Everything of the outer tree but the machine's programs and the view: what a process that got out of its root would see. */
 export function coverOuterTree(plan: ViewPlan, mount: Mount): void {
-  const kept = new Set(['usr', 'bin', 'sbin', ...plan.tops.filter((name) => name.startsWith('lib'))]);
+  const kept = new Set(['usr', 'bin', 'sbin', ...readdirSync('/').filter((name) => name.startsWith('lib'))]);
   const names = readdirSync('/').filter((name) => !kept.has(name) && name !== 'proc' && `/${name}` !== plan.anchor);
   for (const name of names) cover(`/${name}`, mount);
+  for (const path of plan.hidden) cover(path, mount);
   // Who makes a nested user namespace needs the /proc of these namespaces; the machine's settings in it are not ours to write.
   if (plan.nested) mount(['-t', 'proc', '-o', 'nosuid,nodev,noexec', 'proc', '/proc']);
   else cover('/proc', mount);

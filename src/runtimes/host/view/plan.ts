@@ -38,7 +38,7 @@ export type ViewAccount = { kind: 'builder' } | { kind: 'instance'; uid: number 
 export interface ViewPlan {
   /** Empty folder on which the view is put together. */
   root: string;
-  /** Top-level folders of the machine that the view shows. */
+  /** Folders of the machine that the view shows, relative to `/`. */
   tops: string[];
   /** Folder with the other top-level entries: links and mount points. */
   skeleton: string;
@@ -69,6 +69,9 @@ export interface ViewPlan {
 
 /** Folder inside every view for what is ours. */
 export const OURS = '/run/quarterdeck';
+
+/** Exit status of a view whose COPY failed; its one line of output says why. */
+export const COPY_FAILED = 124;
 
 /** Home of whoever runs in a view, as in most images. */
 export const HOME = '/root';
