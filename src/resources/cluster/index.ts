@@ -4,3 +4,9 @@ export { clusterTarget, type ClusterTarget } from '#resources/cluster/target.ts'
 export { insertCluster, type NewClusterInput } from '#resources/cluster/service.ts';
 export { toClusterView } from '#resources/cluster/view.ts';
 export { openSecretManagerAccess, type OpenAccess } from '#resources/cluster/accesses.ts';
+export {
+  createClusterWorker,
+  type ClusterReport,
+  type ClusterToCheck,
+  type ClusterWorker,
+} from '#resources/cluster/work.ts';

@@ -54,10 +54,13 @@ export const NatGateway = Type.Object(
         Type.Unsafe<Record<string, unknown>>({
           type: 'object',
           anyOf: [
-            Type.Object({
-              provider: OneOf(['scaleway']),
-              type: OneOf(['VPC-GW-S', 'VPC-GW-M', 'VPC-GW-L', 'VPC-GW-XL']),
-            }),
+            // Null has to be one of the forms as well.
+            Nullable(
+              Type.Object({
+                provider: OneOf(['scaleway']),
+                type: OneOf(['VPC-GW-S', 'VPC-GW-M', 'VPC-GW-L', 'VPC-GW-XL']),
+              }),
+            ),
             Type.Object({
               provider: OneOf(['gcp']),
               static_ips_enabled: Type.Boolean(),

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { sql, type Database } from '#platform/database/index.ts';
+import type { LogEntry } from '#resources/cluster/work-queries.ts';
+import type { WorkAction } from '#resources/cluster/states.ts';
+
+/** Work that this worker may carry on, fenced by the token. */
+export interface Claim {
+  id: string;
+  organization_id: string;
+  cluster_id: string;
+  action: WorkAction;
+  attempts: number;
+  requested_by: string | null;
+  requested_by_name: string;
+  origin: string;
+  user_agent: string | null;
+  claim_token: string;
+}
+
+/** Thrown when the work is another's by now, or its cluster is deleted: what is ours stops without a trace. */
+export class ClaimLost extends Error {
+  constructor() {
+    super('The claim on the work is lost.');
+    this.name = 'ClaimLost';
+  }
+}
+
+/**
+ * Work `w` on cluster `c` that can be begun or taken over: the oldest of its cluster, unlocked, behind the deployments that were
+ * requested before it and beside none that runs (engine.md, *Clusters*); or begun by somebody who no longer renews.
+ */
+const claimable = sql<boolean>`(
+  (w.status = 'RUNNING' and (w.lease_until is null or w.lease_until < clock_timestamp()))
+  or (w.status = 'WAITING' and c.locked_at is null
+    and not exists (select 1 from cluster_work o where o.cluster_id = c.id and o.status <> 'ENDED' and o.number < w.number)
+    and not exists (select 1 from deployment d where d.cluster_id = c.id
+      and (d.status in ('RUNNING', 'RECAP') or (d.status = 'WAITING' and d.created_at <= w.created_at)))))`;
+
+/**
+ * Claims the next work of clusters that live on the node or on none. The cluster's row is locked first and the question asked
+ * again under that lock: who requests, deletes or ends work holds it as well. Call it in a transaction.
+ */
+export async function claimWork(db: Database, nodeId: string, leaseSeconds: number): Promise<Claim | undefined> {
+  const candidate = await sql<{ id: string }>`
+    select w.id from cluster_work w join cluster c on c.id = w.cluster_id
+    where w.status <> 'ENDED' and (c.node_id is null or c.node_id = ${nodeId}) and ${claimable}
+    order by w.created_at, w.number limit 1 for update of c skip locked`.execute(db);
+  const id = candidate.rows[0]?.id;
+  if (id === undefined) return undefined;
+  const claimed = await sql<Claim>`
+    update cluster_work w set status = 'RUNNING', attempts = w.attempts + 1, claim_token = ${randomUUID()},
+      started_at = coalesce(w.started_at, now()),
+      lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
+    from cluster c where c.id = w.cluster_id and w.id = ${id} and ${claimable}
+    returning w.*`.execute(db);
+  return claimed.rows[0];
+}
+
+/** Renews the lease; false when the claim is lost. */
+export async function renewWork(db: Database, claim: Claim, leaseSeconds: number): Promise<boolean> {
+  const renewed = await db
+    .updateTable('cluster_work')
+    .set({ lease_until: sql`clock_timestamp() + make_interval(secs => ${leaseSeconds})` })
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', claim.id)
+    .where('claim_token', '=', claim.claim_token)
+    .where('status', '=', 'RUNNING')
+    .executeTakeFirst();
+  return renewed.numUpdatedRows > 0n;
+}
+
+/** Gives the work back, for whoever comes next; the attempt is not counted. */
+export const giveWorkBack = (db: Database, claim: Claim) =>
+  db
+    .updateTable('cluster_work')
+    .set({ lease_until: null, claim_token: null, attempts: sql`attempts - 1` })
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', claim.id)
+    .where('claim_token', '=', claim.claim_token)
+    .execute();
+
+/** Ends the work. Throws ClaimLost. */
+export async function endWork(db: Database, claim: Claim, error: string | null): Promise<void> {
+  const ended = await db
+    .updateTable('cluster_work')
+    .set({
+      status: 'ENDED',
+      outcome: error === null ? 'SUCCESS' : 'ERROR',
+      error,
+      ended_at: sql`clock_timestamp()`,
+      claim_token: null,
+      lease_until: null,
+    })
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', claim.id)
+    .where('claim_token', '=', claim.claim_token)
+    .executeTakeFirst();
+  if (ended.numUpdatedRows === 0n) throw new ClaimLost();
+}
+
+/** Adds a line to the log of the work. Throws ClaimLost. */
+export async function logWork(db: Database, claim: Claim, entry: LogEntry): Promise<void> {
+  const { step, message, isError = false, hint = null } = entry;
+  const inserted = await sql<{ sequence: number }>`
+    insert into cluster_log (work_id, sequence, organization_id, cluster_id, step, message, is_error, hint)
+    select w.id, coalesce((select max(sequence) from cluster_log l where l.work_id = w.id), 0) + 1,
+      w.organization_id, w.cluster_id, ${step}, ${message}, ${isError}, ${hint}
+    from cluster_work w where w.id = ${claim.id} and w.claim_token = ${claim.claim_token}
+    returning sequence`.execute(db);
+  if (inserted.rows.length === 0) throw new ClaimLost();
+}
+
+/** What the end of work changes on its cluster. */
+export interface ClusterEnd {
+  state: string;
+  settled_state: string;
+  engine_version?: string;
+  deployed_version?: number;
+  reached?: boolean;
+  deployed?: boolean;
+}
+
+/** Writes the end on the cluster, whose row the transaction has locked. */
+export const endOnCluster = (db: Database, claim: Claim, end: ClusterEnd) => {
+  const { reached, deployed, ...columns } = end;
+  return db
+    .updateTable('cluster')
+    .set({
+      ...columns,
+      ...(reached ? { last_reached_at: sql<Date>`now()` } : {}),
+      ...(deployed ? { last_deployment_at: sql<Date>`now()` } : {}),
+    })
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', claim.cluster_id)
+    .execute();
+};
+
+/** Names of services on the cluster that are to run, a few of them, and how many there are. */
+export async function findRunningServices(db: Database, claim: Claim): Promise<{ names: string[]; total: number }> {
+  const rows = await db
+    .selectFrom('service')
+    .innerJoin('environment', 'environment.id', 'service.environment_id')
+    .select(['service.name', sql<number>`count(*) over ()`.as('total')])
+    .where('environment.organization_id', '=', claim.organization_id)
+    .where('environment.cluster_id', '=', claim.cluster_id)
+    .where('service.wanted', '=', 'running')
+    .orderBy('service.created_at')
+    .limit(3)
+    .execute();
+  return { names: rows.map((row) => row.name), total: rows[0]?.total ?? 0 };
+}

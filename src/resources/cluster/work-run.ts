@@ -1,0 +1,210 @@
+import type { Origin } from '#platform/access/principal.ts';
+import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
+import { lackOf } from '#resources/cluster/missing.ts';
+import * as queries from '#resources/cluster/queries.ts';
+import { auditCluster } from '#resources/cluster/rules.ts';
+import { openClusterSecret } from '#resources/cluster/secrets.ts';
+import { COURSES, type WorkEnd } from '#resources/cluster/states.ts';
+import {
+  ClaimLost,
+  endOnCluster,
+  endWork,
+  findRunningServices,
+  logWork,
+  type Claim,
+} from '#resources/cluster/work-claims.ts';
+import { listOpenWork, type LogEntry } from '#resources/cluster/work-queries.ts';
+
+/** Work that was begun this often without an end is given up: it takes its worker down. */
+const MAX_ATTEMPTS = 5;
+
+/** A cluster as its runtime is asked about it. */
+export interface ClusterToCheck {
+  id: string;
+  organizationId: string;
+  name: string;
+  runtime: string;
+  nodeId: string | null;
+  /** Of a Kubernetes cluster, in the clear: never for a log. */
+  kubeconfig: string | null;
+}
+
+/** What a runtime says of a cluster. */
+export interface ClusterReport {
+  ok: boolean;
+  /** Which engine, version and mode was found; if it isn't ok, why. */
+  description: string;
+  /** What doesn't work here and what would mend it, a sentence each. */
+  limits: string[];
+  /** The cluster is there, but it refuses the credentials. */
+  credentialsRefused?: boolean;
+}
+
+export interface WorkParts {
+  platform: Platform;
+  /** Asks the cluster's runtime. An error that it throws is taken for one of this program, not of the cluster. */
+  checkRuntime(cluster: ClusterToCheck, signal: AbortSignal): Promise<ClusterReport>;
+  /** How long it may take, in milliseconds. */
+  checkTimeoutMs: number;
+}
+
+interface Outcome {
+  end: WorkEnd;
+  /** Why it failed. */
+  error: string | null;
+  hint?: string;
+  report?: ClusterReport;
+}
+
+/** Carries claimed work out and ends it. Throws ClaimLost when it isn't ours any more. */
+export async function runWork(parts: WorkParts, claim: Claim, signal: AbortSignal): Promise<void> {
+  const { db } = parts.platform;
+  const row = await queries.findClusterById(db, [claim.organization_id], claim.cluster_id);
+  if (!row) throw new ClaimLost();
+  await logWork(db, claim, {
+    step: 'LoadConfiguration',
+    message:
+      claim.attempts === 1
+        ? `${claim.action} of cluster ${row.name}, requested by ${claim.requested_by_name}.`
+        : `${claim.action} of cluster ${row.name} is taken over (attempt ${claim.attempts}).`,
+  });
+  const outcome = await carryOut(parts, claim, row, signal);
+  if (signal.aborted) throw new ClaimLost();
+  await finish(parts.platform, claim, row, outcome);
+}
+
+async function carryOut(
+  parts: WorkParts,
+  claim: Claim,
+  row: queries.ClusterRow,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  if (claim.attempts > MAX_ATTEMPTS)
+    return {
+      end: 'failed',
+      error: `It was begun ${MAX_ATTEMPTS} times, and each time its worker was gone before the end.`,
+    };
+  if (claim.action === 'STOP') return stop(parts, claim);
+  const lack = lackOf(row);
+  if (lack) return { end: 'failed', error: lack.message, hint: lack.hint };
+  return check(parts, claim, row, signal);
+}
+
+async function stop({ platform: { db } }: WorkParts, claim: Claim): Promise<Outcome> {
+  await logWork(db, claim, { step: 'Pause', message: 'Checking that nothing runs on the cluster any more.' });
+  const { names, total } = await findRunningServices(db, claim);
+  if (total === 0) return { end: 'succeeded', error: null };
+  return {
+    end: 'failed',
+    error: `${total} ${total === 1 ? 'service still runs' : 'services still run'}: ${names.join(', ')}${total > names.length ? ', …' : ''}.`,
+    hint: 'Look why they could not be stopped, stop them, then stop the cluster again.',
+  };
+}
+
+async function check(parts: WorkParts, claim: Claim, row: queries.ClusterRow, signal: AbortSignal): Promise<Outcome> {
+  const { db } = parts.platform;
+  await logWork(db, claim, { step: 'ValidateSystemRequirements', message: `Asking the ${row.runtime} runtime.` });
+  const scope = { organizationId: claim.organization_id };
+  const cluster: ClusterToCheck = {
+    id: row.id,
+    organizationId: row.organization_id,
+    name: row.name,
+    runtime: row.runtime,
+    nodeId: row.node_id,
+    kubeconfig:
+      row.runtime === 'kubernetes' ? await openClusterSecret(parts.platform, scope, row.id, 'kubeconfig') : null,
+  };
+  const report = await askRuntime(parts, cluster, signal);
+  if (signal.aborted) throw new ClaimLost();
+  await logWork(db, claim, { step: 'RetrieveClusterConfig', message: report.description, isError: !report.ok });
+  for (const limit of report.limits) await logWork(db, claim, { step: 'RetrieveClusterResources', message: limit });
+  if (report.ok) {
+    if (row.engine_version !== null && row.engine_version !== report.description)
+      await logWork(db, claim, {
+        step: 'UnderMigration',
+        message: `It was ${row.engine_version} before.`,
+      });
+    return { end: 'succeeded', error: null, report };
+  }
+  return { end: report.credentialsRefused ? 'credentials_refused' : 'failed', error: report.description, report };
+}
+
+/** The report, or one that says that there was none in time. */
+async function askRuntime(parts: WorkParts, cluster: ClusterToCheck, signal: AbortSignal): Promise<ClusterReport> {
+  const deadline = AbortSignal.timeout(parts.checkTimeoutMs);
+  const either = AbortSignal.any([signal, deadline]);
+  let giveUp: () => void = () => undefined;
+  const over = new Promise<ClusterReport>((resolve) => {
+    giveUp = () =>
+      resolve({
+        ok: false,
+        description: `The ${cluster.runtime} runtime did not answer within ${parts.checkTimeoutMs / 1000} seconds.`,
+        limits: [],
+      });
+    either.addEventListener('abort', giveUp, { once: true });
+  });
+  try {
+    return await Promise.race([parts.checkRuntime(cluster, either), over]);
+  } catch (error) {
+    parts.platform.log.error({ err: error, clusterId: cluster.id }, 'a runtime could not be asked');
+    return {
+      ok: false,
+      description: `The ${cluster.runtime} runtime could not be asked; the log of the program says why.`,
+      limits: [],
+    };
+  } finally {
+    either.removeEventListener('abort', giveUp);
+  }
+}
+
+/** Ends the work: its last line, the state, the event, in one transaction. */
+async function finish(
+  platform: Platform,
+  claim: Claim,
+  row: queries.ClusterRow,
+  { end, error, hint, report }: Outcome,
+): Promise<void> {
+  const course = COURSES[claim.action];
+  await inTransaction(requesterContext(platform, claim), async (context) => {
+    const scope = { organizationId: claim.organization_id };
+    if (!(await queries.lockCluster(context.db, [claim.organization_id], claim.cluster_id))) throw new ClaimLost();
+    await logWork(context.db, claim, lastLine(claim, row, error, hint));
+    await endWork(context.db, claim, error);
+    const [next] = await listOpenWork(context.db, scope, claim.cluster_id);
+    const settled = course.ends[end] ?? row.settled_state;
+    const deploys = claim.action === 'DEPLOY' || claim.action === 'UPGRADE';
+    await endOnCluster(context.db, claim, {
+      state: next ? COURSES[next.action as Claim['action']].queued : settled,
+      settled_state: settled,
+      ...(report?.ok ? { engine_version: report.description, reached: true } : {}),
+      // The version that was read when the work began: what was edited meanwhile is not deployed.
+      ...(deploys && end === 'succeeded' ? { deployed_version: row.version } : {}),
+      deployed: deploys,
+    });
+    await auditCluster(context, row, error === null ? course.succeeded : course.failed, {
+      after: { state: settled, ...(error === null ? {} : { error }) },
+    });
+  });
+}
+
+/** Events of the end carry who asked for the work. */
+const requesterContext = (platform: Platform, claim: Claim): Context => ({
+  ...systemContext(platform),
+  actor: {
+    userId: claim.requested_by,
+    name: claim.requested_by_name,
+    origin: claim.origin as Origin,
+    userAgent: claim.user_agent,
+  },
+});
+
+function lastLine(claim: Claim, row: queries.ClusterRow, error: string | null, hint: string | undefined): LogEntry {
+  const stops = claim.action === 'STOP';
+  if (error !== null) return { step: stops ? 'PauseError' : 'CreateError', message: error, isError: true, hint };
+  if (claim.action === 'DRY_RUN')
+    return { step: 'Created', message: `Cluster ${row.name} can be deployed; nothing was changed.` };
+  return {
+    step: stops ? 'Paused' : 'Created',
+    message: `Cluster ${row.name} is ${stops ? 'stopped' : 'deployed'}.`,
+  };
+}
