@@ -2,6 +2,7 @@ import type { Route } from '#platform/http/route.ts';
 import { deploymentStageRoutes } from '#resources/deployment-stage/index.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { noRepositories } from '#app/repositories.ts';
+import { noRuntime } from '#app/no-runtime.ts';
 import { clusterRoutes, type ClusterNeeds } from '#resources/cluster/index.ts';
 import { accountRoutes } from '#resources/account/index.ts';
 import { apiTokenRoutes } from '#resources/api-token/index.ts';
@@ -25,6 +26,7 @@ export function allRoutes(needs: Partial<ServiceNeeds & ClusterNeeds & Organizat
   const services: ServiceNeeds = {
     resolver: createResolver(),
     repositories: noRepositories,
+    runtimeOf: noRuntime,
     // Container registries are no resource yet: there are none.
     findRegistry: async () => undefined,
     ...needs,

@@ -4,6 +4,8 @@ import { createWorker } from '#app/engine.ts';
 import { firstSteps, openBase, tokenFile, type Base, type FirstSteps } from '#app/install.ts';
 import { createMetrics, createOperationsServer } from '#app/operations.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
+import { clusterNeeds } from '#app/clusters.ts';
+import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
 import { createSources } from '#app/sources.ts';

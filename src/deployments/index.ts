@@ -1,4 +1,13 @@
 export { cancelDeployment, cancelEnvironment } from '#deployments/cancel.ts';
+export {
+  findExecution,
+  listHistory,
+  listHistoryServices,
+  listQueue,
+  type HistoryDeployment,
+  type HistoryOf,
+  type HistoryService,
+} from '#deployments/history.ts';
 export { readDeploymentLog } from '#deployments/logs/reader.ts';
 export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channels.ts';
 export type { BuildRecipe, DeployableKind, ExpandedVariables, SourceToResolve } from '#deployments/model/kind.ts';
@@ -10,7 +19,7 @@ export {
   type ServiceSnapshot,
   type StepName,
 } from '#deployments/model/snapshot.ts';
-export { STATES, stateOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
+export { detailsOf, STATES, stateOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
 export { findDeployment, listActiveDeployments, type DeploymentRow } from '#deployments/queries.ts';
 export { requestDeployment, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
 export { waitForEnd } from '#deployments/settle.ts';

@@ -1,13 +1,18 @@
 import type { Route } from '#platform/http/route.ts';
 import { environmentActionRoutes } from '#services/capabilities/actions/environment-routes.ts';
+import { queueRoutes } from '#services/capabilities/actions/queue-routes.ts';
 import { actionRoutes } from '#services/capabilities/actions/routes.ts';
 import { advancedSettingsRoutes, networkRoutes } from '#services/capabilities/advanced-settings/index.ts';
 import { checkRoutes } from '#services/capabilities/checks/index.ts';
 import { commitRoutes } from '#services/capabilities/commits/index.ts';
 import { customDomainRoutes } from '#services/capabilities/custom-domains/index.ts';
 import { deploymentRestrictionRoutes } from '#services/capabilities/deployment-restrictions/index.ts';
+import { buildReportRoutes } from '#services/capabilities/history/build-report.ts';
+import { historyRoutes, kindHistoryRoutes } from '#services/capabilities/history/routes.ts';
 import { environmentLinkRoutes, linkRoutes } from '#services/capabilities/links/index.ts';
+import { environmentLogRoutes, serviceLogRoutes } from '#services/capabilities/logs/routes.ts';
 import { kindStatusRoutes, statusRoutes } from '#services/capabilities/status/routes.ts';
+import { serviceStageRoutes } from '#services/capabilities/status/stage-route.ts';
 import type { Kind } from '#services/kind.ts';
 import { application } from '#services/kinds/application/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
@@ -25,6 +30,8 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...serviceRoutes(kind),
     ...actionRoutes(kind),
     ...kindStatusRoutes(kind),
+    ...kindHistoryRoutes(kind),
+    ...serviceLogRoutes(kind, needs),
     ...customDomainRoutes(kind, needs.resolver),
     ...deploymentRestrictionRoutes(kind),
     ...advancedSettingsRoutes(kind),
@@ -35,7 +42,12 @@ export function mountServices(needs: ServiceNeeds): Route[] {
   return [
     ...ofEachKind,
     ...statusRoutes,
+    ...serviceStageRoutes,
+    ...historyRoutes,
+    ...buildReportRoutes,
+    ...environmentLogRoutes,
     ...environmentActionRoutes,
+    ...queueRoutes,
     ...environmentLinkRoutes(KINDS),
     ...checkRoutes(needs),
   ];

@@ -53,6 +53,15 @@ export interface AuditEvent {
   user_agent: string | null;
 }
 
+export interface BuildReport {
+  created_at: Generated<Timestamp>;
+  deployment_id: string;
+  expires_at: Timestamp;
+  id: string;
+  organization_id: string;
+  secret_hash: Buffer;
+}
+
 export interface Cluster {
   advanced_settings: Generated<JsonColumn>;
   cloud_provider: Generated<string>;
@@ -544,6 +553,7 @@ export interface DB {
   api_token: ApiToken;
   api_token_organization: ApiTokenOrganization;
   audit_event: AuditEvent;
+  build_report: BuildReport;
   cluster: Cluster;
   cluster_log: ClusterLog;
   cluster_secret: ClusterSecret;

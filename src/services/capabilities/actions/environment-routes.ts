@@ -1,3 +1,4 @@
+import { invalidField } from '#kernel/errors.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { named, Type, Uuid } from '#platform/http/schema.ts';
 import { cancelEnvironment, waitForEnd } from '#deployments/index.ts';
@@ -251,6 +252,32 @@ export const environmentActionRoutes: Route[] = [
       return statusOfEnvironment(call, call.target);
     },
     settle,
+  }),
+  defineRoute({
+    id: 'cleanFailedJobs',
+    method: 'POST',
+    path: '/environment/{environmentId}/cleanFailedJobs',
+    tag: 'Environment Actions',
+    summary: 'Remove what failed executions of jobs left behind',
+    target: environmentTarget,
+    action: 'environment.deploy',
+    body: named('CleanFailedJobsRequest', Type.Object({ job_ids: Ids })),
+    optionalBody: true,
+    answer: {
+      status: 200,
+      body: named(
+        'CleanFailedJobs',
+        Type.Object({ clean_job_ids: Type.Array(Uuid), clean_kubernetes_jobs: Type.Array(Type.String()) }),
+      ),
+    },
+    handler: async (call) => {
+      const rows = await queries.listForSnapshot(call.db, call.target, call.target.id, call.body.job_ids ?? null);
+      const jobs = rows.filter((row) => row.kind === 'JOB').map((row) => row.id);
+      for (const [index, id] of (call.body.job_ids ?? []).entries())
+        if (!jobs.includes(id)) throw invalidField(`job_ids[${index}]`, 'names no job of this environment');
+      // Runtimes without Kubernetes remove what an execution made at its end, whatever that was: nothing is left to clean.
+      return { clean_job_ids: jobs, clean_kubernetes_jobs: [] };
+    },
   }),
   defineRoute({
     id: 'deleteEnvironment',

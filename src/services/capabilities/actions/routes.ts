@@ -72,6 +72,7 @@ export function actionRoutes(kind: Kind): Route[] {
               : 'service.uninstall'
             : action,
         ...(trigger === 'DEPLOY' ? { body: DeployRequest, optionalBody: true } : {}),
+        ...(trigger === 'UNINSTALL' ? { body: Type.Object({}), optionalBody: true } : {}),
         answer: { status: 200, body: Status },
         errors: [409],
         handler: (call) => {

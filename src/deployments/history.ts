@@ -1,0 +1,166 @@
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+
+/** What a history is of: an environment, or one of its services. */
+export type HistoryOf = { environmentId: string } | { serviceId: string };
+
+export interface HistoryDeployment {
+  id: string;
+  environment_id: string;
+  number: number;
+  action: string;
+  trigger: string;
+  status: string;
+  outcome: string | null;
+  cancel_requested_at: Date | null;
+  requested_by_name: string;
+  origin: string;
+  created_at: Date;
+  updated_at: Date;
+  started_at: Date | null;
+  ended_at: Date | null;
+  total: number;
+}
+
+export interface HistoryService {
+  deployment_id: string;
+  service_id: string;
+  kind: string;
+  name: string;
+  icon_uri: string;
+  stage_id: string;
+  stage_name: string;
+  stage_position: number;
+  action: string;
+  sub_action: string;
+  state: string;
+  commit: { id: string; date: string; author: string; message: string; tag: string } | null;
+  error: string | null;
+  started_at: Date | null;
+  ended_at: Date | null;
+  created_at: Date;
+  updated_at: Date;
+}
+
+/** Deployments, newest first: a page of them, or those up to the one whose id is `startId`. */
+export async function listHistory(
+  db: Database,
+  scope: Scope,
+  of: HistoryOf,
+  page: { limit: number; offset: number; startId?: string },
+): Promise<HistoryDeployment[]> {
+  let query = db
+    .selectFrom('deployment as d')
+    .select([
+      'd.id',
+      'd.environment_id',
+      'd.number',
+      'd.action',
+      'd.trigger',
+      'd.status',
+      'd.outcome',
+      'd.cancel_requested_at',
+    ])
+    .select(['d.requested_by_name', 'd.origin', 'd.created_at', 'd.updated_at', 'd.started_at', 'd.ended_at'])
+    .select(sql<number>`count(*) over ()`.as('total'))
+    .where('d.organization_id', '=', scope.organizationId);
+  query =
+    'environmentId' in of
+      ? query.where('d.environment_id', '=', of.environmentId)
+      : query.where(
+          'd.id',
+          'in',
+          db
+            .selectFrom('deployment_service')
+            .select('deployment_id')
+            .where('organization_id', '=', scope.organizationId)
+            .where('service_id', '=', of.serviceId),
+        );
+  if (page.startId)
+    query = query.where(
+      'd.number',
+      '<=',
+      db
+        .selectFrom('deployment')
+        .select('number')
+        .where('organization_id', '=', scope.organizationId)
+        .where('id', '=', page.startId),
+    );
+  return query.orderBy('d.number', 'desc').limit(page.limit).offset(page.offset).execute();
+}
+
+/** Services of deployments, by stage. */
+export const listHistoryServices = (
+  db: Database,
+  scope: Scope,
+  deploymentIds: string[],
+  serviceId?: string,
+): Promise<HistoryService[]> => {
+  const query = db
+    .selectFrom('deployment_service')
+    .selectAll()
+    .where('organization_id', '=', scope.organizationId)
+    .where('deployment_id', '=', sql<string>`any(${deploymentIds})`)
+    .orderBy('stage_position')
+    .orderBy('name');
+  return (serviceId ? query.where('service_id', '=', serviceId) : query).execute();
+};
+
+/** Deployments of an environment, or those with a service, that have not ended, in their order. */
+export async function listQueue(db: Database, scope: Scope, of: HistoryOf): Promise<HistoryDeployment[]> {
+  let query = db
+    .selectFrom('deployment as d')
+    .select([
+      'd.id',
+      'd.environment_id',
+      'd.number',
+      'd.action',
+      'd.trigger',
+      'd.status',
+      'd.outcome',
+      'd.cancel_requested_at',
+    ])
+    .select([
+      'd.requested_by_name',
+      'd.origin',
+      'd.created_at',
+      'd.updated_at',
+      'd.started_at',
+      'd.ended_at',
+      sql<number>`0`.as('total'),
+    ])
+    .where('d.organization_id', '=', scope.organizationId)
+    .where('d.status', '<>', 'ENDED');
+  query =
+    'environmentId' in of
+      ? query.where('d.environment_id', '=', of.environmentId)
+      : query.where(
+          'd.id',
+          'in',
+          db
+            .selectFrom('deployment_service')
+            .select('deployment_id')
+            .where('organization_id', '=', scope.organizationId)
+            .where('service_id', '=', of.serviceId),
+        );
+  return query.orderBy('d.number').execute();
+}
+
+/** The deployment that an execution id or a deployment's id names, in an environment. */
+export async function findExecution(
+  db: Database,
+  scope: Scope,
+  environmentId: string,
+  execution?: string,
+): Promise<{ id: string; number: number } | undefined> {
+  const query = db
+    .selectFrom('deployment')
+    .select(['id', 'number'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('environment_id', '=', environmentId);
+  if (execution === undefined)
+    return query.where('status', '<>', 'WAITING').orderBy('number', 'desc').limit(1).executeTakeFirst();
+  const number = execution.startsWith(`${environmentId}-`)
+    ? Number(execution.slice(environmentId.length + 1))
+    : Number.NaN;
+  return Number.isSafeInteger(number) ? query.where('number', '=', number).executeTakeFirst() : undefined;
+}

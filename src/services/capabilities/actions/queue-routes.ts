@@ -1,0 +1,77 @@
+import { defineRoute, type Route, type Target } from '#platform/http/route.ts';
+import { sql } from '#platform/database/index.ts';
+import { named, Type } from '#platform/http/schema.ts';
+import { cancelDeployment, environmentStatuses, type DeploymentRow } from '#deployments/index.ts';
+import { audit } from '#platform/events/audit.ts';
+import { EnvironmentStatus } from '#services/capabilities/status/schema.ts';
+
+type RequestTarget = DeploymentRow & {
+  organizationId: string;
+  projectId: string;
+  mode: string;
+  environment_name: string;
+  project_name: string;
+};
+
+/** Loads a deployment request; in writes its environment is locked, as for every change of the queue. */
+const requestTarget: Target<RequestTarget> = {
+  name: 'Deployment request',
+  param: 'deploymentRequestId',
+  find: async (db, id, organizationIds, lock) => {
+    const find = () =>
+      db
+        .selectFrom('deployment')
+        .innerJoin('environment', 'environment.id', 'deployment.environment_id')
+        .innerJoin('project', 'project.id', 'environment.project_id')
+        .selectAll('deployment')
+        .select([
+          'environment.project_id',
+          'environment.mode',
+          'environment.name as environment_name',
+          'project.name as project_name',
+        ])
+        .where('deployment.organization_id', '=', sql<string>`any(${organizationIds})`)
+        .where('deployment.id', '=', id)
+        .executeTakeFirst();
+    const row = await find();
+    if (row && lock)
+      await db
+        .selectFrom('environment')
+        .select('id')
+        .where('organization_id', '=', row.organization_id)
+        .where('id', '=', row.environment_id)
+        .forUpdate()
+        .execute();
+    const now = row && lock ? await find() : row;
+    return now && { ...now, organizationId: now.organization_id, projectId: now.project_id };
+  },
+};
+
+export const queueRoutes: Route[] = [
+  defineRoute({
+    id: 'cancelDeploymentRequest',
+    method: 'POST',
+    path: '/deploymentQueue/{deploymentRequestId}/cancelDeployment',
+    tag: 'Deployment Queue Actions',
+    summary: 'Cancel one request: at once while it waits, at a safe point when it runs',
+    target: requestTarget,
+    action: 'environment.deploy',
+    body: named('CancelRequestBody', Type.Object({ force_cancel: Type.Optional(Type.Boolean()) })),
+    optionalBody: true,
+    answer: { status: 200, body: EnvironmentStatus },
+    errors: [409],
+    handler: async (call) => {
+      const { target } = call;
+      await cancelDeployment(call, target, target, call.body.force_cancel ?? false);
+      await audit(call, {
+        organizationId: target.organizationId,
+        type: 'TRIGGER_CANCEL',
+        target: { type: 'ENVIRONMENT', id: target.environment_id, name: target.environment_name },
+        project: { id: target.projectId, name: target.project_name },
+        environment: { id: target.environment_id, name: target.environment_name },
+        after: { deployment_request_id: target.id },
+      });
+      return (await environmentStatuses(call.db, target, [target.environment_id]))[0];
+    },
+  }),
+];

@@ -1,0 +1,204 @@
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { PageQuery, Type, Uuid } from '#platform/http/schema.ts';
+import {
+  listHistory,
+  listHistoryServices,
+  listQueue,
+  type HistoryDeployment,
+  type HistoryOf as Of,
+  type HistoryService,
+} from '#deployments/index.ts';
+import type { Context } from '#platform/context.ts';
+import { environmentTarget } from '#resources/environment/index.ts';
+import {
+  EnvironmentDeployment,
+  EnvironmentExecution,
+  EnvironmentQueue,
+  HistoryOf,
+  ServiceDeployment,
+  ServiceExecution,
+  ServiceQueue,
+} from '#services/capabilities/history/schema.ts';
+import {
+  deploymentV1,
+  deploymentV2,
+  executionV1,
+  queuedDeployment,
+  queuedService,
+  serviceV2,
+} from '#services/capabilities/history/view.ts';
+import { holderOf, paramOf, type Kind } from '#services/kind.ts';
+import { serviceTarget } from '#services/service/target.ts';
+
+const DEFAULT_SIZE = 20;
+
+const V1Query = Type.Object({
+  ...PageQuery.properties,
+  startId: Type.Optional(Type.String({ ...Uuid, description: 'Deployment to begin with.' })),
+});
+const V2Query = Type.Object({
+  ...PageQuery.properties,
+  pageSize: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Executions on a page, 20 without.' })),
+});
+
+interface Ask {
+  page?: number;
+  page_size?: number;
+  pageSize?: number;
+  startId?: string;
+}
+
+/** A page of a history, with the services of its deployments in one further statement. */
+async function history<View>(
+  context: Context,
+  scope: { organizationId: string },
+  of: Of,
+  ask: Ask,
+  view: (row: HistoryDeployment, services: HistoryService[]) => View[],
+) {
+  const page = ask.page ?? 1;
+  const size = ask.page_size ?? ask.pageSize ?? DEFAULT_SIZE;
+  const rows = await listHistory(context.db, scope, of, {
+    limit: size,
+    offset: (page - 1) * size,
+    startId: ask.startId,
+  });
+  const services = await listHistoryServices(
+    context.db,
+    scope,
+    rows.map((row) => row.id),
+    'serviceId' in of ? of.serviceId : undefined,
+  );
+  const total = rows[0]?.total ?? 0;
+  return {
+    page,
+    page_size: size,
+    results: rows.flatMap((row) =>
+      view(
+        row,
+        services.filter((service) => service.deployment_id === row.id),
+      ),
+    ),
+    pagination: { page, page_size: size, total_count: total, total_pages: Math.ceil(total / size) },
+  };
+}
+
+async function queue<View>(
+  context: Context,
+  scope: { organizationId: string },
+  of: Of,
+  view: (row: HistoryDeployment, services: HistoryService[]) => View[],
+) {
+  const rows = await listQueue(context.db, scope, of);
+  const services = await listHistoryServices(
+    context.db,
+    scope,
+    rows.map((row) => row.id),
+    'serviceId' in of ? of.serviceId : undefined,
+  );
+  return {
+    results: rows.flatMap((row) =>
+      view(
+        row,
+        services.filter((service) => service.deployment_id === row.id),
+      ),
+    ),
+  };
+}
+
+export const historyRoutes: Route[] = [
+  defineRoute({
+    id: 'listEnvironmentDeploymentHistory',
+    method: 'GET',
+    path: '/environment/{environmentId}/deploymentHistory',
+    tag: 'Environment Deployment History',
+    summary: 'List the deployments of an environment, newest first',
+    target: environmentTarget,
+    action: 'environment.read',
+    query: V1Query,
+    answer: { status: 200, body: HistoryOf(EnvironmentDeployment) },
+    handler: (call) =>
+      history(call, call.target, { environmentId: call.target.id }, call.query as Ask, (row, services) => [
+        deploymentV1(row, services),
+      ]),
+  }),
+  defineRoute({
+    id: 'listEnvironmentDeploymentHistoryV2',
+    method: 'GET',
+    path: '/environment/{environmentId}/deploymentHistoryV2',
+    tag: 'Environment Deployment History',
+    summary: 'List the executions of an environment with their stages and services, newest first',
+    target: environmentTarget,
+    action: 'environment.read',
+    query: V2Query,
+    answer: { status: 200, body: HistoryOf(EnvironmentExecution) },
+    handler: (call) =>
+      history(call, call.target, { environmentId: call.target.id }, call.query as Ask, (row, services) => [
+        deploymentV2(row, services),
+      ]),
+  }),
+  defineRoute({
+    id: 'listDeploymentRequestByEnvironmentId',
+    method: 'GET',
+    path: '/environment/{environmentId}/deploymentQueue',
+    tag: 'Environment Main Calls',
+    summary: 'List the requests of an environment that have not ended, in their order',
+    target: environmentTarget,
+    action: 'environment.read',
+    answer: { status: 200, body: EnvironmentQueue },
+    handler: (call) =>
+      queue(call, call.target, { environmentId: call.target.id }, (row, services) => [queuedDeployment(row, services)]),
+  }),
+  defineRoute({
+    id: 'listDeploymentRequestByServiceId',
+    method: 'GET',
+    path: '/service/{serviceId}/deploymentQueue',
+    tag: 'Environment Main Calls',
+    summary: 'List the requests of a service that have not ended, in their order',
+    target: serviceTarget('serviceId', 'Service'),
+    action: 'service.read',
+    answer: { status: 200, body: ServiceQueue },
+    handler: (call) =>
+      queue(call, call.target, { serviceId: call.target.id }, (row, services) =>
+        services.map((service) => queuedService(row, service)),
+      ),
+  }),
+];
+
+/** Histories of the services of a kind, both versions. */
+export function kindHistoryRoutes(kind: Kind): Route[] {
+  const { target } = holderOf(kind);
+  const one = `/${kind.path}/{${paramOf(kind)}}`;
+  return [
+    defineRoute({
+      id: `list${kind.tag}DeploymentHistory`,
+      method: 'GET',
+      path: `${one}/deploymentHistory`,
+      tag: `${kind.tag} Deployment History`,
+      summary: `List the deployments of a service of kind ${kind.path}, newest first`,
+      target,
+      action: 'service.read',
+      query: V1Query,
+      answer: { status: 200, body: HistoryOf(ServiceDeployment) },
+      handler: (call) =>
+        history(call, call.target, { serviceId: call.target.id }, call.query as Ask, (row, services) =>
+          services.map((service) => executionV1(row, service)),
+        ),
+    }),
+    defineRoute({
+      id: `list${kind.tag}DeploymentHistoryV2`,
+      method: 'GET',
+      path: `${one}/deploymentHistoryV2`,
+      tag: `${kind.tag} Deployment History`,
+      summary: `List the executions of a service of kind ${kind.path}, newest first`,
+      target,
+      action: 'service.read',
+      query: V2Query,
+      answer: { status: 200, body: HistoryOf(ServiceExecution) },
+      handler: (call) =>
+        history(call, call.target, { serviceId: call.target.id }, call.query as Ask, (row, services) =>
+          services.map((service) => serviceV2(row, service)),
+        ),
+    }),
+  ];
+}

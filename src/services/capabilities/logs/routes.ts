@@ -1,0 +1,150 @@
+import { createHash } from 'node:crypto';
+import { badGateway, notFound } from '#kernel/errors.ts';
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { Type } from '#platform/http/schema.ts';
+import type { Context } from '#platform/context.ts';
+import { executionIdOf, findExecution, listHistoryServices, readDeploymentLog } from '#deployments/index.ts';
+import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
+import { DeploymentLogLine, EnvironmentLogList, ServiceLogList } from '#services/capabilities/logs/schema.ts';
+import { holderOf, paramOf, type Kind } from '#services/kind.ts';
+import type { ServiceNeeds } from '#services/needs.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
+import type { Handle, LogLine } from '#runtimes/runtime.ts';
+
+const TAIL_DEFAULT = 1000;
+
+/** A stable id for what has none of its own: the same line has the same id whenever it is read. */
+export function idOfLine(...parts: string[]): string {
+  const hex = createHash('sha256').update(parts.join('\0')).digest('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-9${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+/** Lines of the last execution of an environment, or of the one that `version` names. */
+async function executionLines(context: Context, environment: EnvironmentTarget, execution: string | undefined) {
+  const found = await findExecution(context.db, environment, environment.id, execution);
+  if (!found) {
+    if (execution !== undefined) throw notFound('Execution');
+    return { lines: [], execution: undefined, services: [] };
+  }
+  const { lines } = await readDeploymentLog(context.db, environment, found.id);
+  const services = await listHistoryServices(context.db, environment, [found.id]);
+  return { lines, execution: executionIdOf(environment.id, found.number), services };
+}
+
+async function listLogs(context: Context, environment: EnvironmentTarget, version: string | undefined) {
+  const { lines, execution, services } = await executionLines(context, environment, version);
+  const byId = new Map(services.map((service) => [service.service_id, service]));
+  return lines.map((line) => {
+    const service = line.serviceId ? byId.get(line.serviceId) : undefined;
+    return {
+      type: line.error ? 'ERROR' : 'INFO',
+      timestamp: line.at,
+      details: {
+        organization_id: environment.organizationId,
+        cluster_id: environment.cluster_id,
+        execution_id: execution,
+        transmitter: service
+          ? { id: service.service_id, name: service.name, type: service.kind }
+          : { id: environment.id, name: environment.name, type: 'ENVIRONMENT' },
+        stage: { step: line.step, id: service?.stage_id ?? null, name: service?.stage_name ?? null },
+      },
+      error: line.error ? { tag: line.step, user_log_message: line.text } : null,
+      message: { safe_message: line.text },
+    };
+  });
+}
+
+async function listLog(context: Context, environment: EnvironmentTarget) {
+  const { lines, execution, services } = await executionLines(context, environment, undefined);
+  const byId = new Map(services.map((service) => [service.service_id, service]));
+  return {
+    results: lines.map((line, index) => {
+      const service = line.serviceId ? byId.get(line.serviceId) : undefined;
+      const type = service?.kind === 'APPLICATION' || service?.kind === 'DATABASE' ? service.kind : 'ENVIRONMENT';
+      return {
+        id: idOfLine(execution ?? '', String(index)),
+        created_at: line.at,
+        scope: service
+          ? { type, name: service.name, id: service.service_id }
+          : { type: 'ENVIRONMENT', name: environment.name, id: environment.id },
+        state: line.error ? 'ERROR' : 'DEPLOYMENT_IN_PROGRESS',
+        message: line.text,
+        execution_id: execution,
+      };
+    }),
+  };
+}
+
+export const environmentLogRoutes: Route[] = [
+  defineRoute({
+    id: 'listEnvironmentLog',
+    method: 'GET',
+    path: '/environment/{environmentId}/log',
+    tag: 'Environment Logs',
+    summary: 'List the log of the last deployment of an environment, first form',
+    target: environmentTarget,
+    action: 'environment.read',
+    answer: { status: 200, body: EnvironmentLogList },
+    handler: (call) => listLog(call, call.target),
+  }),
+  defineRoute({
+    id: 'listEnvironmentLogs',
+    method: 'GET',
+    path: '/environment/{environmentId}/logs',
+    tag: 'Environment Logs',
+    summary: 'List the log of a deployment of an environment: what was done, step by step',
+    target: environmentTarget,
+    action: 'environment.read',
+    query: Type.Object({
+      version: Type.Optional(Type.String({ description: 'Execution id; the last execution without.' })),
+    }),
+    answer: { status: 200, body: Type.Array(DeploymentLogLine) },
+    handler: (call) => listLogs(call, call.target, call.query.version),
+  }),
+];
+
+/** `GET /<kind>/{id}/log`: what the instances wrote, read from the runtime. */
+export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds): Route[] => [
+  defineRoute({
+    id: `list${kind.tag}Log`,
+    method: 'GET',
+    path: `/${kind.path}/{${paramOf(kind)}}/log`,
+    tag: `${kind.tag} Logs`,
+    summary: `List the last lines that a service of kind ${kind.path} wrote, oldest first`,
+    target: holderOf(kind).target,
+    action: 'service.read',
+    query: Type.Object({
+      tail: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000, description: 'Number of lines, 1000 without.' })),
+    }),
+    answer: { status: 200, body: ServiceLogList },
+    errors: [502],
+    handler: async (call) => ({
+      results: (await readLines(needs, call.target, call.query.tail ?? TAIL_DEFAULT, call.signal)).map(toServiceLog),
+    }),
+  }),
+];
+
+async function readLines(
+  needs: ServiceNeeds,
+  service: ServiceTarget,
+  tail: number,
+  signal: AbortSignal,
+): Promise<LogLine[]> {
+  if (!service.handle) return [];
+  try {
+    const runtime = await needs.runtimeOf({ id: service.cluster_id, runtime: service.cluster_runtime });
+    const lines: LogLine[] = [];
+    for await (const line of runtime.logs(service.handle as Handle, { tail, follow: false, signal })) lines.push(line);
+    return lines.slice(-tail);
+  } catch (error) {
+    throw badGateway(`The log cannot be read from the cluster: ${(error as Error).message}`, error);
+  }
+}
+
+const toServiceLog = (line: LogLine, index: number) => ({
+  id: idOfLine(line.instance, line.at, line.text, String(index)),
+  created_at: line.at,
+  message: line.text,
+  pod_name: line.instance,
+  version: String(line.generation),
+});
