@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import { createWorker } from '#app/engine.ts';
 import { firstSteps, openBase, tokenFile, type Base, type FirstSteps } from '#app/install.ts';
 import { createMetrics, createOperationsServer } from '#app/operations.ts';
-import { createRepositoryReader } from '#app/repositories.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
@@ -61,7 +60,11 @@ export async function start(
         platform: base.platform,
         sessions: createSessionVerifier(base.platform),
         limiter: new RateLimiter(base.database.db, settings.rateLimitPerHour),
-        routes: allRoutes({ repositories: createRepositoryReader(sources) }),
+        routes: allRoutes({
+          repositories: createRepositoryReader(sources),
+          runtimeOf: (cluster) => runtimes.get(cluster.runtime),
+          ...clusterNeeds(base.nodeId),
+        }),
         log,
         onAnswer: metrics.answered,
       });
