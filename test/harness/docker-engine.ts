@@ -37,7 +37,7 @@ export async function findOrStartEngine(env: NodeJS.ProcessEnv): Promise<TestEng
   const own = program !== null && process.getuid?.() === 0 && !env['DOCKER_HOST'];
   if (own) return startEngine(program);
   const socketPath = await findDockerSocket(env);
-  if (socketPath === null) throw new Error(HOW_TO);
+  if (!socketPath?.startsWith('/')) throw new Error(HOW_TO);
   return { socketPath, directory: null };
 }
 

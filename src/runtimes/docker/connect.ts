@@ -6,6 +6,10 @@ import Docker from 'dockerode';
 /** Milliseconds in which an engine must answer to be taken. */
 const PING_TIMEOUT_MS = 1000;
 
+/** Port of engines without TLS. */
+const DEFAULT_PORT = '2375';
+const HTTP = ['tcp:', 'http:'];
+
 export interface EngineAddress {
   /** Path of the engine's unix socket. */
   socketPath?: string;
@@ -13,12 +17,13 @@ export interface EngineAddress {
   host?: string;
 }
 
-/** The sockets that Docker and Podman use, most specific first; `DOCKER_HOST` stands before all of them. */
-export function socketCandidates(env: Record<string, string | undefined>): string[] {
+/** Where Docker and Podman are looked for: at `DOCKER_HOST` only where it is set, else at the usual sockets in this order. */
+export function engineCandidates(env: Record<string, string | undefined>): string[] {
   const configured = env['DOCKER_HOST'];
-  if (configured) return configured.startsWith('unix://') ? [configured.slice('unix://'.length)] : [];
+  if (configured) return [configured.replace(/^unix:\/\//, '')];
   const home = env['HOME'] ?? homedir();
-  const runtimeDirectory = env['XDG_RUNTIME_DIR'];
+  const user = process.getuid?.();
+  const runtimeDirectory = env['XDG_RUNTIME_DIR'] ?? (user === undefined ? undefined : `/run/user/${user}`);
   return [
     '/var/run/docker.sock',
     ...(runtimeDirectory ? [join(runtimeDirectory, 'docker.sock')] : []),
@@ -32,18 +37,20 @@ export function socketCandidates(env: Record<string, string | undefined>): strin
 }
 
 /**
- * The socket of an engine that answers, found by `DOCKER_HOST` or in the usual places; null if there is none.
- * A `DOCKER_HOST` that isn't a unix socket is null too: pass it as `host`.
+ * An engine that answers within a second, by `DOCKER_HOST` or in the usual places: the path of its unix socket, or its
+ * `tcp://host:port` where `DOCKER_HOST` says so. Null if there is none, or if `DOCKER_HOST` is of another kind (ssh).
  */
 export async function findDockerSocket(env: Record<string, string | undefined>): Promise<string | null> {
-  const candidates = socketCandidates(env);
+  const candidates = engineCandidates(env);
   const answers = await Promise.all(candidates.map(answersPing));
   return candidates[answers.indexOf(true)] ?? null;
 }
 
-function answersPing(socketPath: string): Promise<boolean> {
+function answersPing(address: string): Promise<boolean> {
+  const target = addressOf(address);
+  if (!target) return Promise.resolve(false);
   return new Promise((resolve) => {
-    const sent = request({ socketPath, path: '/_ping', timeout: PING_TIMEOUT_MS, agent: false }, (response) => {
+    const sent = request({ ...target, path: '/_ping', timeout: PING_TIMEOUT_MS, agent: false }, (response) => {
       response.resume();
       resolve(response.statusCode === 200);
     });
@@ -54,13 +61,19 @@ function answersPing(socketPath: string): Promise<boolean> {
   });
 }
 
+function addressOf(address: string): { socketPath: string } | { host: string; port: string } | null {
+  if (address.startsWith('/')) return { socketPath: address };
+  const url = URL.parse(address);
+  return url && HTTP.includes(url.protocol) ? { host: url.hostname, port: url.port || DEFAULT_PORT } : null;
+}
+
 /** A client of the engine. Throws when neither or both addresses are given, or `host` isn't one. */
 export function connect(address: EngineAddress): Docker {
   if ((address.socketPath === undefined) === (address.host === undefined))
     throw new Error('Docker runtime: give either `socketPath` or `host`.');
   if (address.socketPath !== undefined) return new Docker({ socketPath: address.socketPath });
   const url = new URL(address.host!);
-  if (!['tcp:', 'http:'].includes(url.protocol))
+  if (!HTTP.includes(url.protocol))
     throw new Error(`Docker runtime: ${address.host} is not of the form tcp://host:port.`);
-  return new Docker({ host: url.hostname, port: url.port || '2375', protocol: 'http' });
+  return new Docker({ host: url.hostname, port: url.port || DEFAULT_PORT, protocol: 'http' });
 }

@@ -1,8 +1,9 @@
+import { createServer } from 'node:http';
 import type Docker from 'dockerode';
 import { describe, expect, test } from 'vitest';
 import type { InstanceObservation } from '#runtimes/runtime.ts';
 import { imageTag } from './build.ts';
-import { connect, findDockerSocket, socketCandidates } from './connect.ts';
+import { connect, findDockerSocket, engineCandidates } from './connect.ts';
 import { createDockerRuntime } from './index.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { filters, identityLabels } from './labels.ts';
@@ -11,9 +12,9 @@ import { mask } from './readiness.ts';
 
 describe('finding an engine', () => {
   test('DOCKER_HOST stands before the usual places', () => {
-    expect(socketCandidates({ DOCKER_HOST: 'unix:///x/docker.sock', HOME: '/h' })).toEqual(['/x/docker.sock']);
-    expect(socketCandidates({ DOCKER_HOST: 'tcp://10.0.0.1:2375' })).toEqual([]);
-    const usual = socketCandidates({ HOME: '/h', XDG_RUNTIME_DIR: '/run/user/1' });
+    expect(engineCandidates({ DOCKER_HOST: 'unix:///x/docker.sock', HOME: '/h' })).toEqual(['/x/docker.sock']);
+    expect(engineCandidates({ DOCKER_HOST: 'tcp://10.0.0.1:2375' })).toEqual(['tcp://10.0.0.1:2375']);
+    const usual = engineCandidates({ HOME: '/h', XDG_RUNTIME_DIR: '/run/user/1' });
     expect(usual[0]).toBe('/var/run/docker.sock');
     expect(usual).toEqual(
       expect.arrayContaining([
@@ -24,8 +25,14 @@ describe('finding an engine', () => {
     );
   });
 
-  test('a socket where nobody answers is none', async () => {
-    expect(await findDockerSocket({ DOCKER_HOST: 'unix:///nowhere/docker.sock' })).toBeNull();
+  test('an engine is taken only if it answers, by socket or by host', async () => {
+    const server = createServer((request, response) => response.writeHead(request.url === '/_ping' ? 200 : 404).end());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = `tcp://127.0.0.1:${(server.address() as { port: number }).port}`;
+    expect(await findDockerSocket({ DOCKER_HOST: address })).toBe(address);
+    await new Promise((resolve) => server.close(resolve));
+    for (const nobody of [address, 'unix:///nowhere/docker.sock', 'ssh://somewhere', 'nonsense'])
+      expect(await findDockerSocket({ DOCKER_HOST: nobody })).toBeNull();
   });
 
   test('an address must be one', () => {

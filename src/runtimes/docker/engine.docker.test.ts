@@ -1,13 +1,18 @@
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import type Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { hostOf, newContext, newIdentity, nextSpec } from '#runtimes/contract/fixture.ts';
+import type { HttpAnswer } from '#runtimes/contract/memory-router.ts';
 import { startTraffic, until } from '#runtimes/contract/setup.ts';
+import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
 import type { LogLine, Probe } from '#runtimes/runtime.ts';
 import { restartEngine } from '#test/harness/docker-engine.ts';
 import { BUSYBOX_IMAGE } from '#test/harness/docker-images.ts';
@@ -43,6 +48,41 @@ test('siblings that call each other by name see no failed request while one is r
   const { sent, failures } = await stop();
   expect(failures).toEqual([]);
   expect(sent).toBeGreaterThan(20);
+});
+
+describe('behind the real proxy', () => {
+  test('a redeploy and a restart under load lose no request, and clients keep their connections', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'docker-proxy-'));
+    const router = await createRouter({ directory, host: '127.0.0.1', port: 0, log: () => undefined });
+    const routed = await openBench(testEngine.socketPath, { router });
+    const agent = new Agent({ keepAlive: true, maxSockets: 8 });
+    try {
+      const spec = routed.spec({ instances: { min: 2, max: 2 } });
+      await routed.apply(spec);
+      const stop = startTraffic(() => getThrough(router.port, hostOf(spec.identity), agent), 8);
+      const handle = await routed.apply(nextSpec(spec));
+      await routed.runtime.restart(handle, newContext());
+      const { sent, failures } = await stop();
+      expect(failures).toEqual([]);
+      expect(sent).toBeGreaterThan(100);
+      expect((await getThrough(router.port, hostOf(spec.identity), agent)).body).toContain('"release":"2"');
+    } finally {
+      agent.destroy();
+      await routed[Symbol.asyncDispose]();
+      await router.close();
+      await stopProxy(directory);
+      await rm(directory, { recursive: true });
+    }
+  });
+
+  const getThrough = (port: number, host: string, agent: Agent): Promise<HttpAnswer> =>
+    new Promise((resolve, reject) => {
+      const sent = request({ host: '127.0.0.1', port, path: '/', headers: { host }, agent }, (response) => {
+        text(response).then((body) => resolve({ status: response.statusCode!, body }), reject);
+      });
+      sent.on('error', reject);
+      sent.end();
+    });
 });
 
 describe('liveness', () => {
@@ -178,8 +218,8 @@ async function push(engine: Docker, name: string, tag: string): Promise<string> 
   const stream = await engine
     .getImage(`${name}:${tag}`)
     .push({ tag, authconfig: { username: '', password: '', serveraddress: '' } });
-  const text = (await (stream as unknown as import('node:stream').Readable).setEncoding('utf8').toArray()).join('');
-  return /"Digest":"(sha256:[0-9a-f]{64})"/.exec(text)![1]!;
+  const answer = await text(stream as unknown as Readable);
+  return /"Digest":"(sha256:[0-9a-f]{64})"/.exec(answer)![1]!;
 }
 
 /** Debian's `docker-registry` on loopback, which engines trust without TLS. */
