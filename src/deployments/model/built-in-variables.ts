@@ -142,3 +142,13 @@ export const isBuiltInId = (id: string): boolean => id[14] === '8';
 /** Ids of projects, environments or services that a built-in variable with this id may tell of: one of them does, if any. */
 export const ownersOfBuiltIn = (id: string): string[] =>
   isBuiltInId(id) ? PARTS.map((part) => exchange(id, part, 4)) : [];
+
+/**
+ * Id of the variable that tells of a copy what this one tells of its owner; undefined when nothing that was copied is its owner. `copies`
+ * holds copies by the ids of what they are copies of.
+ */
+export function builtInOfCopy(id: string, copies: ReadonlyMap<string, string>): string | undefined {
+  const owners = ownersOfBuiltIn(id);
+  const at = owners.findIndex((owner) => copies.has(owner));
+  return at < 0 ? undefined : builtInId(copies.get(owners[at]!)!, PARTS[at]!);
+}

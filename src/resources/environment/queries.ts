@@ -101,5 +101,21 @@ export const findClusterId = (db: Database, scope: Scope, id: string) =>
 /** The stages that every environment begins with (engine.md, *Snapshot, resolution, plan*). */
 export const insertStages = (
   db: Database,
-  stages: { id: string; organization_id: string; environment_id: string; name: string; position: number }[],
+  stages: {
+    id: string;
+    organization_id: string;
+    environment_id: string;
+    name: string;
+    description: string;
+    position: number;
+  }[],
 ) => db.insertInto('deployment_stage').values(stages).execute();
+
+/** Moves the version of an environment without another change of its row: something that its services are deployed with has changed. */
+export const touchEnvironment = (db: Database, scope: Scope, id: string) =>
+  db
+    .updateTable('environment')
+    .set({ version: sql`version + 1`, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();

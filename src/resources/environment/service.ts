@@ -33,6 +33,20 @@ export const toEnvironmentView = (row: queries.EnvironmentRow) => ({
 
 /** Makes an environment with its default stages. 409 if the project has one of that name, 400 without a cluster (decisions.md 10). */
 export async function createEnvironment(context: Context, project: ProjectTarget, input: EnvironmentInput) {
+  const stages = DEFAULT_STAGES.map((name) => ({ id: newId(), name, description: '' }));
+  const row = await makeEnvironment(context, project, input, stages);
+  const view = toEnvironmentView(row);
+  await audit(context, { organizationId: row.organization_id, type: 'CREATE', ...placeOf(row), after: view });
+  return view;
+}
+
+/** Makes an environment with the given stages in their order, and tells nobody: its caller writes the event. */
+export async function makeEnvironment(
+  context: Context,
+  project: { id: string; name: string; organizationId: string; deleting: boolean },
+  input: EnvironmentInput,
+  stages: { id: string; name: string; description: string }[],
+): Promise<queries.EnvironmentRow> {
   const { organizationId } = project;
   if (project.deleting) throw conflict(`Project ${project.name} is being deleted.`);
   const id = newId();
@@ -49,17 +63,9 @@ export async function createEnvironment(context: Context, project: ProjectTarget
   await refuseTakenName(name, () => queries.insertEnvironment(context.db, environment));
   await queries.insertStages(
     context.db,
-    DEFAULT_STAGES.map((stage, position) => ({
-      id: newId(),
-      organization_id: organizationId,
-      environment_id: id,
-      name: stage,
-      position,
-    })),
+    stages.map((stage, position) => ({ ...stage, organization_id: organizationId, environment_id: id, position })),
   );
-  const row = await findRow(context, organizationId, id);
-  await audit(context, { organizationId, type: 'CREATE', ...placeOf(row), after: toEnvironmentView(row) });
-  return toEnvironmentView(row);
+  return findRow(context, organizationId, id);
 }
 
 /** Changes name and mode; what is left out stays. */
