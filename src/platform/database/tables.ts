@@ -53,6 +53,19 @@ export interface AuditEvent {
   user_agent: string | null;
 }
 
+export interface AuditTarget {
+  environment_id: string | null;
+  environment_name: string | null;
+  first_at: Timestamp;
+  key: string;
+  organization_id: string;
+  project_id: string | null;
+  project_name: string | null;
+  target_id: string;
+  target_name: string;
+  target_type: string;
+}
+
 export interface BuildReport {
   created_at: Generated<Timestamp>;
   deployment_id: string;
@@ -553,6 +566,7 @@ export interface DB {
   api_token: ApiToken;
   api_token_organization: ApiTokenOrganization;
   audit_event: AuditEvent;
+  audit_target: AuditTarget;
   build_report: BuildReport;
   cluster: Cluster;
   cluster_log: ClusterLog;

@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest';
-import { newOrderedId } from '#kernel/ids.ts';
+import { newId, newOrderedId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { maintainEventPartitions } from '#platform/events/partitions.ts';
 import { useApp } from '#test/harness/app.ts';
 
 const app = useApp({ QUARTERDECK_EVENT_RETENTION_DAYS: '60' });
+
+/** What the events of a year are about. */
+const TARGETS: Record<string, string> = { 2026: newId(), 2028: newId() };
 
 const at = (now: string) => ({ ...app.platform, clock: { now: () => new Date(now) } });
 
@@ -17,6 +20,7 @@ const write = (organization: string, moment: string) =>
       at: new Date(moment),
       event_type: 'CREATE',
       target_type: 'PROJECT',
+      target_id: TARGETS[moment.slice(0, 4)] ?? newId(),
       target_name: 'x',
       triggered_by: 'somebody',
       origin: 'API',
@@ -65,6 +69,13 @@ test('events past the retention are dropped with their month, and from the defau
   await maintainEventPartitions(at('2028-04-01T00:00:00Z'));
   // 60 days before 1 April 2028 is 1 February: January is over, February is not.
   expect(await places(organizationId)).toEqual(['audit_event_2028_02', 'audit_event_default']);
+  const targets = await app.db
+    .selectFrom('audit_target')
+    .select('target_id')
+    .where('organization_id', '=', organizationId)
+    .where('target_name', '=', 'x')
+    .execute();
+  expect(targets.map((target) => target.target_id)).toEqual([TARGETS[2028]]);
   expect(await partitions()).toEqual(
     ['2028_02', '2028_03', '2028_04', '2028_05', '2028_06', 'default'].map((name) => `audit_event_${name}`),
   );

@@ -59,8 +59,15 @@ async function dropBefore(db: Database, before: Date): Promise<void> {
   const old = rows.map((row) => row.name).filter((name) => endOf(name) <= before);
   for (const name of old)
     await alone(db, async (inside) => void (await sql`drop table if exists ${sql.id(name)}`.execute(inside)));
-  await sql`delete from audit_event_default where at < ${before}`.execute(db);
+  const strays = await sql`delete from audit_event_default where at < ${before}`.execute(db);
+  if (old.length + Number(strays.numAffectedRows) > 0) await forgetTargets(db, before);
 }
+
+/** Removes targets that no event is about any more; only ones noted before the retention can be such. */
+const forgetTargets = (db: Database, before: Date) =>
+  sql`delete from audit_target as target where first_at < ${before} and not exists (
+    select from audit_event as event where event.organization_id = target.organization_id
+      and event.target_type = target.target_type and event.target_id = target.target_id)`.execute(db);
 
 function endOf(name: string): Date {
   const [year, month] = name.slice('audit_event_'.length).split('_').map(Number);

@@ -12,7 +12,8 @@ const START = Date.parse('2026-03-01T00:00:00Z');
 /** An organization without the events of its own making. */
 async function organization(): Promise<Actor> {
   const admin = await app.organization();
-  await app.db.deleteFrom('audit_event').where('organization_id', '=', admin.organizationId).execute();
+  for (const table of ['audit_event', 'audit_target'] as const)
+    await app.db.deleteFrom(table).where('organization_id', '=', admin.organizationId).execute();
   return admin;
 }
 

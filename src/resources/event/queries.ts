@@ -41,23 +41,20 @@ const moment = (micros: number) => sql<Date>`(timestamptz 'epoch' + ${micros} * 
 type Events<O> = SelectQueryBuilder<DB, 'audit_event', O>;
 
 function chosen<O>(query: Events<O>, scope: Scope, filter: EventFilter): Events<O> {
-  let next = query.where('organization_id', '=', scope.organizationId);
-  for (const column of COLUMNS) if (filter[column] !== undefined) next = next.where(column, '=', filter[column]);
+  let next = query.where('audit_event.organization_id', '=', scope.organizationId);
+  for (const column of COLUMNS)
+    if (filter[column] !== undefined) next = next.where(`audit_event.${column}`, '=', filter[column]);
   if (filter.from !== undefined) next = next.where('at', '>=', moment(filter.from));
   if (filter.to !== undefined) next = next.where('at', '<', moment(filter.to));
-  return visible(next, filter.hidden);
+  return next;
 }
 
-function visible<O>(query: Events<O>, hidden: Hidden): Events<O> {
-  let next = query;
-  if (hidden.projectIds.length > 0)
-    next = next.where(sql<boolean>`(project_id is null or project_id <> all(${hidden.projectIds}::uuid[]))`);
-  if (hidden.partlyProjectIds.length > 0)
-    next = next.where(
-      sql<boolean>`(project_id is null or environment_id is null or project_id <> all(${hidden.partlyProjectIds}::uuid[])
-        or environment_id = any(${hidden.visibleEnvironmentIds}::uuid[]))`,
-    );
-  return next;
+function visible(hidden: Hidden) {
+  const { projectIds, partlyProjectIds, visibleEnvironmentIds } = hidden;
+  if (projectIds.length + partlyProjectIds.length === 0) return sql<boolean>`true`;
+  return sql<boolean>`(project_id is null or (
+    project_id <> all(${projectIds}::uuid[])
+    and (environment_id is null or project_id <> all(${partlyProjectIds}::uuid[]) or environment_id = any(${visibleEnvironmentIds}::uuid[]))))`;
 }
 
 /** Events from a place on, in the order of the list (the newest first) or, `newer`, away from it in the other direction. */
@@ -68,7 +65,7 @@ export const listEvents = (
   page: { after?: Cursor; newer: boolean; limit: number },
 ) => {
   const direction = page.newer ? 'asc' : 'desc';
-  let query = chosen(db.selectFrom('audit_event'), scope, filter);
+  let query = chosen(db.selectFrom('audit_event'), scope, filter).where(visible(filter.hidden));
   if (page.after) {
     const { micros, id } = page.after;
     const beyond = page.newer ? sql.raw('>') : sql.raw('<');
@@ -93,17 +90,36 @@ const LEVELS = {
   ENVIRONMENT: ['environment_id', 'environment_name'],
 } as const;
 
+/** What only an event tells, and not the table of targets. */
+const OF_EVENTS = ['from', 'to', 'event_type', 'triggered_by', 'origin'] as const;
+
 /** The different things that events were about or took place in, each under its newest name, by name. */
 export const listTargets = (db: Database, scope: Scope, filter: EventFilter, level: keyof typeof LEVELS) => {
   const [id, name] = LEVELS[level];
+  let targets = db
+    .selectFrom('audit_target as target')
+    .where('target.organization_id', '=', scope.organizationId)
+    .where(id, 'is not', null)
+    .where(visible(filter.hidden));
+  for (const column of ['target_type', 'project_id', 'environment_id'] as const)
+    if (filter[column] !== undefined) targets = targets.where(column, '=', filter[column]);
+  if (OF_EVENTS.some((column) => filter[column] !== undefined))
+    targets = targets.where(({ exists, selectFrom }) =>
+      exists(
+        chosen(selectFrom('audit_event'), scope, filter)
+          .where(
+            sql<boolean>`(audit_event.target_type, audit_event.target_id) = (target.target_type, target.target_id)`,
+          )
+          .select(sql.lit(1).as('one')),
+      ),
+    );
   return db
     .selectFrom(
-      chosen(db.selectFrom('audit_event'), scope, filter)
-        .where(id, 'is not', null)
+      targets
         .distinctOn(id)
         .select([`${id} as id`, `${name} as name`])
         .orderBy(id)
-        .orderBy('at', 'desc')
+        .orderBy('first_at', 'desc')
         .as('newest'),
     )
     .select(['id', 'name'])
