@@ -7,6 +7,7 @@ import { until } from '#runtimes/contract/setup.ts';
 import type { BuildSpec } from '#runtimes/runtime.ts';
 import { BUSYBOX_IMAGE } from '#test/harness/docker-images.ts';
 import { buildImage } from './build.ts';
+import { LogDemultiplexer } from './log-frames.ts';
 import { makeNode } from './node.ts';
 import type { DockerNode } from './node.ts';
 import { leftoversOf, openBench } from './testing.ts';
@@ -49,8 +50,11 @@ async function say(image: string, ...command: string[]): Promise<string> {
   try {
     await container.start();
     await container.wait();
-    const output = await container.logs({ stdout: true, stderr: true });
-    return output.toString('utf8').replaceAll(/[\u0000-\u0002]\0\0\0[\s\S]{4}/g, '');
+    const lines: string[] = [];
+    const frames = new LogDemultiplexer((line) => lines.push(line.text));
+    frames.write(await container.logs({ stdout: true, stderr: true, timestamps: true }));
+    frames.end();
+    return lines.join('\n');
   } finally {
     await container.remove({ force: true });
   }
@@ -87,7 +91,7 @@ describe.each(builders)('a build with %s', (name, buildkit) => {
     const context = newContext();
     const { image } = await buildImage(node(), spec, context);
     expect(await say(image, 'sh', '-c', 'cat /taste; test -e /later || echo no later')).toMatch(
-      /^taste sweet and sour\nno later\n$/,
+      /^taste sweet and sour\nno later$/,
     );
     expect(context.lines[0]).toContain(name);
     expect(context.lines).toContain('taste sweet and sour');
@@ -102,7 +106,7 @@ describe.each(builders)('a build with %s', (name, buildkit) => {
     const { image } = await buildImage(node(), spec, newContext());
     const found = await say(image, 'sh', '-c', 'cat /all/*.txt; readlink /all/etc');
     expect(found).not.toContain('outside');
-    expect(found).toContain('/etc\n');
+    expect(found).toMatch(/^\/etc$/m);
     const direct = await prepare(['COPY leak.txt /leak.txt']);
     const outcome = await buildImage(node(), direct, newContext()).then(
       ({ image: built }) => say(built, 'cat', '/leak.txt'),
@@ -183,7 +187,7 @@ async function processesWith(command: string): Promise<number> {
 test('BuildKit’s own instructions work', async () => {
   const spec = await prepare(['RUN --mount=type=cache,target=/cache echo ok > /done']);
   const { image } = await bench.runtime.build!(spec, newContext());
-  expect(await say(image, 'cat', '/done')).toBe('ok\n');
+  expect(await say(image, 'cat', '/done')).toBe('ok');
 });
 
 test('the same key of another installation’s image is no cache', async () => {
@@ -196,7 +200,7 @@ test('the same key of another installation’s image is no cache', async () => {
 
 test('collecting keeps what is named and what runs, and removes the rest of that service only', async () => {
   const spec = await prepare(['STOPSIGNAL SIGKILL', 'CMD ["sleep", "1000"]']);
-  const other = await prepare(['CMD ["sleep", "1001"]']);
+  const other = await prepare(['STOPSIGNAL SIGKILL', 'CMD ["sleep", "1001"]']);
   const build = async (base: BuildSpec, cacheKey: string) =>
     (await bench.runtime.build!({ ...base, cacheKey, arguments: {} }, newContext())).image;
   const keys = ['one', 'two', 'three'];
