@@ -21,7 +21,6 @@ import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createSources } from '#app/sources.ts';
 import { makeAdministrator, makeOrganization } from '#resources/organization/bootstrap.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
 
 /** An answer: status, parsed body, headers. */
@@ -70,7 +69,7 @@ export interface TestApp {
 }
 
 /** The whole application on a database of its own, without a socket. Closed after the file; a leaked connection fails it. */
-export function useApp(settings: Record<string, string> = {}, needs: Partial<ServiceNeeds> = {}): TestApp {
+export function useApp(settings: Record<string, string> = {}, needs: Parameters<typeof allRoutes>[0] = {}): TestApp {
   const app = {} as TestApp;
   beforeAll(async () => void Object.assign(app, await startTestApp(settings, needs)));
   afterAll(() => app.close());
@@ -79,7 +78,7 @@ export function useApp(settings: Record<string, string> = {}, needs: Partial<Ser
 
 export async function startTestApp(
   extra: Record<string, string> = {},
-  needs: Partial<ServiceNeeds> = {},
+  needs: Parameters<typeof allRoutes>[0] = {},
 ): Promise<TestApp> {
   const clone = await cloneDatabase(inject('postgres'), inject('template'));
   const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-test-'));
