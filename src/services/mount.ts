@@ -16,6 +16,7 @@ import { serviceStageRoutes } from '#services/capabilities/status/stage-route.ts
 import type { Kind } from '#services/kind.ts';
 import { application } from '#services/kinds/application/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
+import { serviceListRoutes } from '#services/service/list-routes.ts';
 import { serviceRoutes } from '#services/service/routes.ts';
 
 /** Every kind of service. A further one is a folder and a line here. */
@@ -49,6 +50,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...environmentActionRoutes,
     ...queueRoutes,
     ...environmentLinkRoutes(KINDS),
+    ...serviceListRoutes(KINDS),
     ...checkRoutes(needs),
   ];
 }

@@ -94,7 +94,8 @@ async function findRow(context: Context, organizationId: string, id: string) {
   return row;
 }
 
-async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
+/** 409 when the environment has a service of that name. */
+export async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
   try {
     await write();
   } catch (error) {
