@@ -54,6 +54,8 @@ export interface Machine {
   tools: Tools;
   tops: string[];
   skeleton: string;
+  /** Where the layer of `owned-folders.ts` is made; null where it isn't needed. */
+  owned: string | null;
   hidden: string[];
   anchor: string;
   resolv: string | null;
@@ -74,10 +76,12 @@ export interface MachineOptions {
 export async function findMachine(options: MachineOptions): Promise<Machine> {
   const skeleton = join(options.dataDir, 'host', 'skeleton');
   const tools = await findTools();
+  const asRoot = process.getuid?.() === 0;
   const machine: Machine = {
     mode: 'plain',
     reason: '',
-    asRoot: process.getuid?.() === 0,
+    asRoot,
+    owned: asRoot ? null : join(options.dataDir, 'host', 'owned'),
     tools: tools as Tools,
     tops: process.platform === 'linux' ? machineTops(options.dataDir) : [],
     skeleton,
@@ -137,6 +141,7 @@ export function viewPlan(
     tops: machine.tops,
     skeleton: machine.skeleton,
     layers: [],
+    owned: machine.owned !== null && existsSync(machine.owned) ? machine.owned : null,
     upper: join(place, 'upper'),
     work: join(place, 'work'),
     from: null,

@@ -217,7 +217,7 @@ describe.skipIf(!namespaces)('in namespaces', () => {
   test('a RUN changes a private copy: the machine stays as it is, the next instruction sees the change', async () => {
     host.write({
       Dockerfile: `FROM x
-RUN rm /usr/bin/env && echo mine > /usr/local/marker && mkdir /new && echo top > /new/file
+RUN rm -rf /usr/bin/env /var/lib/apt/lists && echo mine > /usr/local/marker && mkdir /new && echo top > /new/file
 RUN test ! -e /usr/bin/env && cat /usr/local/marker /new/file | sed 's/^/> /'`,
     });
     const { log } = await host.build();

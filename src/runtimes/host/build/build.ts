@@ -5,6 +5,7 @@ import { emptyConfig, StageBuilder, type BuildContext, type BuiltStage } from '#
 import { giveTo, PlainStage, ViewStage, type BuildPlace } from '#runtimes/host/build/stage-tree.ts';
 import type { ImageRecord, ImageStore } from '#runtimes/host/images.ts';
 import { serviceAccount, type Machine } from '#runtimes/host/machine.ts';
+import { makeOwnedFolders } from '#runtimes/host/owned-folders.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
 import { RuntimeError, type BuildSpec, type RuntimeContext } from '#runtimes/runtime.ts';
@@ -32,6 +33,9 @@ export async function buildImage(
   removeTree(folder);
   mkdirSync(folder, { recursive: true, mode: 0o755 });
   const deadline = AbortSignal.timeout(spec.timeoutSeconds * 1000);
+  const { machine } = builder;
+  if (machine.mode === 'namespaces' && machine.owned !== null)
+    await makeOwnedFolders(machine.owned, machine.tops, machine.tools.unshare);
   const limit = builder.limit(spec);
   try {
     const signal = AbortSignal.any([context.signal, deadline]);

@@ -43,7 +43,8 @@ export function assemble(plan: ViewPlan, mount: Mount): void {
  */
 function overlays(plan: ViewPlan, root: string, layers: string[], upper: string, work: string, mount: Mount): void {
   const one = (part: string, machine: string, target: string) => {
-    const lower = [...layers.map((layer) => join(layer, part)).filter((path) => existsSync(path)), machine];
+    const above = [...layers, ...(plan.owned === null ? [] : [plan.owned])].map((layer) => join(layer, part));
+    const lower = [...above.filter((path) => existsSync(path)), machine];
     const folders = [join(upper, part), join(work, part)] as const;
     for (const folder of folders) mkdirSync(folder, { recursive: true });
     mount(['-t', 'overlay', '-o', overlayOptions(lower, ...folders), 'overlay', target]);

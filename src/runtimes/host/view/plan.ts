@@ -44,6 +44,8 @@ export interface ViewPlan {
   skeleton: string;
   /** Layers of the image, the newest first. */
   layers: string[];
+  /** Layer below those of the image (`owned-folders.ts`); null without. */
+  owned: string | null;
   /** Takes the changes made in the view, and overlayfs' working folders. */
   upper: string;
   work: string;

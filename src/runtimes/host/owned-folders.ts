@@ -1,0 +1,95 @@
+import {
+  accessSync,
+  constants,
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { runChecked } from '#runtimes/tools/command.ts';
+import { removeTree } from '#runtimes/host/remove-tree.ts';
+
+/**
+ * An ordinary user's views show the machine's folders as somebody else's, so that nothing could be installed in them. A layer
+ * with the same folders, owned by us, between the machine and the images makes them ours to write in (a merged folder has
+ * the owner of its upper part); the files in them can be replaced, though not changed in place. About 20,000 folders, made
+ * once in about a second.
+ */
+export async function makeOwnedFolders(layer: string, tops: readonly string[], unshare: string): Promise<void> {
+  if (existsSync(layer)) return;
+  const making = `${layer}.making`;
+  removeTree(making);
+  const closed = tops.flatMap((top) => mirror(`/${top}`, join(making, 'top', top)));
+  // What overlayfs takes as "not there": a device that anybody may make inside a user namespace (Linux 5.8).
+  for (const path of closed)
+    await runChecked(unshare, ['--user', '--map-root-user', '--', 'mknod', path, 'c', '0', '0']);
+  copyChanged(join(making, 'top'));
+  provideAccounts(join(making, 'top', 'etc'));
+  renameSync(making, layer);
+}
+
+/** Makes the folders; answers those that we may not read: they are left out of views, so that they can be made anew. */
+function mirror(from: string, to: string): string[] {
+  let entries;
+  try {
+    entries = readdirSync(from, { withFileTypes: true });
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === 'EACCES' || code === 'EPERM') return [to];
+    if (code === 'ENOENT') return [];
+    throw error;
+  }
+  mkdirSync(to, { recursive: true });
+  const folders = entries.filter((entry) => entry.isDirectory());
+  const closed = folders.flatMap(({ name }) => mirror(join(from, name), join(to, name)));
+  chmodSync(to, (lstatSync(from).mode & 0o1777) | 0o700);
+  // Locks and logs that only root may open would be in the way of whoever installs something.
+  const files = /^\/(etc|var)(\/|$)/.test(from) ? entries.filter((entry) => entry.isFile()) : [];
+  const shut = files.filter(({ name }) => !isReadable(join(from, name))).map(({ name }) => join(to, name));
+  return [...closed, ...shut];
+}
+
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch (error) {
+    if (['EACCES', 'EPERM', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '')) return false;
+    throw error;
+  }
+}
+
+/** Folders whose files package managers change in place; they get copies that are ours. */
+const CHANGED = ['etc', 'var/lib/dpkg', 'var/log', 'var/log/apt'];
+const LARGEST_COPY = 16 << 20;
+
+function copyChanged(top: string): void {
+  for (const folder of CHANGED.filter((folder) => existsSync(join(top, folder))))
+    for (const entry of readdirSync(`/${folder}`, { withFileTypes: true })) {
+      const from = join('/', folder, entry.name);
+      if (!entry.isFile() || !isReadable(from) || statSync(from).size > LARGEST_COPY) continue;
+      copyFileSync(from, join(top, folder, entry.name));
+    }
+}
+
+/** Accounts without passwords, and that apt must not change to another account. */
+function provideAccounts(etc: string): void {
+  mkdirSync(etc, { recursive: true });
+  replaceFile(join(etc, 'shadow'), 'root:*:19000:0:99999:7:::\n');
+  replaceFile(join(etc, 'gshadow'), 'root:*::\n');
+  const apt = join(etc, 'apt', 'apt.conf.d');
+  if (existsSync(apt)) writeFileSync(join(apt, '99-one-account'), 'APT::Sandbox::User "root";\n');
+}
+
+/** A file may be marked as not there. */
+function replaceFile(path: string, content: string): void {
+  rmSync(path, { force: true });
+  writeFileSync(path, content, { mode: 0o600 });
+}
