@@ -1,0 +1,71 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+
+/** Headers that belong to one connection (RFC 9110 §7.6.1), and those that only the proxy may say. */
+const NOT_FORWARDED = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+  'http2-settings',
+  'forwarded',
+  'x-real-ip',
+]);
+
+const NOT_RETURNED = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+const PLAIN_CONNECTION = /^(keep-alive|close|upgrade)$/i;
+
+/** Further headers that `Connection` declares to be of this connection only. */
+function namedByConnection(connection: string | string[] | undefined): string[] {
+  if (connection === undefined || (typeof connection === 'string' && PLAIN_CONNECTION.test(connection))) return [];
+  return String(connection)
+    .split(',')
+    .map((name) => name.trim().toLowerCase());
+}
+
+/**
+ * Headers for the upstream, name and value in turn: those of the client without what belongs to its connection, with
+ * `X-Forwarded-For`, `-Proto`, `-Host` and `-Port` of our own in place of the client's.
+ */
+export function forwardedHeaders(request: IncomingMessage, proto: 'http' | 'https'): string[] {
+  const headers: string[] = [];
+  const given = request.headers;
+  const named = namedByConnection(given.connection);
+  for (const name in given) {
+    if (NOT_FORWARDED.has(name) || name.startsWith('x-forwarded-') || named.includes(name)) continue;
+    const value = given[name];
+    if (typeof value === 'string') headers.push(name, value);
+    else if (value) for (const part of value) headers.push(name, part);
+  }
+  const { remoteAddress = '', localPort } = request.socket;
+  const client = remoteAddress.startsWith('::ffff:') ? remoteAddress.slice('::ffff:'.length) : remoteAddress;
+  headers.push('x-forwarded-for', client, 'x-forwarded-proto', proto, 'x-forwarded-host', given.host ?? '');
+  headers.push('x-forwarded-port', String(localPort ?? ''));
+  return headers;
+}
+
+/** Headers for the client: those of the upstream without what belongs to its connection. */
+export function returnedHeaders(given: IncomingHttpHeaders): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = {};
+  const named = namedByConnection(given.connection);
+  for (const name in given) {
+    const value = given[name];
+    if (value !== undefined && !NOT_RETURNED.has(name) && !named.includes(name)) headers[name] = value;
+  }
+  return headers;
+}

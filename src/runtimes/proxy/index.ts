@@ -1,0 +1,156 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
+import type { RouteEntry, Router, Upstream } from '#runtimes/router.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import { readShim, readShimLog, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
+import { askProxy, isAway } from '#runtimes/proxy/control-client.ts';
+import type { ControlAnswer, ControlRequest, ProxyConfig, ProxyStatus } from '#runtimes/proxy/protocol.ts';
+
+export interface RouterOptions {
+  /** Folder of the proxy: its routes, its control socket, its shim with the log. */
+  directory: string;
+  /** Address that the proxy listens on. */
+  host: string;
+  /** 0 lets the proxy choose one, which it keeps. */
+  port: number;
+  log(line: string): void;
+}
+
+/** How long a proxy that died may take until its shim has it up again. */
+const AWAY_MS = 15_000;
+const ENDING_MS = 10_000;
+
+const isTypeScript = import.meta.url.endsWith('.ts');
+const PROGRAM = fileURLToPath(new URL(isTypeScript ? './proxy-main.ts' : './proxy-main.js', import.meta.url));
+
+/**
+ * Starts the proxy of this node, or takes over the one that runs in the folder already, with its routes. The proxy lives on
+ * when this process ends; `close` only lets go of it. Throws RuntimeError `failed` when it can't listen.
+ */
+export async function createRouter(options: RouterOptions): Promise<Router & { close(): Promise<void> }> {
+  mkdirSync(options.directory, { recursive: true, mode: 0o700 });
+  const directory = realpathSync(options.directory);
+  const config: ProxyConfig = { host: options.host, port: options.port, revision: fingerprint() };
+  const start = () => startProxy(directory, config, options.log);
+  return new ProxyRouter(directory, start, await start());
+}
+
+/** Ends the proxy of a folder, if there is one; its routes stay for the next. */
+export async function stopProxy(directory: string): Promise<void> {
+  await stopShim(join(directory, 'shim'), ENDING_MS);
+}
+
+/** What the program text of the proxy hashes to. */
+function fingerprint(): string {
+  const folder = fileURLToPath(new URL('.', import.meta.url));
+  const hash = createHash('sha256').update(process.version);
+  for (const name of readdirSync(folder).sort())
+    if (!name.includes('test')) hash.update(readFileSync(join(folder, name)));
+  return hash.digest('hex').slice(0, 16);
+}
+
+async function startProxy(directory: string, config: ProxyConfig, log: (line: string) => void): Promise<ProxyStatus> {
+  const shim = join(directory, 'shim');
+  if (readShim(shim)?.alive) {
+    const present = await untilUp(directory).catch((error: unknown) => {
+      log(`The proxy in ${directory} is started anew: ${(error as Error).message}`);
+    });
+    if (present && isDeepStrictEqual(present.config, config)) {
+      log(`The proxy on port ${present.port} (pid ${present.pid}) is taken over with ${present.services} service(s).`);
+      return present;
+    }
+    await stopShim(shim, ENDING_MS);
+  }
+  const compileCache = join(directory, 'compile-cache');
+  await startShim({
+    directory: shim,
+    command: process.execPath,
+    args: ['--disable-warning=ExperimentalWarning', PROGRAM, directory, JSON.stringify(config)],
+    env: { NODE_COMPILE_CACHE: compileCache },
+    compileCache,
+    backoff: { firstMs: 100, maxMs: 5_000, resetAfterMs: 60_000 },
+  });
+  const status = await untilUp(directory).catch(async (error: unknown) => {
+    await stopShim(shim, ENDING_MS);
+    throw error;
+  });
+  log(`The proxy listens on ${config.host}:${status.port} (pid ${status.pid}).`);
+  return status;
+}
+
+/** Waits until the proxy answers; RuntimeError `failed` with its last words when it ends instead. */
+async function untilUp(directory: string): Promise<ProxyStatus> {
+  const shim = join(directory, 'shim');
+  for (const end = Date.now() + AWAY_MS; ;) {
+    try {
+      const answer = await askProxy(directory, { do: 'status' }, 2_000);
+      if (answer.ok) return answer.status!;
+    } catch (error) {
+      if (!isAway(error)) throw error;
+    }
+    const view = readShim(shim);
+    if (Date.now() > end || (view?.state.restarts ?? 0) > 3) break;
+    await sleep(20);
+  }
+  throw new RuntimeError('failed', `The proxy does not start: ${await lastWords(shim)}`);
+}
+
+async function lastWords(shim: string): Promise<string> {
+  const lines = readShimLog(shim, 5).filter((line) => line.stream === 'stderr');
+  return lines.at(-1)?.text ?? 'it says nothing.';
+}
+
+class ProxyRouter implements Router {
+  readonly #directory: string;
+  readonly #start: () => Promise<ProxyStatus>;
+  #port: number;
+  #closed = false;
+
+  constructor(directory: string, start: () => Promise<ProxyStatus>, status: ProxyStatus) {
+    this.#directory = directory;
+    this.#start = start;
+    this.#port = status.port;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  async set(serviceId: string, generation: number, routes: RouteEntry[]): Promise<void> {
+    await this.#ask({ do: 'set', serviceId, generation, routes }, 10_000);
+  }
+
+  async remove(serviceId: string): Promise<void> {
+    await this.#ask({ do: 'remove', serviceId }, 10_000);
+  }
+
+  async drained(upstreams: Upstream[], timeoutMs: number): Promise<void> {
+    await this.#ask({ do: 'drained', upstreams, timeoutMs }, timeoutMs + 10_000);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+  }
+
+  /** Asks until it is answered: a proxy that is away comes back, by its shim or because we start both. */
+  async #ask(request: ControlRequest, timeoutMs: number): Promise<void> {
+    for (const end = Date.now() + AWAY_MS; ;) {
+      if (this.#closed) throw new RuntimeError('failed', 'The router is closed.');
+      try {
+        return assertOk(await askProxy(this.#directory, request, timeoutMs));
+      } catch (error) {
+        if (!isAway(error) || Date.now() > end) throw error;
+      }
+      if (!readShim(join(this.#directory, 'shim'))?.alive) this.#port = (await this.#start()).port;
+      else await sleep(50);
+    }
+  }
+}
+
+function assertOk(answer: ControlAnswer): void {
+  if (!answer.ok) throw new RuntimeError(answer.code, answer.message);
+}
