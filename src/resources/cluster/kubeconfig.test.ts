@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { checkKubeconfig, withoutCredentials } from '#resources/cluster/kubeconfig.ts';
+
+const make = (cluster: object, user: object, more: object = {}) =>
+  JSON.stringify({
+    'current-context': 'main',
+    contexts: [{ name: 'main', context: { cluster: 'k8s', user: 'admin' } }],
+    clusters: [{ name: 'k8s', cluster }],
+    users: [{ name: 'admin', user }],
+    ...more,
+  });
+const SERVER = { server: 'https://10.0.0.1:6443' };
+
+describe('checking a kubeconfig', () => {
+  test('accepts tokens and certificates that are in it', () => {
+    checkKubeconfig(make(SERVER, { token: 't' }));
+    checkKubeconfig(
+      make(
+        { ...SERVER, 'certificate-authority-data': 'Q0E=' },
+        { 'client-certificate-data': 'a', 'client-key-data': 'b' },
+      ),
+    );
+  });
+
+  test('refuses what would run a program or read a file of the control plane, in any entry', () => {
+    for (const [cluster, user] of [
+      [SERVER, { exec: { command: 'aws' } }],
+      [SERVER, { 'auth-provider': { name: 'gcp' } }],
+      [SERVER, { tokenFile: '/etc/passwd' }],
+      [SERVER, { 'client-certificate': '/a' }],
+      [SERVER, { 'client-key': '/b' }],
+      [{ ...SERVER, 'certificate-authority': '/c' }, { token: 't' }],
+    ] as const)
+      expect(() => checkKubeconfig(make(cluster, user)), JSON.stringify([cluster, user])).toThrow('instead');
+    const users = [
+      { name: 'admin', user: { token: 't' } },
+      { name: 'other', user: { exec: {} } },
+    ];
+    expect(() => checkKubeconfig(make(SERVER, {}, { users }))).toThrow('exec');
+  });
+
+  test('refuses what is no kubeconfig, and never quotes it', () => {
+    for (const text of [
+      'token: [s3cret',
+      's3cret',
+      '[]',
+      make(SERVER, { token: 's3cret' }, { 'current-context': 's3cret' }),
+      make(SERVER, { token: 's3cret' }, { users: 's3cret' }),
+      make({ server: 'file:///s3cret' }, { token: 's3cret' }),
+      make({}, { token: 's3cret' }),
+      JSON.stringify({ kind: 's3cret' }),
+    ]) {
+      expect(() => checkKubeconfig(text), text).toThrow(/^kubeconfig: (?!.*s3cret)/);
+    }
+  });
+
+  test('leaves out credentials, also those in addresses of proxies', () => {
+    const cluster = { ...SERVER, 'proxy-url': 'http://user:s3cret@proxy' };
+    const text = withoutCredentials(make(cluster, { token: 's3cret', password: 's3cret' }));
+    expect(text).not.toContain('s3cret');
+    expect(parse(text)).toMatchObject({
+      'current-context': 'main',
+      clusters: [{ name: 'k8s', cluster: SERVER }],
+      users: [{ name: 'admin', user: {} }],
+    });
+  });
+});
