@@ -11,17 +11,20 @@ import {
 } from '#platform/access/principal.ts';
 
 /** The highest level that a grant gives anywhere. */
-export function highestLevelOf(grant: Grant): Level {
-  const { organizationId } = grant;
-  const levels = [grant, grant.within].flatMap((part) =>
-    placesOf(part?.custom ?? null).map((at) => levelAt(grant, { organizationId, ...at })),
-  );
+export const highestLevelOf = (grant: Grant): Level => highestAt(grant, () => true);
+
+/** The highest level that a grant gives at those of the places it tells apart that count. */
+function highestAt(grant: Grant, counts: (at: Omit<Location, 'organizationId'>) => boolean): Level {
+  const places = [grant, grant.within].flatMap((part) => placesOf(part?.custom ?? null)).filter(counts);
+  const levels = places.map((at) => levelAt(grant, { organizationId: grant.organizationId, ...at }));
   return LEVELS[Math.max(...levels.map((level) => LEVELS.indexOf(level)))]!;
 }
 
 /** The places that a custom role tells apart, and the organization itself. */
 const placesOf = (custom: RolePermissions | null): Omit<Location, 'organizationId'>[] => [
   {},
+  // One that the role doesn't name.
+  { clusterId: '' },
   ...(custom?.clusters ?? []).map((entry) => ({ clusterId: entry.cluster_id })),
   ...(custom?.projects ?? []).flatMap((entry) =>
     ENVIRONMENT_MODES.map((mode) => ({ projectId: entry.project_id, mode })),
@@ -31,7 +34,13 @@ const placesOf = (custom: RolePermissions | null): Omit<Location, 'organizationI
 /** Throws 403 unless the caller has the level somewhere in the organization: for what belongs to no project yet. */
 export function requireSomewhere(principal: Principal, organizationId: string, level: Level): void {
   const grant = grantIn(principal, organizationId);
-  if (!grant || !includes(highestLevelOf(grant), level))
+  if (
+    !grant ||
+    !includes(
+      highestAt(grant, (at) => at.clusterId === undefined),
+      level,
+    )
+  )
     throw forbidden(`Your token or role does not allow this: it takes the permission ${level} in a project.`);
 }
 

@@ -90,7 +90,7 @@ describe('a custom role', () => {
     [{ projectId: 'p3', mode: 'PRODUCTION' }, 'READ'],
     [{ clusterId: 'c1' }, 'WRITE'],
     [{ clusterId: 'c2' }, 'ADMIN'],
-    [{ clusterId: 'c3' }, 'READ'],
+    [{ clusterId: 'c3' }, 'WRITE'],
   ])('has at %o the level %s', (place, level) => {
     expect(levelAt(custom(role), { organizationId, ...place })).toBe(level);
   });

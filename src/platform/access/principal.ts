@@ -106,9 +106,11 @@ const LEVEL_ON_CLUSTER: Record<RolePermissions['clusters'][number]['permission']
   ADMIN: 'ADMIN',
 };
 
+/** Unlisted clusters may host the environments that the role makes: VIEWER is what forbids it. */
 function clusterLevel(custom: RolePermissions, clusterId: string): Level {
   const entries = custom.clusters.filter((entry) => entry.cluster_id === clusterId);
-  return entries.length === 0 ? 'READ' : lowest(entries.map((entry) => LEVEL_ON_CLUSTER[entry.permission]));
+  const permissions = entries.length === 0 ? ['ENV_CREATOR' as const] : entries.map((entry) => entry.permission);
+  return lowest(permissions.map((permission) => LEVEL_ON_CLUSTER[permission]));
 }
 
 /** A kind of environment in a project that a list leaves out for this caller. */

@@ -75,8 +75,7 @@ export const countServicesByProject = (db: Database, scope: Scope, projectId: st
     .where('environment.organization_id', '=', scope.organizationId)
     .where('environment.project_id', '=', projectId)
     .groupBy('environment.id')
-    .orderBy('environment.created_at')
-    .execute();
+    .orderBy('environment.created_at');
 
 /** The cluster for an environment that names none: the default one, else the only one. */
 export const findImpliedCluster = async (db: Database, scope: Scope) => {

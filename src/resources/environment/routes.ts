@@ -1,3 +1,4 @@
+import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { fetchPage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { PageQuery } from '#platform/http/schema.ts';
@@ -29,8 +30,10 @@ export const environmentRoutes: Route[] = [
     action: 'project.read',
     query: PageQuery,
     answer: { status: 200, body: EnvironmentList },
-    handler: ({ db, target, query }) =>
-      fetchPage(db, listEnvironmentsByProject(db, target, target.id), query, toEnvironmentView),
+    handler: ({ db, principal, target, query }) => {
+      const visible = visibleEnvironments(principal, target.organizationId);
+      return fetchPage(db, listEnvironmentsByProject(db, target, target.id).where(visible), query, toEnvironmentView);
+    },
   }),
   defineRoute({
     id: 'createEnvironment',
@@ -43,9 +46,12 @@ export const environmentRoutes: Route[] = [
     body: EnvironmentRequest,
     answer: { status: 201, body: Environment },
     errors: [409],
-    handler: (call) => {
+    handler: async (call) => {
+      const { organizationId } = call.target;
       call.require('environment.create', { ...call.target, mode: call.body.mode ?? 'DEVELOPMENT' });
-      return createEnvironment(call, call.target, call.body);
+      const environment = await createEnvironment(call, call.target, call.body);
+      call.require('cluster.use', { organizationId, clusterId: environment.cluster_id });
+      return environment;
     },
   }),
   defineRoute({
@@ -57,7 +63,7 @@ export const environmentRoutes: Route[] = [
     target: projectTarget,
     action: 'project.read',
     answer: { status: 200, body: EnvironmentStatsList },
-    handler: (call) => environmentStats(call, call.target),
+    handler: (call) => environmentStats(call, call.principal, call.target),
   }),
   defineRoute({
     id: 'getEnvironment',

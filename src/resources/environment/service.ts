@@ -1,5 +1,7 @@
 import { conflict, internal, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
+import type { Principal } from '#platform/access/principal.ts';
+import { visibleEnvironments } from '#platform/access/visibility.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
@@ -91,8 +93,9 @@ export async function editEnvironment(
 }
 
 /** Services of each environment of a project (service.md §4.1, endpoint 1). */
-export async function environmentStats(context: Context, project: ProjectTarget) {
-  const rows = await queries.countServicesByProject(context.db, project, project.id);
+export async function environmentStats(context: Context, principal: Principal, project: ProjectTarget) {
+  const visible = visibleEnvironments(principal, project.organizationId);
+  const rows = await queries.countServicesByProject(context.db, project, project.id).where(visible).execute();
   return { results: rows.map((row) => ({ id: row.id, service_total_number: row.services, number: row.services })) };
 }
 

@@ -1,4 +1,5 @@
-import { hiddenPlaces, type Principal } from '#platform/access/principal.ts';
+import type { Principal } from '#platform/access/principal.ts';
+import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 /** Services of an organization that the caller may see, with where they stand, in creation order. */
@@ -12,7 +13,7 @@ const selectVisibleServices = (db: Database, principal: Principal, organizationI
     .select(['environment.name as environment_name', 'environment.cluster_id'])
     .select(JOB_TYPE.as('job_type'))
     .where('service.organization_id', '=', organizationId)
-    .where(isVisible(principal, organizationId))
+    .where(visibleEnvironments(principal, organizationId))
     .orderBy('service.created_at')
     .orderBy('service.id');
 
@@ -23,12 +24,6 @@ export type VisibleServiceRow = Awaited<
 /** A job is a CRON or a LIFECYCLE one by its schedule. */
 const JOB_TYPE = sql<'CRON' | 'LIFECYCLE' | null>`case when service.kind = 'JOB' then
   case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end`;
-
-/** Leaves out what the caller's role gives no access to. */
-const isVisible = (principal: Principal, organizationId: string) => {
-  const hidden = hiddenPlaces(principal, organizationId).map((place) => `${place.projectId}/${place.mode}`);
-  return sql<boolean>`environment.project_id || '/' || environment.mode <> all(${hidden}::text[])`;
-};
 
 export interface ServiceFilter {
   project_id?: string | null;
@@ -98,7 +93,7 @@ export const listEnvironments = (db: Database, principal: Principal, organizatio
     .selectFrom('environment')
     .selectAll()
     .where('organization_id', '=', organizationId)
-    .where(isVisible(principal, organizationId))
+    .where(visibleEnvironments(principal, organizationId))
     .orderBy('created_at')
     .orderBy('id');
 

@@ -68,5 +68,13 @@ export const listProjectStats = (db: Database, scope: Scope) =>
     ])
     .where('project.organization_id', '=', scope.organizationId)
     .groupBy('project.id')
-    .orderBy('project.created_at')
+    .orderBy('project.created_at');
+
+/** Moves the version of a project without another change of its row: something that its services are deployed with has changed. */
+export const touchProject = (db: Database, scope: Scope, id: string) =>
+  db
+    .updateTable('project')
+    .set({ version: sql`version + 1`, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
     .execute();

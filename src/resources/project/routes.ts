@@ -1,3 +1,4 @@
+import { visibleProjects } from '#platform/access/visibility.ts';
 import { fetchPage } from '#platform/http/paging.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { PageQuery } from '#platform/http/schema.ts';
@@ -24,7 +25,10 @@ export const projectRoutes = (needs: ProjectRoutesNeeds): Route[] => [
     action: 'project.read',
     query: PageQuery,
     answer: { status: 200, body: ProjectList },
-    handler: ({ db, target, query }) => fetchPage(db, listProjects(db, target), query, toProjectView),
+    handler: ({ db, principal, target, query }) => {
+      const visible = visibleProjects(principal, target.organizationId);
+      return fetchPage(db, listProjects(db, target).where(visible), query, toProjectView);
+    },
   }),
   defineRoute({
     id: 'createProject',
@@ -48,7 +52,7 @@ export const projectRoutes = (needs: ProjectRoutesNeeds): Route[] => [
     target: organizationTarget,
     action: 'project.read',
     answer: { status: 200, body: ProjectStatsList },
-    handler: (call) => projectStats(call, call.target.organizationId),
+    handler: (call) => projectStats(call, call.principal, call.target.organizationId),
   }),
   defineRoute({
     id: 'getProject',

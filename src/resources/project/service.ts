@@ -2,6 +2,8 @@ import { conflict, internal, notFound } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import { audit } from '#platform/events/audit.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
+import type { Principal } from '#platform/access/principal.ts';
+import { visibleProjects } from '#platform/access/visibility.ts';
 import type { Context } from '#platform/context.ts';
 import * as queries from '#resources/project/queries.ts';
 
@@ -63,8 +65,9 @@ export async function editProject(context: Context, project: queries.ProjectRow,
 }
 
 /** Services and environments of each project of the organization. */
-export async function projectStats(context: Context, organizationId: string) {
-  const rows = await queries.listProjectStats(context.db, { organizationId });
+export async function projectStats(context: Context, principal: Principal, organizationId: string) {
+  const visible = visibleProjects(principal, organizationId);
+  const rows = await queries.listProjectStats(context.db, { organizationId }).where(visible).execute();
   return {
     results: rows.map((row) => ({
       id: row.id,

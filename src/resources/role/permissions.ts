@@ -77,13 +77,13 @@ function required<T>(value: T | undefined, field: string): T {
 
 /**
  * The permissions as they are answered: whole, with every cluster, project and mode. What the role leaves unsaid is what it has
- * there all the same (principal.ts): VIEWER.
+ * there all the same (principal.ts): clients send the whole back.
  */
 export const toPermissionsView = (permissions: RolePermissions, places: Places) => ({
   cluster_permissions: places.clusters.map((cluster) => ({
     cluster_id: cluster.id,
     cluster_name: cluster.name,
-    permission: permissions.clusters.find((entry) => entry.cluster_id === cluster.id)?.permission ?? 'VIEWER',
+    permission: permissions.clusters.find((entry) => entry.cluster_id === cluster.id)?.permission ?? 'ENV_CREATOR',
   })),
   project_permissions: places.projects.map((project) => {
     const said = permissions.projects.find((entry) => entry.project_id === project.id);

@@ -42,7 +42,7 @@ describe('the roles of an organization', () => {
 });
 
 describe('a custom role', () => {
-  test('is answered whole: every cluster, project and mode, VIEWER where it says nothing', async () => {
+  test('is answered whole: every cluster, project and mode, with what holds where it says nothing', async () => {
     const admin = await app.organization();
     const shop = await project(admin, 'shop');
     const role = ok(await admin.post(rolesOf(admin), { name: ' Ops ', description: 'd' }), 201);
@@ -53,7 +53,7 @@ describe('a custom role', () => {
     expect(role).toMatchObject({
       name: 'Ops',
       description: 'd',
-      cluster_permissions: [{ cluster_name: 'test', permission: 'VIEWER' }],
+      cluster_permissions: [{ cluster_name: 'test', permission: 'ENV_CREATOR' }],
       project_permissions: [{ project_id: shop.id, project_name: 'shop', is_admin: false, permissions }],
     });
     expect(ok(await admin.get(`${rolesOf(admin)}/${role.id}`), 200)).toEqual(role);
@@ -103,6 +103,54 @@ describe('a custom role', () => {
     expect(await statuses()).toEqual([200, 200, 200, 200, 200, 200]);
     ok(await call('PUT', `/project/${shop.id}`, { name: 'shop 2' }), 200);
     ok(await call('POST', `${urlOf(admin)}/project`, { name: 'x' }), 403);
+  });
+
+  test('makes environments only on clusters that it may use', async () => {
+    const admin = await app.organization();
+    const shop = await project(admin, 'shop');
+    const { id: cluster_id } = await app.db
+      .selectFrom('cluster')
+      .select('id')
+      .where('organization_id', '=', admin.organizationId)
+      .executeTakeFirstOrThrow();
+    const role = ok(
+      await admin.post(rolesOf(admin), { name: 'r', project_permissions: [{ project_id: shop.id, is_admin: true }] }),
+      201,
+    );
+    const call = await withRole(admin, role.id);
+    const make = (name: string) => call('POST', `/project/${shop.id}/environment`, { name });
+    ok(await make('one'), 201);
+    const say = (permission: string) =>
+      admin.put(`${rolesOf(admin)}/${role.id}`, { name: 'r', cluster_permissions: [{ cluster_id, permission }] });
+    ok(await say('VIEWER'), 200);
+    expect(ok(await make('two'), 403).message).toContain('cluster.use');
+    ok(await say('ENV_CREATOR'), 200);
+    ok(await make('two'), 201);
+  });
+
+  test('sees no project, environment or count that it has no access to', async () => {
+    const admin = await app.organization();
+    const [shop, blog] = [await project(admin, 'shop'), await project(admin, 'blog')];
+    for (const mode of ['DEVELOPMENT', 'PRODUCTION'])
+      ok(await admin.post(`/project/${shop.id}/environment`, { name: mode, mode }), 201);
+    const none = (environment_type: string) => ({ environment_type, permission: 'NO_ACCESS' });
+    const role = ok(
+      await admin.post(rolesOf(admin), {
+        name: 'r',
+        project_permissions: [
+          { project_id: shop.id, permissions: [none('PRODUCTION')] },
+          { project_id: blog.id, permissions: ['DEVELOPMENT', 'PREVIEW', 'PRODUCTION', 'STAGING'].map(none) },
+        ],
+      }),
+      201,
+    );
+    const call = await withRole(admin, role.id);
+    const results = async (path: string) => ok(await call('GET', path), 200).results;
+    expect(await results(`${urlOf(admin)}/project`)).toMatchObject([{ id: shop.id }]);
+    expect(await results(`${urlOf(admin)}/project/stats`)).toMatchObject([{ id: shop.id }]);
+    expect(await results(`/project/${shop.id}/environment`)).toMatchObject([{ mode: 'DEVELOPMENT' }]);
+    expect(await results(`/project/${shop.id}/environment/stats`)).toHaveLength(1);
+    ok(await call('GET', `/project/${blog.id}`), 403);
   });
 
   test('is refused with the field that is wrong', async () => {
