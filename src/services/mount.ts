@@ -7,6 +7,7 @@ import { checkRoutes } from '#services/capabilities/checks/index.ts';
 import { commitRoutes } from '#services/capabilities/commits/index.ts';
 import { customDomainRoutes } from '#services/capabilities/custom-domains/index.ts';
 import { deploymentRestrictionRoutes } from '#services/capabilities/deployment-restrictions/index.ts';
+import { gitWebhookRoutes } from '#services/capabilities/git-webhook/index.ts';
 import { buildReportRoutes } from '#services/capabilities/history/build-report.ts';
 import { historyRoutes, kindHistoryRoutes } from '#services/capabilities/history/routes.ts';
 import { environmentLinkRoutes, linkRoutes } from '#services/capabilities/links/index.ts';
@@ -52,5 +53,6 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...environmentLinkRoutes(KINDS),
     ...serviceListRoutes(KINDS),
     ...checkRoutes(needs),
+    ...gitWebhookRoutes(KINDS),
   ];
 }
