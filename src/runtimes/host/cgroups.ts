@@ -12,11 +12,13 @@ export interface Cgroups {
   readonly usable: boolean;
   /** Makes a group, or sets the limits of one that is there; answers the files that a process joins by writing 0. */
   make(name: string, limits: Limits): string[];
+  /** Whether a process of the group was ended because it took more memory than it may. */
+  ranOutOfMemory(name: string): boolean;
   /** Removes a group without processes. */
   remove(name: string): void;
 }
 
-const NONE: Cgroups = { usable: false, make: () => [], remove: () => undefined };
+const NONE: Cgroups = { usable: false, make: () => [], ranOutOfMemory: () => false, remove: () => undefined };
 /** The time in which a quota of CPU is counted, in microseconds. */
 const PERIOD = 100_000;
 
@@ -67,6 +69,7 @@ function openUnified(parent: string): Cgroups | null {
       writeFileSync(join(group, 'cpu.max'), `${cpuQuota(limits)} ${PERIOD}`);
       return [join(group, 'cgroup.procs')];
     },
+    ranOutOfMemory: (name) => countsKills(join(folder, name, 'memory.events')),
     remove: (name) => removeGroups([join(folder, name)], [folder]),
   };
 }
@@ -86,6 +89,7 @@ function openLegacy(parent: string): Cgroups | null {
       writeFileSync(join(cpu, 'cpu.cfs_quota_us'), String(cpuQuota(limits)));
       return [memory, cpu].map((group) => join(group, 'cgroup.procs'));
     },
+    ranOutOfMemory: (name) => countsKills(join(folders[0], name, 'memory.oom_control')),
     remove: (name) =>
       removeGroups(
         folders.map((folder) => join(folder, name)),
@@ -112,6 +116,11 @@ function legacyFolders(): { memory: string; cpu: string } | null {
   };
   const [memory, cpu] = [find('memory'), find('cpu')];
   return memory && cpu ? { memory, cpu } : null;
+}
+
+/** Both versions have a line `oom_kill <count>`. */
+function countsKills(file: string): boolean {
+  return existsSync(file) && /^oom_kill [1-9]/m.test(readFileSync(file, 'utf8'));
 }
 
 function removeGroups(groups: readonly string[], parents: readonly string[]): void {

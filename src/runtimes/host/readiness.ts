@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { Instances } from '#runtimes/host/instances.ts';
 import { readInstance } from '#runtimes/host/instance-record.ts';
-import type { InstanceKey } from '#runtimes/host/layout.ts';
+import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
 import { mainPort } from '#runtimes/host/network/network.ts';
 import { isFree } from '#runtimes/host/network/machine-network.ts';
 import { listeningPorts, processTree } from '#runtimes/host/processes.ts';
@@ -101,8 +101,11 @@ export class Readiness {
   async #notReady(at: InstanceKey, spec: WorkloadSpec, why: string): Promise<RuntimeError> {
     const lines = readShimLog(this.#parts.layout.instance(at), 10).map((line) => `  ${line.text}`);
     const collision = await this.#collision(at, spec);
+    const memory = this.#parts.cgroups.ranOutOfMemory(instanceName(at))
+      ? ` It took more than its ${spec.resources.memoryMib} MiB of memory.`
+      : '';
     const log = lines.length ? `\nIts last lines:\n${lines.join('\n')}` : '';
-    return new RuntimeError('not_ready', `Instance ${at.n} did not get ready: ${why}.${collision}${log}`);
+    return new RuntimeError('not_ready', `Instance ${at.n} did not get ready: ${why}.${memory}${collision}${log}`);
   }
 
   /** Who has the port of a service that passes PORT over; empty when nobody does. */

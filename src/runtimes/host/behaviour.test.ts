@@ -1,0 +1,330 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { newContext, nextSpec } from '#runtimes/contract/fixture.ts';
+import { findCgroups } from '#runtimes/host/cgroups.ts';
+import type { HostRuntimeOptions } from '#runtimes/host/index.ts';
+import { TestHost, tryMachine } from '#runtimes/host/testing.ts';
+import { stopShim } from '#runtimes/tools/shim/index.ts';
+import type { Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+
+const machine = await tryMachine();
+const EXAMPLE = join(import.meta.dirname, '../../../examples/hello');
+
+const port = (internalPort: number): WorkloadPort => ({
+  id: `p${internalPort}`,
+  name: `p${internalPort}`,
+  internalPort,
+  externalPort: 443,
+  protocol: 'HTTP',
+  publiclyAccessible: true,
+  isDefault: true,
+});
+
+const probe = (check: Probe['check'], failureThreshold = 3): Probe => ({
+  check,
+  initialDelaySeconds: 0,
+  periodSeconds: 0.1,
+  timeoutSeconds: 2,
+  successThreshold: 1,
+  failureThreshold,
+});
+
+/** A server of a port of its own, or of the one in PORT. */
+const server = (listen: string) => ({
+  'server.mjs': `import { createServer } from 'node:http';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+const server = createServer((request, response) => {
+  if (request.url === '/well') writeFileSync('/tmp/well', '');
+  if (request.url === '/ill') rmSync('/tmp/well');
+  if (request.url === '/health') response.statusCode = existsSync('/tmp/well') ? 200 : 500;
+  response.end('release ' + process.env.RELEASE);
+});
+server.listen(${listen}, () => console.log('listening on ' + ${listen}));`,
+  Dockerfile: 'FROM node:24-alpine\nWORKDIR /app\nCOPY . .\nENV PORT=3000\nCMD ["node", "server.mjs"]',
+});
+
+const variants: { name: string; works: boolean; options: Partial<HostRuntimeOptions> }[] = [
+  { name: 'networks of their own', works: machine.networks, options: {} },
+  { name: 'namespaces', works: machine.namespaces, options: { network: 'machine' } },
+  { name: 'plain folders', works: true, options: { mode: 'plain' } },
+];
+
+describe.each(variants)('with $name', ({ works, options }) => {
+  describe.skipIf(!works)('on this machine', () => {
+    let host: TestHost;
+    beforeAll(async () => {
+      host = await TestHost.open(options);
+    });
+    afterAll(() => host.close());
+
+    const web = (image: string, changes: Partial<WorkloadSpec> = {}) =>
+      host.spec(image, { ports: [port(3000)], routes: [{ host: 'app.localhost', portId: 'p3000' }], ...changes });
+    const get = () => host.router.get('app.localhost', '/');
+
+    test('the example is built and answers', async () => {
+      const { image } = await host.build({ directory: EXAMPLE });
+      const spec = web(image, { environment: { GREETING: 'good day' } });
+      await host.apply(spec);
+      expect(await get()).toEqual({ status: 200, body: 'good day\n' });
+      await host.runtime.remove(spec.identity, null, newContext());
+    });
+
+    test('a process that fails its liveness check is started anew', async () => {
+      host.write(server('process.env.PORT'));
+      const { image } = await host.build();
+      const command = ['node', '-e', 'process.exit(require("fs").existsSync("alive") ? 0 : 1)'];
+      const spec = web(image, {
+        entrypoint: ['node', '-e'],
+        arguments: [
+          'require("fs").writeFileSync("alive","");setTimeout(()=>{if(!process.env.AGAIN)require("fs").rmSync("alive",{force:true})},1500);setInterval(()=>0,1e3)',
+        ],
+        ports: [],
+        routes: [],
+        readiness: probe({ type: 'exec', command }),
+        liveness: { ...probe({ type: 'exec', command }), periodSeconds: 0.3 },
+      });
+      const handle = await host.apply(spec);
+      const seen = await vi.waitFor(
+        async () => {
+          const [instance] = (await host.runtime.observe(handle)).instances;
+          expect(instance!.restarts).toBeGreaterThan(0);
+          return instance!;
+        },
+        { timeout: 15_000, interval: 100 },
+      );
+      expect(seen.lastExit!.reason).toBe('not alive: node ended with status 1');
+      await host.runtime.remove(spec.identity, null, newContext());
+    });
+
+    test('secret values are masked in the log of the service', async () => {
+      host.write(server('process.env.PORT'));
+      const { image } = await host.build();
+      const spec = web(image, {
+        entrypoint: ['node', '-e'],
+        arguments: ['console.log("it is "+process.env.PASSWORD);setInterval(()=>0,1e3)'],
+        environment: { PASSWORD: 'correct-horse' },
+        secrets: ['correct-horse'],
+        ports: [],
+        routes: [],
+      });
+      const handle = await host.apply(spec);
+      expect(await host.line(handle, /^it is/)).toBe('it is ***');
+      await host.runtime.remove(spec.identity, null, newContext());
+    });
+
+    test('after the machine was restarted nothing runs, and applying the same release again brings it back', async () => {
+      host.write(server('process.env.PORT'));
+      const { image } = await host.build();
+      const spec = web(image);
+      const handle = await host.apply(spec);
+      await pretendRestart(host, spec);
+      const fresh = await host.reopen(options);
+      expect(await fresh.observe(handle)).toMatchObject({
+        state: 'stopped',
+        generation: null,
+        message: 'The machine was restarted since; deploy again.',
+      });
+      await fresh.apply(spec, newContext());
+      expect(await fresh.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
+      expect(await get()).toEqual({ status: 200, body: 'release 1' });
+      await fresh.remove(spec.identity, null, newContext());
+      await fresh.close();
+    });
+
+    test('a shim that was killed is seen, and applying again replaces it', async () => {
+      host.write(server('process.env.PORT'));
+      const { image } = await host.build();
+      const spec = web(image);
+      const handle = await host.apply(spec);
+      process.kill(shimOf(host, spec).shim.pid, 'SIGKILL');
+      await vi.waitFor(async () => expect((await host.runtime.observe(handle)).state).toBe('failed'), {
+        timeout: 5000,
+      });
+      await host.apply(spec);
+      expect(await host.runtime.observe(handle)).toMatchObject({ state: 'running' });
+      expect(await get()).toEqual({ status: 200, body: 'release 1' });
+      await host.runtime.remove(spec.identity, null, newContext());
+    });
+
+    test('images of a registry and ports that cannot be published are refused with what would help', async () => {
+      const spec = host.spec('docker.io/library/nginx@sha256:0', {
+        ports: [{ ...port(5432), protocol: 'UDP' }],
+        files: [{ path: '/proc/x', content: '' }],
+      });
+      const refusals = host.runtime.refusals(spec).join('\n');
+      expect(refusals).toMatch(/Images from a registry need a container engine/);
+      expect(refusals).toMatch(/Port 5432 \(UDP\) cannot be published/);
+      expect(refusals).toMatch(/"\/proc\/x" cannot be a mount path/);
+      await expect(host.apply(spec)).rejects.toMatchObject({ code: 'refused' });
+    });
+  });
+});
+
+describe.each(variants.filter((variant) => variant.name !== 'networks of their own'))(
+  'in the network of the machine, with $name',
+  ({ works, options }) => {
+    describe.skipIf(!works || process.platform !== 'linux')('on this machine', () => {
+      let host: TestHost;
+      const own = 20_000 + (process.pid % 900);
+      beforeAll(async () => {
+        host = await TestHost.open(options);
+      });
+      afterAll(() => host.close());
+
+      const web = (image: string, changes: Partial<WorkloadSpec> = {}) =>
+        host.spec(image, { ports: [port(own)], routes: [{ host: 'own.localhost', portId: `p${own}` }], ...changes });
+
+      test('a service that passes PORT over is found on its own port and redeployed on it; a collision names the other service', async () => {
+        host.write(server(String(own)));
+        const { image } = await host.build();
+        const first = web(image, { displayName: 'first service' });
+        await host.apply(first);
+        expect(host.router.upstreams('own.localhost')).toEqual([{ address: '127.0.0.1', port: own }]);
+        await host.apply(nextSpec(first));
+        expect(await host.router.get('own.localhost', '/')).toEqual({ status: 200, body: 'release 2' });
+        const second = web(image, { displayName: 'second service', readyTimeoutSeconds: 3, routes: [] });
+        await expect(host.apply(second)).rejects.toMatchObject({
+          code: 'not_ready',
+          message: expect.stringContaining(`Port ${own} is taken by the service "first service"`),
+        });
+        expect(await host.router.get('own.localhost', '/')).toEqual({ status: 200, body: 'release 2' });
+      });
+
+      test('a failed release of such a service gives its port back to the one before', async () => {
+        host.write(server(String(own + 1)));
+        const { image } = await host.build();
+        const changes = { ports: [port(own + 1)], routes: [{ host: 'back.localhost', portId: `p${own + 1}` }] };
+        const first = web(image, changes);
+        await host.apply(first);
+        const bad = nextSpec(first, {
+          arguments: ['-e', 'process.exit(1)'],
+          entrypoint: ['node'],
+          readyTimeoutSeconds: 2,
+        });
+        await expect(host.apply(bad)).rejects.toMatchObject({ code: 'not_ready' });
+        expect(await host.router.get('back.localhost', '/')).toEqual({ status: 200, body: 'release 1' });
+      });
+
+      test('ports are given from the stored range, each once', async () => {
+        host.write(server('process.env.PORT'));
+        const { image } = await host.build();
+        const spec = web(image, {
+          instances: { min: 3, max: 3 },
+          routes: [{ host: 'many.localhost', portId: `p${own}` }],
+        });
+        await host.apply(spec);
+        const ports = host.router.upstreams('many.localhost').map((upstream) => upstream.port);
+        const { from, to } = JSON.parse(readFileSync(join(host.dataDir, 'host', 'ports.json'), 'utf8'));
+        expect(new Set(ports).size).toBe(3);
+        for (const given of ports) expect(given >= from && given <= to).toBe(true);
+      });
+    });
+  },
+);
+
+describe.skipIf(!machine.networks)('networks of their own', () => {
+  let host: TestHost;
+  beforeAll(async () => {
+    host = await TestHost.open();
+  });
+  afterAll(() => host.close());
+
+  test('two services listen on the same port, and an environment does not reach another', async () => {
+    host.write({
+      'server.mjs': `import { createServer } from 'node:http';
+createServer(async (request, response) => {
+  const to = new URL(request.url, 'http://x').searchParams.get('to');
+  if (!to) return response.end('hello');
+  response.end(await fetch(to, { signal: AbortSignal.timeout(1500) }).then((answer) => answer.text(), () => 'cannot'));
+}).listen(3000);`,
+      Dockerfile: 'FROM x\nWORKDIR /app\nCOPY . .\nCMD ["node", "server.mjs"]',
+    });
+    const { image } = await host.build();
+    const start = async (name: string, environmentId?: string) => {
+      const identity = host.identity(environmentId ? { environmentId } : {});
+      const routes = [{ host: `${name}.localhost`, portId: 'p3000' }];
+      await host.apply(host.spec(image, { identity, ports: [port(3000)], routes, hostname: name }));
+      return { identity, address: host.router.upstreams(`${name}.localhost`)[0]!.address };
+    };
+    const one = await start('one');
+    const two = await start('two', one.identity.environmentId);
+    const other = await start('other');
+    const ask = async (from: string, to: string) =>
+      (await host.router.get(`${from}.localhost`, `/?to=${encodeURIComponent(to)}`)).body;
+    expect(await ask('one', 'http://two:3000/')).toBe('hello');
+    expect(await ask('two', `http://${one.address}:3000/`)).toBe('hello');
+    expect(await ask('other', 'http://two:3000/')).toBe('cannot');
+    if ((await host.runtime.check()).limits.every((limit) => !limit.includes('iptables')))
+      expect(await ask('other', `http://${two.address}:3000/`)).toBe('cannot');
+    expect(other.address.split('.')[2]).not.toBe(one.address.split('.')[2]);
+  });
+
+  test('removed, nothing of the network is left: bridges, links, namespaces, rules', async () => {
+    host.write(server('process.env.PORT'));
+    const { image } = await host.build();
+    const before = networkObjects();
+    const spec = host.spec(image, { ports: [port(3000)], routes: [] });
+    const handle = await host.apply(spec);
+    expect(networkObjects()).not.toEqual(before);
+    await host.runtime.remove(spec.identity, handle, newContext());
+    expect(networkObjects()).toEqual(before);
+    expect(existsSync(join(host.dataDir, 'host', 'environments', spec.identity.environmentId))).toBe(false);
+  });
+});
+
+describe.skipIf(!machine.namespaces || !findCgroups('quarterdeck-test').usable)('limits', () => {
+  test('an instance that takes more memory than it has is ended; nothing is left of its group', async () => {
+    const host = await TestHost.open();
+    host.write({
+      Dockerfile: `FROM x
+WORKDIR /app
+CMD ["node", "-e", "const all = Buffer.alloc(300e6, 1); console.log('allocated ' + all.length); setInterval(() => 0, 1000)"]`,
+    });
+    const { image } = await host.build();
+    const limited = (memoryMib: number) =>
+      host.spec(image, { ports: [], routes: [], resources: { cpuMilli: 2000, memoryMib }, readyTimeoutSeconds: 4 });
+    await expect(host.apply(limited(128))).rejects.toMatchObject({
+      code: 'not_ready',
+      message: expect.stringContaining('It took more than its 128 MiB of memory.'),
+    });
+    await host.line(await host.apply(limited(600)), /^allocated/);
+    await host.close();
+    const name = `quarterdeck-${host.installation.slice(0, 8)}`;
+    const groups = execFileSync('find', ['/sys/fs/cgroup', '-type', 'd', '-name', name, '-path', '*/quarterdeck-*']);
+    expect(groups.toString()).toBe('');
+  });
+});
+
+interface ShimFile {
+  shim: { pid: number; bootId: string };
+  process: { pid: number } | null;
+}
+
+const stateFile = (host: TestHost, spec: WorkloadSpec) =>
+  join(host.dataDir, 'host', 'services', spec.identity.serviceId, String(spec.identity.generation), '1', 'state.json');
+const shimOf = (host: TestHost, spec: WorkloadSpec) =>
+  JSON.parse(readFileSync(stateFile(host, spec), 'utf8')) as ShimFile;
+
+/** Everything ends without a word, and what is written down is of another run of the machine; networks are gone. */
+async function pretendRestart(host: TestHost, spec: WorkloadSpec): Promise<void> {
+  const text = readFileSync(stateFile(host, spec), 'utf8');
+  const { shim } = shimOf(host, spec);
+  process.kill(shim.pid, 'SIGKILL');
+  const directory = join(stateFile(host, spec), '..');
+  await stopShim(directory, 0);
+  writeFileSync(stateFile(host, spec), text.replaceAll(shim.bootId, 'another-run'));
+  for (const name of networkObjects().filter((object) => object.startsWith('qdn')))
+    execFileSync('ip', ['netns', 'delete', name]);
+}
+
+/** Names of ours that the kernel knows: bridges, links, network namespaces, rules. */
+function networkObjects(): string[] {
+  const links = readdirSync('/sys/class/net').filter((name) => /^qd[hv]/.test(name));
+  const spaces = existsSync('/run/netns') ? readdirSync('/run/netns').filter((name) => name.startsWith('qdn')) : [];
+  const rules = existsSync('/usr/sbin/iptables')
+    ? execFileSync('iptables', ['--wait', '10', '-S']).toString().split('\n')
+    : [];
+  return [...links, ...spaces, ...rules.filter((rule) => rule.includes('qdh'))].sort();
+}
