@@ -14,7 +14,9 @@ import { environmentLinkRoutes, linkRoutes } from '#services/capabilities/links/
 import { environmentLogRoutes, serviceLogRoutes } from '#services/capabilities/logs/routes.ts';
 import { kindStatusRoutes, statusRoutes } from '#services/capabilities/status/routes.ts';
 import { serviceStageRoutes } from '#services/capabilities/status/stage-route.ts';
-import type { Kind } from '#services/kind.ts';
+import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/variables/index.ts';
+import { environmentHolder, projectHolder, type Holder } from '#services/holder.ts';
+import { holderOf, type Kind } from '#services/kind.ts';
 import { application } from '#services/kinds/application/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
 import { serviceListRoutes } from '#services/service/list-routes.ts';
@@ -25,6 +27,13 @@ export const KINDS: Kind[] = [application];
 
 /** How each kind is deployed, for the engine. */
 export const DEPLOYMENTS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.deployment]));
+
+/** What variables stand on: no scope of theirs is of databases or Argo CD apps (decisions.md 29). */
+const VARIABLE_HOLDERS: Holder[] = [
+  projectHolder,
+  environmentHolder,
+  ...KINDS.filter(({ kind }) => kind !== 'DATABASE' && kind !== 'ARGOCD_APP').map(holderOf),
+];
 
 /** Joins kinds and capabilities: every endpoint of every kind of service. */
 export function mountServices(needs: ServiceNeeds): Route[] {
@@ -43,6 +52,8 @@ export function mountServices(needs: ServiceNeeds): Route[] {
   ]);
   return [
     ...ofEachKind,
+    ...VARIABLE_HOLDERS.flatMap((holder) => [...variableRoutes(holder), ...secretRoutes(holder)]),
+    ...mainVariableRoutes,
     ...statusRoutes,
     ...serviceStageRoutes,
     ...historyRoutes,

@@ -1,11 +1,7 @@
-import type { Context } from '#platform/context.ts';
-import type { Scope } from '#platform/database/index.ts';
-import type { FrozenVariable } from '#deployments/model/variables.ts';
-
-export async function freezeVariables(_context: Context, _scope: Scope, _environmentId: string, serviceIds: string[]): Promise<Map<string, FrozenVariable[]>> {
-  return new Map(serviceIds.map((id) => [id, []]));
-}
-
-export async function thawVariables(_context: Context, _organizationId: string, frozen: FrozenVariable[]): Promise<FrozenVariable[]> {
-  return frozen;
-}
+export { mainVariableRoutes } from '#services/capabilities/variables/main-routes.ts';
+export { secretRoutes, variableRoutes } from '#services/capabilities/variables/routes.ts';
+export { freezeVariables, thawVariables } from '#services/capabilities/variables/snapshot.ts';
+export { effectiveVariables } from '#services/capabilities/variables/effective.ts';
+export { removeUnusedSecretVersions } from '#services/capabilities/variables/housekeeping.ts';
+export { databasePasswordPlace, type StoredDatabaseAccess } from '#services/capabilities/variables/built-ins.ts';
+export { copyVariables, type VariableCopy } from '#services/capabilities/variables/copy.ts';

@@ -1,0 +1,41 @@
+import type { Context } from '#platform/context.ts';
+import {
+  effectiveRecords,
+  examineVariables,
+  mountPathOf,
+  typeOf,
+  valueHolderOf,
+} from '#deployments/model/variables.ts';
+import { loadLine, type Place } from '#services/capabilities/variables/line.ts';
+import { freeze, thawVariables } from '#services/capabilities/variables/snapshot.ts';
+
+/**
+ * What a deployment of a service would give it now: the one value of each key, where it comes from, and what would make the deployment
+ * fail. Values of secrets, and those that a secret was put into, are left out.
+ */
+export async function effectiveVariables(context: Context, service: Place) {
+  const { entries, byId } = await loadLine(context, service);
+  const records = await thawVariables(context, service.organizationId, entries.map(freeze));
+  const { variables, files, warnings, secrets, failures } = examineVariables(records);
+  const values = new Map(variables.map((one) => [one.key, one]));
+  const contents = new Map(files.map((file) => [file.path, file.content]));
+  const results = [...effectiveRecords(entries)].map(([key, entry]) => {
+    const path = mountPathOf(entry, byId);
+    const expanded = values.get(key);
+    const text = path === undefined ? expanded?.value : contents.get(path);
+    const isSecret =
+      entry.isSecret ||
+      expanded?.isSecret ||
+      valueHolderOf(entry, byId)?.external !== undefined ||
+      secrets.includes(text ?? '');
+    return {
+      key,
+      value: isSecret || failures.has(key) ? null : (text ?? null),
+      is_secret: isSecret ?? false,
+      mount_path: path ?? null,
+      error: failures.get(key)?.message ?? null,
+      origin: { id: entry.id, scope: entry.scope, variable_type: typeOf(entry) },
+    };
+  });
+  return { results, warnings };
+}

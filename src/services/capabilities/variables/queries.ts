@@ -1,0 +1,262 @@
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+
+/** Ids of a holder and of what is above it. */
+export interface Lineage {
+  projectId: string;
+  environmentId?: string;
+  serviceIds: string[];
+}
+
+/** The chain of a variable's sources, itself first: what it overrides or is an alias of, and so on upwards. */
+const chainOf = (id: string) => sql<string>`(
+  with recursive chain (id, source_id) as (
+    select id, coalesce(overridden_id, aliased_id) from variable where id = ${id}
+    union select v.id, coalesce(v.overridden_id, v.aliased_id) from variable v join chain on v.id = chain.source_id
+  ) select id from chain)`;
+
+export type VariableRow = Awaited<ReturnType<typeof listVisible>>[number];
+
+/**
+ * Variables and secrets that stand on a project, an environment or services, in creation order; with `of` only the one with that id and
+ * its sources.
+ */
+export const listVisible = (
+  db: Database,
+  scope: Scope,
+  { projectId, environmentId, serviceIds }: Lineage,
+  of?: string,
+) =>
+  db
+    .selectFrom('variable')
+    .leftJoin('service', 'service.id', 'variable.service_id')
+    .selectAll('variable')
+    .select(['service.name as service_name', 'service.kind as service_kind'])
+    .where('variable.organization_id', '=', scope.organizationId)
+    .where((where) =>
+      where.or([
+        where('variable.project_id', '=', projectId),
+        ...(environmentId ? [where('variable.environment_id', '=', environmentId)] : []),
+        ...(serviceIds.length ? [where('variable.service_id', '=', sql<string>`any(${serviceIds}::uuid[])`)] : []),
+      ]),
+    )
+    .$if(of !== undefined, (query) => query.where('variable.id', 'in', chainOf(of!)))
+    .orderBy('variable.created_at')
+    .orderBy('variable.id')
+    .execute();
+
+const builtInColumns = [
+  'project.id as project_id',
+  'project.name as project_name',
+  'project.created_at as project_created_at',
+] as const;
+
+/** A project, as built-in variables tell of it. */
+export const findProjectOfBuiltIns = (db: Database, scope: Scope, projectId: string) =>
+  db
+    .selectFrom('project')
+    .select(builtInColumns)
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', projectId)
+    .executeTakeFirst();
+
+export type BuiltInRow = Awaited<ReturnType<typeof listEnvironmentOfBuiltIns>>[number];
+
+/** An environment with its project and its services, as built-in variables tell of them: a row a service, and one where there is none. */
+export const listEnvironmentOfBuiltIns = (db: Database, scope: Scope, environmentId: string) =>
+  db
+    .selectFrom('environment')
+    .innerJoin('project', 'project.id', 'environment.project_id')
+    .leftJoin('service', 'service.environment_id', 'environment.id')
+    .select(builtInColumns)
+    .select([
+      'environment.id as environment_id',
+      'environment.name as environment_name',
+      'environment.created_at as environment_created_at',
+      'service.id as service_id',
+      'service.name as service_name',
+      'service.kind as service_kind',
+      'service.created_at as service_created_at',
+      sql<any>`service.spec -> 'ports'`.as('ports'),
+      sql<any>`service.spec -> 'access'`.as('access'),
+      sql<string | null>`service.spec ->> 'type'`.as('type'),
+    ])
+    .where('environment.organization_id', '=', scope.organizationId)
+    .where('environment.id', '=', environmentId)
+    .orderBy('service.created_at')
+    .orderBy('service.id')
+    .execute();
+
+export interface NewVariable {
+  id: string;
+  organization_id: string;
+  key: string;
+  is_secret: boolean;
+  value: string | null;
+  scope: string;
+  project_id?: string;
+  environment_id?: string;
+  service_id?: string;
+  mount_path: string | null;
+  description: string | null;
+  enable_interpolation_in_file: boolean;
+  overridden_id?: string;
+  aliased_id?: string;
+  overridden_built_in?: string;
+  aliased_built_in?: string;
+  built_in_service_id?: string | null;
+  secret_manager_access_id?: string | null;
+  owned_by: string;
+}
+
+export const insertVariables = (db: Database, variables: NewVariable[]) =>
+  db.insertInto('variable').values(variables).execute();
+
+export interface VariableChange {
+  key: string;
+  value: string | null;
+  value_version: number;
+  mount_path: string | null;
+  description: string | null;
+  enable_interpolation_in_file: boolean;
+  secret_manager_access_id: string | null;
+}
+
+export const updateVariable = (db: Database, scope: Scope, id: string, change: VariableChange) =>
+  db
+    .updateTable('variable')
+    .set({ ...change, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+export const deleteVariable = (db: Database, scope: Scope, id: string) =>
+  db.deleteFrom('variable').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
+
+export const renameVariables = (db: Database, scope: Scope, ids: string[], key: string) =>
+  db
+    .updateTable('variable')
+    .set({ key, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', sql<string>`any(${ids}::uuid[])`)
+    .execute();
+
+/**
+ * Everything that overrides a variable or is an alias of it, at any distance, with where it stands: it goes when the variable goes
+ * (decisions.md 30). `overrides_only` marks what has the variable's key.
+ */
+export const listDependents = (db: Database, scope: Scope, id: string) =>
+  db
+    .withRecursive('dependent(id, overrides_only)', (query) =>
+      query
+        .selectFrom('variable')
+        .select(['variable.id', sql<boolean>`variable.overridden_id is not null`.as('overrides_only')])
+        .where((where) => where.or([where('overridden_id', '=', id), where('aliased_id', '=', id)]))
+        .unionAll(
+          query
+            .selectFrom('variable')
+            .innerJoin('dependent', (join) =>
+              join.on((on) =>
+                on.or([
+                  on('variable.overridden_id', '=', on.ref('dependent.id')),
+                  on('variable.aliased_id', '=', on.ref('dependent.id')),
+                ]),
+              ),
+            )
+            .select([
+              'variable.id',
+              sql<boolean>`dependent.overrides_only and variable.overridden_id is not null`.as('overrides_only'),
+            ]),
+        ),
+    )
+    .selectFrom('dependent')
+    .innerJoin('variable', 'variable.id', 'dependent.id')
+    .leftJoin('service', 'service.id', 'variable.service_id')
+    .leftJoin('environment', (join) =>
+      join.on(sql<boolean>`environment.id = coalesce(variable.environment_id, service.environment_id)`),
+    )
+    .innerJoin('project', (join) =>
+      join.on(sql<boolean>`project.id = coalesce(variable.project_id, environment.project_id)`),
+    )
+    .select([
+      'variable.id',
+      'variable.key',
+      'variable.is_secret',
+      'variable.scope',
+      'dependent.overrides_only',
+      'service.id as service_id',
+      'service.name as service_name',
+      'environment.id as environment_id',
+      'environment.name as environment_name',
+      'project.id as project_id',
+      'project.name as project_name',
+    ])
+    .where('variable.organization_id', '=', scope.organizationId)
+    .execute();
+
+/** Where a stored variable stands. */
+export const findHolderOfVariable = (db: Database, organizationIds: string[], id: string) =>
+  db
+    .selectFrom('variable')
+    .select(['scope', 'project_id', 'environment_id', 'service_id'])
+    .where('organization_id', '=', sql<string>`any(${organizationIds}::uuid[])`)
+    .where('id', '=', id)
+    .executeTakeFirst();
+
+/** Which of these ids is a project's, an environment's or a service's. */
+export const listOwners = (db: Database, organizationIds: string[], ids: string[]) => {
+  const mine = sql<string>`any(${organizationIds}::uuid[])`;
+  const wanted = sql<string>`any(${ids}::uuid[])`;
+  const kind = (value: string | null) => sql<string | null>`${value}::text`.as('kind');
+  return db
+    .selectFrom('project')
+    .select(['id', sql<'project' | 'environment' | 'service'>`'project'`.as('type'), kind(null)])
+    .where('organization_id', '=', mine)
+    .where('id', '=', wanted)
+    .unionAll(
+      db
+        .selectFrom('environment')
+        .select(['id', sql<'environment'>`'environment'`.as('type'), kind(null)])
+        .where('organization_id', '=', mine)
+        .where('id', '=', wanted),
+    )
+    .unionAll(
+      db
+        .selectFrom('service')
+        .select(['id', sql<'service'>`'service'`.as('type'), 'kind'])
+        .where('organization_id', '=', mine)
+        .where('id', '=', wanted),
+    )
+    .execute();
+};
+
+/** Whether the organization has a secret manager access with this id. */
+export const findSecretManagerAccess = (db: Database, scope: Scope, id: string) =>
+  db
+    .selectFrom('secret_manager_access')
+    .select('id')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+
+/** Gives many variables their values, in one statement. */
+export const updateVariables = (
+  db: Database,
+  scope: Scope,
+  changes: { id: string; value: string | null; value_version: number }[],
+) =>
+  db
+    .updateTable('variable')
+    .from(
+      sql<{ id: string; value: string | null; value_version: number }>`unnest(
+        ${changes.map((one) => one.id)}::uuid[],
+        ${changes.map((one) => one.value)}::text[],
+        ${changes.map((one) => one.value_version)}::int[])`.as<'change'>(sql`change (id, value, value_version)`),
+    )
+    .set((set) => ({
+      value: set.ref('change.value'),
+      value_version: set.ref('change.value_version'),
+      updated_at: sql`now()`,
+    }))
+    .where('variable.organization_id', '=', scope.organizationId)
+    .whereRef('variable.id', '=', 'change.id')
+    .execute();

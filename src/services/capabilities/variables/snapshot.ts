@@ -1,0 +1,64 @@
+import type { Context } from '#platform/context.ts';
+import type { Scope } from '#platform/database/index.ts';
+import type { FrozenVariable, VariableDefinition, VariableRecord } from '#deployments/model/variables.ts';
+import { findEnvironmentSurroundings } from '#services/capabilities/variables/built-ins.ts';
+import { ofBuiltIn, ofRow, type Entry } from '#services/capabilities/variables/line.ts';
+import { listVisible } from '#services/capabilities/variables/queries.ts';
+import { openSealed, openSecrets } from '#services/capabilities/variables/secrets.ts';
+
+/**
+ * What services of an environment see, as snapshots keep it: unexpanded, secrets by version, built-ins included. Two statements for all of
+ * them. Reads no secret.
+ */
+export async function freezeVariables(
+  context: Context,
+  scope: Scope,
+  environmentId: string,
+  serviceIds: string[],
+): Promise<Map<string, FrozenVariable[]>> {
+  const surroundings = await findEnvironmentSurroundings(context, scope, environmentId);
+  if (!surroundings) return new Map();
+  const lineage = { projectId: surroundings.project.id, environmentId, serviceIds };
+  const rows = await listVisible(context.db, scope, lineage);
+  const shared = [
+    ...surroundings.builtIns.map((one) => freeze(ofBuiltIn(one, ''))),
+    ...rows.filter((row) => row.service_id === null).map((row) => freeze(ofRow(row))),
+  ];
+  const own = new Map<string, FrozenVariable[]>(serviceIds.map((id) => [id, []]));
+  for (const row of rows) if (row.service_id !== null) own.get(row.service_id)!.push(freeze(ofRow(row)));
+  return new Map([...own].map(([id, variables]) => [id, [...shared, ...variables]]));
+}
+
+/** The part of an entry that rules know. */
+function definitionOf(entry: VariableDefinition): VariableDefinition {
+  const { id, key, scope, isSecret, mountPath, interpolateFile, overrides, aliases, external } = entry;
+  return { id, key, scope, isSecret, mountPath, interpolateFile, overrides, aliases, external };
+}
+
+/** An entry as snapshots keep it. What is undefined is left out when it is written as JSON. */
+export const freeze = (entry: Entry): FrozenVariable => ({
+  ...definitionOf(entry),
+  ...(entry.value === null || entry.external ? {} : { value: entry.value }),
+  ...(entry.secretVersion === undefined ? {} : { secret: { id: entry.id, version: entry.secretVersion } }),
+  ...(entry.sealed ? { sealed: entry.sealed } : {}),
+});
+
+/** Frozen variables with their values: secrets decrypted, in the version that was frozen. External secrets stay without. */
+export async function thawVariables(
+  context: Context,
+  organizationId: string,
+  frozen: FrozenVariable[],
+): Promise<VariableRecord[]> {
+  const secrets = frozen.flatMap((one) => one.secret ?? []);
+  const valueOf = await openSecrets(context, organizationId, secrets);
+  const records: VariableRecord[] = [];
+  for (const one of frozen) {
+    const value = one.secret
+      ? valueOf(one.secret)
+      : one.sealed
+        ? await openSealed(context, organizationId, one.sealed)
+        : (one.value ?? null);
+    records.push({ ...definitionOf(one), value });
+  }
+  return records;
+}
