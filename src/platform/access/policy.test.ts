@@ -48,6 +48,12 @@ describe('a policy allows', () => {
     expect(allows(rules)).toBe(expected);
   });
 
+  test('what its longest chain of rules and longest body allow', () => {
+    const chain = Array.from({ length: 198 }, (_, at) => `r${at} if r${at + 1}`).join('\n');
+    expect(allows(`${chain}\nr198 := true\nallow if r0`)).toBe(true);
+    expect(allows(`allow if {\n${'input.action\n'.repeat(200)}}`)).toBe(true);
+  });
+
   test('nothing when it takes too many steps', () => {
     const list = `[${Array.from({ length: 40 }, (_, at) => at).join(',')}]`;
     const loops = ['a', 'b', 'c', 'd', 'e'].map((name) => `some ${name} in ${list}`).join('; ');
@@ -73,6 +79,7 @@ describe('a policy is refused, with its line,', () => {
     ['with an unfinished string', 'allow if input.action == "x', '"""'],
     ['with an empty body', 'allow if { }', 'empty'],
     ['nested beyond measure', `allow if ${'('.repeat(5000)}true${')'.repeat(5000)}`, 'nested'],
+    ['with more rules than anybody writes', `${'a := 1\n'.repeat(300)}allow := true`, 'at most 200 rules'],
     ['longer than allowed', `# ${'x'.repeat(20_000)}\nallow := true`, 'characters'],
   ])('%s', (_name, rules, message) => {
     expect(() => compilePolicy(HEAD + rules)).toThrow(PolicyError);

@@ -4,9 +4,12 @@ import type { Expression, Rule, Statement } from '#platform/access/rego/syntax.t
 
 /** Longest body: its statements are solved by recursion. */
 const MAX_STATEMENTS = 200;
+/** Most rules: each may need the next one. */
+const MAX_RULES = 200;
 
 /** Refuses rules that could only surprise: unknown names, unknown functions, rules that need themselves. Throws PolicyError. */
 export function check(rules: Rule[]): void {
+  if (rules.length > MAX_RULES) throw new PolicyError(`a policy has at most ${MAX_RULES} rules`);
   const uses = new Map<string, Set<string>>();
   const names = new Set(rules.map((rule) => rule.name));
   for (const rule of rules) {
