@@ -6,7 +6,8 @@ import {
   type ClusterReport,
   type ClusterToCheck,
 } from '#resources/cluster/index.ts';
-import { claimWork } from '#resources/cluster/work-claims.ts';
+import { ClaimLost, claimWork, endWork, renewWork } from '#resources/cluster/work-claims.ts';
+import { runWork } from '#resources/cluster/work-run.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
 const app = useApp();
@@ -326,21 +327,27 @@ describe('the queue of work', () => {
     const admin = await app.organization();
     const cluster = await makeCluster(admin);
     await queue(admin, cluster.url);
+    const old = (await app.db.transaction().execute((db) => claimWork(db, newId(), 15)))!;
     let answer: (report: ClusterReport) => void = () => undefined;
-    const frozen = work(() => new Promise((resolve) => (answer = resolve)));
-    await vi.waitFor(() => expect(frozen.checkRuntime).toHaveBeenCalled(), 5000);
-    expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYING');
-    // As after a kill -9, or a machine that slept: the lease has run out.
+    const checkRuntime = vi.fn(() => new Promise<ClusterReport>((resolve) => (answer = resolve)));
+    const frozen = runWork(
+      { platform: app.platform, checkRuntime, checkTimeoutMs: 60_000 },
+      old,
+      new AbortController().signal,
+    );
+    await vi.waitFor(() => expect(checkRuntime).toHaveBeenCalled());
+    // As after a kill -9, or while a machine sleeps: the lease has run out.
     await app.db
       .updateTable('cluster_work')
       .set({ lease_until: new Date(0) })
-      .where('cluster_id', '=', cluster.id)
+      .where('id', '=', old.id)
       .execute();
-    const next = work({ ...FINE, description: 'the successor' });
+    work({ ...FINE, description: 'the successor' });
     await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYED'), 5000);
     answer({ ok: false, description: 'too late', limits: [] });
-    await frozen.stop();
-    await next.stop();
+    await expect(frozen).rejects.toThrow(ClaimLost);
+    await expect(endWork(app.db, old, 'too late')).rejects.toThrow(ClaimLost);
+    expect(await renewWork(app.db, old, 15)).toBe(false);
     expect(await clusterOf(admin, cluster.id)).toMatchObject({ status: 'DEPLOYED', version: 'the successor' });
     const messages = ok(await admin.get(`${cluster.url}/logs`), 200).results.map(
       (line: any) => line.message.safe_message,
