@@ -1,3 +1,4 @@
+import { MAX_POLICY_LENGTH } from '#platform/access/policy.ts';
 import { DateTime, ListOf, Merge, Name, named, Nullable, OneOf, PageQuery, Type, Uuid } from '#platform/http/schema.ts';
 
 const Description = Type.Optional(Type.String({ maxLength: 2000 }));
@@ -32,7 +33,7 @@ const Scope = OneOf(['ADMIN', 'WRITE', 'DEPLOY', 'READ']);
 const Shown = Type.Object({ token: Type.String({ description: 'Shown this once and never again.' }) });
 
 const ApiToken = Merge(Common, Type.Object({ scope: Type.Optional(Scope) }));
-export const OrganizationApiToken = named('OrganizationApiToken', ApiToken);
+const OrganizationApiToken = named('OrganizationApiToken', ApiToken);
 export const OrganizationApiTokenCreate = named('OrganizationApiTokenCreate', Merge(ApiToken, Shown));
 export const OrganizationApiTokenList = ListOf(OrganizationApiToken);
 
@@ -51,7 +52,7 @@ export const OrganizationPolicyApiTokenCreateRequest = named(
     description: Description,
     opa_policy: Type.String({
       minLength: 1,
-      maxLength: 16_384,
+      maxLength: MAX_POLICY_LENGTH,
       description:
         'Rego: the rule `allow` decides on every action, with `input` {action, level, organization_id, project_id, environment_id, environment_mode, cluster_id}; what does not apply is left out.',
     }),
@@ -61,7 +62,7 @@ export const OrganizationPolicyApiTokenCreateRequest = named(
 );
 
 const PolicyApiToken = Merge(Common, Type.Object({ opa_policy: Type.String() }));
-export const OrganizationPolicyApiToken = named('OrganizationPolicyApiToken', PolicyApiToken);
+const OrganizationPolicyApiToken = named('OrganizationPolicyApiToken', PolicyApiToken);
 export const OrganizationPolicyApiTokenCreate = named(
   'OrganizationPolicyApiTokenCreate',
   Merge(Merge(PolicyApiToken, Shown), Type.Object({ user_sub: Type.String() })),

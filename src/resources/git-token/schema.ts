@@ -37,7 +37,7 @@ export const GitToken = named(
 );
 export const GitTokenList = ListOf(GitToken);
 
-export const GitTokenAssociatedService = named(
+const GitTokenAssociatedService = named(
   'GitTokenAssociatedService',
   Type.Object({
     project_id: Uuid,

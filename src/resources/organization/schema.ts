@@ -91,7 +91,7 @@ const ServiceType = OneOf([
   'AGENTIC_WORKFLOW',
 ]);
 
-export const ServiceLight = named(
+const ServiceLight = named(
   'ServiceLight',
   Type.Object({
     id: Uuid,
@@ -118,7 +118,7 @@ export const ServicesQuery = Merge(
   }),
 );
 
-export const OrganizationEnvironment = named(
+const OrganizationEnvironment = named(
   'OrganizationEnvironment',
   Type.Object({
     id: Uuid,
@@ -142,13 +142,13 @@ const Use = {
   service_name: Type.String(),
 };
 
-export const ContainerRegistryAssociatedService = named(
+const ContainerRegistryAssociatedService = named(
   'ContainerRegistryAssociatedService',
   Type.Object({ ...Use, service_type: OneOf(['CONTAINER', 'LIFECYCLE', 'CRON']) }),
 );
 export const ContainerRegistryAssociatedServiceList = ListOf(ContainerRegistryAssociatedService);
 
-export const HelmRepositoryAssociatedService = named(
+const HelmRepositoryAssociatedService = named(
   'HelmRepositoryAssociatedService',
   Type.Object({ ...Use, service_type: OneOf(['HELM']) }),
 );
