@@ -4,6 +4,7 @@ import { queueRoutes } from '#services/capabilities/actions/queue-routes.ts';
 import { actionRoutes } from '#services/capabilities/actions/routes.ts';
 import { advancedSettingsRoutes, networkRoutes } from '#services/capabilities/advanced-settings/index.ts';
 import { checkRoutes } from '#services/capabilities/checks/index.ts';
+import { cloneRoutes, environmentCloneRoutes } from '#services/capabilities/clone/index.ts';
 import { commitRoutes } from '#services/capabilities/commits/index.ts';
 import { customDomainRoutes } from '#services/capabilities/custom-domains/index.ts';
 import { deploymentRestrictionRoutes } from '#services/capabilities/deployment-restrictions/index.ts';
@@ -49,6 +50,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...networkRoutes(kind),
     ...linkRoutes(kind),
     ...commitRoutes(kind, needs.repositories),
+    ...cloneRoutes(kind),
   ]);
   return [
     ...ofEachKind,
@@ -62,6 +64,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...environmentActionRoutes,
     ...queueRoutes,
     ...environmentLinkRoutes(KINDS),
+    ...environmentCloneRoutes(KINDS),
     ...serviceListRoutes(KINDS),
     ...checkRoutes(needs),
     ...gitWebhookRoutes(KINDS),

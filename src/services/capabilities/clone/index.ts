@@ -1,0 +1,1 @@
+export { cloneRoutes, environmentCloneRoutes } from '#services/capabilities/clone/routes.ts';

@@ -1,0 +1,30 @@
+import type { Database } from '#platform/database/index.ts';
+import { json } from '#platform/database/json.ts';
+
+export interface ServiceCopy {
+  id: string;
+  organization_id: string;
+  environment_id: string;
+  stage_id: string;
+  kind: string;
+  name: string;
+  description: string | null;
+  icon_uri: string;
+  spec: unknown;
+  advanced_settings: unknown;
+  is_skipped: boolean;
+  last_updated_by: string | null;
+}
+
+/** Inserts services with all of their configuration; status, release and handle begin anew. */
+export const insertServiceCopies = (db: Database, copies: ServiceCopy[]) =>
+  db
+    .insertInto('service')
+    .values(
+      copies.map(({ spec, advanced_settings, ...copy }) => ({
+        ...copy,
+        spec: json(spec),
+        advanced_settings: json(advanced_settings),
+      })),
+    )
+    .execute();
