@@ -1,18 +1,7 @@
 import { availableParallelism, freemem, hostname, loadavg, totalmem } from 'node:os';
-import type { Base } from '#app/install.ts';
-import type { Runtimes } from '#app/runtimes.ts';
 import type { Context } from '#platform/context.ts';
-import {
-  createClusterWorker,
-  type ClusterNeeds,
-  type ClusterReport,
-  type ClusterTarget,
-  type ClusterToCheck,
-  type ClusterWorker,
-  type NodeMetrics,
-} from '#resources/cluster/index.ts';
+import type { ClusterNeeds, ClusterTarget, NodeMetrics } from '#resources/cluster/index.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
-import { RuntimeError } from '#runtimes/runtime.ts';
 import { actOnEnvironment } from '#services/capabilities/actions/request.ts';
 
 /** Processor and memory of this machine. */
@@ -59,26 +48,3 @@ export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds => ({
   stopEnvironments,
   nodeMetrics: async (cluster) => (nodeId !== null && cluster.node_id === nodeId ? measure() : undefined),
 });
-
-/** The worker that deploys and stops clusters, by asking their runtimes. */
-export const createClusterWork = (
-  base: Pick<Base, 'platform' | 'engineDatabase' | 'directConfig' | 'nodeId'>,
-  runtimes: Pick<Runtimes, 'get'>,
-): ClusterWorker =>
-  createClusterWorker({
-    platform: { ...base.platform, db: base.engineDatabase.db },
-    directConfig: base.directConfig,
-    nodeId: base.nodeId,
-    checkRuntime: (cluster) => checkRuntime(runtimes, cluster),
-  });
-
-/** A runtime that can't be had is a report too: its message is for the people who read the cluster's log. */
-async function checkRuntime(runtimes: Pick<Runtimes, 'get'>, cluster: ClusterToCheck): Promise<ClusterReport> {
-  try {
-    const runtime = await runtimes.get(cluster.runtime);
-    return await runtime.check();
-  } catch (error) {
-    if (!(error instanceof RuntimeError)) throw error;
-    return { ok: false, description: error.message, limits: [] };
-  }
-}

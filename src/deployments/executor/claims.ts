@@ -33,6 +33,9 @@ export interface ClaimOptions {
 /**
  * Claims the next deployment: first one whose worker is gone, else the head of an environment in which none runs. Organizations with the fewest
  * running come first, people before automatic requests, then age. Undefined when there is nothing.
+ *
+ * Work on a cluster and deployments on it keep their order and exclude each other (engine.md, *Clusters*): that work begins by changing the
+ * cluster's state under its row's lock, so that the condition on the state is asked again where it was changed meanwhile.
  */
 export async function claimNext(db: Database, options: ClaimOptions): Promise<Claim | undefined> {
   const token = randomUUID();
@@ -56,9 +59,12 @@ export async function claimNext(db: Database, options: ClaimOptions): Promise<Cl
         and coalesce(r.n, 0) < ${options.organizationSlots}
         and not exists (select 1 from deployment o where o.environment_id = d.environment_id and o.status in ('RUNNING', 'RECAP'))
         and not exists (select 1 from deployment o where o.environment_id = d.environment_id and o.status = 'WAITING' and o.number < d.number)
+        and not exists (select 1 from cluster_work w where w.cluster_id = c.id and w.status = 'WAITING' and w.created_at < d.created_at)
     ), chosen as (
       select d.id from deployment d join (select * from orphan union all select * from head) c on c.id = d.id
-      order by c.rank, c.load, c.automatic, c.created_at limit 1 for update of d skip locked
+      join cluster k on k.id = d.cluster_id
+      where k.state not in ('DEPLOYING', 'STOPPING', 'DRY_RUN')
+      order by c.rank, c.load, c.automatic, c.created_at limit 1 for update of d skip locked for share of k skip locked
     )
     update deployment set status = case when deployment.status = 'WAITING' then 'RUNNING' else deployment.status end,
       worker_id = ${options.workerId}, claim_token = ${token}, attempts = attempts + 1,

@@ -206,6 +206,31 @@ describe('a cluster', () => {
     });
   });
 
+  test('leaves out the environments that the caller may not see', async () => {
+    const admin = await app.organization();
+    const organization = `/organization/${admin.organizationId}`;
+    const [cluster] = ok(await admin.get(urlOf(admin)), 200).results;
+    const project = ok(await admin.post(`${organization}/project`, { name: 'p' }), 201);
+    for (const mode of ['DEVELOPMENT', 'PRODUCTION'])
+      ok(await admin.post(`/project/${project.id}/environment`, { name: mode, mode }), 201);
+    const permissions = ['DEVELOPMENT', 'PREVIEW', 'STAGING', 'PRODUCTION'].map((environment_type) => ({
+      environment_type,
+      permission: environment_type === 'PRODUCTION' ? 'NO_ACCESS' : 'VIEWER',
+    }));
+    const role = ok(
+      await admin.post(`${organization}/customRole`, {
+        name: 'r',
+        project_permissions: [{ project_id: project.id, is_admin: false, permissions }],
+      }),
+      201,
+    );
+    const { token } = ok(await admin.post(`${organization}/apiToken`, { name: 't', role_id: role.id }), 201);
+    const answer = await app.anonymous('GET', `/cluster/${cluster.id}/environments`, undefined, {
+      authorization: `Token ${token}`,
+    });
+    expect(ok(answer, 200).results.map((one: any) => one.environment_name)).toEqual(['DEVELOPMENT']);
+  });
+
   test('is not there for strangers, nor under the path of another organization', async () => {
     const [admin, stranger] = [await app.organization(), await app.organization()];
     const { id } = await create(admin);

@@ -1,3 +1,5 @@
+import type { Principal } from '#platform/access/principal.ts';
+import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 
@@ -191,9 +193,10 @@ export interface EnvironmentOnCluster {
   services: { id: string; name: string; type: string }[];
 }
 
-/** Environments on a cluster with those services whose kind the reference names here. */
+/** Environments on a cluster that the caller may see, with those services whose kind the reference names here. */
 export const listEnvironmentsOnCluster = (
   db: Database,
+  principal: Principal,
   scope: Scope,
   clusterId: string,
 ): Promise<EnvironmentOnCluster[]> =>
@@ -212,6 +215,7 @@ export const listEnvironmentsOnCluster = (
     ])
     .where('environment.organization_id', '=', scope.organizationId)
     .where('environment.cluster_id', '=', clusterId)
+    .where(visibleEnvironments(principal, scope.organizationId))
     .orderBy('environment.created_at')
     .orderBy('environment.id')
     .execute();

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { claimNext } from '#deployments/executor/claims.ts';
 import { newId } from '#kernel/ids.ts';
 import {
   createClusterWorker,
@@ -305,6 +306,30 @@ describe('the queue of work', () => {
       Array.from({ length: 5 }, () => app.db.transaction().execute((db) => claimWork(db, newId(), 15))),
     );
     expect(claims.filter((claim) => claim !== undefined)).toHaveLength(1);
+  });
+
+  test('and the deployments on the cluster keep their order and exclude each other', async () => {
+    const admin = await app.organization();
+    const cluster = await makeCluster(admin);
+    const { service } = await runningService(admin, cluster.id);
+    const claimDeployment = () =>
+      claimNext(app.db, { workerId: 1, nodeId: newId(), organizationSlots: 100 }).then((claim) => claim?.deployment.id);
+    const claimCluster = () => app.db.transaction().execute((db) => claimWork(db, newId(), 15));
+    await queue(admin, cluster.url);
+    ok(await admin.post(`/application/${service.id}/deploy`), 200);
+    expect(await claimDeployment(), 'behind the work that was asked for before it').toBeUndefined();
+    const worker = work(() => new Promise(() => undefined));
+    await vi.waitFor(() => expect(worker.checkRuntime).toHaveBeenCalled(), 5000);
+    ok(await admin.post(`/application/${service.id}/redeploy`), 200);
+    expect(await claimDeployment(), 'beside work that runs').toBeUndefined();
+    await worker.stop();
+    const next = work(FINE);
+    await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYED'), 5000);
+    await next.stop();
+    await queue(admin, cluster.url);
+    expect(await claimCluster(), 'behind the deployments that were asked for before it').toBeUndefined();
+    expect(await claimDeployment()).toEqual(expect.any(String));
+    expect(await claimCluster(), 'beside a deployment that runs').toBeUndefined();
   });
 
   test('is held back by a lock, and the lock ends by itself', async () => {

@@ -77,6 +77,8 @@ export const observationRoutes = (needs: ClusterNeeds): Route[] => [
     target: clusterTarget,
     action: 'cluster.read',
     answer: { status: 200, body: ClusterEnvironmentList },
-    handler: async ({ db, target }) => ({ results: await listEnvironmentsOnCluster(db, target, target.id) }),
+    handler: async ({ db, principal, target }) => ({
+      results: await listEnvironmentsOnCluster(db, principal, target, target.id),
+    }),
   }),
 ];
