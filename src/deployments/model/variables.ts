@@ -1,5 +1,5 @@
 import type { SealedValue } from '#deployments/model/built-in-variables.ts';
-import { expand, type Node, type VariableProblem } from '#deployments/model/interpolate.ts';
+import { expand, type Expanded, type Node, type VariableProblem } from '#deployments/model/interpolate.ts';
 
 /** `scope` of variables and secrets (service.md §2.8). */
 export const RECORD_SCOPES = [
@@ -154,6 +154,7 @@ const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Everything that can be said of the variables of a service, with what is wrong kept by key instead of thrown. */
 export interface Examination extends ResolvedVariables {
+  files: { path: string; content: string; isSecret: boolean }[];
   /** Keys without a value, and why. */
   failures: Map<string, VariableProblem>;
 }
@@ -201,7 +202,7 @@ export function examineVariables(records: readonly VariableRecord[]): Examinatio
 export function resolveVariables(records: readonly VariableRecord[]): ResolvedVariables {
   const { failures, ...resolved } = examineVariables(records);
   if (failures.size > 0) throw new VariableError([...new Set(failures.values())]);
-  return resolved;
+  return { ...resolved, files: resolved.files.map(({ path, content }) => ({ path, content })) };
 }
 
 function problemOf(record: VariableRecord, holder: VariableRecord | undefined): VariableProblem | undefined {
@@ -226,15 +227,15 @@ function problemOf(record: VariableRecord, holder: VariableRecord | undefined): 
 function placeFiles(
   effective: ReadonlyMap<string, VariableRecord>,
   byId: ReadonlyMap<string, VariableRecord>,
-  contents: ReadonlyMap<string, { text: string }>,
+  contents: ReadonlyMap<string, Expanded>,
   failures: Map<string, VariableProblem>,
   warnings: string[],
-): { path: string; content: string }[] {
-  const byPath = new Map<string, { key: string; content: string; rank: number }[]>();
-  for (const [key, { text: content }] of contents) {
+): Examination['files'] {
+  const byPath = new Map<string, { key: string; content: string; isSecret: boolean; rank: number }[]>();
+  for (const [key, { text: content, isSecret }] of contents) {
     const record = effective.get(key)!;
     const path = mountPathOf(record, byId)!;
-    byPath.set(path, [...(byPath.get(path) ?? []), { key, content, rank: rankOf(record.scope) }]);
+    byPath.set(path, [...(byPath.get(path) ?? []), { key, content, isSecret, rank: rankOf(record.scope) }]);
   }
   return [...byPath]
     .sort(([a], [b]) => compare(a, b))
@@ -256,6 +257,6 @@ function placeFiles(
         warnings.push(
           `${keys.join(' and ')} have the path ${path}: the file is ${winners[0]!.key}'s, of the lower scope.`,
         );
-      return [{ path, content }];
+      return [{ path, content, isSecret: winners.some((claim) => claim.isSecret) }];
     });
 }

@@ -16,22 +16,20 @@ import { freeze, thawVariables } from '#services/capabilities/variables/snapshot
 export async function effectiveVariables(context: Context, service: Place) {
   const { entries, byId } = await loadLine(context, service);
   const records = await thawVariables(context, service.organizationId, entries.map(freeze));
-  const { variables, files, warnings, secrets, failures } = examineVariables(records);
+  const { variables, files, warnings, failures } = examineVariables(records);
   const values = new Map(variables.map((one) => [one.key, one]));
-  const contents = new Map(files.map((file) => [file.path, file.content]));
+  const byPath = new Map(files.map((file) => [file.path, file]));
   const results = [...effectiveRecords(entries)].map(([key, entry]) => {
     const path = mountPathOf(entry, byId);
+    const file = path === undefined ? undefined : byPath.get(path);
     const expanded = values.get(key);
-    const text = path === undefined ? expanded?.value : contents.get(path);
-    const isSecret =
-      entry.isSecret ||
-      expanded?.isSecret ||
-      valueHolderOf(entry, byId)?.external !== undefined ||
-      secrets.includes(text ?? '');
+    const isExternal = valueHolderOf(entry, byId)?.external !== undefined;
+    const isSecret = entry.isSecret || isExternal || (file ?? expanded)?.isSecret || false;
+    const text = path === undefined ? expanded?.value : file?.content;
     return {
       key,
       value: isSecret || failures.has(key) ? null : (text ?? null),
-      is_secret: isSecret ?? false,
+      is_secret: isSecret,
       mount_path: path ?? null,
       error: failures.get(key)?.message ?? null,
       origin: { id: entry.id, scope: entry.scope, variable_type: typeOf(entry) },

@@ -91,6 +91,21 @@ describe.each(SORTS)('an override of a %s', (sort) => {
     expect(renames.map((event) => event.change)).toEqual([expect.objectContaining({ id: second.id, key: 'RENAMED' })]);
   });
 
+  test('has the key of its source, also when that is renamed at the same moment', async () => {
+    const admin = await app.organization();
+    const { source, project, environment, application } = await prepare(admin, sort);
+    for (let round = 0; round < 5; round++) {
+      const [renamed, made] = await Promise.all([
+        admin.put(`${project}/${source.id}`, { key: `KEY_${round}` }),
+        admin.post(`${environment}/${source.id}/override`, { value: 'x' }),
+      ]);
+      ok(renamed, 200);
+      const { id } = ok(made, 201);
+      expect(ok(await admin.get(`${application}/${id}`), 200).key).toBe(`KEY_${round}`);
+      ok(await admin.delete(`${environment}/${id}`), 204);
+    }
+  });
+
   test('dies with what it is of, which is told in an event of each', async () => {
     const admin = await app.organization();
     const { tree, source, project, environment, application } = await prepare(admin, sort);

@@ -4,7 +4,7 @@ import type { RecordScope } from '#deployments/model/variables.ts';
 import { effectiveVariables } from '#services/capabilities/variables/effective.ts';
 import { importVariables } from '#services/capabilities/variables/import.ts';
 import { loadLine, placeOf, type Place } from '#services/capabilities/variables/line.ts';
-import { findParent, variableTarget } from '#services/capabilities/variables/parents.ts';
+import { findParent, sourceTarget, variableTarget } from '#services/capabilities/variables/parents.ts';
 import * as schema from '#services/capabilities/variables/schema.ts';
 import * as service from '#services/capabilities/variables/service.ts';
 import { toMainView } from '#services/capabilities/variables/views.ts';
@@ -38,7 +38,7 @@ export const mainVariableRoutes: Route[] = [
     action: 'authenticated',
     query: schema.VariableQuery,
     answer: { status: 200, body: schema.VariableList },
-    errors: [404],
+    errors: [403, 404],
     handler: async (call) => {
       const { parent_id: id, scope, is_secret: isSecret, ...ask } = call.query;
       const fields = { scope: 'scope', id: 'parent_id' };
@@ -58,7 +58,7 @@ export const mainVariableRoutes: Route[] = [
     action: 'authenticated',
     body: schema.MainVariableRequest,
     answer: { status: 201, body: schema.Variable },
-    errors: [409],
+    errors: [403, 409],
     handler: async (call) => {
       const { variable_scope: scope, variable_parent_id: id, is_secret: isSecret, ...input } = call.body;
       const fields = { scope: 'variable_scope', id: 'variable_parent_id' };
@@ -77,7 +77,7 @@ export const mainVariableRoutes: Route[] = [
     query: schema.ImportQuery,
     body: schema.ImportRequest,
     answer: { status: 201, body: schema.ImportResult },
-    errors: [404],
+    errors: [403, 404],
     handler: async (call) => {
       const { service_id: id, service_type: scope } = call.query;
       const fields = { scope: 'service_type', id: 'service_id' };
@@ -130,7 +130,7 @@ export const mainVariableRoutes: Route[] = [
     path: `${one}/override`,
     tag,
     summary: 'Give a variable or secret another value in a lower scope',
-    target: variableTarget,
+    target: sourceTarget,
     action: 'variable.read',
     body: schema.MainOverrideRequest,
     answer: { status: 201, body: schema.Variable },
@@ -148,7 +148,7 @@ export const mainVariableRoutes: Route[] = [
     path: `${one}/alias`,
     tag,
     summary: 'Give a variable or secret a second key',
-    target: variableTarget,
+    target: sourceTarget,
     action: 'variable.read',
     body: schema.MainAliasRequest,
     answer: { status: 201, body: schema.Variable },

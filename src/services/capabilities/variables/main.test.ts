@@ -118,6 +118,43 @@ describe('/variable', () => {
     }
   });
 
+  test('serves every kind of service that has a scope, and leaves out service_type where its set lacks the kind', async () => {
+    const admin = await app.organization();
+    const tree = await makeTree(admin);
+    const { stage_id } = await app.db
+      .selectFrom('service')
+      .select('stage_id')
+      .where('id', '=', tree.application)
+      .executeTakeFirstOrThrow();
+    for (const kind of ['CONTAINER', 'JOB', 'HELM', 'TERRAFORM', 'AGENTIC_WORKFLOW']) {
+      const id = newId();
+      await app.db
+        .insertInto('service')
+        .values({
+          id,
+          organization_id: admin.organizationId,
+          environment_id: tree.environment,
+          stage_id,
+          kind,
+          name: kind,
+          icon_uri: 'i',
+          spec: '{}',
+        })
+        .execute();
+      const body = { key: 'A', value: 'a', is_secret: false, variable_scope: kind, variable_parent_id: id };
+      const created = ok(await admin.post('/variable', body), 201);
+      expect(created).toMatchObject({ scope: kind, service_id: id, service_name: kind });
+      expect(created.service_type).toBe(kind === 'AGENTIC_WORKFLOW' ? undefined : kind);
+      const query = `service_id=${id}&service_type=${kind}`;
+      const vars = [{ name: 'B', value: 'b', scope: kind, is_secret: false }];
+      const result = ok(await admin.post(`/variable/import?${query}`, { overwrite: false, vars }), 201);
+      expect(result.successful_imported_variables).toHaveLength(1);
+      expect(
+        ok(await admin.get(`/variable?parent_id=${id}&scope=${kind}&is_secret=false&page=1`), 200).results,
+      ).not.toEqual([]);
+    }
+  });
+
   test('is asked of a parent of the caller: 400 in a body, 404 in a query, alike for foreign and unknown ones', async () => {
     const [admin, stranger] = [await app.organization(), await app.organization()];
     const tree = await makeTree(admin);

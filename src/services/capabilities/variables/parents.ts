@@ -40,6 +40,15 @@ export const variableTarget: Target<VariableTarget> = {
   },
 };
 
+/**
+ * The same for what an override or alias elsewhere is to be of: it isn't changed, so that its holder isn't locked. Locks go from services up
+ * to projects.
+ */
+export const sourceTarget: Target<VariableTarget> = {
+  ...variableTarget,
+  find: (db, id, organizationIds) => variableTarget.find(db, id, organizationIds, false),
+};
+
 interface FoundHolder {
   target: Target<HolderTarget>;
   id: string;

@@ -112,7 +112,8 @@ export const insertVariables = (db: Database, variables: NewVariable[]) =>
   db.insertInto('variable').values(variables).execute();
 
 export interface VariableChange {
-  key: string;
+  /** Left out where it stays: an override's may be changing with its source's. */
+  key?: string;
   value: string | null;
   value_version: number;
   mount_path: string | null;
@@ -127,6 +128,16 @@ export const updateVariable = (db: Database, scope: Scope, id: string, change: V
     .set({ ...change, updated_at: sql`now()` })
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
+    .execute();
+
+/** Keeps a variable's key from being changed until the commit. */
+export const lockKey = (db: Database, scope: Scope, id: string) =>
+  db
+    .selectFrom('variable')
+    .select('id')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .forShare()
     .execute();
 
 export const deleteVariable = (db: Database, scope: Scope, id: string) =>

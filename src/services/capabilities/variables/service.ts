@@ -61,6 +61,8 @@ export async function overrideVariable(
   input: SaidOfAny & { value?: string | null },
 ) {
   refuseDeleting(place);
+  // Before its key is read: a source that is renamed meanwhile renames the overrides that are there.
+  await queries.lockKey(context.db, place, sourceId);
   const { entry: source } = await findVisible(context, place, sourceId, wanted);
   if (!isStrictlyLower(place.scope, source.scope))
     throw badRequest(
@@ -112,7 +114,7 @@ export async function editVariable(context: Context, place: Place, id: string, w
   const isNewSecret = entry.secretVersion !== undefined && typeof input.value === 'string';
   const version = (entry.secretVersion ?? 1) + (isNewSecret ? 1 : 0);
   const change: queries.VariableChange = {
-    key: input.key,
+    ...(input.key === entry.key ? {} : { key: input.key }),
     value: entry.isSecret || entry.aliases ? null : (input.value ?? entry.value),
     value_version: version,
     mount_path: entry.overrides || entry.aliases ? null : (input.mount_path ?? entry.mountPath ?? null),
@@ -243,6 +245,10 @@ async function refuseUnknownAccess(context: Context, { organizationId }: Place, 
     throw invalidField('secret_manager_access_id', 'names no secret manager access of this organization');
 }
 
+const SOURCES = ['overridden_id', 'aliased_id', 'built_in_service_id'].map(
+  (column) => `variable_organization_id_${column}_fkey`,
+);
+
 async function refuseTakenKey(place: Place, key: string, write: () => Promise<unknown>): Promise<void> {
   try {
     await write();
@@ -250,9 +256,8 @@ async function refuseTakenKey(place: Place, key: string, write: () => Promise<un
     const constraint = brokenConstraint(error);
     if (constraint?.startsWith('variable_key_'))
       throw conflict(`The key "${key}" is taken in ${place.name} or below it: choose another, or edit what has it.`);
-    if (constraint === 'variable_organization_id_overridden_id_fkey') throw notFound('Variable');
-    if (constraint === 'variable_organization_id_aliased_id_fkey') throw notFound('Variable');
-    if (constraint === 'variable_organization_id_built_in_service_id_fkey') throw notFound('Variable');
+    // What it is to be of went meanwhile.
+    if (constraint && SOURCES.includes(constraint)) throw notFound('Variable');
     if (constraint) throw internal(`A variable breaks ${constraint}.`, error);
     throw error;
   }
