@@ -131,6 +131,21 @@ describe('a cluster', () => {
     ]);
   });
 
+  test('takes its own answer back, and nothing of it that is not asked for', async () => {
+    const admin = await app.organization();
+    const cluster = await create(admin);
+    const answer = {
+      ...cluster,
+      version: '9.9',
+      cpu: 64,
+      is_demo: true,
+      status: 'DEPLOYED',
+      infrastructure_outputs: {},
+    };
+    const edited = ok(await admin.put(`${urlOf(admin)}/${cluster.id}`, answer), 200);
+    expect(edited).toEqual({ ...cluster, updated_at: edited.updated_at });
+  });
+
   test('keeps what it was made with', async () => {
     const admin = await app.organization();
     const cluster = await create(admin);

@@ -8,7 +8,7 @@ import { requestWork } from '#resources/cluster/actions.ts';
 import type { ClusterNeeds } from '#resources/cluster/needs.ts';
 import * as queries from '#resources/cluster/queries.ts';
 import { auditCluster, findRow, refuseLocked } from '#resources/cluster/rules.ts';
-import type { ClusterRequest } from '#resources/cluster/schema/cluster.ts';
+import { SPEC_FIELDS, type ClusterRequest } from '#resources/cluster/schema/cluster.ts';
 import { kubernetesOf, toClusterView, type FeatureValue } from '#resources/cluster/view.ts';
 
 export type ClusterInput = Static<typeof ClusterRequest>;
@@ -123,19 +123,8 @@ async function insertRow(context: Context, cluster: Omit<queries.NewCluster, 'is
 
 /** The columns that a request gives, checked against what they name. */
 async function partsOf(context: Context, needs: ClusterNeeds, organizationId: string, input: ClusterInput) {
-  const {
-    name,
-    description,
-    region,
-    cloud_provider,
-    cloud_provider_credentials,
-    production,
-    secret_manager_accesses: _accesses,
-    runtime: _runtime,
-    node_id: _node,
-    ...spec
-  } = input;
-  if ((spec.min_running_nodes ?? 0) > (spec.max_running_nodes ?? Infinity))
+  const { name, description, region, cloud_provider, cloud_provider_credentials, production } = input;
+  if ((input.min_running_nodes ?? 0) > (input.max_running_nodes ?? Infinity))
     throw invalidField('min_running_nodes', 'must not be larger than max_running_nodes');
   await refuseUnknownParts(context, needs, organizationId, input);
   const credentials = cloud_provider_credentials?.credentials?.id;
@@ -154,8 +143,15 @@ async function partsOf(context: Context, needs: ClusterNeeds, organizationId: st
           credentials,
           'cloud_provider_credentials.',
         )),
-    spec: { ...spec, ...(spec.features ? { features: spec.features.map(withoutNull) } : {}) },
+    spec: specOf(input),
   };
+}
+
+/** What is kept as it came; other fields, such as those of an answer that is sent back, are not. */
+function specOf(input: ClusterInput): Record<string, unknown> {
+  const given = Object.entries(input).filter(([field, value]) => SPEC_FIELDS.includes(field) && value !== undefined);
+  const features = input.features?.map(withoutNull);
+  return { ...Object.fromEntries(given), ...(features ? { features } : {}) };
 }
 
 /** A NAT gateway of no type is one without a type. */

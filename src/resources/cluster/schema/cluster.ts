@@ -46,6 +46,9 @@ const parameters = {
   labels_groups: Type.Optional(ClusterLabelsGroups),
 };
 
+/** Fields of a request that are kept as they are, in the cluster's spec. */
+export const SPEC_FIELDS = [...Object.keys(parameters).filter((field) => field !== 'production'), 'features'];
+
 export const ClusterRequest = named(
   'ClusterRequest',
   Type.Object({
