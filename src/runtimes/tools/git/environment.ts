@@ -1,54 +1,103 @@
 import path from 'node:path';
-import type { GitLocation } from '#runtimes/tools/git/location.ts';
+import { isNamed } from '#runtimes/tools/git/location.ts';
+import type { GitCredentials, GitLocation } from '#runtimes/tools/git/location.ts';
 
-/** How git proves who asks. Neither stands on a command line, nor in a file of the checkout. */
-export interface GitCredentials {
-  username: string;
-  password: string;
+export interface GitAccess {
+  /** Goes with https and http only, to the location's own origin. */
+  credentials: GitCredentials | null;
+  /** Home folder of the processes: empty, and nobody else's. */
+  home: string;
+  /** Private key that every ssh source is read with, if the installation has one. */
+  sshKeyFile: string | null;
+  /** Where host keys of ssh servers are kept; they are trusted at first sight. */
+  knownHostsFile: string;
 }
 
 /**
- * The whole environment of a git process: no configuration of the machine or of a home folder, no hooks, no prompt, no transport but the one of the
- * URL, and credentials only for the URL's own host.
+ * The whole environment of a git process: no configuration of the machine or of a home folder, no hooks, no prompt, no
+ * background work, no transport but the one of the URL, no redirects (redirect.ts follows those that may be followed).
+ * Credentials stand here and neither on a command line nor in a file, and are sent to the URL's own origin only.
  */
-export function gitEnvironment(
-  location: GitLocation,
-  credentials: GitCredentials | null,
-  home: string,
-): Record<string, string> {
+export function gitEnvironment(location: GitLocation, access: GitAccess): Record<string, string> {
   const settings: [string, string][] = [
     ['core.hooksPath', '/dev/null'],
     ['core.fsmonitor', 'false'],
-    ['core.sshCommand', 'ssh -oBatchMode=yes -oStrictHostKeyChecking=accept-new'],
     ['protocol.ext.allow', 'never'],
-    ['http.followRedirects', credentials ? 'false' : 'initial'],
+    ['http.followRedirects', 'false'],
     ['http.lowSpeedLimit', '1000'],
     ['http.lowSpeedTime', '30'],
     ['advice.detachedHead', 'false'],
+    ['gc.auto', '0'],
+    ['maintenance.auto', 'false'],
+    ['fetch.recurseSubmodules', 'false'],
+    ['submodule.recurse', 'false'],
     ['uploadpack.allowAnySHA1InWant', 'true'],
-    ...(location.kind === 'local' ? ([['safe.directory', '*']] as [string, string][]) : []),
+    ...placeSettings(location, access.credentials),
   ];
-  if (credentials && (location.kind === 'https' || location.kind === 'http')) {
-    const basic = Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64');
-    settings.push([`http.${new URL(location.url).origin}/.extraHeader`, `Authorization: Basic ${basic}`]);
-  }
-  const counted = settings.flatMap(([key, value], index) => [
-    [`GIT_CONFIG_KEY_${index}`, key],
-    [`GIT_CONFIG_VALUE_${index}`, value],
-  ]);
   return {
-    HOME: home,
+    HOME: access.home,
+    XDG_CONFIG_HOME: access.home,
     GIT_CONFIG_NOSYSTEM: '1',
     GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_ATTR_NOSYSTEM: '1',
     GIT_TERMINAL_PROMPT: '0',
     GIT_ASKPASS: '/bin/false',
     SSH_ASKPASS: '/bin/false',
     GIT_ALLOW_PROTOCOL: location.kind === 'local' ? 'file' : location.kind,
     GIT_OPTIONAL_LOCKS: '0',
+    GIT_LITERAL_PATHSPECS: '1',
     GIT_LFS_SKIP_SMUDGE: '1',
+    GIT_SSH_COMMAND: sshCommand(location, access),
     LC_ALL: 'C',
     GIT_CONFIG_COUNT: String(settings.length),
-    ...Object.fromEntries(counted),
-    XDG_CONFIG_HOME: path.join(home, '.config'),
+    ...Object.fromEntries(
+      settings.flatMap(([key, value], index) => [
+        [`GIT_CONFIG_KEY_${index}`, key],
+        [`GIT_CONFIG_VALUE_${index}`, value],
+      ]),
+    ),
   };
 }
+
+/** Settings that depend on the place: its credentials, its checked addresses, its owner. */
+function placeSettings(location: GitLocation, credentials: GitCredentials | null): [string, string][] {
+  const { kind, url, host, addresses, origin } = location;
+  // The folder is one that the settings allow, whoever owns it.
+  if (kind === 'local') return [['safe.directory', '*']];
+  if (kind === 'ssh') return [];
+  const settings: [string, string][] = [];
+  if (credentials) {
+    const basic = Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64');
+    settings.push([`http.${origin}/.extraHeader`, `Authorization: Basic ${basic}`]);
+  }
+  if (addresses?.length && isNamed(host!)) {
+    const port = new URL(url).port || (kind === 'https' ? '443' : '80');
+    const listed = addresses.map((address) => (address.includes(':') ? `[${address}]` : address));
+    settings.push(['http.curloptResolve', `${host}:${port}:${listed.join(',')}`]);
+  }
+  return settings;
+}
+
+/** ssh without the keys, the agent and the settings of the account that we run as: those are not the users' to use. */
+function sshCommand(location: GitLocation, access: GitAccess): string {
+  const options = [
+    'BatchMode=yes',
+    'ConnectTimeout=20',
+    'StrictHostKeyChecking=accept-new',
+    `UserKnownHostsFile=${quoted(access.knownHostsFile)}`,
+    'GlobalKnownHostsFile=/dev/null',
+    'IdentitiesOnly=yes',
+    'IdentityAgent=none',
+    `IdentityFile=${access.sshKeyFile ? quoted(path.resolve(access.sshKeyFile)) : 'none'}`,
+    'CheckHostIP=no',
+  ];
+  const [address] = location.addresses ?? [];
+  if (location.kind === 'ssh' && address) options.push(`HostName=${address}`, `HostKeyAlias=${location.host}`);
+  return ['ssh', '-F', '/dev/null', ...options.map((option) => `-o ${shellQuoted(option)}`)].join(' ');
+}
+
+/** A file name in an option of ssh, which takes blanks for the end of one. */
+const quoted = (file: string): string => `"${file}"`;
+
+/** Git hands GIT_SSH_COMMAND to a shell; nothing of it comes from a user but the host, whose form is checked. */
+const shellQuoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

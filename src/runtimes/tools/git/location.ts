@@ -1,77 +1,138 @@
-import { existsSync, realpathSync, statSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
+import { isIP } from 'node:net';
 import path from 'node:path';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 /** Where a repository is, after the policy has let it pass. */
 export interface GitLocation {
-  /** What git is given. */
+  /** What git is given, in its normal form and without credentials. */
   url: string;
   kind: 'https' | 'http' | 'ssh' | 'local';
   /** Host that is connected to; null for a local folder. */
   host: string | null;
+  /** Scheme, host and port: credentials go to the one that they were given for and to no other. Empty for a local folder. */
+  origin: string;
+  /** Credentials that stood in the URL. */
+  credentials: GitCredentials | null;
+  /** Addresses that were checked: git connects to these, whatever the name resolves to by then. */
+  addresses?: string[];
 }
 
-const SCP_FORM = /^([\w.-]+)@([\w.-]+):((?!\/\/)[^-].*)$/;
+/** How git proves who asks. */
+export interface GitCredentials {
+  username: string;
+  password: string;
+}
+
+/** `git@host:path`, which is no URL. */
+const SCP_FORM = /^(\w[\w.-]*)@([a-zA-Z0-9][\w.-]*):((?!\/\/)[^-].*)$/;
 
 /**
- * Checks a URL against the policy: https, http and ssh, and folders under one of `localRoots` (real paths, so that no link leads out of them).
- * Everything else is refused: git knows transports that run programs. Throws RuntimeError `refused`.
+ * Checks a URL against the policy: https, http and ssh, and folders under one of `localRoots` (real paths, so that no link
+ * leads out of them). Everything else is refused: git knows transports that run programs. Git is given what was checked, not
+ * what was written, so that both read the same host. Throws RuntimeError `refused`.
  */
 export function locate(url: string, localRoots: readonly string[]): GitLocation {
-  if (url.startsWith('-') || /[\0\n\r]/.test(url)) throw refused(url, 'is not a URL');
+  if (/[\0-\x1f\x7f]/.test(url) || url.startsWith('-')) throw refused(url, 'is not a URL');
   const scp = SCP_FORM.exec(url);
-  if (scp) return { url, kind: 'ssh', host: scp[2]! };
+  if (scp) return remote('ssh', new URL(`ssh://${scp[1]}@${scp[2]}/${scp[3]!.replace(/^\//, '')}`), url);
   if (url.startsWith('/')) return local(url, localRoots);
   if (!URL.canParse(url)) throw refused(url, 'is not a URL');
   const parsed = new URL(url);
   const kind = parsed.protocol.slice(0, -1);
-  if (kind === 'file') return local(decodeURIComponent(parsed.pathname), localRoots);
+  if (kind === 'file' && parsed.host === '') return local(decoded(parsed.pathname), localRoots);
   if (kind !== 'https' && kind !== 'http' && kind !== 'ssh')
     throw refused(url, 'has a transport that is not allowed: https, http and ssh are');
-  if (parsed.hostname === '' || parsed.hostname.startsWith('-')) throw refused(url, 'names no host');
-  return { url, kind, host: parsed.hostname.replace(/^\[|\]$/g, '') };
+  return remote(kind, parsed, null);
+}
+
+/** `scp` is the form that git is given instead of the URL, because its path is relative to the account's home. */
+function remote(kind: 'https' | 'http' | 'ssh', parsed: URL, scp: string | null): GitLocation {
+  const { hostname, username, password } = parsed;
+  if (hostname === '' || hostname.startsWith('-') || username.startsWith('-'))
+    throw refused(parsed.href, 'names no host');
+  if (/[?#]/.test(parsed.href)) throw refused(parsed.origin + parsed.pathname, 'has a query or a fragment');
+  const isWeb = kind !== 'ssh';
+  const credentials =
+    isWeb && (username || password) ? { username: decoded(username), password: decoded(password) } : null;
+  if (isWeb) parsed.username = '';
+  parsed.password = '';
+  return {
+    url: scp ?? parsed.href,
+    kind,
+    host: hostname.replace(/^\[|\]$/g, ''),
+    origin: `${kind}://${parsed.host}`,
+    credentials,
+  };
 }
 
 function local(folder: string, localRoots: readonly string[]): GitLocation {
-  if (!existsSync(folder) || !statSync(folder).isDirectory())
-    throw refused(folder, 'is not a folder of this machine that may be used');
-  const real = realpathSync(folder);
-  const allowed = localRoots.some((root) => existsSync(root) && within(real, realpathSync(root)));
-  if (!allowed)
+  const real = realFolder(folder);
+  const roots = localRoots.map(realFolder).filter((root) => root !== null);
+  // One answer for what is not there and what may not be seen, so that nobody can look around on the machine.
+  if (real === null || !roots.some((root) => isWithin(real, root)))
     throw refused(
       folder,
-      'is not a folder of this machine that may be used: QUARTERDECK_LOCAL_GIT_ROOTS names those that are',
+      'is not a folder of this machine that may be used (QUARTERDECK_LOCAL_GIT_ROOTS names those that are)',
     );
-  return { url: real, kind: 'local', host: null };
+  return { url: real, kind: 'local', host: null, origin: '', credentials: null };
 }
 
-const within = (folder: string, root: string): boolean => folder === root || folder.startsWith(root + path.sep);
+function realFolder(folder: string): string | null {
+  try {
+    const real = realpathSync(folder);
+    return statSync(real).isDirectory() ? real : null;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EACCES' || code === 'ELOOP' || code === 'ENAMETOOLONG')
+      return null;
+    throw error;
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw refused(text, 'is not well encoded');
+  }
+}
+
+/** Whether a folder is another one or lies in it; both are real paths. */
+export const isWithin = (folder: string, root: string): boolean =>
+  folder === root || folder.startsWith(root.endsWith(path.sep) ? root : root + path.sep);
+
+/**
+ * The same repository over https, where a token works. Null if its ssh server has a port of its own, which tells nothing of the
+ * web server's.
+ */
+export function overHttps(location: GitLocation): string | null {
+  const scp = SCP_FORM.exec(location.url);
+  const url = new URL(scp ? `ssh://${scp[2]}/${scp[3]}` : location.url);
+  return url.port === '' || url.port === '22' ? `https://${url.hostname}${url.pathname}` : null;
+}
+
+/** The URL of a submodule, which may be relative to that of its repository (`../other.git`). */
+export function submoduleUrl(parent: string, url: string): string {
+  if (!/^\.\.?\//.test(url)) return url;
+  let base = parent.replace(/\/+$/, '');
+  let rest = url;
+  for (;;) {
+    if (rest.startsWith('./')) rest = rest.slice(2);
+    else if (rest.startsWith('../')) {
+      rest = rest.slice(3);
+      const cut = Math.max(base.lastIndexOf('/'), base.lastIndexOf(':'));
+      if (cut < 1 || base.slice(0, cut).endsWith('/')) throw refused(url, 'leads out of its server');
+      base = base.slice(0, cut + (base[cut] === ':' ? 1 : 0));
+    } else return base.endsWith(':') ? base + rest : `${base}/${rest}`;
+  }
+}
+
+/** Whether names must be resolved to reach the host. */
+export const isNamed = (host: string): boolean => isIP(host) === 0;
 
 const refused = (url: string, why: string): RuntimeError =>
-  new RuntimeError('refused', `The git URL ${url.slice(0, 200)} ${why}.`);
+  new RuntimeError('refused', `The git URL ${withoutCredentials(url).slice(0, 200)} ${why}.`);
 
-/** Throws unless the name is one that git accepts for a branch or tag (git-check-ref-format). */
-export function checkBranch(branch: string): void {
-  const bad =
-    branch === '' ||
-    branch.startsWith('-') ||
-    branch.startsWith('/') ||
-    branch.endsWith('/') ||
-    branch.endsWith('.') ||
-    branch.endsWith('.lock') ||
-    branch.includes('..') ||
-    branch.includes('@{') ||
-    branch.includes('//') ||
-    /[\x00-\x20\x7f~^:?*[\\]/.test(branch) ||
-    branch.split('/').some((part) => part.startsWith('.'));
-  if (bad) throw new RuntimeError('refused', `${JSON.stringify(branch.slice(0, 100))} is not the name of a branch.`);
-}
-
-/** Throws unless the text is a commit: 7 to 40 hexadecimal digits. */
-export function checkCommit(commit: string): void {
-  if (!/^[0-9a-f]{7,40}$/.test(commit))
-    throw new RuntimeError(
-      'refused',
-      `${JSON.stringify(commit.slice(0, 100))} is not a commit: 7 to 40 hexadecimal digits are wanted.`,
-    );
-}
+/** A URL as it may be shown. */
+export const withoutCredentials = (url: string): string => url.replace(/^(\w+:\/\/)[^/]*@/, '$1');

@@ -1,0 +1,385 @@
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeRepositoryRoot } from '#test/harness/repository.ts';
+import type { RepositoryRoot, TestRepository } from '#test/harness/repository.ts';
+import { Git } from '#runtimes/tools/git/index.ts';
+import type { GitSource } from '#runtimes/tools/git/index.ts';
+import { startGitServer } from '#runtimes/tools/git/testing.ts';
+import type { GitServer } from '#runtimes/tools/git/testing.ts';
+
+const IDENTITY = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com'];
+const CREDENTIALS = { username: 'reader', password: 'token-of-the-reader' };
+
+let root: RepositoryRoot;
+let open: GitServer;
+let closed: GitServer;
+let app: TestRepository;
+let commits: string[];
+let out: string;
+
+beforeAll(async () => {
+  root = makeRepositoryRoot();
+  out = mkdtempSync(path.join(tmpdir(), 'git-checkout-'));
+  app = root.make('app');
+  commits = [
+    app.commit({ 'README.md': 'one\n', 'src/main.txt': 'no end of line' }),
+    app.commit(
+      { 'README.md': 'two\r\n', 'sub/Dockerfile': 'FROM x\n' },
+      { message: 'second: "quoted"', author: 'Zoë' },
+    ),
+    app.commit({ 'README.md': 'three\n' }),
+  ];
+  app.git(...IDENTITY, 'tag', '-a', 'v1', '-m', 'first', commits[1]!);
+  app.git('branch', 'other', commits[0]!);
+  app.git('branch', 'v1', commits[0]!);
+  open = await startGitServer({ root: root.folder });
+  closed = await startGitServer({ root: root.folder, credentials: CREDENTIALS });
+});
+
+afterAll(async () => {
+  await open[Symbol.asyncDispose]();
+  await closed[Symbol.asyncDispose]();
+  root.remove();
+  rmSync(out, { recursive: true });
+});
+
+const git = () => new Git({ localRoots: [root.folder] });
+const from = (url: string, changes: Partial<GitSource> = {}): GitSource => ({
+  url,
+  branch: 'main',
+  credentials: null,
+  signal: new AbortController().signal,
+  ...changes,
+});
+
+/** Checks out into a new folder. */
+async function checkout(source: GitSource, commit: string): Promise<{ folder: string; lines: string[] }> {
+  const folder = path.join(mkdtempSync(path.join(out, 'c-')), 'tree');
+  const lines: string[] = [];
+  await git().checkout(source, commit, folder, (line) => lines.push(line));
+  return { folder, lines };
+}
+
+describe.each([
+  ['a local folder', () => app.url],
+  ['http', () => `${open.url}/app`],
+])('from %s', (_name, url) => {
+  test('the head of a branch is found, and the commit with author and message', async () => {
+    expect(await git().resolveHead(from(url()))).toBe(commits[2]);
+    expect(await git().resolve(from(url()))).toMatchObject({ id: commits[2], message: 'change 3' });
+    expect(await git().resolve(from(url()), commits[1])).toEqual({
+      id: commits[1],
+      author: 'Zoë',
+      email: 'ada@example.com',
+      message: 'second: "quoted"',
+      date: '2026-01-01T00:01:00.000Z',
+      tag: '',
+    });
+  });
+
+  test('an abbreviated commit is found', async () => {
+    expect((await git().resolve(from(url()), commits[0]!.slice(0, 8))).id).toBe(commits[0]);
+  });
+
+  test('of a branch and a tag with one name it is the branch; a tag alone is the commit that it stands at', async () => {
+    expect(await git().resolveHead(from(url(), { branch: 'v1' }))).toBe(commits[0]);
+    expect((await git().resolve(from(url(), { branch: 'v1' }))).id).toBe(commits[0]);
+    expect(await git().resolveHead(from(url(), { branch: 'refs/tags/v1' }))).toBe(commits[1]);
+    expect((await git().resolve(from(url(), { branch: 'refs/tags/v1' }))).id).toBe(commits[1]);
+  });
+
+  test('the newest commits come first, as many as asked for', async () => {
+    expect((await git().listCommits(from(url()), 2)).map(({ id }) => id)).toEqual([commits[2], commits[1]]);
+    expect(await git().listCommits(from(url()), 100)).toHaveLength(3);
+  });
+
+  test('a file is read as it is, byte for byte', async () => {
+    const source = from(url(), { branch: 'refs/tags/v1' });
+    expect(await git().readFile(source, 'README.md')).toBe('two\r\n');
+    expect(await git().readFile(source, '/src/main.txt')).toBe('no end of line');
+    expect(await git().readFile(source, 'missing')).toBeUndefined();
+    expect(await git().readFile(source, 'src')).toBeUndefined();
+    await expect(git().readFile(source, '../../etc/passwd')).rejects.toMatchObject({ code: 'refused' });
+  });
+
+  test('the files are listed', async () => {
+    expect(await git().listFiles(from(url()))).toEqual(['README.md', 'src/main.txt', 'sub/Dockerfile']);
+  });
+
+  test('a commit that is no head is checked out, without anything of git', async () => {
+    const { folder, lines } = await checkout(from(url()), commits[1]!);
+    expect(readdirSync(folder, { recursive: true }).sort()).toEqual([
+      'README.md',
+      'src',
+      'src/main.txt',
+      'sub',
+      'sub/Dockerfile',
+    ]);
+    expect(readFileSync(path.join(folder, 'README.md'), 'utf8')).toBe('two\r\n');
+    expect(lines[0]).toBe(`Fetching ${url()} at ${commits[1]}`);
+  });
+
+  test('a commit of no branch fails with its name', async () => {
+    await expect(checkout(from(url()), 'a'.repeat(40))).rejects.toMatchObject({
+      name: 'RuntimeError',
+      message: expect.stringContaining(`Commit ${'a'.repeat(40)} is not in branch main of`),
+    });
+  });
+
+  test('a branch that is not there is told, with those that are', async () => {
+    const source = from(url(), { branch: 'mian' });
+    const message = expect.stringMatching(/has no branch or tag mian; it has main, other, v1\.$/);
+    await expect(git().resolve(source)).rejects.toMatchObject({ code: 'failed', message });
+    await expect(git().resolveHead(source)).rejects.toMatchObject({ code: 'failed', message });
+  });
+});
+
+describe('credentials', () => {
+  test('let in, and are asked for where they are missing or wrong', async () => {
+    const url = `${closed.url}/app`;
+    expect(await git().resolveHead(from(url, { credentials: CREDENTIALS }))).toBe(commits[2]);
+    await expect(git().resolve(from(url))).rejects.toMatchObject({
+      message: `${url} cannot be read without credentials: give the service a git token that may read it.`,
+    });
+    const wrong = { ...CREDENTIALS, password: 'wrong-password' };
+    const error = await git()
+      .resolve(from(url, { credentials: wrong }))
+      .catch((thrown: Error) => thrown);
+    expect(error).toMatchObject({ message: expect.stringContaining('does not accept the git token') });
+    expect(JSON.stringify(error) + String(error)).not.toContain('wrong-password');
+  });
+
+  test('in the URL are used and not shown', async () => {
+    const url = closed.url.replace('//', `//${CREDENTIALS.username}:${CREDENTIALS.password}@`);
+    const { lines } = await checkout(from(`${url}/app`), commits[2]!);
+    expect(lines.join('\n')).not.toContain(CREDENTIALS.password);
+    await expect(git().resolve(from(`${url}/missing`))).rejects.toThrow(
+      expect.objectContaining({ message: expect.not.stringContaining(CREDENTIALS.password) }),
+    );
+  });
+
+  test('stand on no command line, while git is at work', async () => {
+    await using hanging = await startGitServer({ root: root.folder, hangs: true });
+    const abort = new AbortController();
+    const asking = git().resolve(from(`${hanging.url}/app`, { credentials: CREDENTIALS, signal: abort.signal }));
+    await expect.poll(() => hanging.requests.length).toBe(1);
+    const running = commandLines();
+    expect(running.join('\n')).toContain(`${hanging.url}/app`);
+    expect(running.join('\n')).not.toContain(CREDENTIALS.password);
+    expect(running.join('\n')).not.toContain(Buffer.from(`reader:${CREDENTIALS.password}`).toString('base64'));
+    abort.abort(new Error('cancelled'));
+    await expect(asking).rejects.toMatchObject({ name: 'RuntimeError', code: 'aborted' });
+    await expect.poll(() => commandLines().join('\n')).not.toContain(hanging.url);
+  });
+
+  test('follow a redirect on the same server, and none to another', async () => {
+    await using moved = await startGitServer({
+      root: root.folder,
+      credentials: CREDENTIALS,
+      redirects: { '/old': '/app', '/away': `${open.url}/app`, '/round': '/round' },
+    });
+    const ask = (name: string) => git().resolveHead(from(`${moved.url}/${name}`, { credentials: CREDENTIALS }));
+    expect(await ask('old')).toBe(commits[2]);
+    expect(moved.authorizations.every((authorization) => authorization !== null)).toBe(true);
+    const before = open.authorizations.length;
+    expect(await ask('away')).toBe(commits[2]);
+    expect(new Set(open.authorizations.slice(before))).toEqual(new Set([null]));
+    await expect(ask('round')).rejects.toMatchObject({ code: 'unreachable' });
+  });
+});
+
+describe('addresses', () => {
+  test('are asked for before anything is connected, for redirects too', async () => {
+    await using moved = await startGitServer({ root: root.folder, redirects: { '/away': 'http://private.test/app' } });
+    const asked: string[] = [];
+    const guarded = new Git({
+      localRoots: [],
+      addressPolicy: async (host) => {
+        asked.push(host);
+        if (host === 'private.test') throw new Error('private.test is private');
+        return [host];
+      },
+    });
+    await expect(guarded.resolve(from('http://private.test/app'))).rejects.toThrow('private.test is private');
+    await expect(guarded.resolve(from(`${moved.url}/away`))).rejects.toThrow('private.test is private');
+    expect(asked).toEqual(['private.test', '127.0.0.1', 'private.test']);
+  });
+
+  test('that were checked are those that are connected to', async () => {
+    const pinned = new Git({ localRoots: [], addressPolicy: async () => ['127.0.0.1'] });
+    const url = `${open.url}/app`.replace('127.0.0.1', 'repositories.test');
+    expect((await pinned.resolve(from(url))).id).toBe(commits[2]);
+  });
+
+  test('that do not answer are told', async () => {
+    await expect(git().resolve(from('http://127.0.0.1:9/app'))).rejects.toMatchObject({
+      code: 'unreachable',
+      message: expect.stringContaining('http://127.0.0.1:9/app cannot be reached'),
+    });
+  });
+});
+
+describe('the configuration of the machine and of the repository', () => {
+  test('runs no hooks and no programs', async () => {
+    const trap = root.make('trap');
+    const id = trap.commit({ 'a.txt': 'a\n', '.gitattributes': '*.txt filter=evil\n' });
+    const mark = path.join(out, 'mark');
+    const program = path.join(out, 'program');
+    writeFileSync(program, `#!/bin/sh\ntouch ${mark}\n`, { mode: 0o755 });
+    for (const name of ['core.fsmonitor', 'core.sshCommand', 'filter.evil.smudge', 'uploadpack.packObjectsHook'])
+      trap.git('config', name, program);
+    writeFileSync(path.join(trap.url, '.git', 'hooks', 'post-checkout'), `#!/bin/sh\ntouch ${mark}\n`, { mode: 0o755 });
+    const { folder } = await checkout(from(trap.url), id);
+    expect(readFileSync(path.join(folder, 'a.txt'), 'utf8')).toBe('a\n');
+    expect(existsSync(mark)).toBe(false);
+  });
+
+  test('of a folder within a larger work tree only that folder is seen', async () => {
+    const source = from(path.join(app.url, 'sub'));
+    expect(await git().listFiles(source)).toEqual(['Dockerfile']);
+    expect(await git().readFile(source, 'Dockerfile')).toBe('FROM x\n');
+    await expect(git().readFile(source, '../README.md')).rejects.toMatchObject({ code: 'refused' });
+    const { folder } = await checkout(source, commits[1]!);
+    expect(readdirSync(folder)).toEqual(['Dockerfile']);
+    await expect(checkout(source, commits[0]!)).rejects.toThrow(/sub\/ is not a folder of .* in that commit/);
+  });
+
+  test('a folder that was a link in an older commit leads nowhere', async () => {
+    const tricky = root.make('tricky');
+    const victim = path.join(root.folder, 'victim');
+    mkdirSync(path.join(victim, 'deep'), { recursive: true });
+    writeFileSync(path.join(victim, 'deep', 'kept'), 'kept');
+    symlinkSync(victim, path.join(tricky.url, 'way'));
+    const linked = tricky.commit({});
+    rmSync(path.join(tricky.url, 'way'));
+    tricky.commit({ 'way/deep/a.txt': 'a' });
+    await expect(checkout(from(path.join(tricky.url, 'way/deep')), linked)).rejects.toThrow(/is not a folder of/);
+    expect(readFileSync(path.join(victim, 'deep', 'kept'), 'utf8')).toBe('kept');
+  });
+
+  test('a folder that is no repository is told', async () => {
+    mkdirSync(path.join(root.folder, 'empty'));
+    await expect(git().resolve(from(path.join(root.folder, 'empty')))).rejects.toThrow(/is not a git repository/);
+    await expect(git().resolve(from(`${open.url}/missing`))).rejects.toThrow(/There is no repository at/);
+  });
+});
+
+describe('submodules', () => {
+  /** A repository with submodules at the given URLs, whose links stand at the commit. */
+  function withSubmodules(name: string, urls: Record<string, string>, commit: string): [TestRepository, string] {
+    const repository = root.make(name);
+    const lines = Object.entries(urls).map(([at, url]) => `[submodule "${at}"]\n\tpath = ${at}\n\turl = ${url}\n`);
+    repository.commit({ '.gitmodules': lines.join(''), 'own.txt': 'own\n' });
+    for (const at of Object.keys(urls))
+      repository.git('update-index', '--add', '--cacheinfo', `160000,${commit},${at}`);
+    return [repository, commitIndex(repository)];
+  }
+
+  test.each([['a local folder'], ['http']])('are fetched, nested ones too, from %s', async (kind) => {
+    const suffix = kind === 'http' ? '-http' : '';
+    const [middle, inner] = withSubmodules(`middle${suffix}`, { 'lib/app': '../app' }, commits[1]!);
+    const [outer, id] = withSubmodules(`outer${suffix}`, { vendor: `../middle${suffix}` }, inner);
+    expect(middle.url).not.toBe(outer.url);
+    const { folder } = await checkout(from(kind === 'http' ? `${open.url}/outer-http` : outer.url), id);
+    expect(readFileSync(path.join(folder, 'vendor/lib/app/README.md'), 'utf8')).toBe('two\r\n');
+    const names = readdirSync(folder, { recursive: true }).map((name) => path.basename(String(name)));
+    expect(names).not.toContain('.git');
+  });
+
+  test('get the credentials of their own server only', async () => {
+    await using other = await startGitServer({ root: root.folder });
+    const urls = { same: '../app', away: `${other.url}/app` };
+    const [, id] = withSubmodules('private', urls, commits[2]!);
+    const { folder } = await checkout(from(`${closed.url}/private`, { credentials: CREDENTIALS }), id);
+    expect(existsSync(path.join(folder, 'same/README.md'))).toBe(true);
+    expect(existsSync(path.join(folder, 'away/README.md'))).toBe(true);
+    expect(other.authorizations.length).toBeGreaterThan(0);
+    expect(new Set(other.authorizations)).toEqual(new Set([null]));
+  });
+
+  test.each([
+    ['a folder of the machine', '/etc'],
+    ['a program', 'ext::sh -c id'],
+  ])('at %s are refused', async (_what, url) => {
+    const [, id] = withSubmodules(`bad-${url.slice(0, 3).replace('/', '')}`, { bad: url }, commits[0]!);
+    const name = `bad-${url.slice(0, 3).replace('/', '')}`;
+    await expect(checkout(from(`${open.url}/${name}`), id)).rejects.toMatchObject({ code: 'refused' });
+  });
+
+  test('without a URL are told by name', async () => {
+    const repository = root.make('nameless');
+    repository.commit({ '.gitmodules': '', a: 'a' });
+    repository.git('update-index', '--add', '--cacheinfo', `160000,${commits[0]},lost`);
+    const id = commitIndex(repository);
+    await expect(checkout(from(repository.url), id)).rejects.toThrow(/The submodule lost has no URL/);
+  });
+});
+
+describe('Git LFS', () => {
+  const hasLfs = (() => {
+    try {
+      execFileSync('git', ['lfs', 'version'], { stdio: 'ignore' });
+      return true;
+    } catch {
+      return false;
+    }
+  })();
+
+  test.skipIf(hasLfs)('that is needed and not installed is told', async () => {
+    const repository = root.make('large');
+    const id = repository.commit({
+      '.gitattributes': '*.bin filter=lfs diff=lfs merge=lfs -text\n',
+      'a.bin': 'pointer\n',
+    });
+    await expect(checkout(from(repository.url), id)).rejects.toThrow(
+      /keeps files in Git LFS, and git-lfs is not installed/,
+    );
+  });
+
+  test('that no file needs is not missed', async () => {
+    const repository = root.make('not-large');
+    const id = repository.commit({ '.gitattributes': '*.bin filter=lfs\n', 'a.txt': 'text\n' });
+    const { folder } = await checkout(from(repository.url), id);
+    expect(existsSync(path.join(folder, 'a.txt'))).toBe(true);
+  });
+});
+
+test('nothing is left in the folder for temporary files', async () => {
+  const mine = () => readdirSync(tmpdir()).filter((name) => name.startsWith('quarterdeck-git-'));
+  const before = mine();
+  await git().listFiles(from(app.url));
+  await git()
+    .resolve(from(app.url, { branch: 'none' }))
+    .catch(() => undefined);
+  expect(mine().filter((name) => !before.includes(name))).toEqual([]);
+});
+
+/** Commits what is staged; answers the commit. */
+function commitIndex(repository: TestRepository): string {
+  repository.git(...IDENTITY, 'commit', '--quiet', '-m', 'links');
+  return repository.git('rev-parse', 'HEAD');
+}
+
+function commandLines(): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        return [readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')];
+      } catch {
+        return [];
+      }
+    });
+}

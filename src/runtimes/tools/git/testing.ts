@@ -1,0 +1,100 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface GitServerOptions {
+  /** Folder with the repositories; `/name/…` is the repository `name`. */
+  root: string;
+  /** Who may read; everybody without. */
+  credentials?: { username: string; password: string };
+  /** Path prefixes that are answered with a redirect to a URL. */
+  redirects?: Record<string, string>;
+  /** Requests that are never answered. */
+  hangs?: boolean;
+}
+
+export interface GitServer extends AsyncDisposable {
+  /** `http://127.0.0.1:port` */
+  url: string;
+  /** `Authorization` of each request, null without. */
+  authorizations: (string | null)[];
+  requests: string[];
+}
+
+/** A real git server: `git http-backend` behind HTTP on loopback. */
+export async function startGitServer(options: GitServerOptions): Promise<GitServer> {
+  const authorizations: GitServer['authorizations'] = [];
+  const requests: string[] = [];
+  const server = createServer((request, response) => {
+    authorizations.push(request.headers.authorization ?? null);
+    requests.push(request.url!);
+    if (options.hangs) return;
+    const redirect = Object.entries(options.redirects ?? {}).find(([prefix]) => request.url!.startsWith(prefix));
+    if (redirect) {
+      const [prefix, target] = redirect;
+      response.writeHead(301, { location: target + request.url!.slice(prefix.length) }).end();
+    } else if (!mayRead(options, request))
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end('who are you?');
+    else runBackend(options.root, request, response);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    authorizations,
+    requests,
+    [Symbol.asyncDispose]: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function mayRead({ credentials }: GitServerOptions, request: IncomingMessage): boolean {
+  if (!credentials) return true;
+  const basic = Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64');
+  return request.headers.authorization === `Basic ${basic}`;
+}
+
+/** Speaks CGI (RFC 3875) with the program that comes with git. */
+function runBackend(root: string, request: IncomingMessage, response: ServerResponse): void {
+  const url = new URL(request.url!, 'http://server');
+  const child = spawn('git', ['http-backend'], {
+    env: {
+      PATH: '/usr/local/bin:/usr/bin:/bin',
+      HOME: root,
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_CONFIG_COUNT: '1',
+      GIT_CONFIG_KEY_0: 'safe.directory',
+      GIT_CONFIG_VALUE_0: '*',
+      GIT_PROJECT_ROOT: root,
+      GIT_HTTP_EXPORT_ALL: '1',
+      REQUEST_METHOD: request.method!,
+      PATH_INFO: url.pathname,
+      QUERY_STRING: url.search.slice(1),
+      CONTENT_TYPE: request.headers['content-type'] ?? '',
+      HTTP_CONTENT_ENCODING: request.headers['content-encoding'] ?? '',
+      GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''),
+    },
+  });
+  request.pipe(child.stdin);
+  child.stdin.on('error', () => child.kill());
+  let head = Buffer.alloc(0);
+  child.stdout.on('data', (chunk: Buffer) => {
+    if (response.headersSent) return void response.write(chunk);
+    head = Buffer.concat([head, chunk]);
+    const end = head.indexOf('\r\n\r\n');
+    if (end < 0) return;
+    const headers = head
+      .subarray(0, end)
+      .toString()
+      .split('\r\n')
+      .map((line) => line.split(/: /) as [string, string]);
+    const status = headers.find(([name]) => name === 'Status')?.[1] ?? '200';
+    response.writeHead(Number.parseInt(status, 10), Object.fromEntries(headers.filter(([name]) => name !== 'Status')));
+    response.write(head.subarray(end + 4));
+  });
+  child.stdout.on('end', () => response.end());
+}
