@@ -106,6 +106,22 @@ describe.each(SORTS)('an override of a %s', (sort) => {
     }
   });
 
+  test('is not given its old key back by an edit at the moment of a rename', async () => {
+    const admin = await app.organization();
+    const { source, project, environment } = await prepare(admin, sort);
+    const { id } = ok(await admin.post(`${environment}/${source.id}/override`, { value: 'x' }), 201);
+    let key = 'SRC';
+    for (let round = 0; round < 8; round++) {
+      const next = `KEY_${round}`;
+      await Promise.all([
+        admin.put(`${environment}/${id}`, { key, value: `${round}` }),
+        admin.put(`${project}/${source.id}`, { key: next }),
+      ]);
+      expect(ok(await admin.get(`${environment}/${id}`), 200).key).toBe(next);
+      key = next;
+    }
+  });
+
   test('dies with what it is of, which is told in an event of each', async () => {
     const admin = await app.organization();
     const { tree, source, project, environment, application } = await prepare(admin, sort);

@@ -239,6 +239,7 @@ describe('the effective variables of a service', () => {
     );
     ok(await admin.post(path, { key: 'A', value: '{{B}}' }), 201);
     ok(await admin.post(path, { key: 'B', value: '{{A}}' }), 201);
+    ok(await admin.post(pathOf(tree, 'application', 'secret'), { key: 'LOOP', value: '{{LOOP}}hidden' }), 201);
     const answer = ok(await admin.get(`/service/${tree.application}/effectiveVariables`), 200);
     expect(JSON.stringify(answer)).not.toContain('hidden');
     const byKey = Object.fromEntries(answer.results.map((one: { key: string }) => [one.key, one]));
@@ -255,6 +256,7 @@ describe('the effective variables of a service', () => {
     expect(byKey.WITH).toMatchObject({ value: null, is_secret: true });
     expect(byKey.CONF).toMatchObject({ value: 'to eh', mount_path: '/c', origin: { variable_type: 'FILE' } });
     expect(byKey.A).toMatchObject({ value: null, error: expect.stringContaining('A -> B -> A') });
+    expect(byKey.LOOP).toMatchObject({ value: null, is_secret: true, error: expect.stringContaining('LOOP -> LOOP') });
     expect(answer.warnings).toEqual(['URL names {{NOPE}}, which is no variable here: it stays as written.']);
     expect(byKey.QUARTERDECK_PROJECT_ID).toMatchObject({ value: tree.project, origin: { scope: 'BUILT_IN' } });
     expect(await listed(admin, path, 'HOST')).toMatchObject({ value: 'h' });

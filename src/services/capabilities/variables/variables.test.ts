@@ -112,6 +112,19 @@ describe.each(LEVELS)('on %s', (level) => {
         expect(answer.status).toBe(404);
   });
 
+  test('what is inherited is seen, but changed only where it stands', async () => {
+    const admin = await app.organization();
+    const tree = await makeTree(admin);
+    const { id } = ok(await admin.post(pathOf(tree, level), { key: 'A', value: 'a' }), 201);
+    for (const below of LEVELS.slice(LEVELS.indexOf(level) + 1)) {
+      const one = `${pathOf(tree, below)}/${id}`;
+      expect(ok(await admin.get(one), 200).value).toBe('a');
+      expect((await admin.put(one, { key: 'A', value: 'b' })).status).toBe(404);
+      expect((await admin.delete(one)).status).toBe(404);
+    }
+    expect(ok(await admin.get(`${pathOf(tree, level)}/${id}`), 200).value).toBe('a');
+  });
+
   test('reading takes READ and writing WRITE', async () => {
     const admin = await app.organization();
     const tree = await makeTree(admin);
@@ -259,6 +272,7 @@ describe('a list', () => {
       service_name: 'api',
       service_type: 'APPLICATION',
     });
+    expect(one.created_at).toBe(ok(await admin.get(`/application/${tree.sibling}`), 200).created_at);
     expect(await listed(admin, pathOf(tree, 'environment'), key)).toEqual(one);
     expect(await listed(admin, pathOf(tree, 'project'), key)).toBeUndefined();
     expect(await listed(admin, pathOf(tree, 'project'), 'QUARTERDECK_PROJECT_ID')).toMatchObject({ scope: 'BUILT_IN' });
