@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -346,6 +347,28 @@ describe('Git LFS', () => {
     await expect(checkout(from(repository.url), id)).rejects.toThrow(
       /keeps files in Git LFS, and git-lfs is not installed/,
     );
+  });
+
+  test.runIf(hasLfs)('brings the contents, with the credentials of the repository', async () => {
+    const content = 'a large file, so to say';
+    const oid = createHash('sha256').update(content).digest('hex');
+    const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${content.length}\n`;
+    const repository = root.make('with-lfs');
+    const id = repository.commit({ '.gitattributes': '*.bin filter=lfs\n', 'sub/a.bin': pointer, 'b.txt': 'b' });
+    const objects = new Map([[oid, content]]);
+    await using server = await startGitServer({ root: root.folder, credentials: CREDENTIALS, objects });
+    const { folder } = await checkout(from(`${server.url}/with-lfs`, { credentials: CREDENTIALS }), id);
+    expect(readFileSync(path.join(folder, 'sub/a.bin'), 'utf8')).toBe(content);
+    expect(server.requests).toContain('/with-lfs.git/info/lfs/objects/batch');
+  });
+
+  test.runIf(hasLfs)('brings the contents that a local repository keeps', async () => {
+    const repository = root.make('with-local-lfs');
+    repository.git('lfs', 'install', '--local');
+    const id = repository.commit({ '.gitattributes': '*.bin filter=lfs\n', 'a.bin': 'content' });
+    expect(repository.git('show', `${id}:a.bin`)).toContain('oid sha256:');
+    const { folder } = await checkout(from(repository.url), id);
+    expect(readFileSync(path.join(folder, 'a.bin'), 'utf8')).toBe('content');
   });
 
   test('that no file needs is not missed', async () => {

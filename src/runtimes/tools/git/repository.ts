@@ -172,11 +172,18 @@ export class Repository {
         `${this.#location.url} keeps files in Git LFS, and git-lfs is not installed on this machine: install git-lfs.`,
       );
     const { url, kind } = this.#location;
-    const place =
-      kind === 'ssh'
-        ? `remote.origin.url=${url}`
-        : `lfs.url=${kind === 'local' ? `file://${url}` : `${url.replace(/(\.git)?\/*$/, '')}.git/info/lfs`}`;
-    await this.git(['-c', place, 'lfs', 'pull'], { timeoutSeconds: FETCH_SECONDS });
+    // Over .lfsconfig of the repository, which could name any host. Over ssh the server itself says where the contents are.
+    const place = kind === 'local' ? `file://${url}` : `${url.replace(/(\.git)?\/*$/, '')}.git/info/lfs`;
+    const settings = [
+      `remote.origin.url=${kind === 'local' ? place : url}`,
+      ...(kind === 'ssh' ? [] : [`lfs.url=${place}`]),
+      'filter.lfs.clean=git-lfs clean -- %f',
+      'filter.lfs.process=git-lfs filter-process',
+      'filter.lfs.smudge=git-lfs smudge -- %f',
+      'filter.lfs.required=true',
+    ];
+    const args = [...settings.flatMap((setting) => ['-c', setting]), 'lfs', 'pull'];
+    await this.git(args, { timeoutSeconds: FETCH_SECONDS });
   }
 
   /** Leaves the bare files: nothing of git, and of a larger work tree only the folder that the source means. */

@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
 
 export interface GitServerOptions {
   /** Folder with the repositories; `/name/…` is the repository `name`. */
@@ -13,6 +15,8 @@ export interface GitServerOptions {
   redirects?: Record<string, string>;
   /** Requests that are never answered. */
   hangs?: boolean;
+  /** Contents of Git LFS by their SHA-256. */
+  objects?: Map<string, string>;
 }
 
 export interface GitServer extends AsyncDisposable {
@@ -37,6 +41,7 @@ export async function startGitServer(options: GitServerOptions): Promise<GitServ
       response.writeHead(301, { location: target + request.url!.slice(prefix.length) }).end();
     } else if (!mayRead(options, request))
       response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end('who are you?');
+    else if (request.url!.includes('/info/lfs/')) void answerLfs(options.objects ?? new Map(), request, response);
     else runBackend(options.root, request, response);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -56,6 +61,22 @@ function mayRead({ credentials }: GitServerOptions, request: IncomingMessage): b
   if (!credentials) return true;
   const basic = Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64');
   return request.headers.authorization === `Basic ${basic}`;
+}
+
+/** The batch API of Git LFS, which tells where each content can be had, and those contents. */
+async function answerLfs(objects: Map<string, string>, request: IncomingMessage, response: ServerResponse) {
+  if (!request.url!.endsWith('/objects/batch'))
+    return void response.end(objects.get(path.posix.basename(request.url!)));
+  const wanted = (JSON.parse(await text(request)) as { objects: { oid: string; size: number }[] }).objects;
+  const href = `http://${request.headers.host}${request.url!.replace('/batch', '')}`;
+  const header = { authorization: request.headers.authorization };
+  const found = wanted.map(({ oid, size }) => ({
+    oid,
+    size,
+    actions: { download: { href: `${href}/${oid}`, header } },
+  }));
+  response.writeHead(200, { 'content-type': 'application/vnd.git-lfs+json' });
+  response.end(JSON.stringify({ transfer: 'basic', objects: found }));
 }
 
 /** Speaks CGI (RFC 3875) with the program that comes with git. */
