@@ -323,8 +323,9 @@ async function pretendRestart(host: TestHost, spec: WorkloadSpec): Promise<void>
 function networkObjects(): string[] {
   const links = readdirSync('/sys/class/net').filter((name) => /^qd[hv]/.test(name));
   const spaces = existsSync('/run/netns') ? readdirSync('/run/netns').filter((name) => name.startsWith('qdn')) : [];
-  const rules = existsSync('/usr/sbin/iptables')
-    ? execFileSync('iptables', ['--wait', '10', '-S']).toString().split('\n')
-    : [];
+  const rules =
+    machine.networks && existsSync('/usr/sbin/iptables')
+      ? execFileSync('iptables', ['--wait', '10', '-S']).toString().split('\n')
+      : [];
   return [...links, ...spaces, ...rules.filter((rule) => rule.includes('qdh'))].sort();
 }

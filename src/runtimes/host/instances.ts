@@ -115,12 +115,15 @@ export class Instances {
   /** Programs that enter an instance's namespaces and give up everything, as the instance itself did. */
   #enterArguments(uid: number): string[] {
     const { tools, asRoot } = this.#parts.machine;
-    const spaces = ['--mount', '--pid', '--net', '--ipc', '--uts'];
-    if (asRoot)
-      return [tools.nsenter, '--target={pid}', ...spaces, '--root', '--wd', `--setgid=${uid}`, `--setuid=${uid}`, '--'];
-    const outer = [tools.nsenter, '--target={init}', '--user', '--preserve-credentials', ...spaces, '--'];
-    const account = [`--map-user=${NESTED_UID}`, `--map-group=${NESTED_UID}`];
-    return [...outer, tools.unshare, '--user', ...account, '--root=/proc/{inner}/root', '--'];
+    const spaces = ['--mount', '--ipc', '--uts'];
+    if (asRoot) {
+      const account = [`--setgid=${uid}`, `--setuid=${uid}`];
+      return [tools.nsenter, '--target={pid}', '--pid', '--net', ...spaces, '--root', '--wd', ...account, '--'];
+    }
+    // The namespaces belong to the user namespace of the process that made them; the workload has one more inside of it.
+    const user = ['--user', '--preserve-credentials'];
+    const outer = [tools.nsenter, '--target={wrapper}', ...user, '--pid=/proc/{init}/ns/pid', ...spaces, '--'];
+    return [...outer, tools.nsenter, '--target={inner}', ...user, '--root', '--wd', '--'];
   }
 
   #account(record: ImageRecord): { uid?: number; gid?: number } {

@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync, chmodSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { randomUUID } from 'node:crypto';
@@ -6,6 +15,10 @@ import { vi } from 'vitest';
 import { newBuild, newContext, newIdentity, newSpec } from '#runtimes/contract/fixture.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { createHostRuntime, type HostRuntimeOptions } from '#runtimes/host/index.ts';
+import { Layout } from '#runtimes/host/layout.ts';
+import { volumesOf } from '#runtimes/host/volumes.ts';
+import { isGone } from '#runtimes/tools/shim/identity.ts';
+import type { ContractSetup } from '#runtimes/contract/setup.ts';
 import { findMachine } from '#runtimes/host/machine.ts';
 import { tryNamespaceNetwork } from '#runtimes/host/network/namespace-network.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
@@ -24,6 +37,42 @@ export async function tryMachine(): Promise<{ namespaces: boolean; networks: boo
   } finally {
     rmSync(dataDir, { recursive: true });
   }
+}
+
+/** Which of its ways the runtime is to work in. */
+export type Variant = Pick<HostRuntimeOptions, 'mode' | 'network'>;
+
+/** The contract's subject in one of the runtime's ways. */
+export const contractSubject = (variant: Variant) => async (setup: ContractSetup) => {
+  // Without namespaces the workloads' accounts need a way to their folders; the one of the suite is closed to others.
+  if (variant.mode === 'plain') chmodSync(dirname(setup.directory), 0o711);
+  const { directory: dataDir, installation, router } = setup;
+  const reopen = () => createHostRuntime({ dataDir, installation, router, log: () => undefined, ...variant });
+  const leftovers = async (identity: WorkloadIdentity) => leftoversOf(dataDir, identity);
+  return { runtime: await reopen(), reopen, leftovers };
+};
+
+/** Everything that is there of a service: folders, volumes, and processes that name it. */
+function leftoversOf(dataDir: string, { serviceId }: WorkloadIdentity): string[] {
+  const folders = [join(dataDir, 'host', 'services', serviceId), join(dataDir, 'images', serviceId)];
+  const volumes = volumesOf(new Layout(dataDir), serviceId);
+  const processes = commandLines().filter((line) => line.includes(serviceId));
+  return [...folders.filter((folder) => existsSync(folder)), ...volumes, ...processes];
+}
+
+/** Command lines of all processes that can be seen. */
+export function commandLines(): string[] {
+  if (process.platform !== 'linux') return [];
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+      } catch (error) {
+        if (isGone(error)) return '';
+        throw error;
+      }
+    });
 }
 
 /** Files of a repository: path -> content. */

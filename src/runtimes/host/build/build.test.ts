@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newBuild, newContext } from '#runtimes/contract/fixture.ts';
-import { TestHost, tryMachine } from '#runtimes/host/testing.ts';
+import { commandLines, TestHost, tryMachine } from '#runtimes/host/testing.ts';
 
 const { namespaces } = await tryMachine();
 
@@ -266,18 +266,3 @@ describe('in plain folders', () => {
     );
   });
 });
-
-function commandLines(): string[] {
-  return process.platform === 'linux' ? runningPids().map(commandOf) : [];
-}
-
-const runningPids = () => readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-
-function commandOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-  } catch (error) {
-    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return '';
-    throw error;
-  }
-}

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
+import { isGone } from '#runtimes/tools/shim/identity.ts';
 import type { ProbeCheck } from '#runtimes/runtime.ts';
 
 /** Where the checks of a workload go. */
@@ -10,8 +11,9 @@ export interface ProbeTarget {
   /** Port of the workload -> port on which it really listens; one that isn't listed is the same. */
   ports: Record<string, number>;
   /**
-   * Argument list put before an `exec` check's command to enter the workload's namespaces: `{init}` stands for the pid of
-   * their first process, `{pid}` for that of the workload, `{inner}` for the latter as the namespace itself counts.
+   * Argument list put before an `exec` check's command to enter the workload's namespaces: `{wrapper}` stands for the pid of
+   * the process that made them, `{init}` for their first one, `{pid}` for that of the workload, `{inner}` for the latter as
+   * the namespace itself counts.
    */
   wrap: string[];
   /** Environment and folder of `exec` checks. */
@@ -23,6 +25,7 @@ export interface ProbeTarget {
 
 /** Pids of a workload that `exec` checks enter. */
 export interface ProbePids {
+  wrapper: number;
   init: number;
   process: number;
 }
@@ -112,7 +115,9 @@ function grpcRequest(service: string): Buffer {
 }
 
 function execCheck(command: string[], target: ProbeTarget, timeoutMs: number, pids: ProbePids): Promise<string | null> {
-  const [program, ...args] = [...enter(target.wrap, pids), ...command];
+  const wrap = enter(target.wrap, pids);
+  if (wrap === null) return Promise.resolve('it is not running yet');
+  const [program, ...args] = [...wrap, ...command];
   const name = command[0] ?? '';
   if (program === undefined) return Promise.resolve('the check has no command');
   return new Promise((resolve) => {
@@ -131,17 +136,39 @@ function execCheck(command: string[], target: ProbeTarget, timeoutMs: number, pi
   });
 }
 
-function enter(wrap: string[], pids: ProbePids): string[] {
+/** The arguments that enter a workload; null while its process is not there, or still stands outside of its own root. */
+function enter(wrap: string[], pids: ProbePids): string[] | null {
+  if (wrap.length === 0) return [];
+  const inner = innerPid(pids.process);
+  const [own, outer] = [rootOf(pids.process), rootOf(pids.init)];
+  if (inner === null || own === null || own === outer) return null;
+  const values = { '{wrapper}': pids.wrapper, '{init}': pids.init, '{pid}': pids.process, '{inner}': inner };
   return wrap.map((part) =>
-    part
-      .replaceAll('{init}', String(pids.init))
-      .replaceAll('{pid}', String(pids.process))
-      .replaceAll('{inner}', () => String(innerPid(pids.process))),
+    Object.entries(values).reduce((text, [name, pid]) => text.replaceAll(name, String(pid)), part),
   );
 }
 
-/** The pid of a process as its own pid namespace counts. */
-function innerPid(pid: number): number {
-  const line = /^NSpid:\s+(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return Number(line?.[1]!.split(/\s+/).at(-1) ?? pid);
+/** The pid of a process as its own pid namespace counts; null when it is gone. */
+function innerPid(pid: number): number | null {
+  return ifThere(() => {
+    const line = /^NSpid:\s+(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    return Number(line?.[1]!.split(/\s+/).at(-1) ?? pid);
+  });
+}
+
+/** What tells a process' root from another one; null when the process is gone. */
+function rootOf(pid: number): string | null {
+  return ifThere(() => {
+    const { dev, ino } = statSync(`/proc/${pid}/root/`);
+    return `${dev}:${ino}`;
+  });
+}
+
+function ifThere<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch (error) {
+    if (isGone(error)) return null;
+    throw error;
+  }
 }

@@ -162,7 +162,7 @@ function killGroup(pid: number): void {
 /** Pids of what a shim keeps running: the wrapper that `depth` counts from is the shim's own child. */
 export function workloadPids(child: number, depth: number): ProbePids {
   const init = descendant(child, Math.max(0, depth - 1));
-  return { init, process: depth === 0 ? init : descendant(init, 1) };
+  return { wrapper: child, init, process: depth === 0 ? init : descendant(init, 1) };
 }
 
 /** The n-th descendant by first children; the last one that there is when the chain is shorter. */
