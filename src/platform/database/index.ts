@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { Kysely, PostgresDialect, type Transaction as KyselyTransaction } from 'kysely';
+import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } from 'kysely';
 import pg from 'pg';
 import type { DB } from '#platform/database/tables.ts';
 
 export type { DB } from '#platform/database/tables.ts';
-export { sql } from 'kysely';
+export { sql };
 
 /** Where statements go: the pool or a transaction. */
 export type Database = Kysely<DB>;
@@ -69,6 +69,9 @@ export function openDatabase({ config, onStatement }: DatabaseOptions): OpenData
   const db = new Kysely<DB>({ dialect });
   return { db, pool, close: () => db.destroy() };
 }
+
+/** `created_at` of the rows of one statement, a microsecond apart: lists in creation order show them as they were given. */
+export const inOrder = (index: number) => sql<Date>`now() + ${index} * interval '1 microsecond'`;
 
 /** Names of constraints that a statement broke, to be translated into a message for the user. */
 export function brokenConstraint(error: unknown): string | undefined {

@@ -281,6 +281,9 @@ describe('the clone of an environment', () => {
     const records = await recordsOf(admin, `/application/${services.web.id}/environmentVariable`, 'APPLICATION');
     const own = await recordsOf(admin, `/environment/${id}/environmentVariable`, 'ENVIRONMENT');
     expect(records.BASE).toMatchObject({ variable_type: 'OVERRIDE', overridden_variable: { id: own.BASE.id } });
+    const keysOf = async (service: string) =>
+      Object.keys(await recordsOf(admin, `/application/${service}/environmentVariable`, 'APPLICATION'));
+    expect(await keysOf(services.web.id)).toEqual(await keysOf(web));
 
     const stages = (environmentId: string) =>
       app.db

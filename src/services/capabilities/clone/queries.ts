@@ -1,4 +1,4 @@
-import type { Database } from '#platform/database/index.ts';
+import { inOrder, type Database } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 
 export interface ServiceCopy {
@@ -16,15 +16,16 @@ export interface ServiceCopy {
   last_updated_by: string | null;
 }
 
-/** Inserts services with all of their configuration; status, release and handle begin anew. */
+/** Inserts services with all of their configuration, in their order; status, release and handle begin anew. */
 export const insertServiceCopies = (db: Database, copies: ServiceCopy[]) =>
   db
     .insertInto('service')
     .values(
-      copies.map(({ spec, advanced_settings, ...copy }) => ({
+      copies.map(({ spec, advanced_settings, ...copy }, index) => ({
         ...copy,
         spec: json(spec),
         advanced_settings: json(advanced_settings),
+        created_at: inOrder(index),
       })),
     )
     .execute();

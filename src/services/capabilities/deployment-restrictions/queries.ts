@@ -1,4 +1,4 @@
-import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { inOrder, sql, type Database, type Scope } from '#platform/database/index.ts';
 
 export type RestrictionRow = NonNullable<Awaited<ReturnType<typeof findRestriction>>>;
 
@@ -42,7 +42,11 @@ export interface NewRestriction {
 }
 
 export const insertRestrictions = (db: Database, restrictions: NewRestriction[]) =>
-  db.insertInto('deployment_restriction').values(restrictions).returningAll().execute();
+  db
+    .insertInto('deployment_restriction')
+    .values(restrictions.map((restriction, index) => ({ ...restriction, created_at: inOrder(index) })))
+    .returningAll()
+    .execute();
 
 export const updateRestriction = (
   db: Database,

@@ -64,9 +64,8 @@ export async function loadLine(context: Context, place: Place, of?: string): Pro
   const serviceIds = serviceId ? [serviceId] : [];
   const rows = await listVisible(context.db, scope, { projectId, environmentId, serviceIds }, of);
   const builtIns = surroundings.builtIns.map((one) => ofBuiltIn(one, context.settings.ownedBy));
-  const entries = [...builtIns, ...rows.map(ofRow)].sort(
-    (a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1),
-  );
+  // Rows come in creation order, which is finer than a Date: equals stay as they are.
+  const entries = [...builtIns, ...rows.map(ofRow)].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
   return { ...surroundings, place, entries, byId: new Map(entries.map((entry) => [entry.id, entry])) };
 }
 

@@ -1,4 +1,4 @@
-import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { inOrder, sql, type Database, type Scope } from '#platform/database/index.ts';
 
 /** Ids of a holder and of what is above it. */
 export interface Lineage {
@@ -109,7 +109,10 @@ export interface NewVariable {
 }
 
 export const insertVariables = (db: Database, variables: NewVariable[]) =>
-  db.insertInto('variable').values(variables).execute();
+  db
+    .insertInto('variable')
+    .values(variables.map((variable, index) => ({ ...variable, created_at: inOrder(index) })))
+    .execute();
 
 export interface VariableChange {
   /** Left out where it stays: an override's may be changing with its source's. */
