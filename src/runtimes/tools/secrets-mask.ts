@@ -6,48 +6,73 @@ const COVER = '***';
 export interface SecretsMask {
   /** Takes a piece and answers what can be shown of it already; the rest waits for what follows. */
   push(piece: string): string;
-  /** Answers what still waits, at the end of the text. */
+  /** Answers what still waits, at the end of the text; the mask is as new then. */
   flush(): string;
 }
 
-/** A mask for the secrets; of those with several lines each line is masked as well, because logs are read by line. */
+/**
+ * A mask for the secrets. Of those with several lines each line is masked as well, because logs are read by line, and of those
+ * with quotes or the like also the form that they have in JSON. Where secrets overlap or touch, all of it is one `***`; how the
+ * text is cut into pieces makes no difference. Making one costs more than using it: keep it for the whole log.
+ */
 export function createMask(secrets: readonly string[]): SecretsMask {
-  const parts = secrets.flatMap((secret) => [secret, ...secret.split(/\r?\n/)]);
-  // Longer ones first: one may be part of another.
-  const needles = [...new Set(parts.filter((part) => part.length >= LEAST_LENGTH))].sort((a, b) => b.length - a.length);
-  const longest = needles[0]?.length ?? 0;
+  const needles = needlesOf(secrets);
+  const longest = Math.max(0, ...needles.map((needle) => needle.length));
   let waiting = '';
+  /** So many characters at the beginning of `waiting` are covered, and their `***` was shown. */
+  let covered = 0;
 
-  /** Covers every secret that begins before `end`, and answers where the first uncovered character after them stands. */
-  const cover = (text: string, end: number): { shown: string; rest: string } => {
+  /** Shows the text up to `end`; what is covered beyond it is remembered. */
+  const show = (text: string, end: number): string => {
+    const ranges = coveredRanges(text, needles, covered);
+    const isContinued = covered > 0;
     let shown = '';
     let at = 0;
-    while (at < end) {
-      const found = needles.find((needle) => text.startsWith(needle, at));
-      shown += found ? COVER : text[at];
-      at += found ? found.length : 1;
+    covered = 0;
+    for (const [from, to] of ranges) {
+      if (from >= end) break;
+      shown += text.slice(at, from);
+      if (from > 0 || !isContinued) shown += COVER;
+      at = Math.min(to, end);
+      covered = Math.max(0, to - end);
     }
-    return { shown, rest: text.slice(at) };
+    waiting = text.slice(end);
+    return shown + text.slice(at, end);
   };
-  const fast = (text: string): boolean => !needles.some((needle) => text.includes(needle));
   return {
     push: (piece) => {
       const text = waiting + piece;
       // The last characters may be the beginning of a secret whose end comes with the next piece.
-      const end = Math.max(0, text.length - longest + 1);
-      if (longest === 0) return text;
-      if (fast(text)) {
-        waiting = text.slice(end);
-        return text.slice(0, end);
-      }
-      const { shown, rest } = cover(text, end);
-      waiting = rest;
-      return shown;
+      return show(text, Math.max(0, text.length - Math.max(0, longest - 1)));
     },
-    flush: () => {
-      const { shown } = cover(waiting, waiting.length);
-      waiting = '';
-      return shown;
-    },
+    flush: () => show(waiting, waiting.length),
   };
+}
+
+function needlesOf(secrets: readonly string[]): string[] {
+  const forms = secrets.flatMap((secret) => {
+    const lines = secret.split(/\r?\n/);
+    const ownLines = lines.length > 1 ? lines.flatMap((line) => [line, line.trim()]) : [];
+    return [secret, JSON.stringify(secret).slice(1, -1), ...ownLines];
+  });
+  return [...new Set(forms)].filter((form) => form.length >= LEAST_LENGTH);
+}
+
+/**
+ * What must not be shown, as ranges in order that neither overlap nor touch. The first `covered` characters are such a range
+ * from before.
+ */
+function coveredRanges(text: string, needles: readonly string[], covered: number): [number, number][] {
+  const found: [number, number][] = covered > 0 ? [[0, covered]] : [];
+  for (const needle of needles)
+    for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + 1))
+      found.push([at, at + needle.length]);
+  found.sort((a, b) => a[0] - b[0]);
+  const merged: [number, number][] = [];
+  for (const [from, to] of found) {
+    const last = merged.at(-1);
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+    else merged.push([from, to]);
+  }
+  return merged;
 }
