@@ -59,7 +59,7 @@ describe('the check of a Dockerfile', () => {
         body: { errors: [{ field, message: expect.stringContaining(text) }] },
       });
     const branch = await from({ ...git, branch: 'missing' }, 'Dockerfile');
-    expect([branch.status, branch.body.message]).toEqual([400, expect.stringContaining('has no branch missing')]);
+    expect([branch.status, branch.body.message]).toEqual([400, expect.stringContaining('has no branch')]);
     expect((await from({ url: '/etc' }, 'Dockerfile')).status).toBe(400);
     expect((await from({ url: 'http://127.0.0.1:1/a/b.git' }, 'Dockerfile')).status).toBe(502);
   });

@@ -72,7 +72,7 @@ describe('commits of a service', () => {
     const repository = root.make();
     repository.commit({ 'a.txt': '1' });
     for (const [source, reason] of [
-      [{ url: repository.url, branch: 'missing' }, 'has no branch missing'],
+      [{ url: repository.url, branch: 'missing' }, 'has no branch'],
       [{ url: `${root.folder}/nothing` }, 'is not a folder'],
       [{ url: '/etc' }, 'is not a folder of this machine that may be used'],
       [{ url: 'http://127.0.0.1:1/acme/shop.git' }, 'cannot be reached'],
@@ -121,7 +121,7 @@ describe('the token of a service', () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/acme/shop.git`;
     const id = await makeApplication(admin, { url, git_token_id: tokenId });
     const answer = await admin.get(`/application/${id}/commit`);
-    expect(answer.status).toBe(502);
+    expect([answer.status, answer.body.message]).toEqual([502, expect.stringContaining('git token')]);
     expect(JSON.stringify(answer.body)).not.toContain(secret);
     expect(seen.some((header) => header === `Basic ${Buffer.from(`oauth2:${secret}`).toString('base64')}`)).toBe(true);
   });
