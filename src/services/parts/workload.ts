@@ -6,7 +6,6 @@ import type { StorageSpec } from '#services/parts/storage.ts';
 import type { Probe, ProbeCheck, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 
 const READY_TIMEOUT_SECONDS = 300;
-const GRACE_PERIOD_SECONDS = 60;
 
 /** What kinds that run for ever have in their specs. */
 export interface LongRunningSpec {
@@ -61,7 +60,7 @@ export function toWorkload(
     ],
     labels: {},
     readyTimeoutSeconds: READY_TIMEOUT_SECONDS,
-    gracePeriodSeconds: GRACE_PERIOD_SECONDS,
+    gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
     secrets: variables.secrets,
   };
 }

@@ -1,5 +1,6 @@
 import type { Context } from '#platform/context.ts';
 import type { ServiceSnapshot } from '#deployments/index.ts';
+import { advancedSettingsOf } from '#services/capabilities/advanced-settings/index.ts';
 import { listDomainsByServices } from '#services/capabilities/custom-domains/index.ts';
 import { freezeVariables } from '#services/capabilities/variables/index.ts';
 import { hostnameOf } from '#services/parts/ports.ts';
@@ -26,7 +27,7 @@ export async function freeze(
     stage: { id: row.stage_id, name: row.stage_name, position: row.stage_position },
     versions: { service: row.version, environment: row.environment_version, project: row.project_version },
     spec: row.spec,
-    advancedSettings: row.advanced_settings,
+    advancedSettings: advancedSettingsOf(row),
     customDomains: domains.filter((domain) => domain.service_id === row.id).map((domain) => domain.domain),
     variables: variables.get(row.id) ?? [],
     commitId: commits.get(row.id) ?? null,

@@ -109,6 +109,21 @@ describe('advanced settings', () => {
     expect((await rowOf(id)).advanced_settings).toEqual({});
   });
 
+  test('are frozen whole into a deployment: a later default changes nothing of it', async () => {
+    const admin = await app.organization();
+    const { id } = await makeApplication(admin);
+    ok(await admin.put(`/application/${id}/advancedSettings`, { 'build.timeout_max_sec': 60 }), 200);
+    ok(await admin.post(`/application/${id}/deploy`), 200);
+    const { snapshot } = await app.db
+      .selectFrom('deployment')
+      .select('snapshot')
+      .where('organization_id', '=', admin.organizationId)
+      .executeTakeFirstOrThrow();
+    expect(snapshot.services[0].advancedSettings).toEqual(
+      ok(await admin.get(`/application/${id}/advancedSettings`), 200),
+    );
+  });
+
   test('are edited by writers of the same organization only, and on what they have read', async () => {
     const [admin, stranger] = [await app.organization(), await app.organization()];
     const { id } = await makeApplication(admin);

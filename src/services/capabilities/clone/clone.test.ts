@@ -67,7 +67,7 @@ describe('the clone of a service', () => {
       .execute();
 
     const clone = ok(await admin.post(`${path}/clone`, { name: ' copy ', environment_id: environment }), 201);
-    const { id, created_at, updated_at, name, ports, storage, ...same } = clone;
+    const { id, created_at: _created, updated_at: _updated, name, ports, storage, ...same } = clone;
     expect(source).toMatchObject(same);
     expect([id, name]).toEqual([expect.not.stringMatching(source.id), 'copy']);
     expect(ports).toEqual([{ ...source.ports[0], id: expect.not.stringMatching(source.ports[0].id) }]);
@@ -260,7 +260,7 @@ describe('the clone of an environment', () => {
 
     const clone = ok(await admin.post(`/environment/${environment}/clone`, { name: 'copy' }), 201);
     const source = ok(await admin.get(`/environment/${environment}`), 200);
-    const { id, created_at, updated_at, name, ...same } = clone;
+    const { id, created_at: _created, updated_at: _updated, name, ...same } = clone;
     expect(source).toMatchObject(same);
     expect(name).toBe('copy');
 

@@ -3,8 +3,6 @@ import type { BuildRecipe, Commit, DeployableKind, LastRelease, PlannedService, 
 import type { ApplicationSpec } from '#services/kinds/application/spec.ts';
 import { toWorkload } from '#services/parts/workload.ts';
 
-const BUILD_TIMEOUT_SECONDS = 1800;
-
 /** How an application is deployed: cloned, built, applied. */
 export const applicationDeployment: DeployableKind = {
   source: (service) => {
@@ -20,13 +18,16 @@ export const applicationDeployment: DeployableKind = {
   },
   build: (service): BuildRecipe => {
     const spec = specOf(service);
-    const timeout = service.advancedSettings['build.timeout_max_sec'];
+    const settings = service.advancedSettings;
     return {
       rootPath: spec.git_repository.root_path,
       dockerfilePath: spec.dockerfile_path ?? 'Dockerfile',
       targetStage: spec.docker_target_build_stage,
-      timeoutSeconds: typeof timeout === 'number' ? timeout : BUILD_TIMEOUT_SECONDS,
-      resources: { cpuMilli: Math.max(spec.cpu, 1000), memoryMib: Math.max(spec.memory, 1024) },
+      timeoutSeconds: Number(settings['build.timeout_max_sec']),
+      resources: {
+        cpuMilli: Number(settings['build.cpu_max_in_milli']),
+        memoryMib: Number(settings['build.ram_max_in_gib']) * 1024,
+      },
     };
   },
   workload: (service, identity, image, variables, options) => toWorkload(service, specOf(service), identity, image, variables, options),
