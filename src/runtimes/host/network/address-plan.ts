@@ -65,3 +65,12 @@ export function hardwareAddress(name: string): string {
   const bytes = [...createHash('sha256').update(name).digest().subarray(0, 5)];
   return ['02', ...bytes.map((byte) => byte.toString(16).padStart(2, '0'))].join(':');
 }
+
+/**
+ * The hardware address of an instance, derived from its address: the next instance with that address is reached at once,
+ * though others still know the hardware address of the one before (for up to 45 s, in which nothing reached it).
+ */
+export function hardwareAddressOf(index: number, host: number): string {
+  const bytes = hostAddress(index, host).split('.').map(Number);
+  return ['02', '71', ...bytes.map((byte) => byte.toString(16).padStart(2, '0'))].join(':');
+}

@@ -1,5 +1,12 @@
 import { existsSync } from 'node:fs';
-import { gateway, hardwareAddress, hostAddress, kernelName, subnet } from '#runtimes/host/network/address-plan.ts';
+import {
+  gateway,
+  hardwareAddress,
+  hardwareAddressOf,
+  hostAddress,
+  kernelName,
+  subnet,
+} from '#runtimes/host/network/address-plan.ts';
 import { EnvironmentRecords } from '#runtimes/host/network/environment-record.ts';
 import { BRIDGE_PREFIX, type Firewall } from '#runtimes/host/network/firewall.ts';
 import { mainPort, type Attachment, type InstanceNetwork } from '#runtimes/host/network/network.ts';
@@ -121,7 +128,7 @@ export class NamespaceNetwork implements InstanceNetwork {
     const outer = this.#outerEnd(at);
     await this.#batch([
       `netns add ${namespace}`,
-      `link add ${outer} type veth peer name eth0 netns ${namespace}`,
+      `link add ${outer} type veth peer name eth0 address ${hardwareAddressOf(index, host)} netns ${namespace}`,
       `link set ${outer} master ${this.#bridge(environmentId)} up`,
     ]);
     const inside = [

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fstatSync, openSync, readSync, watch } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, watch } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { LoggedLine } from '#runtimes/tools/shim/log.ts';
@@ -13,18 +13,18 @@ const CHUNK = 64 * 1024;
 export function readShimLog(directory: string, tail: number): ShimLogLine[] {
   const lines: string[] = [];
   for (let n = 0; lines.length < tail; n++) {
-    const path = n === 0 ? logFile(directory) : `${logFile(directory)}.${n}`;
-    if (!existsSync(path)) {
-      if (n > 0) break;
-      continue;
-    }
-    lines.unshift(...lastLines(path, tail - lines.length));
+    const found = lastLines(n === 0 ? logFile(directory) : `${logFile(directory)}.${n}`, tail - lines.length);
+    // The newest one is missing for a moment while files are rotated.
+    if (found === null && n > 0) break;
+    lines.unshift(...(found ?? []));
   }
   return lines.map((line) => JSON.parse(line) as ShimLogLine);
 }
 
-function lastLines(path: string, count: number): string[] {
-  const fd = openSync(path, 'r');
+/** The last lines of a file, null when it isn't there. */
+function lastLines(path: string, count: number): string[] | null {
+  const fd = openIfThere(path);
+  if (fd === null) return null;
   try {
     const parts: Buffer[] = [];
     let at = fstatSync(fd).size;
@@ -41,6 +41,15 @@ function lastLines(path: string, count: number): string[] {
     return lines.slice(-count);
   } finally {
     closeSync(fd);
+  }
+}
+
+function openIfThere(path: string): number | null {
+  try {
+    return openSync(path, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
   }
 }
 
@@ -89,8 +98,11 @@ export async function* followShimLog(
 }
 
 async function reopenWhenRotated(file: Awaited<ReturnType<typeof open>>, path: string) {
-  if (!existsSync(path)) return null;
-  const next = await open(path, 'r');
+  const next = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (next === null) return null;
   const [old, present] = await Promise.all([file.stat(), next.stat()]);
   if (old.ino !== present.ino) return next;
   await next.close();

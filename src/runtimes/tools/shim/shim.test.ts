@@ -170,7 +170,7 @@ test('the log rotates by size, is read across its files and followed across a ro
   }
   abort.abort();
   expect(followed).toEqual(Array.from({ length: 120 }, (_, n) => followed[0]! + n));
-  expect(statSync(join(directory, 'log')).size).toBeLessThanOrEqual(2000);
+  await until(() => expect(statSync(join(directory, 'log')).size).toBeLessThanOrEqual(2000));
   const tail = readShimLog(directory, 40).map((line) => Number(line.text.split(' ')[1]));
   expect(tail).toEqual(Array.from({ length: 40 }, (_, n) => tail[0]! + n));
 });
