@@ -74,7 +74,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const options: Dispatcher.DispatchOptions = {
       path,
       method: request.method as Dispatcher.HttpMethod,
-      headers: forwardedHeaders(request, 'http'),
+      headers: forwardedHeaders(request.headers, { host, proto: 'http', socket: request.socket }),
       body: this.#hasBody ? request : null,
       blocking: false,
     };

@@ -1,4 +1,5 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
 
 /** Headers that belong to one connection (RFC 9110 §7.6.1), and those that only the proxy may say. */
 const NOT_FORWARDED = new Set([
@@ -38,23 +39,31 @@ function namedByConnection(connection: string | string[] | undefined): string[] 
     .map((name) => name.trim().toLowerCase());
 }
 
+/** Where a request came in, as far as the upstream is told. */
+export interface Arrival {
+  /** As the client wrote it, perhaps with a port. */
+  host: string;
+  proto: 'http' | 'https';
+  socket: Pick<Socket, 'remoteAddress' | 'localPort'>;
+}
+
 /**
  * Headers for the upstream, name and value in turn: those of the client without what belongs to its connection, with
  * `X-Forwarded-For`, `-Proto`, `-Host` and `-Port` of our own in place of the client's.
  */
-export function forwardedHeaders(request: IncomingMessage, proto: 'http' | 'https'): string[] {
+export function forwardedHeaders(given: IncomingHttpHeaders, { host, proto, socket }: Arrival): string[] {
   const headers: string[] = [];
-  const given = request.headers;
   const named = namedByConnection(given.connection);
   for (const name in given) {
-    if (NOT_FORWARDED.has(name) || name.startsWith('x-forwarded-') || named.includes(name)) continue;
+    if (NOT_FORWARDED.has(name) || name.startsWith('x-forwarded-') || name.startsWith(':') || named.includes(name))
+      continue;
     const value = given[name];
     if (typeof value === 'string') headers.push(name, value);
     else if (value) for (const part of value) headers.push(name, part);
   }
-  const { remoteAddress = '', localPort } = request.socket;
+  const { remoteAddress = '', localPort } = socket;
   const client = remoteAddress.startsWith('::ffff:') ? remoteAddress.slice('::ffff:'.length) : remoteAddress;
-  headers.push('x-forwarded-for', client, 'x-forwarded-proto', proto, 'x-forwarded-host', given.host ?? '');
+  headers.push('x-forwarded-for', client, 'x-forwarded-proto', proto, 'x-forwarded-host', host);
   headers.push('x-forwarded-port', String(localPort ?? ''));
   return headers;
 }

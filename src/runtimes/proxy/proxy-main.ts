@@ -47,7 +47,7 @@ async function main(): Promise<void> {
   const table = new RouteTable(upstreams);
   const files = new RouteFiles('routes');
   for (const service of files.readAll(console.error)) table.set(service);
-  const server = createProxyServer(table);
+  const { server, end } = createProxyServer(table);
   const port = await listen(server, config);
   const status = (): ProxyStatus => {
     return { config, pid: process.pid, port, services: table.size, underWay: upstreams.underWay() };
@@ -58,8 +58,8 @@ async function main(): Promise<void> {
   console.log(`listening on ${config.host}:${port}, ${table.size} service(s)`);
   process.once('SIGTERM', () => {
     setTimeout(() => process.exit(0), ENDING_MS);
-    server.close(() => process.exit(0));
-    server.closeIdleConnections();
+    server.once('close', () => process.exit(0));
+    end();
   });
 }
 

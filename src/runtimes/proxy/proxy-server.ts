@@ -1,10 +1,26 @@
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
+import { createServer as createHttp2Server } from 'node:http2';
+import type { ServerHttp2Session } from 'node:http2';
+import type { Socket } from 'node:net';
 import { Exchange } from '#runtimes/proxy/exchange.ts';
+import { forwardCall } from '#runtimes/proxy/grpc-call.ts';
 import type { RouteTable } from '#runtimes/proxy/route-table.ts';
 
-/** The server that people's requests come to; it does not listen yet. */
-export function createProxyServer(table: RouteTable): Server {
+/** How long a connection may say nothing at first. */
+const FIRST_BYTE_MS = 60_000;
+/** How clients begin that speak HTTP/2 without asking (RFC 9113 §3.4), as those of gRPC do; no method of HTTP/1 begins so. */
+const HTTP2_BEGINNING = Buffer.from('PRI');
+
+export interface ProxyServer {
+  /** Does not listen yet. */
+  server: Server;
+  /** Takes nothing new; the server's event `close` tells when what is under way has ended. */
+  end(): void;
+}
+
+/** The server that people's requests come to. */
+export function createProxyServer(table: RouteTable): ProxyServer {
   const server = createServer(
     {
       // Upgrades to anything else (h2c of a careful client) are answered as if they had not been offered (RFC 9110 §7.8).
@@ -18,5 +34,42 @@ export function createProxyServer(table: RouteTable): Server {
     (request, response) => new Exchange(table, request, response).forward(),
   );
   server.on('upgrade', (request, socket, head) => Exchange.forUpgrade(table, request, socket, head).forward());
-  return server;
+  const sessions = letHttp2In(server, table);
+  const end = () => {
+    server.close();
+    server.closeIdleConnections();
+    for (const session of sessions) session.close();
+  };
+  return { server, end };
+}
+
+/** Looks at the first bytes of each connection and hands it to the server of its protocol. Answers the HTTP/2 connections. */
+function letHttp2In(server: Server, table: RouteTable): Set<ServerHttp2Session> {
+  const http2 = createHttp2Server();
+  const sessions = new Set<ServerHttp2Session>();
+  http2.on('session', (session) => {
+    sessions.add(session);
+    session.on('close', () => sessions.delete(session));
+  });
+  http2.on('stream', (stream, headers) => void forwardCall(table, stream, headers));
+  http2.on('sessionError', () => undefined);
+  const [http1] = server.listeners('connection') as [(socket: Socket) => void];
+  server.removeListener('connection', http1);
+  server.on('connection', (socket: Socket) => {
+    const end = () => socket.destroy();
+    socket.setTimeout(FIRST_BYTE_MS, end);
+    socket.on('error', end);
+    socket.once('data', (bytes: Buffer) => {
+      socket.setTimeout(0);
+      socket.removeListener('timeout', end);
+      socket.removeListener('error', end);
+      const isHttp2 = bytes.subarray(0, HTTP2_BEGINNING.length).equals(HTTP2_BEGINNING);
+      // The HTTP/2 server takes what is waiting in the socket, which flowing would lose.
+      if (isHttp2) socket.pause();
+      socket.unshift(bytes);
+      if (isHttp2) http2.emit('connection', socket);
+      else http1.call(server, socket);
+    });
+  });
+  return sessions;
 }

@@ -72,7 +72,7 @@ export interface TestProxy extends AsyncDisposable {
 export async function startTestProxy(times: Partial<UpstreamTimes> = {}): Promise<TestProxy> {
   const upstreams = new Upstreams({ ...DEFAULT_TIMES, ...times });
   const table = new RouteTable(upstreams);
-  const server = createProxyServer(table);
+  const { server, end } = createProxyServer(table);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
     port: (server.address() as AddressInfo).port,
@@ -80,7 +80,12 @@ export async function startTestProxy(times: Partial<UpstreamTimes> = {}): Promis
     upstreams,
     route: (host, to, serviceId = host) =>
       table.set({ serviceId, generation: 1, routes: [{ host, protocol: 'HTTP', upstreams: to }] }),
-    [Symbol.asyncDispose]: () => closeServer(server),
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server, 'close');
+      end();
+      server.closeAllConnections();
+      await closed;
+    },
   };
 }
 

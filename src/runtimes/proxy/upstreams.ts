@@ -1,3 +1,5 @@
+import { connect } from 'node:http2';
+import type { ClientHttp2Session } from 'node:http2';
 import { Pool } from 'undici';
 import type { Upstream } from '#runtimes/router.ts';
 import { upstreamKey } from '#runtimes/proxy/protocol.ts';
@@ -24,6 +26,9 @@ export class UpstreamState {
   #references = 0;
   #underWay = 0;
   #failedAt = -Infinity;
+  readonly #times: UpstreamTimes;
+  readonly #origin: string;
+  #session: Promise<ClientHttp2Session> | undefined;
   #idle: (() => void)[] = [];
 
   constructor(upstream: Upstream, times: UpstreamTimes, onUnused: (state: UpstreamState) => void) {
@@ -31,7 +36,9 @@ export class UpstreamState {
     this.key = upstreamKey(upstream);
     const host = upstream.address.includes(':') ? `[${upstream.address}]` : upstream.address;
     // Connections are kept 4 s, or as long as the upstream says: longer than it keeps them would lose requests.
-    this.pool = new Pool(`http://${host}:${upstream.port}`, {
+    this.#times = times;
+    this.#origin = `http://${host}:${upstream.port}`;
+    this.pool = new Pool(this.#origin, {
       pipelining: 1,
       connect: { timeout: times.connectMs },
       headersTimeout: times.answerMs,
@@ -63,6 +70,25 @@ export class UpstreamState {
     this.#check();
   }
 
+  /** The HTTP/2 connection for gRPC, which takes all calls; rejects when none comes about. */
+  session(): Promise<ClientHttp2Session> {
+    if (this.#session) return this.#session;
+    const opening = openSession(this.#origin, this.#times.connectMs);
+    this.#session = opening;
+    const forget = () => {
+      if (this.#session === opening) this.#session = undefined;
+    };
+    opening.then((session) => session.once('goaway', forget).once('close', forget), forget);
+    return opening;
+  }
+
+  /** Closes the kept connections once what is under way has ended. */
+  async close(): Promise<void> {
+    const session = await this.#session?.catch(() => undefined);
+    session?.close();
+    await this.pool.close();
+  }
+
   /** Resolves when nothing is under way. */
   idle(): Promise<void> {
     if (this.#underWay === 0) return Promise.resolve();
@@ -80,6 +106,22 @@ export class UpstreamState {
   #check(): void {
     if (this.#references === 0 && this.#underWay === 0) this.#onUnused(this);
   }
+}
+
+function openSession(origin: string, timeoutMs: number): Promise<ClientHttp2Session> {
+  return new Promise((resolve, reject) => {
+    const session = connect(origin);
+    const timer = setTimeout(() => session.destroy(new Error('no connection in time')), timeoutMs);
+    session.once('connect', () => {
+      clearTimeout(timer);
+      resolve(session);
+    });
+    // Later errors end the calls under way, each of which has its own error.
+    session.on('error', (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+  });
 }
 
 /** The upstreams of all routes; the same address is the same state, so that connections are kept over a change of routes. */
@@ -118,6 +160,6 @@ export class Upstreams {
   /** No route names it any more and nothing is under way: its kept connections go. */
   readonly #close = (state: UpstreamState): void => {
     this.#states.delete(state.key);
-    void state.pool.close();
+    void state.close();
   };
 }
