@@ -59,7 +59,7 @@ export class FakeServers {
   }
 
   closeAll(): void {
-    for (const port of [...this.#servers.keys()]) this.close(port);
+    for (const port of this.#servers.keys()) this.close(port);
   }
 
   #host(service: FakeService, instance: FakeInstance): ApplicationHost {

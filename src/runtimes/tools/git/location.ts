@@ -33,7 +33,7 @@ const SCP_FORM = /^(\w[\w.-]*)@([a-zA-Z0-9][\w.-]*):((?!\/\/)[^-].*)$/;
  * what was written, so that both read the same host. Throws RuntimeError `refused`.
  */
 export function locate(url: string, localRoots: readonly string[]): GitLocation {
-  if (/[\0-\x1f\x7f]/.test(url) || url.startsWith('-')) throw refused(url, 'is not a URL');
+  if (/\p{Cc}/u.test(url) || url.startsWith('-')) throw refused(url, 'is not a URL');
   const scp = SCP_FORM.exec(url);
   if (scp) return remote('ssh', new URL(`ssh://${scp[1]}@${scp[2]}/${scp[3]!.replace(/^\//, '')}`), url);
   if (url.startsWith('/')) return local(url, localRoots);

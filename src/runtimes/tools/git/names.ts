@@ -14,7 +14,7 @@ export function checkBranch(branch: string): void {
     branch.includes('..') ||
     branch.includes('@{') ||
     branch.includes('//') ||
-    /[\x00-\x20\x7f~^:?*[\\]/.test(branch) ||
+    /[\p{Cc} ~^:?*[\\]/u.test(branch) ||
     branch.split('/').some((part) => part.startsWith('.') || part.endsWith('.lock'));
   if (bad) throw new RuntimeError('refused', `${JSON.stringify(branch.slice(0, 100))} is not the name of a branch.`);
 }
