@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createSocket } from 'node:dgram';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { newContext, nextSpec } from '#runtimes/contract/fixture.ts';
@@ -69,6 +71,42 @@ describe.each(variants)('with $name', ({ works, options }) => {
       await host.apply(spec);
       expect(await get()).toEqual({ status: 200, body: 'good day\n' });
       await host.runtime.remove(spec.identity, null, newContext());
+    });
+
+    test('TCP and UDP ports are published, follow a new release, and are taken by one service at a time', async () => {
+      const [tcp, udp] = [27_000 + (process.pid % 500) * 2, 27_001 + (process.pid % 500) * 2];
+      host.write({
+        'server.mjs': `import { createServer } from 'node:net';
+import { createSocket } from 'node:dgram';
+const port = Number(process.env.PORT);
+createServer((socket) => socket.on('error', () => 0).on('data', (data) => socket.end(data + ' over TCP, ' + process.env.RELEASE))).listen(port);
+const socket = createSocket('udp4', (data, from) => socket.send(data + ' over UDP', from.port, from.address));
+if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
+        Dockerfile: 'FROM x\nWORKDIR /app\nCOPY . .\nCMD ["node", "server.mjs"]',
+      });
+      const { image } = await host.build();
+      const open = (protocol: 'TCP' | 'UDP', internalPort: number, externalPort: number) => ({
+        ...port(internalPort),
+        protocol,
+        externalPort,
+        isDefault: protocol === 'TCP',
+      });
+      const ports = [open('TCP', 5432, tcp), open('UDP', udp + 1000, udp)];
+      const spec = host.spec(image, { ports, routes: [], environment: { UDP_PORT: String(udp + 1000), RELEASE: '1' } });
+      await host.apply(spec);
+      expect(await askTcp(tcp, 'hello')).toBe('hello over TCP, 1');
+      expect(await askUdp(udp, 'hello')).toBe('hello over UDP');
+      await expect(host.apply(host.spec(image, { ports: [open('TCP', 5433, tcp)], routes: [] }))).rejects.toMatchObject(
+        {
+          code: 'not_ready',
+          message: `These ports cannot be published: ${tcp}/TCP (another program or service of this machine has it).`,
+        },
+      );
+      const next = nextSpec(spec, { ports: [ports[0]!] });
+      await host.apply(next);
+      expect(await askTcp(tcp, 'hello')).toBe('hello over TCP, 2');
+      await host.runtime.remove(spec.identity, null, newContext());
+      await expect(askTcp(tcp, 'hello')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     });
 
     test('a process that fails its liveness check is started anew', async () => {
@@ -148,14 +186,10 @@ describe.each(variants)('with $name', ({ works, options }) => {
       await host.runtime.remove(spec.identity, null, newContext());
     });
 
-    test('images of a registry and ports that cannot be published are refused with what would help', async () => {
-      const spec = host.spec('docker.io/library/nginx@sha256:0', {
-        ports: [{ ...port(5432), protocol: 'UDP' }],
-        files: [{ path: '/proc/x', content: '' }],
-      });
+    test('images of a registry are refused with what would help, and so are mounts over what is not a file', async () => {
+      const spec = host.spec('docker.io/library/nginx@sha256:0', { files: [{ path: '/proc/x', content: '' }] });
       const refusals = host.runtime.refusals(spec).join('\n');
       expect(refusals).toMatch(/Images from a registry need a container engine/);
-      expect(refusals).toMatch(/Port 5432 \(UDP\) cannot be published/);
       expect(refusals).toMatch(/"\/proc\/x" cannot be a mount path/);
       await expect(host.apply(spec)).rejects.toMatchObject({ code: 'refused' });
     });
@@ -296,6 +330,27 @@ CMD ["node", "-e", "const all = Buffer.alloc(300e6, 1); console.log('allocated '
     expect(groups.toString()).toBe('');
   });
 });
+
+/** Sends a text and answers what comes back until the other side ends. */
+function askTcp(to: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(to, '127.0.0.1', () => socket.write(text));
+    let answer = '';
+    socket.on('data', (data) => (answer += String(data)));
+    socket.on('error', reject);
+    socket.on('end', () => resolve(answer));
+  });
+}
+
+function askUdp(to: number, text: string): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = createSocket('udp4', (data) => {
+      socket.close();
+      resolve(String(data));
+    });
+    socket.send(text, to, '127.0.0.1');
+  });
+}
 
 interface ShimFile {
   shim: { pid: number; bootId: string };

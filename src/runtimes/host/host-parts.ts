@@ -3,6 +3,7 @@ import type { ImageStore } from '#runtimes/host/images.ts';
 import type { Layout } from '#runtimes/host/layout.ts';
 import type { Machine } from '#runtimes/host/machine.ts';
 import type { InstanceNetwork } from '#runtimes/host/network/network.ts';
+import type { PublishedPorts } from '#runtimes/host/publish/published-ports.ts';
 import type { Releases } from '#runtimes/host/releases.ts';
 import type { Router } from '#runtimes/router.ts';
 
@@ -14,6 +15,7 @@ export interface HostParts {
   releases: Releases;
   network: InstanceNetwork;
   cgroups: Cgroups;
+  published: PublishedPorts;
   router: Router;
   /** Id of this installation: it names what the machine sees of us (groups, networks). */
   installation: string;

@@ -115,6 +115,7 @@ export class HostRuntime implements Runtime {
       if (!current || !spec) return;
       await router.set(serviceId, current.generation, this.#rollout.routes(spec, []));
       await this.#parts.network.publish(spec, []);
+      await this.#parts.published.remove(serviceId);
       await Promise.all(
         layout.instances(serviceId).map((at) => this.#instances.stop(at, spec.gracePeriodSeconds * 1000)),
       );
@@ -140,6 +141,7 @@ export class HostRuntime implements Runtime {
       requireGoing(context);
       const { router, layout, network, images } = this.#parts;
       await router.remove(serviceId);
+      await this.#parts.published.remove(serviceId);
       await Promise.all(layout.instances(serviceId).map((at) => this.#instances.remove(at, this.#graceOf(at))));
       await network.forget(environmentId, serviceId);
       removeVolumes(layout, serviceId);

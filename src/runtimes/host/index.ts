@@ -9,6 +9,7 @@ import { findFirewall } from '#runtimes/host/network/firewall.ts';
 import { MachineNetwork } from '#runtimes/host/network/machine-network.ts';
 import { NamespaceNetwork, tryNamespaceNetwork } from '#runtimes/host/network/namespace-network.ts';
 import type { InstanceNetwork } from '#runtimes/host/network/network.ts';
+import { PublishedPorts } from '#runtimes/host/publish/published-ports.ts';
 import { Releases } from '#runtimes/host/releases.ts';
 import { readBootId } from '#runtimes/tools/shim/identity.ts';
 import type { Router } from '#runtimes/router.ts';
@@ -39,6 +40,7 @@ export async function createHostRuntime(options: HostRuntimeOptions): Promise<Ru
   const machine = await findMachine({ dataDir, mode: options.mode ?? 'auto', hidden: options.hidden ?? [] });
   if (machine.mode === 'plain') options.log(`host runtime: no namespaces (${machine.reason}), plain folders are used`);
   const layout = new Layout(dataDir);
+  const bootId = options.bootId ?? readBootId();
   return new HostRuntime({
     machine,
     layout,
@@ -48,7 +50,8 @@ export async function createHostRuntime(options: HostRuntimeOptions): Promise<Ru
     cgroups: findCgroups(`quarterdeck-${options.installation.slice(0, 8)}`),
     router: options.router,
     installation: options.installation,
-    bootId: options.bootId ?? readBootId(),
+    published: new PublishedPorts(layout, machine, bootId),
+    bootId,
   });
 }
 

@@ -15,11 +15,6 @@ export function refusalsOf(spec: WorkloadSpec, machine: Machine, images: ImageSt
     refusals.push(
       'Images from a registry need a container engine: install Docker or Podman, or use a Kubernetes cluster. This runtime builds from a git repository with a Dockerfile.',
     );
-  for (const port of spec.ports)
-    if (port.publiclyAccessible && (port.protocol === 'TCP' || port.protocol === 'UDP'))
-      refusals.push(
-        `Port ${port.internalPort} (${port.protocol}) cannot be published by this runtime; HTTP and GRPC ports can. Use a cluster with Docker or Kubernetes.`,
-      );
   const paths = [...spec.files.map((file) => file.path), ...spec.storage.map((one) => one.mountPath)];
   for (const path of paths) refusals.push(...refusePath(path, spec, machine, images));
   return refusals;

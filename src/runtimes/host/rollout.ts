@@ -1,7 +1,8 @@
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { Instances } from '#runtimes/host/instances.ts';
 import type { InstanceKey } from '#runtimes/host/layout.ts';
-import { mainPort } from '#runtimes/host/network/network.ts';
+import { PublishedPorts } from '#runtimes/host/publish/published-ports.ts';
+import type { Table } from '#runtimes/host/publish/table.ts';
 import type { Readiness } from '#runtimes/host/readiness.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import type { RouteEntry, Upstream } from '#runtimes/router.ts';
@@ -37,6 +38,7 @@ export class Rollout {
       const waiting = wanted.map((at) => this.#readiness.wait(at, spec, context.signal));
       await Promise.allSettled(waiting);
       await Promise.all(waiting);
+      await this.#parts.published.set(spec.identity.serviceId, this.#published(spec, wanted));
     } catch (error) {
       await this.#undo(spec, wanted, makeRoom ? others : []);
       throw error;
@@ -77,15 +79,18 @@ export class Rollout {
       if (older < generation) removeTree(this.#parts.layout.generation(serviceId, older));
   }
 
-  /** Storage has one user at a time; so has a port that a service insists on in the machine's network. */
+  /** Storage has one user at a time; so has a port in the machine's network, unless the service takes it from PORT. */
   #mustMakeRoom(spec: WorkloadSpec, others: InstanceKey[]): boolean {
-    if (spec.storage.length > 0) return others.length > 0;
-    const main = mainPort(spec);
-    if (this.#parts.network.isolated || main === null) return false;
-    return others.some((at) => {
-      const attachment = this.#instances.record(at)?.attachment;
-      return attachment !== undefined && attachment.ports[main] === main && attachment.port !== main;
-    });
+    if (others.length === 0) return false;
+    if (spec.storage.length > 0) return true;
+    return !this.#parts.network.isolated && others.some((at) => this.#hasOwnPort(at));
+  }
+
+  #hasOwnPort(at: InstanceKey): boolean {
+    const attachment = this.#instances.record(at)?.attachment;
+    const spec = this.#parts.releases.read(at.serviceId, at.generation);
+    if (!attachment || !spec) return false;
+    return spec.ports.some(({ internalPort }) => (attachment.ports[internalPort] ?? internalPort) !== attachment.port);
   }
 
   async #endAll(instances: InstanceKey[], spec: WorkloadSpec): Promise<void> {
@@ -101,12 +106,25 @@ export class Rollout {
     const candidates = wanted.filter((at) => !serves(at));
     await Promise.all(candidates.map((at) => this.#instances.remove(at, spec.gracePeriodSeconds * 1000)));
     if (current?.generation !== generation) removeTree(layout.generation(serviceId, generation));
+    const serving = current ? releases.read(serviceId, current.generation) : null;
     for (const at of ended.filter(serves)) {
       const previous = releases.read(at.serviceId, at.generation);
       if (!previous) continue;
       await this.#instances.start(at, previous);
       await this.#readiness.wait(at, previous, new AbortController().signal);
     }
+    const keys = current?.instances.map((n) => ({ serviceId, generation: current.generation, n })) ?? [];
+    await this.#parts.published.set(serviceId, serving && !current?.stopped ? this.#published(serving, keys) : []);
+  }
+
+  /** Published ports of a spec; one that an instance has itself in the machine's network needs nobody in between. */
+  #published(spec: WorkloadSpec, instances: readonly InstanceKey[]): Table {
+    if (instances.length === 0) return [];
+    return PublishedPorts.of(spec).flatMap(({ port, protocol, internalPort }) => {
+      const upstreams = instances.flatMap((at) => this.#upstream(at, internalPort));
+      const itself = !this.#parts.network.isolated && upstreams.some((upstream) => upstream.port === port);
+      return itself ? [] : [{ port, protocol, upstreams }];
+    });
   }
 
   /** Everything that requests to an instance may be under way to. */
