@@ -88,12 +88,18 @@ export class Contract {
     return new Contract(home, setup, subject, folder, image);
   }
 
+  /** Removes every service of the suite; one that can't be removed keeps none of the others from it. */
   async close(): Promise<void> {
-    const latest = { generation: 2 ** 40 };
-    for (const identity of this.#identities) await this.runtime.remove({ ...identity, ...latest }, null, newContext());
-    await this.runtime.close();
-    await this.subject.close?.();
+    const failures: unknown[] = [];
+    const attempt = async (work: Promise<void> | undefined) => {
+      await work?.catch((error: unknown) => failures.push(error));
+    };
+    for (const identity of this.#identities)
+      await attempt(this.runtime.remove({ ...identity, generation: 2 ** 40 }, null, newContext()));
+    await attempt(this.runtime.close());
+    await attempt(this.subject.close?.());
     await rm(this.#home, { recursive: true, force: true });
+    if (failures.length > 0) throw new AggregateError(failures, 'Not everything of the contract could be removed.');
   }
 
   /** A spec of a new service in an environment of its own; the suite removes it at the end. */
