@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { join } from 'node:path';
 
 /** Limits of a group of processes. */
-export interface Limits {
+interface Limits {
   cpuMilli: number;
   memoryMib: number;
 }

@@ -112,14 +112,13 @@ export class HostRuntime implements Runtime {
       const { releases, router, layout } = this.#parts;
       const current = releases.current(serviceId);
       const spec = current && releases.read(serviceId, current.generation);
-      if (!current || !spec) return;
-      await router.set(serviceId, current.generation, this.#rollout.routes(spec, []));
-      await this.#parts.network.publish(spec, []);
+      if (current && spec) {
+        await router.set(serviceId, current.generation, this.#rollout.routes(spec, []));
+        await this.#parts.network.publish(spec, []);
+      }
       await this.#parts.published.remove(serviceId);
-      await Promise.all(
-        layout.instances(serviceId).map((at) => this.#instances.stop(at, spec.gracePeriodSeconds * 1000)),
-      );
-      releases.setCurrent(serviceId, { ...current, stopped: true });
+      await Promise.all(layout.instances(serviceId).map((at) => this.#instances.stop(at, this.#graceOf(at))));
+      if (current) releases.setCurrent(serviceId, { ...current, stopped: true });
     });
   }
 

@@ -6,7 +6,7 @@ import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { ImageRecord } from '#runtimes/host/images.ts';
 import { readInstance, writeInstance, type InstanceRecord } from '#runtimes/host/instance-record.ts';
 import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
-import { enterCommand, viewPlan } from '#runtimes/host/machine.ts';
+import { enterCommand, NESTED_UID, viewPlan } from '#runtimes/host/machine.ts';
 import { openWay, PlainPaths } from '#runtimes/host/plain-paths.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { OURS, type Bind } from '#runtimes/host/view/plan.ts';
@@ -22,8 +22,7 @@ import {
 import { makePrivate } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError, type WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** Account of an instance inside a nested user namespace, and the wrappers around its process (`unshare` twice). */
-const NESTED_UID = 1000;
+/** Wrappers around the process of an instance in a view: `unshare` twice. */
 const WRAPPERS = 2;
 
 /** Starts and ends single instances: a folder with a shim, and a view or a tree of its own. */

@@ -19,7 +19,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { DEFAULT_PATH, runCommand } from '#runtimes/tools/command.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
-import { unshareArguments, type Tools, type ViewAccount, type ViewPlan } from '#runtimes/host/view/plan.ts';
+import { unshareArguments, type Tools, type ViewPlan } from '#runtimes/host/view/plan.ts';
 
 /** Top-level folders of the machine that a view shows, where they are there; `lib*` besides. Homes and mounts are not. */
 const TOPS = ['usr', 'bin', 'sbin', 'etc', 'opt', 'var', 'srv', 'nix'];
@@ -40,10 +40,8 @@ const PRIVATE = [
   '/var/backups',
 ];
 
-export const ENTER_PROGRAM = new URL(
-  import.meta.url.endsWith('.ts') ? './view/enter.ts' : './view/enter.js',
-  import.meta.url,
-).pathname;
+const ENTER_PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './view/enter.ts' : './view/enter.js', import.meta.url)
+  .pathname;
 
 /** What this machine can do for the runtime, found out by trying. */
 export interface Machine {
@@ -105,7 +103,7 @@ async function tryView(machine: Machine, directory: string): Promise<string | nu
   const place = join(directory, `trial-${process.pid}-${Date.now()}`);
   try {
     const argv = ['/usr/bin/env', 'true'];
-    const account = instanceAccount(machine, 'trial');
+    const account = { kind: 'instance', uid: machine.asRoot ? serviceAccount('trial') : NESTED_UID } as const;
     const plan = viewPlan(machine, place, { action: { kind: 'run', argv, env: {}, cwd: '/', account } });
     const result = await runCommand(...enterCommand(machine, plan, place), { timeoutSeconds: 20 });
     return result.exitCode === 0 ? null : (result.stderr.trim().split('\n').at(-1) ?? 'unshare failed');
@@ -114,12 +112,8 @@ async function tryView(machine: Machine, directory: string): Promise<string | nu
   }
 }
 
-/** The account of a service's instances: one per service where we are root, else the one of the nested user namespace. */
-export function instanceAccount(machine: Machine, serviceId: string): ViewAccount & { kind: 'instance' } {
-  return { kind: 'instance', uid: machine.asRoot ? serviceAccount(serviceId) : NESTED_UID };
-}
-
-const NESTED_UID = 1000;
+/** Account of an ordinary user's instances inside of their user namespace. */
+export const NESTED_UID = 1000;
 /** Accounts of services: far above what distributions give to people, services and subordinate ids of rootless containers. */
 const FIRST_UID = 1_900_000_000;
 

@@ -5,7 +5,7 @@ import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/sta
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 
 /** `<generation>/release.json`, mode 0600: it holds the variables, so that `restart` needs nobody to repeat them. */
-export interface Release {
+interface Release {
   format: 1;
   spec: WorkloadSpec;
 }

@@ -46,7 +46,7 @@ export async function buildImage(
       serviceId: spec.identity.serviceId,
       cgroups: limit.cgroups,
       signal,
-      log: context.log,
+      log: (line: string) => context.log(line),
     };
     const record = await buildStages(place, spec);
     writeFileSync(join(folder, 'image.json'), JSON.stringify(record));
@@ -108,7 +108,7 @@ async function buildStage(
     context,
     given: spec.arguments,
     stages: built,
-    log: place.log,
+    log: (line) => place.log(line),
   }).build();
   return one;
 }

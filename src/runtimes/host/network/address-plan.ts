@@ -9,7 +9,7 @@ export const gateway = (index: number) => `${PREFIX}.${index}.1`;
 export const hostAddress = (index: number, host: number) => `${PREFIX}.${index}.${host}`;
 
 /** Networks of a routing table (`10.1.2.0/24`, `default` is none) as numbers. */
-export function parseNetwork(text: string): { from: number; to: number } | null {
+function parseNetwork(text: string): { from: number; to: number } | null {
   const match = /^(\d+)\.(\d+)\.(\d+)\.(\d+)(?:\/(\d+))?$/.exec(text);
   if (!match) return null;
   const address = match.slice(1, 5).reduce((sum, part) => sum * 256 + Number(part), 0);

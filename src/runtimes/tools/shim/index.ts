@@ -14,9 +14,9 @@ import {
   type ShimState,
 } from '#runtimes/tools/shim/state.ts';
 
-export type { ShimConfig, ShimState, LastExit } from '#runtimes/tools/shim/state.ts';
+export type { ShimState } from '#runtimes/tools/shim/state.ts';
 export { readShimLog, followShimLog, type ShimLogLine } from '#runtimes/tools/shim/read-log.ts';
-export { childrenOf, workloadPids } from '#runtimes/tools/shim/supervisor.ts';
+export { workloadPids } from '#runtimes/tools/shim/supervisor.ts';
 export { probeOnce, type ProbePids, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';
 
 /** What `startShim` is given: everything but the command has a default. */

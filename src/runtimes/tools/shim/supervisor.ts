@@ -173,7 +173,7 @@ function descendant(pid: number, depth: number): number {
 }
 
 /** Pids whose parent is the given one (from /proc; needs no kernel option). */
-export function childrenOf(pid: number): number[] {
+function childrenOf(pid: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && readStat(Number(name))?.parent === pid)
     .map(Number);
