@@ -21,21 +21,23 @@ export function createMask(secrets: readonly string[]): SecretsMask {
   let waiting = '';
   /** So many characters at the beginning of `waiting` are covered, and their `***` was shown. */
   let covered = 0;
+  /** Whether what was shown last is a `***`, which goes on if the next character is covered too. */
+  let isCover = false;
 
-  /** Shows the text up to `end`; what is covered beyond it is remembered. */
+  /** Shows the text up to `end`, at least one character; what is covered beyond it is remembered. */
   const show = (text: string, end: number): string => {
-    const ranges = coveredRanges(text, needles, covered);
-    const isContinued = covered > 0;
     let shown = '';
     let at = 0;
+    const ranges = coveredRanges(text, needles, covered);
     covered = 0;
     for (const [from, to] of ranges) {
       if (from >= end) break;
       shown += text.slice(at, from);
-      if (from > 0 || !isContinued) shown += COVER;
+      if (from > 0 || !isCover) shown += COVER;
       at = Math.min(to, end);
       covered = Math.max(0, to - end);
     }
+    isCover = at === end;
     waiting = text.slice(end);
     return shown + text.slice(at, end);
   };
@@ -43,9 +45,16 @@ export function createMask(secrets: readonly string[]): SecretsMask {
     push: (piece) => {
       const text = waiting + piece;
       // The last characters may be the beginning of a secret whose end comes with the next piece.
-      return show(text, Math.max(0, text.length - Math.max(0, longest - 1)));
+      const end = text.length - Math.max(0, longest - 1);
+      if (end > 0) return show(text, end);
+      waiting = text;
+      return '';
     },
-    flush: () => show(waiting, waiting.length),
+    flush: () => {
+      const shown = waiting === '' ? '' : show(waiting, waiting.length);
+      isCover = false;
+      return shown;
+    },
   };
 }
 
