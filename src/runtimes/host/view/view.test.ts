@@ -61,15 +61,38 @@ const run = (account: ViewAccount): ViewAction & { kind: 'run' } => ({
 
 test('an instance of root becomes another account in its own root, without new privileges', () => {
   expect(runArguments(plan(false), '/r', run({ kind: 'instance', uid: 7 }))).toEqual([
-    ...['/bin/env', '--default-signal=PIPE,XFSZ', '/bin/setpriv', '--no-new-privs', '/bin/unshare'],
-    ...['--setgid=7', '--setuid=7', '--fork', '--root=/r', '--wd=/app', '--', 'node', '--x'],
+    '/bin/env',
+    '--default-signal=PIPE,XFSZ',
+    '/bin/setpriv',
+    '--no-new-privs',
+    '/bin/unshare',
+    '--setgid=7',
+    '--setuid=7',
+    '--fork',
+    '--root=/r',
+    '--wd=/app',
+    '--',
+    'node',
+    '--x',
   ]);
 });
 
 test("an ordinary user's instance gets one more user namespace, as an account without capabilities", () => {
   expect(runArguments(plan(true), '/r', run({ kind: 'instance', uid: 1000 }))).toEqual([
-    ...['/bin/env', '--default-signal=PIPE,XFSZ', '/bin/setpriv', '--no-new-privs', '/bin/unshare'],
-    ...['--user', '--map-user=1000', '--map-group=1000', '--fork', '--root=/r', '--wd=/app', '--', 'node', '--x'],
+    '/bin/env',
+    '--default-signal=PIPE,XFSZ',
+    '/bin/setpriv',
+    '--no-new-privs',
+    '/bin/unshare',
+    '--user',
+    '--map-user=1000',
+    '--map-group=1000',
+    '--fork',
+    '--root=/r',
+    '--wd=/app',
+    '--',
+    'node',
+    '--x',
   ]);
   expect(unshareArguments(true)).toContain('--map-root-user');
   expect(unshareArguments(false)).not.toContain('--user');

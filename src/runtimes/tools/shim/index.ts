@@ -110,9 +110,9 @@ export async function stopShim(directory: string, graceMs: number, bootId: strin
   const present = readShim(directory, bootId);
   if (!present) return;
   if (present.alive) {
-    await request(directory, { do: 'stop', graceMs }, graceMs + 10_000).catch((error: unknown) => {
-      if (isRunning(present.state.shim, bootId)) throw error;
-    });
+    const asked = await request(directory, { do: 'stop', graceMs }, graceMs + 10_000).catch((error: Error) => error);
+    // One that just ended, or hangs: its process is ended by identity below.
+    if (asked instanceof Error) signalProcess(present.state.shim, 'SIGKILL', bootId);
     await gone(() => isRunning(present.state.shim, bootId), `The shim in ${directory} does not end.`);
   }
   await endLeftover(readShim(directory, bootId)?.state ?? present.state, bootId);

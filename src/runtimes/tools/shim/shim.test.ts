@@ -126,6 +126,16 @@ test('a shim that was killed leaves nothing: its process is ended by identity an
   expect(isRunning(view.state.process!, readBootId())).toBe(false);
 });
 
+test('a shim that dies while it is asked to stop leaves no process', async () => {
+  const { directory, view } = await start('setInterval(()=>0,1e3)');
+  process.kill(view.state.shim.pid, 'SIGSTOP');
+  const stopping = stopShim(directory, 0);
+  process.kill(view.state.shim.pid, 'SIGKILL');
+  await stopping;
+  expect(isRunning(view.state.shim, readBootId())).toBe(false);
+  expect(isRunning(view.state.process!, readBootId())).toBe(false);
+});
+
 test('after a restart of the machine nothing counts as running and no pid is touched', async () => {
   const { directory, view } = await start('setInterval(()=>0,1e3)');
   expect(readShim(directory, 'another-boot')).toMatchObject({ alive: false, running: false });
