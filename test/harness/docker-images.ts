@@ -45,15 +45,15 @@ async function importImage(docker: Docker, name: string, fill: (archive: Pack) =
     () => archive.finalize(),
     (error: Error) => archive.destroy(error),
   );
-  const [repo, tag] = name.split(':');
+  const [repo, tag] = name.split(':') as [string, string];
   const changes = [`ENV ${PATH}`, 'CMD ["sh"]'];
-  const answer = (await docker.importImage(Readable.from(archive) as never, {
-    repo,
-    tag,
-    changes,
-  })) as unknown as Readable;
-  const text = (await answer.setEncoding('utf8').toArray()).join('');
-  if (text.includes('"error"')) throw new Error(`The image ${name} cannot be made: ${text}`);
+  const options: object = { changes };
+  const answer = await docker.importImage(Readable.from(archive) as NodeJS.ReadableStream, options);
+  const text = (await (answer as Readable).setEncoding('utf8').toArray()).join('');
+  const id = /sha256:[0-9a-f]{64}/.exec(text)?.[0];
+  if (text.includes('"error"') || id === undefined) throw new Error(`The image ${name} cannot be made: ${text}`);
+  // Podman's import takes no tag.
+  await docker.getImage(id).tag({ repo, tag });
 }
 
 async function addBusybox(archive: Pack): Promise<void> {

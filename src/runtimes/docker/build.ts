@@ -8,9 +8,10 @@ import type { BuildSource } from './build-context.ts';
 import { BuildProgress } from './build-progress.ts';
 import { openSession } from './build-session.ts';
 import { asRuntimeError, engineMessage, unless } from './errors.ts';
-import { LABEL, filters, identityLabels, imageRepository } from './labels.ts';
+import { LABEL, identityLabels, imageRepository } from './labels.ts';
 import { mask } from './readiness.ts';
 import type { DockerNode } from './node.ts';
+import { findImages } from './search.ts';
 
 /** Output lines that a failed build's error repeats. */
 const LAST_LINES = 20;
@@ -144,8 +145,7 @@ async function pull(engine: Docker, reference: string, signal: AbortSignal): Pro
 
 /** Removes images built for a service except those in `keep` (ids or names). One in use stays until its container is gone. */
 export async function collectImages(node: DockerNode, identity: WorkloadIdentity, keep: string[]): Promise<void> {
-  const wanted = filters(node.installation, { [LABEL.service]: identity.serviceId });
-  const images = await node.engine.listImages({ filters: JSON.stringify(wanted) });
+  const images = await findImages(node, { [LABEL.service]: identity.serviceId });
   for (const image of images) {
     const names = (image.RepoTags ?? []).filter((name) => name.startsWith(`${imageRepository(identity.serviceId)}:`));
     if ([image.Id, ...names].some((name) => keep.includes(name))) continue;

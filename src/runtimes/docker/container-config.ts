@@ -102,6 +102,7 @@ function containerLabels(spec: WorkloadSpec, configHash: string, placement: Plac
 
 const placementLabels = (placement: Placement): Record<string, string> => ({
   [LABEL.instance]: String(placement.instance),
+  [LABEL.address]: placement.address,
   [LABEL.endpoints]: JSON.stringify(endpointsOf(placement)),
 });
 
@@ -130,6 +131,12 @@ function portBindings(
     add(`${internalPort}/tcp`, address === LOOPBACK ? LOOPBACK : '', port);
   return bindings;
 }
+
+/** The volumes that we mounted, not those that the image itself makes anew for each container. */
+const ownMounts = (mounts: Docker.ContainerInspectInfo['Mounts']): Docker.MountConfig =>
+  mounts
+    .filter((mount) => mount.Type === 'volume' && mount.Name?.startsWith('qd-'))
+    .map((mount) => ({ Type: 'volume', Source: mount.Name!, Target: mount.Destination, ReadOnly: !mount.RW }));
 
 /** The same container once more for a restart: all of its configuration, in another place. */
 export function cloneOptions(
@@ -161,7 +168,7 @@ export function cloneOptions(
       NanoCpus: host.NanoCpus,
       Memory: host.Memory,
       MemorySwap: host.MemorySwap,
-      Mounts: host.Mounts,
+      Mounts: ownMounts(original.Mounts),
       LogConfig: host.LogConfig,
     },
   };

@@ -6,9 +6,9 @@ import { imageTag } from './build.ts';
 import { connect, findDockerSocket, engineCandidates } from './connect.ts';
 import { createDockerRuntime } from './index.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
-import { filters, identityLabels } from './labels.ts';
 import { explainExit, judge, metricsOf } from './observe.ts';
 import { mask } from './readiness.ts';
+import { ours } from './search.ts';
 
 describe('finding an engine', () => {
   test('DOCKER_HOST stands before the usual places', () => {
@@ -51,23 +51,13 @@ describe('finding an engine', () => {
   });
 });
 
-test('every search asks for the installation, whatever else it asks for', () => {
-  expect(filters('mine', { 'quarterdeck.installation': 'other', a: 'b' })).toEqual({
-    label: ['quarterdeck.installation=mine', 'a=b'],
+test('what lacks one of the labels or the installation’s is not found, whatever the engine answers', () => {
+  const label = (installation: string, service: string) => ({
+    Labels: { 'quarterdeck.installation': installation, 'quarterdeck.service': service },
   });
-  expect(
-    identityLabels(
-      { installation: 'i', organizationId: 'o', projectId: 'p', environmentId: 'e', serviceId: 's', generation: 3 },
-      3,
-    ),
-  ).toEqual({
-    'quarterdeck.installation': 'i',
-    'quarterdeck.organization': 'o',
-    'quarterdeck.project': 'p',
-    'quarterdeck.environment': 'e',
-    'quarterdeck.service': 's',
-    'quarterdeck.generation': '3',
-  });
+  const found = [label('mine', 's'), label('other', 's'), label('mine', 't'), { Labels: null }, {}];
+  expect(ours({ installation: 'mine' }, { 'quarterdeck.service': 's' }, found)).toEqual([label('mine', 's')]);
+  expect(ours({ installation: 'mine' }, { 'quarterdeck.installation': 'other' }, found)).toHaveLength(2);
 });
 
 test('a cache key that cannot be a tag is named by its hash', () => {

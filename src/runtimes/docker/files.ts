@@ -5,8 +5,9 @@ import { pack } from 'tar-stream';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 import { unless } from './errors.ts';
-import { LABEL, filters, identityLabels, volumeName } from './labels.ts';
+import { LABEL, identityLabels, volumeName } from './labels.ts';
 import type { DockerNode } from './node.ts';
+import { findVolumes } from './search.ts';
 
 /**
  * File variables. Their contents lie in a volume that the workload has mounted read-only, and at each path stands a
@@ -88,7 +89,6 @@ export async function linkFiles(container: Docker.Container, paths: string[]): P
 
 /** Removes volumes of former releases' files; those in use stay. */
 export async function collectFileVolumes(node: DockerNode, identity: WorkloadIdentity): Promise<void> {
-  const wanted = filters(node.installation, { [LABEL.service]: identity.serviceId, [LABEL.files]: 'contents' });
-  const { Volumes: volumes } = await node.engine.listVolumes({ filters: wanted as never });
-  for (const volume of volumes ?? []) await unless([404, 409], node.engine.getVolume(volume.Name).remove());
+  const volumes = await findVolumes(node, { [LABEL.service]: identity.serviceId, [LABEL.files]: 'contents' });
+  for (const volume of volumes) await unless([404, 409], node.engine.getVolume(volume.Name).remove());
 }

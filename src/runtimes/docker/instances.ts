@@ -5,9 +5,10 @@ import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 import { upstreamOf } from './container-config.ts';
 import type { Endpoints } from './container-config.ts';
 import { unless } from './errors.ts';
-import { LABEL, filters, networkName } from './labels.ts';
+import { LABEL, networkName } from './labels.ts';
 import type { DockerNode } from './node.ts';
 import type { Release } from './release.ts';
+import { findContainers } from './search.ts';
 
 /** A container of a service. */
 export interface Instance {
@@ -34,8 +35,7 @@ type ServiceKey = Pick<WorkloadIdentity, 'serviceId'>;
 
 /** All containers of a service, lowest generation and number first; helpers of ours that never run are left out. */
 export async function listInstances(node: DockerNode, identity: ServiceKey): Promise<Instance[]> {
-  const wanted = filters(node.installation, { [LABEL.service]: identity.serviceId });
-  const containers = await node.engine.listContainers({ all: true, filters: wanted });
+  const containers = await findContainers(node, { [LABEL.service]: identity.serviceId });
   const instances = containers.filter((container) => container.Labels[LABEL.instance] !== undefined);
   // A list lacks what matters here (aliases, restarts); those that vanish meanwhile are left out.
   const found = await Promise.all(instances.map(({ Id: id }) => findInstance(node, id)));

@@ -2,7 +2,7 @@ import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 
 /**
  * Names and labels of everything that the runtime makes in an engine. What lacks our installation's label is never
- * touched (engine.md, *Runtimes*), so each search for containers, networks, volumes and images goes through `filters`.
+ * touched (engine.md, *Runtimes*): everything is found through search.ts.
  */
 export const LABEL = {
   installation: 'quarterdeck.installation',
@@ -19,6 +19,8 @@ export const LABEL = {
   name: 'quarterdeck.name',
   /** Hash of the configuration that the container was made from. */
   config: 'quarterdeck.config',
+  /** Its address in the environment's network, kept while it is stopped, too. */
+  address: 'quarterdeck.address',
   /** Where the control plane reaches its ports, JSON: `{"<internal port>": {"address", "port"}}`. */
   endpoints: 'quarterdeck.endpoints',
   /** Paths of its file variables, JSON list. */
@@ -49,12 +51,6 @@ export function identityLabels(identity: WorkloadIdentity, generation?: number):
 export function environmentLabels(identity: WorkloadIdentity): Record<string, string> {
   const { [LABEL.service]: _service, ...labels } = identityLabels(identity);
   return labels;
-}
-
-/** The engine's filter for objects of this installation that carry all the given labels. */
-export function filters(installation: string, labels: Record<string, string> = {}): { label: string[] } {
-  const all = { ...labels, [LABEL.installation]: installation };
-  return { label: Object.entries(all).map(([key, value]) => `${key}=${value}`) };
 }
 
 /** Labels that a spec asks for, without those that would pass for ours. */

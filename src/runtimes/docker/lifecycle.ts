@@ -3,11 +3,12 @@ import { collectImages } from './build.ts';
 import { unless } from './errors.ts';
 import { isUp, listInstances, removeInstance } from './instances.ts';
 import type { Instance } from './instances.ts';
-import { LABEL, filters, networkName } from './labels.ts';
+import { LABEL, networkName } from './labels.ts';
 import { removeNetworkIfLast } from './network.ts';
 import type { DockerNode } from './node.ts';
 import { releaseFrom } from './release.ts';
 import { stopAll, upstreamsOf } from './rollout.ts';
+import { findContainers, findVolumes } from './search.ts';
 
 /** Seconds that a removed instance has for its end when its handle isn't known. */
 const DEFAULT_GRACE_SECONDS = 10;
@@ -52,11 +53,10 @@ export async function removeService(
   const instances = await listInstances(node, identity);
   for (const instance of instances) context.log(`Removing ${instance.name}.`);
   await stopAll(node, instances.filter(isUp), handle ? releaseFrom(handle).gracePeriodSeconds : DEFAULT_GRACE_SECONDS);
-  const wanted = filters(node.installation, { [LABEL.service]: identity.serviceId });
-  const containers = await node.engine.listContainers({ all: true, filters: wanted });
+  const mine = { [LABEL.service]: identity.serviceId };
+  const containers = await findContainers(node, mine);
   await Promise.all(containers.map((container) => removeInstance(node, container.Id)));
-  const { Volumes: volumes } = await node.engine.listVolumes({ filters: wanted as never });
-  for (const volume of volumes ?? []) await unless([404], node.engine.getVolume(volume.Name).remove());
+  for (const volume of await findVolumes(node, mine)) await unless([404], node.engine.getVolume(volume.Name).remove());
   await collectImages(node, identity, []);
   await removeNetworkIfLast(node, identity.environmentId);
   await node.supervise();

@@ -3,8 +3,9 @@ import type Docker from 'dockerode';
 import type { Probe } from '#runtimes/runtime.ts';
 import type { Endpoints } from './container-config.ts';
 import { engineMessage, unless } from './errors.ts';
-import { LABEL, filters } from './labels.ts';
+import { LABEL } from './labels.ts';
 import { checkInstance } from './readiness.ts';
+import { findContainers } from './search.ts';
 
 /** Milliseconds between two looks at what there is to watch. */
 const LOOK_MS = 1000;
@@ -58,9 +59,10 @@ export class LivenessWatch {
   }
 
   async #look(signal: AbortSignal): Promise<void> {
-    const wanted = { ...filters(this.#installation), status: ['running'] };
-    wanted.label.push(LABEL.liveness);
-    const containers = await this.#engine.listContainers({ filters: wanted });
+    const place = { engine: this.#engine, installation: this.#installation };
+    const containers = (await findContainers(place)).filter(
+      (one) => one.State === 'running' && one.Labels[LABEL.liveness] !== undefined,
+    );
     const present = new Set(containers.map((container) => container.Id));
     for (const [id, watching] of this.#watched) if (!present.has(id)) watching.abort();
     for (const container of containers) if (!this.#watched.has(container.Id)) this.#begin(toWatched(container), signal);

@@ -4,7 +4,7 @@ import type { Handle, LogLine } from '#runtimes/runtime.ts';
 import { unless } from './errors.ts';
 import { findInstance, listInstances } from './instances.ts';
 import type { Instance } from './instances.ts';
-import { LABEL, filters } from './labels.ts';
+import { LABEL } from './labels.ts';
 import { LogDemultiplexer } from './log-frames.ts';
 import type { RawLine } from './log-frames.ts';
 import type { DockerNode } from './node.ts';
@@ -25,8 +25,10 @@ export async function* readLogs(
   const lines = read.flat().toSorted((one, other) => (one.stamp < other.stamp ? -1 : 1));
   for (const line of lines.slice(-options.tail)) yield withoutStamp(line);
   if (!options.follow) return;
-  const from = new Map(instances.map((instance, index) => [instance.id, read[index]!.at(-1)?.stamp ?? '']));
-  yield* follow(node, handle.identity.serviceId, instances, from, options.signal);
+  const told = new Map(
+    read.flatMap((each, index) => (each.length > 0 ? [[instances[index]!.id, each.at(-1)!.stamp]] : [])),
+  );
+  yield* follow(node, handle.identity.serviceId, instances, told, options.signal);
 }
 
 const withoutStamp = ({ stamp: _stamp, ...line }: TimedLine): LogLine => line;
@@ -63,32 +65,34 @@ async function* follow(
   node: DockerNode,
   serviceId: string,
   instances: Instance[],
-  from: Map<string, string>,
+  told: Map<string, string>,
   signal: AbortSignal,
 ): AsyncGenerator<LogLine> {
   const queue = new LineQueue(signal);
   const following = new Set<string>();
+  const fail = (error: unknown) => queue.fail(error);
   const start = (instance: Instance) => {
     if (following.has(instance.id)) return;
     following.add(instance.id);
-    followInstance(node, instance, from.get(instance.id) ?? '', queue, signal)
-      .catch((error: unknown) => queue.fail(error))
+    followInstance(node, instance, told, queue, signal)
+      .catch(fail)
       .finally(() => following.delete(instance.id));
   };
-  await watchStarts(
-    node,
-    serviceId,
-    queue,
-    signal,
-    (id) => void startById(node, id, start).catch((error: unknown) => queue.fail(error)),
-  );
+  const onStart = (id: string) => void startById(node, serviceId, id, start).catch(fail);
+  // Not awaited: Podman answers only with the first event.
+  watchStarts(node, serviceId, queue, signal, onStart).catch(fail);
   for (const instance of instances) start(instance);
   yield* queue.lines();
 }
 
-async function startById(node: DockerNode, id: string, start: (instance: Instance) => void): Promise<void> {
+async function startById(
+  node: DockerNode,
+  serviceId: string,
+  id: string,
+  start: (instance: Instance) => void,
+): Promise<void> {
   const instance = await findInstance(node, id);
-  if (instance) start(instance);
+  if (instance?.labels[LABEL.service] === serviceId) start(instance);
 }
 
 async function watchStarts(
@@ -99,11 +103,13 @@ async function watchStarts(
   onStart: (id: string) => void,
 ): Promise<void> {
   const wanted = {
-    ...filters(node.installation, { [LABEL.service]: serviceId }),
+    label: [`${LABEL.service}=${serviceId}`],
     type: ['container'],
     event: ['start'],
   };
   const events = (await node.engine.getEvents({
+    // Those of the last seconds, too: an instance may have started since the list was made.
+    since: Math.floor(Date.now() / 1000) - 2,
     filters: wanted,
     abortSignal: signal,
   } as Docker.GetEventsOptions)) as Readable;
@@ -122,10 +128,11 @@ async function watchStarts(
 async function followInstance(
   node: DockerNode,
   instance: Instance,
-  after: string,
+  told: Map<string, string>,
   queue: LineQueue,
   signal: AbortSignal,
 ): Promise<void> {
+  const after = told.get(instance.id);
   const stream = (await unless(
     [404, 409],
     node.engine.getContainer(instance.id).logs({
@@ -133,14 +140,16 @@ async function followInstance(
       stdout: true,
       stderr: true,
       timestamps: true,
-      ...(after === '' ? {} : { since: Date.parse(after) / 1000 }),
+      ...(after === undefined ? {} : { since: Date.parse(`${after}Z`) / 1000 }),
       abortSignal: signal,
     } as never) as unknown as Promise<Readable>,
   )) as Readable | null;
   if (stream === null) return;
   // `since` is coarser than the stamps: what was told already is left out here.
   const frames = new LogDemultiplexer((line) => {
-    if (line.stamp > after) queue.push(withoutStamp(toLine(instance, line)));
+    if (line.stamp <= (told.get(instance.id) ?? '')) return;
+    told.set(instance.id, line.stamp);
+    queue.push(withoutStamp(toLine(instance, line)));
   });
   for await (const part of stream) frames.write(part as Buffer);
   frames.end();

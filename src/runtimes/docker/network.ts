@@ -3,8 +3,9 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 import { freeAddress, freeSubnet } from './address-pool.ts';
 import { engineMessage, statusOf, unless } from './errors.ts';
-import { LABEL, environmentLabels, filters, networkName } from './labels.ts';
+import { LABEL, environmentLabels, networkName } from './labels.ts';
 import type { DockerNode } from './node.ts';
+import { findContainers, findNetworks } from './search.ts';
 
 export interface EnvironmentNetwork {
   id: string;
@@ -39,8 +40,7 @@ export function ensureNetwork(node: DockerNode, identity: WorkloadIdentity): Pro
 }
 
 async function findNetwork(node: DockerNode, environmentId: string): Promise<EnvironmentNetwork | null> {
-  const wanted = filters(node.installation, { [LABEL.environment]: environmentId });
-  const [network] = await node.engine.listNetworks({ filters: wanted as never });
+  const [network] = await findNetworks(node, { [LABEL.environment]: environmentId });
   if (!network) return null;
   const subnet = network.IPAM?.Config?.[0]?.Subnet;
   if (!subnet) throw new RuntimeError('failed', `The network ${network.Name} has no subnet.`);
@@ -105,17 +105,9 @@ async function takenAddresses(node: DockerNode, network: EnvironmentNetwork): Pr
     node.engine.listContainers({ all: true, filters: { network: [network.name] } }),
   ]);
   const running = Object.values(inspected.Containers ?? {}).map((container) => container.IPv4Address.split('/')[0]!);
-  const fixed = containers.flatMap((container) => endpointOn(container, network.name)?.IPAMConfig?.IPv4Address ?? []);
+  const fixed = containers.flatMap((container) => container.Labels[LABEL.address] ?? []);
   return new Set([...running, ...fixed]);
 }
-
-interface Endpoint {
-  IPAMConfig?: { IPv4Address?: string } | null;
-  Aliases?: string[] | null;
-}
-
-const endpointOn = (container: Docker.ContainerInfo, name: string): Endpoint | undefined =>
-  container.NetworkSettings?.Networks?.[name] as Endpoint | undefined;
 
 /**
  * Gives a running container other aliases in the network, keeping its address. The engine can only do that by connecting
@@ -124,28 +116,23 @@ const endpointOn = (container: Docker.ContainerInfo, name: string): Endpoint | u
 export async function setAliases(
   node: DockerNode,
   network: EnvironmentNetwork,
-  containerId: string,
+  instance: { id: string; labels: Record<string, string> },
   aliases: string[],
 ): Promise<void> {
-  const inspected = await node.engine.getContainer(containerId).inspect();
-  const endpoint = inspected.NetworkSettings.Networks[network.name] as Endpoint | undefined;
-  const address = endpoint?.IPAMConfig?.IPv4Address;
-  if (!endpoint || !address)
-    throw new RuntimeError('failed', `${inspected.Name} is not in the network ${network.name} any more.`);
   const handle = node.engine.getNetwork(network.id);
-  await handle.disconnect({ Container: containerId, Force: false });
+  await handle.disconnect({ Container: instance.id, Force: false });
   await handle.connect({
-    Container: containerId,
-    EndpointConfig: { IPAMConfig: { IPv4Address: address }, Aliases: aliases },
+    Container: instance.id,
+    EndpointConfig: { IPAMConfig: { IPv4Address: instance.labels[LABEL.address] }, Aliases: aliases },
   });
 }
 
 /** Removes the environment's network if no container of ours belongs to the environment any more. */
 export function removeNetworkIfLast(node: DockerNode, environmentId: string): Promise<void> {
   return node.environments.run(environmentId, async () => {
-    const wanted = filters(node.installation, { [LABEL.environment]: environmentId });
-    if ((await node.engine.listContainers({ all: true, filters: wanted })).length > 0) return;
-    for (const network of await node.engine.listNetworks({ filters: wanted as never })) {
+    const mine = { [LABEL.environment]: environmentId };
+    if ((await findContainers(node, mine)).length > 0) return;
+    for (const network of await findNetworks(node, mine)) {
       try {
         await unless([404], node.engine.getNetwork(network.Id).remove());
         node.lastAddress.delete(network.Id);

@@ -27,7 +27,7 @@ export function checkInstance(
 ): Promise<string | null> {
   if (check.type === 'exec') return execCheck(engine.getContainer(instance.id), check.command, timeoutSeconds * 1000);
   const own = check.type === 'tcp' ? { ...check, host: null } : check;
-  return probeOnce(own, targetOf(instance.endpoints), timeoutSeconds * 1000, { init: 0, process: 0 });
+  return probeOnce(own, targetOf(instance.endpoints), timeoutSeconds * 1000, { init: 0, process: 0, wrapper: 0 });
 }
 
 function targetOf(endpoints: Endpoints) {

@@ -20,6 +20,8 @@ export function limitsOf(about: EngineAbout): string[] {
     limits.push(
       'Builds use the classic builder, which refuses `RUN --mount`: Docker Engine 18.09 or later has BuildKit.',
     );
+  if (about.product === 'Podman')
+    limits.push('With Podman the exit status of an instance that was started again is not known.');
   if (!about.limitsMemory)
     limits.push('Memory limits are not enforced: the kernel’s memory cgroup is not open to the engine.');
   if (!about.limitsCpu) limits.push('CPU limits are not enforced: the kernel’s CPU quota is not open to the engine.');

@@ -11,13 +11,14 @@ import { asRuntimeError, engineMessage } from './errors.ts';
 import { collectFileVolumes, linkFiles } from './files.ts';
 import { isUp, listInstances, removeInstance, routesTo, stopInstance } from './instances.ts';
 import type { Instance } from './instances.ts';
-import { LABEL, filters } from './labels.ts';
+import { LABEL } from './labels.ts';
 import { chooseAddress, ensureNetwork, setAliases } from './network.ts';
 import type { EnvironmentNetwork } from './network.ts';
 import type { DockerNode } from './node.ts';
 import { waitReady } from './readiness.ts';
 import { handleOf, isExclusive, publishedPorts } from './release.ts';
 import type { Release } from './release.ts';
+import { findContainers } from './search.ts';
 
 /** A change from what is there to instances of one release. */
 export interface Rollout {
@@ -164,7 +165,7 @@ async function start(node: DockerNode, stage: Stage, instance: Instance, context
 /** Names the service that has a published port, where it is one of ours. */
 async function portTaken(node: DockerNode, stage: Stage, said: string): Promise<string> {
   const wanted = publishedPorts(stage.release.ports).map((port) => port.externalPort);
-  const containers = await node.engine.listContainers({ filters: filters(node.installation) });
+  const containers = await findContainers(node);
   const holder = containers.find((container) => container.Ports.some((port) => wanted.includes(port.PublicPort)));
   const by = holder
     ? `the service ${holder.Labels[LABEL.name]} (${holder.Names[0]?.slice(1)})`
@@ -176,7 +177,7 @@ async function portTaken(node: DockerNode, stage: Stage, said: string): Promise<
 async function switchOver(node: DockerNode, stage: Stage, instances: Instance[]): Promise<void> {
   const { identity, release, network } = stage;
   for (const instance of instances.filter((each) => !each.named))
-    await setAliases(node, network, instance.id, [release.hostname]);
+    await setAliases(node, network, instance, [release.hostname]);
   await node.router.set(identity.serviceId, identity.generation, routesTo(release, instances));
 }
 
@@ -219,7 +220,7 @@ async function takeName(
   const around = await node.engine.listContainers({ filters: { network: [network.name] } });
   if (instances.length === 0 || around.every((one) => one.Labels[LABEL.service] === identity.serviceId)) return;
   for (const instance of instances) {
-    await setAliases(node, network, instance.id, []).catch((error: unknown) =>
+    await setAliases(node, network, instance, []).catch((error: unknown) =>
       context.log(`${instance.name} keeps its name until it ends: ${engineMessage(error)}`),
     );
   }

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import type Docker from 'dockerode';
 import { startShim, stopShim } from '#runtimes/tools/shim/index.ts';
 import type { EngineAddress } from './connect.ts';
+import { LABEL } from './labels.ts';
 import { KeyedLock } from './lock.ts';
-import { LABEL, filters } from './labels.ts';
+import { findContainers } from './search.ts';
 
 const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
 const PROGRAM = new URL(`./liveness-program.${EXTENSION}`, import.meta.url);
@@ -29,10 +30,8 @@ export function makeSupervise({ engine, address, installation, dataDir }: Superv
   const directory = join(dataDir, `docker-liveness-${key}`);
   return () =>
     lock.run('', async () => {
-      const wanted = filters(installation);
-      wanted.label.push(LABEL.liveness);
-      const containers = await engine.listContainers({ all: true, filters: wanted });
-      if (containers.length === 0) return stopShim(directory, 2000);
+      const containers = await findContainers({ engine, installation });
+      if (containers.every((one) => one.Labels[LABEL.liveness] === undefined)) return stopShim(directory, 2000);
       await startShim({
         directory,
         command: process.execPath,
