@@ -1,8 +1,9 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
-import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
+import { hostOf, newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
 import { until } from '#runtimes/contract/setup.ts';
 import type { BuildSpec } from '#runtimes/runtime.ts';
 import { BUSYBOX_IMAGE } from '#test/harness/docker-images.ts';
@@ -188,6 +189,23 @@ test('BuildKit’s own instructions work', async () => {
   const spec = await prepare(['RUN --mount=type=cache,target=/cache echo ok > /done']);
   const { image } = await bench.runtime.build!(spec, newContext());
   expect(await say(image, 'cat', '/done')).toBe('ok');
+});
+
+test('the example of this repository is built and answers', async () => {
+  const directory = fileURLToPath(new URL('../../../examples/hello', import.meta.url));
+  const spec = newBuild(newIdentity(bench.installation), directory);
+  builds.push(spec);
+  const { image } = await bench.runtime.build!(spec, newContext());
+  const service = bench.spec({ identity: spec.identity, image, arguments: [] });
+  const [web] = service.ports;
+  const routed = {
+    ...service,
+    ports: [{ ...web!, internalPort: 3000 }],
+    routes: [{ host: hostOf(spec.identity), portId: web!.id }],
+  };
+  const handle = await bench.apply({ ...routed, gracePeriodSeconds: 1 });
+  expect(await bench.router.get(hostOf(spec.identity), '/')).toMatchObject({ status: 200 });
+  await bench.runtime.remove(spec.identity, handle, newContext());
 });
 
 test('the same key of another installation’s image is no cache', async () => {
