@@ -131,7 +131,7 @@ export async function firstSteps(base: Base, runtime: 'docker' | 'host' | 'fake'
   const { settings } = base;
   return inTransaction(systemContext(base.platform), async (context) => {
     // One process at a time: several may start on an empty database.
-    await sql`select pg_advisory_xact_lock(7301002)`.execute(context.db);
+    await sql`select pg_advisory_xact_lock(7301010)`.execute(context.db);
     const present = await context.db.selectFrom('organization').select('id').limit(1).executeTakeFirst();
     if (present) return undefined;
     const userId = await makeAdministrator(context);

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
-import { createWorker } from '#app/engine.ts';
+import { startBackground } from '#app/background.ts';
 import { firstSteps, openBase, tokenFile, type Base, type FirstSteps } from '#app/install.ts';
 import { createMetrics, createOperationsServer } from '#app/operations.ts';
 import { clusterNeeds } from '#app/clusters.ts';
@@ -49,11 +49,7 @@ export async function start(
     const operationsUrl = await listen(operations, settings.host, settings.operationsPort);
     stops.push(() => new Promise((resolve) => operations.close(resolve)));
 
-    if (settings.role !== 'api') {
-      const worker = createWorker(base, runtimes, sources);
-      await worker.start();
-      stops.push(() => worker.stop());
-    }
+    if (settings.role !== 'api') stops.push(await startBackground(base, runtimes, sources));
     let url: string | null = null;
     if (settings.role !== 'worker') {
       const server = createServer({

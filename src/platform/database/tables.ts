@@ -411,6 +411,14 @@ export interface Role {
   updated_at: Generated<Timestamp>;
 }
 
+export interface ScheduledTask {
+  last_ended_at: Timestamp | null;
+  last_error: string | null;
+  locked_until: Timestamp | null;
+  name: string;
+  next_at: Generated<Timestamp>;
+}
+
 export interface SchemaMigration {
   applied_at: Generated<Timestamp>;
   breaking: boolean;
@@ -593,6 +601,7 @@ export interface DB {
   rate_window: RateWindow;
   release: Release;
   role: Role;
+  scheduled_task: ScheduledTask;
   schema_migration: SchemaMigration;
   secret_manager_access: SecretManagerAccess;
   service: Service;

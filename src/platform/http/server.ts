@@ -1,4 +1,4 @@
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { LogController, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { newId } from '#kernel/ids.ts';
 import { notFound } from '#kernel/errors.ts';
@@ -19,7 +19,7 @@ export interface ServerOptions extends Omit<Pipeline, 'getOf'> {
 export function createServer(options: ServerOptions): FastifyInstance {
   const app = Fastify({
     loggerInstance: options.log as never,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT,
     genReqId: () => newId(),
     routerOptions: { maxParamLength: 300 },

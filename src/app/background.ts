@@ -1,0 +1,58 @@
+import type { Base } from '#app/install.ts';
+import type { Runtimes } from '#app/runtimes.ts';
+import type { createSources } from '#app/sources.ts';
+import { createWorker } from '#app/engine.ts';
+import { TASKS } from '#app/tasks.ts';
+import { RunningWatcher } from '#app/watchers.ts';
+import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
+import { createListener } from '#platform/database/notify.ts';
+import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
+import { createHttpClient } from '#platform/http-client/index.ts';
+import { Schedule } from '#platform/jobs/schedule.ts';
+import { createClusterWorker } from '#resources/cluster/work.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+
+/** Starts everything that works without being asked over HTTP, and answers what stops it again. */
+export async function startBackground(
+  base: Base,
+  runtimes: Runtimes,
+  sources: ReturnType<typeof createSources>,
+): Promise<() => Promise<void>> {
+  const platform = { ...base.platform, db: base.engineDatabase.db };
+  const deployments = createWorker(base, runtimes, sources);
+  const clusters = createClusterWorker({
+    platform,
+    nodeId: base.nodeId,
+    directConfig: base.directConfig,
+    checkRuntime: async (cluster) => {
+      try {
+        return await (await runtimes.get(cluster.runtime)).check();
+      } catch (error) {
+        if (error instanceof RuntimeError) return { ok: false, description: error.message, limits: [] };
+        throw error;
+      }
+    },
+  });
+  const webhooks = createWebhookDelivery({
+    platform,
+    http: createHttpClient({ allowedPrivateAddresses: base.settings.allowedPrivateAddresses }),
+  });
+  const listener = createListener(
+    base.directConfig,
+    [OUTBOX_CHANNEL],
+    () => webhooks.nudge(),
+    (error) => base.log.warn({ err: error }, 'the listener lost its connection'),
+  );
+  const schedule = new Schedule(platform, TASKS);
+  const watcher = new RunningWatcher(platform, runtimes, base.nodeId);
+
+  await deployments.start();
+  clusters.start();
+  webhooks.start();
+  await schedule.start();
+  watcher.start();
+  return async () => {
+    await Promise.all([watcher.stop(), schedule.stop(), listener.close()]);
+    await Promise.all([deployments.stop(), clusters.stop(), webhooks.stop()]);
+  };
+}

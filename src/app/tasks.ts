@@ -1,0 +1,72 @@
+import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
+import { sql } from '#platform/database/index.ts';
+import { maintainEventPartitions } from '#platform/events/partitions.ts';
+import type { RecurringTask } from '#platform/jobs/schedule.ts';
+import { removeOldDeliveries } from '#delivery/webhooks/index.ts';
+import { environmentTarget } from '#resources/environment/index.ts';
+import { deleteEnvironment } from '#services/capabilities/actions/delete.ts';
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Releases of a service that are kept for a rollback (engine.md, *Snapshot, resolution, plan*). */
+const KEPT_RELEASES = 10;
+
+/** Everything that recurs in the database. What looks at runtimes stands in watchers.ts. */
+export const TASKS: RecurringTask[] = [
+  { name: 'audit-event-partitions', everySeconds: DAY, run: maintainEventPartitions },
+  {
+    name: 'webhook-deliveries',
+    everySeconds: DAY,
+    run: async (platform) => void (await removeOldDeliveries(platform)),
+  },
+  { name: 'environment-expiry', everySeconds: MINUTE, run: deleteExpired },
+  {
+    name: 'short-lived-records',
+    everySeconds: HOUR,
+    run: async ({ db }) => {
+      await db
+        .deleteFrom('idempotency_record')
+        .where('created_at', '<', sql<Date>`now() - interval '24 hours'`)
+        .execute();
+      await db
+        .deleteFrom('rate_window')
+        .where('started_at', '<', sql<Date>`now() - interval '2 hours'`)
+        .execute();
+      await db
+        .deleteFrom('build_report')
+        .where('expires_at', '<', sql<Date>`now()`)
+        .execute();
+    },
+  },
+  {
+    name: 'old-releases',
+    everySeconds: HOUR,
+    run: async ({ db }) => {
+      await sql`delete from release using (
+          select id, row_number() over (partition by service_id order by created_at desc) as age from release
+        ) aged, service
+        where release.id = aged.id and aged.age > ${KEPT_RELEASES} and service.id = release.service_id and service.release_id is distinct from release.id`.execute(
+        db,
+      );
+    },
+  },
+];
+
+/** Deletes environments whose time is over (service.md §2.1, `expires_at`). */
+async function deleteExpired(platform: Platform, signal: AbortSignal): Promise<void> {
+  const expired = await platform.db
+    .selectFrom('environment')
+    .select(['id', 'organization_id'])
+    .where('expires_at', '<=', sql<Date>`now()`)
+    .where('deleting', '=', false)
+    .execute();
+  for (const { id, organization_id } of expired) {
+    signal.throwIfAborted();
+    await inTransaction(systemContext(platform), async (context) => {
+      const environment = await environmentTarget.find(context.db, id, [organization_id], true);
+      if (environment) await deleteEnvironment(context, environment, () => undefined, false);
+    });
+  }
+}

@@ -1,0 +1,120 @@
+import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
+import { sql } from '#platform/database/index.ts';
+import type { Runtimes } from '#app/runtimes.ts';
+import { submit } from '#services/capabilities/actions/request.ts';
+import type { Handle } from '#runtimes/runtime.ts';
+
+const LOOK_MS = 30_000;
+
+/**
+ * Looks at what should run on this machine and asks for it again where nothing of it is left: after a reboot, or when somebody removed it behind
+ * our back (engine.md, *Runtimes → host*). Level-triggered: it needs no other input than the facts.
+ */
+export class RunningWatcher {
+  readonly #platform: Platform;
+  readonly #runtimes: Pick<Runtimes, 'get'>;
+  readonly #nodeId: string;
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #stopped = false;
+
+  constructor(platform: Platform, runtimes: Pick<Runtimes, 'get'>, nodeId: string) {
+    this.#platform = platform;
+    this.#runtimes = runtimes;
+    this.#nodeId = nodeId;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.look(), LOOK_MS);
+    void this.look();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    await this.#looking;
+  }
+
+  /** Looks once; a look that is under way already is joined. */
+  look(): Promise<void> {
+    return (this.#looking ??= this.#lookOnce()
+      .catch((error: unknown) => this.#platform.log.warn({ err: error }, 'cannot look after what should run'))
+      .finally(() => (this.#looking = undefined)));
+  }
+
+  async #lookOnce(): Promise<void> {
+    const { db } = this.#platform;
+    await db
+      .updateTable('node')
+      .set({ seen_at: sql`now()` })
+      .where('id', '=', this.#nodeId)
+      .execute();
+    for (const service of await this.#listWanted()) {
+      if (this.#stopped) return;
+      try {
+        const runtime = await this.#runtimes.get(service.runtime);
+        const seen = await runtime.observe(service.handle as Handle);
+        if (seen.state === 'absent' || seen.state === 'stopped')
+          await this.#restart(service.id, service.environment_id);
+      } catch (error) {
+        this.#platform.log.warn({ err: error, serviceId: service.id }, 'cannot observe a service');
+      }
+    }
+  }
+
+  /** Services that should run here and that no request is under way for; one whose last restart of ours failed is left alone for ten minutes. */
+  #listWanted() {
+    return this.#platform.db
+      .selectFrom('service')
+      .innerJoin('environment', 'environment.id', 'service.environment_id')
+      .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
+      .select(['service.id', 'service.environment_id', 'service.handle', 'cluster.runtime'])
+      .where('cluster.node_id', '=', this.#nodeId)
+      .where('cluster.locked_at', 'is', null)
+      .where('service.wanted', '=', 'running')
+      .where('service.handle', 'is not', null)
+      .where('service.deleting', '=', false)
+      .where(sql<boolean>`coalesce((service.spec ->> 'min_running_instances')::int, 1) > 0`)
+      .where(
+        sql<boolean>`not exists (select 1 from deployment_service ds join deployment d on d.id = ds.deployment_id
+          where ds.service_id = service.id and (d.status <> 'ENDED' or (d.trigger = 'RESTART' and d.automatic and d.ended_at > now() - interval '10 minutes')))`,
+      )
+      .execute();
+  }
+
+  async #restart(serviceId: string, environmentId: string): Promise<void> {
+    await inTransaction(systemContext(this.#platform), async (context) => {
+      const place = await context.db
+        .selectFrom('environment')
+        .innerJoin('project', 'project.id', 'environment.project_id')
+        .select([
+          'environment.id',
+          'environment.organization_id',
+          'environment.name',
+          'environment.project_id',
+          'environment.cluster_id',
+          'project.name as project_name',
+        ])
+        .where('environment.id', '=', environmentId)
+        .forUpdate('environment')
+        .executeTakeFirst();
+      if (!place) return;
+      this.#platform.log.info({ serviceId }, 'a service that should run is not there any more: it is started again');
+      await submit(
+        context,
+        {
+          organizationId: place.organization_id,
+          projectId: place.project_id,
+          projectName: place.project_name,
+          environmentId: place.id,
+          environmentName: place.name,
+          clusterId: place.cluster_id,
+          clusterLocked: false,
+        },
+        'RESTART',
+        [serviceId],
+        { automatic: true },
+      );
+    });
+  }
+}
