@@ -34,10 +34,8 @@ export function createWorker(
       };
     },
     makeMask: (secrets) => {
-      return (text) => {
-        const mask = createMask(secrets);
-        return mask.push(text) + mask.flush();
-      };
+      const mask = createMask(secrets);
+      return (text) => mask.push(text) + mask.flush();
     },
     workDirectory: path.join(settings.dataDir, 'checkouts'),
     slots: {

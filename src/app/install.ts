@@ -12,6 +12,7 @@ import { migrate } from '#platform/database/migrate.ts';
 import { createNotifier, type Notifier } from '#platform/database/notify.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { openInstallation, readVaultKeys } from '#platform/vault/key.ts';
+import { insertCluster } from '#resources/cluster/index.ts';
 import { makeAdministrator, makeAdministratorToken, makeOrganization } from '#resources/organization/index.ts';
 
 /** What every command of the program stands on: a migrated database, the vault, the notifier. */
@@ -137,19 +138,14 @@ export async function firstSteps(base: Base, runtime: 'docker' | 'host' | 'fake'
     const userId = await makeAdministrator(context);
     const organizationId = await makeOrganization(context, 'My organization', userId);
     const token = await makeAdministratorToken(context, organizationId, userId, 'First administrator');
-    await context.db
-      .insertInto('cluster')
-      .values({
-        id: newId(),
-        organization_id: organizationId,
-        name: 'local',
-        description: `This machine (${hostname()})`,
-        runtime,
-        node_id: base.nodeId,
-        is_default: true,
-        state: 'DEPLOYED',
-      })
-      .execute();
+    await insertCluster(context, {
+      organizationId,
+      name: 'local',
+      description: `This machine (${hostname()})`,
+      runtime,
+      nodeId: base.nodeId,
+      deploy: true,
+    });
     writeFileSync(`${tokenFile(settings)}.new`, `${token}\n`, { mode: 0o600 });
     renameSync(`${tokenFile(settings)}.new`, tokenFile(settings));
     return { organizationId, token };

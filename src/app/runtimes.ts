@@ -54,7 +54,7 @@ export function createRuntimes(settings: Settings, installation: string, log: Lo
         });
       }
       case 'fake':
-        return createFakeRuntime({ router: await router() });
+        return createFakeRuntime({ router: await router(), directory: path.join(settings.dataDir, 'fake') });
       default:
         throw new RuntimeError('refused', `This release has no runtime ${name}: use a host or docker cluster.`);
     }

@@ -1,5 +1,7 @@
+import path from 'node:path';
 import type { Platform } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
 import { Git, type GitCredentials, type GitSource } from '#runtimes/tools/git/index.ts';
 
 export interface SourceAddress {
@@ -14,12 +16,16 @@ export interface SourceAddress {
 export function createSources(platform: Platform) {
   const { settings } = platform;
   const http = createHttpClient({ allowedPrivateAddresses: settings.allowedPrivateAddresses });
-  const git = new Git({ localRoots: settings.localGitRoots, addressPolicy: (host) => http.addressPolicy(host) });
+  const git = new Git({
+    localRoots: settings.localGitRoots,
+    addressPolicy: (host) => http.addressPolicy(host),
+    knownHostsFile: path.join(settings.dataDir, 'known-hosts'),
+  });
   const sourceOf = async (address: SourceAddress): Promise<GitSource> => ({
     url: address.url,
     branch: address.branch,
     credentials: address.gitTokenId
-      ? await findCredentials(platform, address.organizationId, address.gitTokenId)
+      ? await findCredentials(platform, address.organizationId, address.gitTokenId, address.url)
       : null,
     signal: address.signal,
   });
@@ -38,16 +44,33 @@ export function createSources(platform: Platform) {
 /** User names that go with a token as the password, by provider. */
 const USERNAMES: Record<string, string> = { GITHUB: 'x-access-token', GITLAB: 'oauth2', BITBUCKET: 'x-token-auth' };
 
-async function findCredentials(platform: Platform, organizationId: string, id: string): Promise<GitCredentials> {
+async function findCredentials(
+  platform: Platform,
+  organizationId: string,
+  id: string,
+  repository: string,
+): Promise<GitCredentials> {
   const row = await platform.db
     .selectFrom('git_token')
-    .select(['token', 'type', 'workspace'])
+    .select(['token', 'type', 'workspace', 'git_api_url'])
     .where('organization_id', '=', organizationId)
     .where('id', '=', id)
     .executeTakeFirst();
   if (!row) throw new Error('The git token of the service is gone: give the service another one.');
+  refuseOtherHost(repository, row.git_api_url);
   return {
     username: USERNAMES[row.type] ?? 'git',
     password: await platform.vault.open(platform.db, organizationId, `git_token/${id}/token`, row.token),
   };
+}
+
+/** A token is sent to its own provider only: whoever may edit a service could else read it by naming a host of theirs. */
+function refuseOtherHost(repository: string, apiUrl: string): void {
+  if (!URL.canParse(repository) || !URL.canParse(apiUrl)) return; // Without a host there is nobody to send it to.
+  const [host, apiHost] = [new URL(repository).hostname, new URL(apiUrl).hostname];
+  if (host !== apiHost && `api.${host}` !== apiHost)
+    throw new RuntimeError(
+      'refused',
+      `The git token is for ${apiHost}, the repository is at ${host}: give the service a token of that host.`,
+    );
 }

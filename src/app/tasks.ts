@@ -4,6 +4,7 @@ import { maintainEventPartitions } from '#platform/events/partitions.ts';
 import type { RecurringTask } from '#platform/jobs/schedule.ts';
 import { removeOldDeliveries } from '#delivery/webhooks/index.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
+import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
 import { deleteEnvironment } from '#services/capabilities/actions/delete.ts';
 
 const MINUTE = 60;
@@ -20,6 +21,11 @@ export const TASKS: RecurringTask[] = [
     name: 'webhook-deliveries',
     everySeconds: DAY,
     run: async (platform) => void (await removeOldDeliveries(platform)),
+  },
+  {
+    name: 'superseded-secrets',
+    everySeconds: HOUR,
+    run: async (platform) => void (await removeUnusedSecretVersions(systemContext(platform))),
   },
   { name: 'environment-expiry', everySeconds: MINUTE, run: deleteExpired },
   {

@@ -4,7 +4,7 @@ import { sql, type Database } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import { systemContext, type Context } from '#platform/context.ts';
 import { audit, type EventType } from '#platform/events/audit.ts';
-import { publish } from '#platform/events/outbox.ts';
+import { OUTBOX_CHANNEL, publish } from '#platform/events/outbox.ts';
 import { ClaimLost, fenced, type Claim } from '#deployments/executor/claims.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
 import { loadFacts, removeEmptied, type ServiceFacts } from '#deployments/executor/facts.ts';
@@ -206,6 +206,7 @@ async function runOne(
       move: (trigger) => move(run, trigger, serviceId),
       succeed: (db) => moveIn(run, db, 'succeed', serviceId),
     });
+    tell(run);
     return true;
   } catch (error) {
     if (error instanceof ClaimLost) throw error;
@@ -238,8 +239,16 @@ async function cancelLater(run: Run, failed: PlannedStage, plan: Plan): Promise<
   for (const service of later) await move(run, 'cancelled', service.serviceId);
 }
 
-const move = (run: Run, trigger: Trigger, serviceId?: string, error?: string): Promise<void> =>
-  fenced(run.parts.platform.db, run.claim, (db) => moveIn(run, db, trigger, serviceId, error));
+const move = async (run: Run, trigger: Trigger, serviceId?: string, error?: string): Promise<void> => {
+  await fenced(run.parts.platform.db, run.claim, (db) => moveIn(run, db, trigger, serviceId, error));
+  tell(run);
+};
+
+/** Wakes, after the commit, those who deliver webhooks and those who watch the deployment. */
+function tell(run: Run): void {
+  run.parts.platform.notify(OUTBOX_CHANNEL);
+  run.parts.platform.notify(PROGRESS, run.claim.deployment.id);
+}
 
 const WEBHOOK: Partial<
   Record<Trigger, 'DEPLOYMENT_STARTED' | 'DEPLOYMENT_SUCCESSFUL' | 'DEPLOYMENT_FAILURE' | 'DEPLOYMENT_CANCELLED'>
@@ -268,13 +277,14 @@ async function moveIn(run: Run, db: Database, trigger: Trigger, serviceId?: stri
       generation: deployment.number,
       sequence: deployment.number * 10 + (type === 'DEPLOYMENT_STARTED' ? 0 : 1),
     });
-  if (moved.length > 0) run.parts.platform.notify(PROGRESS, deployment.id);
 }
 
 /** Acts in the name of whoever asked (decisions.md 42). */
 const contextOf = (run: Run, db: Database): Context => ({
   ...systemContext(run.parts.platform),
   db,
+  // The transaction is not over yet; `tell` wakes whoever waits for its events.
+  afterCommit: () => undefined,
   actor: {
     userId: run.claim.deployment.requested_by,
     name: run.claim.deployment.requested_by_name,
@@ -330,7 +340,7 @@ async function finishUp(run: Run, error: string | null): Promise<void> {
     if (failed || cancelled) await keepDeletable(run, inside);
     if (run.action === 'DELETE') await removeEmptied(inside, run.scope, deployment.environment_id);
   });
-  run.parts.platform.notify(PROGRESS, deployment.id);
+  tell(run);
 }
 
 /** A cancelled delete makes what is left of it usable again; a failed one can be asked for again. */

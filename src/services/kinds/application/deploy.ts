@@ -1,5 +1,13 @@
+import type { FrozenVariable } from '#deployments/model/variables.ts';
 import { createHash } from 'node:crypto';
-import type { BuildRecipe, Commit, DeployableKind, LastRelease, PlannedService, ServiceSnapshot } from '#deployments/index.ts';
+import type {
+  BuildRecipe,
+  Commit,
+  DeployableKind,
+  LastRelease,
+  PlannedService,
+  ServiceSnapshot,
+} from '#deployments/index.ts';
 import type { ApplicationSpec } from '#services/kinds/application/spec.ts';
 import { toWorkload } from '#services/parts/workload.ts';
 
@@ -11,10 +19,30 @@ export const applicationDeployment: DeployableKind = {
   },
   plan: (service, action, commit, last): PlannedService => {
     const base = { serviceId: service.serviceId, name: service.name, kind: service.kind };
-    if (action !== 'DEPLOY') return { ...base, steps: ['DEPLOYMENT'], reason: `${action.toLowerCase()} was requested`, buildKey: null, image: null };
+    if (action !== 'DEPLOY')
+      return {
+        ...base,
+        steps: ['DEPLOYMENT'],
+        reason: `${action.toLowerCase()} was requested`,
+        buildKey: null,
+        image: null,
+      };
     const buildKey = buildKeyOf(service, commit);
-    if (last?.image && last.buildKey === buildKey) return { ...base, steps: ['DEPLOYMENT'], reason: 'commit and build settings are those of the last release: nothing to build', buildKey, image: last.image };
-    return { ...base, steps: ['GIT_CLONE', 'BUILD', 'DEPLOYMENT'], reason: whyBuilt(commit, last), buildKey, image: null };
+    if (last?.image && last.buildKey === buildKey)
+      return {
+        ...base,
+        steps: ['DEPLOYMENT'],
+        reason: 'commit and build settings are those of the last release: nothing to build',
+        buildKey,
+        image: last.image,
+      };
+    return {
+      ...base,
+      steps: ['GIT_CLONE', 'BUILD', 'DEPLOYMENT'],
+      reason: whyBuilt(commit, last),
+      buildKey,
+      image: null,
+    };
   },
   build: (service): BuildRecipe => {
     const spec = specOf(service);
@@ -30,7 +58,8 @@ export const applicationDeployment: DeployableKind = {
       },
     };
   },
-  workload: (service, identity, image, variables, options) => toWorkload(service, specOf(service), identity, image, variables, options),
+  workload: (service, identity, image, variables, options) =>
+    toWorkload(service, specOf(service), identity, image, variables, options),
 };
 
 const specOf = (service: ServiceSnapshot): ApplicationSpec => service.spec;
@@ -41,12 +70,15 @@ const specOf = (service: ServiceSnapshot): ApplicationSpec => service.spec;
  */
 function buildKeyOf(service: ServiceSnapshot, commit: Commit | null): string {
   const { git_repository: git, dockerfile_path, docker_target_build_stage } = specOf(service);
-  const content = [git.url, commit?.id, git.root_path, dockerfile_path, docker_target_build_stage, service.variables];
+  // Built-in ones name all siblings: a new service would have every application built again.
+  const variables = (service.variables as FrozenVariable[]).filter(({ scope }) => scope !== 'BUILT_IN');
+  const content = [git.url, commit?.id, git.root_path, dockerfile_path, docker_target_build_stage, variables];
   return createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 32);
 }
 
 function whyBuilt(commit: Commit | null, last: LastRelease | null): string {
   if (!last) return 'it was never built';
-  if (last.commit?.id !== commit?.id) return `the commit changed from ${last.commit?.id.slice(0, 8) ?? 'none'} to ${commit?.id.slice(0, 8) ?? 'none'}`;
+  if (last.commit?.id !== commit?.id)
+    return `the commit changed from ${last.commit?.id.slice(0, 8) ?? 'none'} to ${commit?.id.slice(0, 8) ?? 'none'}`;
   return 'build settings or variables changed';
 }
