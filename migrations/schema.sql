@@ -1,0 +1,773 @@
+-- What the migrations make, for reading and for the test that compares it; written by `npm run gen`.
+
+create table api_token (
+  id uuid not null,
+  organization_id uuid not null,
+  name text not null,
+  description text,
+  scope text,
+  role_id uuid,
+  policy jsonb,
+  secret_hash bytea not null,
+  created_by uuid not null,
+  expires_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint api_token_check CHECK ((num_nonnulls(scope, role_id) = 1)),
+  constraint api_token_created_by_fkey FOREIGN KEY (created_by) REFERENCES user_account(id),
+  constraint api_token_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint api_token_organization_id_id_key UNIQUE (organization_id, id),
+  constraint api_token_organization_id_role_id_fkey FOREIGN KEY (organization_id, role_id) REFERENCES role(organization_id, id),
+  constraint api_token_pkey PRIMARY KEY (id),
+  constraint api_token_scope_check CHECK ((scope = ANY (ARRAY['ADMIN'::text, 'WRITE'::text, 'DEPLOY'::text, 'READ'::text])))
+);
+CREATE INDEX api_token_creator ON public.api_token USING btree (created_by);
+CREATE INDEX api_token_role ON public.api_token USING btree (role_id);
+CREATE UNIQUE INDEX api_token_name ON public.api_token USING btree (organization_id, lower(name));
+
+create table api_token_organization (
+  token_id uuid not null,
+  organization_id uuid not null,
+  constraint api_token_organization_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint api_token_organization_pkey PRIMARY KEY (token_id, organization_id),
+  constraint api_token_organization_token_id_fkey FOREIGN KEY (token_id) REFERENCES api_token(id) ON DELETE CASCADE
+);
+CREATE INDEX api_token_organization_organization ON public.api_token_organization USING btree (organization_id);
+
+create table audit_event (
+  id uuid not null,
+  organization_id uuid not null,
+  at timestamp with time zone not null default now(),
+  event_type text not null,
+  target_type text not null,
+  target_id uuid,
+  target_name text not null,
+  sub_target_type text,
+  project_id uuid,
+  project_name text,
+  environment_id uuid,
+  environment_name text,
+  triggered_by text not null,
+  triggered_by_id uuid,
+  origin text not null,
+  user_agent text,
+  change jsonb,
+  original_change jsonb,
+  request_id text,
+  constraint audit_event_pkey PRIMARY KEY (at, id)
+) partition by range (at);
+CREATE INDEX audit_event_by_environment ON ONLY public.audit_event USING btree (organization_id, environment_id, at DESC, id DESC);
+CREATE INDEX audit_event_by_origin ON ONLY public.audit_event USING btree (organization_id, origin, at DESC, id DESC);
+CREATE INDEX audit_event_by_person ON ONLY public.audit_event USING btree (organization_id, triggered_by, at DESC, id DESC);
+CREATE INDEX audit_event_by_project ON ONLY public.audit_event USING btree (organization_id, project_id, at DESC, id DESC);
+CREATE INDEX audit_event_by_target ON ONLY public.audit_event USING btree (organization_id, target_id, at DESC, id DESC);
+CREATE INDEX audit_event_by_target_type ON ONLY public.audit_event USING btree (organization_id, target_type, at DESC, id DESC);
+CREATE INDEX audit_event_by_type ON ONLY public.audit_event USING btree (organization_id, event_type, at DESC, id DESC);
+CREATE INDEX audit_event_feed ON ONLY public.audit_event USING btree (organization_id, at DESC, id DESC);
+CREATE TRIGGER audit_event_note_target AFTER INSERT ON public.audit_event FOR EACH ROW WHEN ((new.target_id IS NOT NULL)) EXECUTE FUNCTION audit_event_note_target();
+
+create table audit_target (
+  organization_id uuid not null,
+  target_type text not null,
+  key uuid not null,
+  target_id uuid not null,
+  target_name text not null,
+  project_id uuid,
+  project_name text,
+  environment_id uuid,
+  environment_name text,
+  first_at timestamp with time zone not null,
+  constraint audit_target_pkey PRIMARY KEY (organization_id, target_type, key)
+);
+
+create table build_report (
+  id uuid not null,
+  organization_id uuid not null,
+  deployment_id uuid not null,
+  secret_hash bytea not null,
+  expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  constraint build_report_organization_id_deployment_id_fkey FOREIGN KEY (organization_id, deployment_id) REFERENCES deployment(organization_id, id) ON DELETE CASCADE,
+  constraint build_report_pkey PRIMARY KEY (id)
+);
+CREATE INDEX build_report_expiry ON public.build_report USING btree (expires_at);
+
+create table cluster (
+  id uuid not null,
+  organization_id uuid not null,
+  name text not null,
+  description text,
+  runtime text not null,
+  node_id uuid,
+  region text not null default 'local'::text,
+  cloud_provider text not null default 'ON_PREMISE'::text,
+  is_default boolean not null default false,
+  production boolean not null default false,
+  spec jsonb not null default '{}'::jsonb,
+  advanced_settings jsonb not null default '{}'::jsonb,
+  state text not null default 'READY'::text,
+  version bigint not null default 1,
+  last_reached_at timestamp with time zone,
+  last_deployment_at timestamp with time zone,
+  locked_at timestamp with time zone,
+  locked_by text,
+  lock_reason text,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  settled_state text not null default 'READY'::text,
+  deployed_version bigint,
+  engine_version text,
+  credentials_id uuid,
+  credentials_name text,
+  routing_table jsonb not null default '[]'::jsonb,
+  dns_provider jsonb,
+  lock_ttl_days integer,
+  lock_expires_at timestamp with time zone,
+  work_number bigint not null default 0,
+  constraint cluster_node_id_fkey FOREIGN KEY (node_id) REFERENCES node(id),
+  constraint cluster_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint cluster_organization_id_id_key UNIQUE (organization_id, id),
+  constraint cluster_pkey PRIMARY KEY (id),
+  constraint cluster_runtime_check CHECK ((runtime = ANY (ARRAY['host'::text, 'docker'::text, 'kubernetes'::text, 'fake'::text])))
+);
+CREATE INDEX cluster_credentials ON public.cluster USING btree (credentials_id) WHERE (credentials_id IS NOT NULL);
+CREATE INDEX cluster_lock_expiry ON public.cluster USING btree (lock_expires_at) WHERE (lock_expires_at IS NOT NULL);
+CREATE UNIQUE INDEX cluster_default ON public.cluster USING btree (organization_id) WHERE is_default;
+CREATE UNIQUE INDEX cluster_name ON public.cluster USING btree (organization_id, lower(name));
+
+create table cluster_log (
+  work_id uuid not null,
+  sequence integer not null,
+  organization_id uuid not null,
+  cluster_id uuid not null,
+  at timestamp with time zone not null default clock_timestamp(),
+  step text not null,
+  message text not null,
+  is_error boolean not null default false,
+  hint text,
+  constraint cluster_log_pkey PRIMARY KEY (work_id, sequence),
+  constraint cluster_log_work_id_fkey FOREIGN KEY (work_id) REFERENCES cluster_work(id) ON DELETE CASCADE
+);
+CREATE INDEX cluster_log_feed ON public.cluster_log USING btree (cluster_id, at);
+
+create table cluster_secret (
+  organization_id uuid not null,
+  cluster_id uuid not null,
+  name text not null,
+  value bytea not null,
+  updated_at timestamp with time zone not null default now(),
+  constraint cluster_secret_name_check CHECK ((name = ANY (ARRAY['kubeconfig'::text, 'dns'::text]))),
+  constraint cluster_secret_organization_id_cluster_id_fkey FOREIGN KEY (organization_id, cluster_id) REFERENCES cluster(organization_id, id) ON DELETE CASCADE,
+  constraint cluster_secret_pkey PRIMARY KEY (cluster_id, name)
+);
+
+create table cluster_work (
+  id uuid not null,
+  organization_id uuid not null,
+  cluster_id uuid not null,
+  number bigint not null,
+  action text not null,
+  status text not null default 'WAITING'::text,
+  outcome text,
+  error text,
+  requested_by uuid,
+  requested_by_name text not null,
+  origin text not null,
+  user_agent text,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  attempts integer not null default 0,
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint cluster_work_action_check CHECK ((action = ANY (ARRAY['DEPLOY'::text, 'DRY_RUN'::text, 'UPGRADE'::text, 'STOP'::text]))),
+  constraint cluster_work_cluster_id_number_key UNIQUE (cluster_id, number),
+  constraint cluster_work_organization_id_cluster_id_fkey FOREIGN KEY (organization_id, cluster_id) REFERENCES cluster(organization_id, id) ON DELETE CASCADE,
+  constraint cluster_work_outcome_check CHECK ((outcome = ANY (ARRAY['SUCCESS'::text, 'ERROR'::text]))),
+  constraint cluster_work_pkey PRIMARY KEY (id),
+  constraint cluster_work_status_check CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'ENDED'::text])))
+);
+CREATE INDEX cluster_work_open ON public.cluster_work USING btree (created_at) WHERE (status <> 'ENDED'::text);
+CREATE UNIQUE INDEX cluster_work_running ON public.cluster_work USING btree (cluster_id) WHERE (status = 'RUNNING'::text);
+
+create table custom_domain (
+  id uuid not null,
+  organization_id uuid not null,
+  service_id uuid not null,
+  domain text not null,
+  generate_certificate boolean not null,
+  use_cdn boolean not null default false,
+  validated_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint custom_domain_organization_id_id_key UNIQUE (organization_id, id),
+  constraint custom_domain_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint custom_domain_pkey PRIMARY KEY (id)
+);
+CREATE INDEX custom_domain_service ON public.custom_domain USING btree (service_id);
+CREATE UNIQUE INDEX custom_domain_name ON public.custom_domain USING btree (domain);
+
+create table deployment (
+  id uuid not null,
+  organization_id uuid not null,
+  environment_id uuid not null,
+  cluster_id uuid not null,
+  number bigint not null,
+  action text not null,
+  trigger text not null,
+  whole_environment boolean not null,
+  status text not null default 'WAITING'::text,
+  outcome text,
+  format integer not null default 1,
+  snapshot jsonb not null,
+  resolution jsonb,
+  plan jsonb,
+  requested_by uuid,
+  requested_by_name text not null,
+  origin text not null,
+  automatic boolean not null default false,
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  cancel_requested_at timestamp with time zone,
+  cancel_forced boolean not null default false,
+  error text,
+  worker_id bigint,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  attempts integer not null default 0,
+  updated_at timestamp with time zone not null default now(),
+  constraint deployment_action_check CHECK ((action = ANY (ARRAY['DEPLOY'::text, 'STOP'::text, 'RESTART'::text, 'DELETE'::text, 'UNINSTALL'::text]))),
+  constraint deployment_environment_id_number_key UNIQUE (environment_id, number),
+  constraint deployment_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
+  constraint deployment_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint deployment_organization_id_id_key UNIQUE (organization_id, id),
+  constraint deployment_outcome_check CHECK ((outcome = ANY (ARRAY['SUCCESS'::text, 'ERROR'::text, 'CANCELED'::text]))),
+  constraint deployment_pkey PRIMARY KEY (id),
+  constraint deployment_status_check CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'RECAP'::text, 'ENDED'::text])))
+);
+CREATE INDEX deployment_active ON public.deployment USING btree (status, created_at) WHERE (status <> 'ENDED'::text);
+CREATE INDEX deployment_waiting ON public.deployment USING btree (environment_id, number) WHERE (status = 'WAITING'::text);
+CREATE UNIQUE INDEX deployment_running ON public.deployment USING btree (environment_id) WHERE (status = ANY (ARRAY['RUNNING'::text, 'RECAP'::text]));
+
+create table deployment_log (
+  deployment_id uuid not null,
+  organization_id uuid not null,
+  sequence bigint not null,
+  service_id uuid,
+  content bytea not null,
+  lines integer not null,
+  created_at timestamp with time zone not null default now(),
+  constraint deployment_log_organization_id_deployment_id_fkey FOREIGN KEY (organization_id, deployment_id) REFERENCES deployment(organization_id, id) ON DELETE CASCADE,
+  constraint deployment_log_pkey PRIMARY KEY (deployment_id, sequence)
+);
+
+create table deployment_restriction (
+  id uuid not null,
+  organization_id uuid not null,
+  service_id uuid not null,
+  mode text not null,
+  type text not null,
+  value text not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint deployment_restriction_mode_check CHECK ((mode = ANY (ARRAY['EXCLUDE'::text, 'MATCH'::text]))),
+  constraint deployment_restriction_organization_id_id_key UNIQUE (organization_id, id),
+  constraint deployment_restriction_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint deployment_restriction_pkey PRIMARY KEY (id),
+  constraint deployment_restriction_type_check CHECK ((type = 'PATH'::text))
+);
+CREATE UNIQUE INDEX deployment_restriction_value ON public.deployment_restriction USING btree (service_id, mode, type, value);
+
+create table deployment_service (
+  deployment_id uuid not null,
+  organization_id uuid not null,
+  environment_id uuid not null,
+  number bigint not null,
+  service_id uuid not null,
+  kind text not null,
+  name text not null,
+  icon_uri text not null,
+  stage_id uuid not null,
+  stage_name text not null,
+  stage_position integer not null,
+  action text not null,
+  sub_action text not null default 'NONE'::text,
+  state text not null,
+  commit jsonb,
+  details jsonb not null default '{}'::jsonb,
+  error text,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint deployment_service_organization_id_deployment_id_fkey FOREIGN KEY (organization_id, deployment_id) REFERENCES deployment(organization_id, id) ON DELETE CASCADE,
+  constraint deployment_service_pkey PRIMARY KEY (deployment_id, service_id)
+);
+CREATE INDEX deployment_service_environment ON public.deployment_service USING btree (environment_id, number DESC);
+CREATE INDEX deployment_service_history ON public.deployment_service USING btree (service_id, number DESC);
+
+create table deployment_stage (
+  id uuid not null,
+  organization_id uuid not null,
+  environment_id uuid not null,
+  name text not null,
+  description text not null default ''::text,
+  "position" integer not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint deployment_stage_environment_id_position_key UNIQUE (environment_id, "position") DEFERRABLE INITIALLY DEFERRED,
+  constraint deployment_stage_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
+  constraint deployment_stage_organization_id_id_key UNIQUE (organization_id, id),
+  constraint deployment_stage_pkey PRIMARY KEY (id)
+);
+
+create table deployment_step (
+  deployment_id uuid not null,
+  organization_id uuid not null,
+  service_id uuid not null,
+  "position" integer not null,
+  name text not null,
+  status text not null,
+  attempts integer not null default 1,
+  output jsonb,
+  error text,
+  started_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  constraint deployment_step_deployment_id_service_id_fkey FOREIGN KEY (deployment_id, service_id) REFERENCES deployment_service(deployment_id, service_id) ON DELETE CASCADE,
+  constraint deployment_step_pkey PRIMARY KEY (deployment_id, service_id, "position"),
+  constraint deployment_step_status_check CHECK ((status = ANY (ARRAY['STARTED'::text, 'SUCCESS'::text, 'ERROR'::text, 'CANCEL'::text, 'SKIP'::text])))
+);
+
+create table environment (
+  id uuid not null,
+  organization_id uuid not null,
+  project_id uuid not null,
+  cluster_id uuid not null,
+  name text not null,
+  mode text not null,
+  expires_at timestamp with time zone,
+  last_updated_by uuid,
+  version bigint not null default 1,
+  deployment_number bigint not null default 0,
+  deleting boolean not null default false,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint environment_mode_check CHECK ((mode = ANY (ARRAY['DEVELOPMENT'::text, 'PREVIEW'::text, 'PRODUCTION'::text, 'STAGING'::text]))),
+  constraint environment_organization_id_cluster_id_fkey FOREIGN KEY (organization_id, cluster_id) REFERENCES cluster(organization_id, id),
+  constraint environment_organization_id_id_key UNIQUE (organization_id, id),
+  constraint environment_organization_id_project_id_fkey FOREIGN KEY (organization_id, project_id) REFERENCES project(organization_id, id) ON DELETE CASCADE,
+  constraint environment_pkey PRIMARY KEY (id)
+);
+CREATE INDEX environment_cluster ON public.environment USING btree (cluster_id);
+CREATE INDEX environment_expiry ON public.environment USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE UNIQUE INDEX environment_name ON public.environment USING btree (project_id, lower(name));
+
+create table git_token (
+  id uuid not null,
+  organization_id uuid not null,
+  name text not null,
+  description text,
+  type text not null,
+  token bytea not null,
+  git_api_url text not null default ''::text,
+  workspace text,
+  expired_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint git_token_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint git_token_organization_id_id_key UNIQUE (organization_id, id),
+  constraint git_token_pkey PRIMARY KEY (id),
+  constraint git_token_type_check CHECK ((type = ANY (ARRAY['GITHUB'::text, 'GITLAB'::text, 'BITBUCKET'::text])))
+);
+
+create table git_webhook (
+  id uuid not null,
+  organization_id uuid not null,
+  repository text not null,
+  secret bytea not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint git_webhook_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint git_webhook_organization_id_id_key UNIQUE (organization_id, id),
+  constraint git_webhook_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX git_webhook_repository ON public.git_webhook USING btree (organization_id, repository);
+
+create table idempotency_record (
+  principal_id uuid not null,
+  key text not null,
+  fingerprint bytea not null,
+  status integer not null,
+  body text,
+  created_at timestamp with time zone not null default now(),
+  constraint idempotency_record_pkey PRIMARY KEY (principal_id, key)
+);
+CREATE INDEX idempotency_record_age ON public.idempotency_record USING btree (created_at);
+
+create table installation (
+  singleton boolean not null default true,
+  id uuid not null,
+  epoch integer not null default 1,
+  canary bytea,
+  created_at timestamp with time zone not null default now(),
+  constraint installation_pkey PRIMARY KEY (singleton),
+  constraint installation_singleton_check CHECK (singleton)
+);
+
+create table member (
+  organization_id uuid not null,
+  user_id uuid not null,
+  role_id uuid not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint member_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint member_organization_id_role_id_fkey FOREIGN KEY (organization_id, role_id) REFERENCES role(organization_id, id),
+  constraint member_pkey PRIMARY KEY (organization_id, user_id),
+  constraint member_user_id_fkey FOREIGN KEY (user_id) REFERENCES user_account(id) ON DELETE CASCADE
+);
+CREATE INDEX member_role ON public.member USING btree (role_id);
+CREATE INDEX member_user ON public.member USING btree (user_id);
+
+create table member_invitation (
+  id uuid not null,
+  organization_id uuid not null,
+  email text not null,
+  role_id uuid not null,
+  invited_by uuid not null,
+  expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint member_invitation_invited_by_fkey FOREIGN KEY (invited_by) REFERENCES user_account(id) ON DELETE CASCADE,
+  constraint member_invitation_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint member_invitation_organization_id_role_id_fkey FOREIGN KEY (organization_id, role_id) REFERENCES role(organization_id, id),
+  constraint member_invitation_pkey PRIMARY KEY (id)
+);
+CREATE INDEX member_invitation_person ON public.member_invitation USING btree (lower(email));
+CREATE INDEX member_invitation_role ON public.member_invitation USING btree (role_id);
+CREATE UNIQUE INDEX member_invitation_email ON public.member_invitation USING btree (organization_id, lower(email));
+
+create table node (
+  id uuid not null,
+  name text not null,
+  seen_at timestamp with time zone not null default now(),
+  constraint node_pkey PRIMARY KEY (id)
+);
+
+create table organization (
+  id uuid not null,
+  name text not null,
+  description text,
+  plan text not null default 'ENTERPRISE'::text,
+  website_url text,
+  repository text,
+  logo_url text,
+  icon_url text,
+  admin_emails jsonb,
+  data_key bytea not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint organization_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX organization_name ON public.organization USING btree (lower(name));
+
+create table outbox (
+  id bigint not null generated as identity,
+  organization_id uuid not null,
+  topic text not null,
+  payload jsonb not null,
+  created_at timestamp with time zone not null default now(),
+  constraint outbox_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint outbox_pkey PRIMARY KEY (id)
+);
+CREATE INDEX outbox_topic ON public.outbox USING btree (topic, id);
+
+create table project (
+  id uuid not null,
+  organization_id uuid not null,
+  name text not null,
+  description text,
+  version bigint not null default 1,
+  deleting boolean not null default false,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint project_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint project_organization_id_id_key UNIQUE (organization_id, id),
+  constraint project_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX project_name ON public.project USING btree (organization_id, lower(name));
+
+create table rate_window (
+  token_id uuid not null,
+  started_at timestamp with time zone not null,
+  used integer not null,
+  constraint rate_window_pkey PRIMARY KEY (token_id, started_at),
+  constraint rate_window_token_id_fkey FOREIGN KEY (token_id) REFERENCES api_token(id) ON DELETE CASCADE
+);
+
+create table release (
+  id uuid not null,
+  organization_id uuid not null,
+  service_id uuid not null,
+  deployment_id uuid not null,
+  service_version bigint not null,
+  environment_version bigint not null,
+  project_version bigint not null,
+  snapshot jsonb not null,
+  resolution jsonb not null default '{}'::jsonb,
+  image text,
+  build_key text,
+  created_at timestamp with time zone not null default now(),
+  constraint release_organization_id_id_key UNIQUE (organization_id, id),
+  constraint release_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint release_pkey PRIMARY KEY (id)
+);
+CREATE INDEX release_service ON public.release USING btree (service_id, created_at DESC);
+
+create table role (
+  id uuid not null,
+  organization_id uuid not null,
+  built_in boolean not null,
+  name text not null,
+  description text,
+  permissions jsonb not null default '{"clusters": [], "projects": []}'::jsonb,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint role_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint role_organization_id_id_key UNIQUE (organization_id, id),
+  constraint role_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX role_name ON public.role USING btree (organization_id, lower(name));
+
+create table scheduled_task (
+  name text not null,
+  next_at timestamp with time zone not null default now(),
+  locked_until timestamp with time zone,
+  last_error text,
+  last_ended_at timestamp with time zone,
+  constraint scheduled_task_pkey PRIMARY KEY (name)
+);
+
+create table schema_migration (
+  version integer not null,
+  name text not null,
+  checksum text not null,
+  breaking boolean not null,
+  applied_at timestamp with time zone not null default now(),
+  constraint schema_migration_pkey PRIMARY KEY (version)
+);
+
+create table secret_manager_access (
+  id uuid not null,
+  organization_id uuid not null,
+  cluster_id uuid not null,
+  name text not null,
+  endpoint jsonb not null,
+  authentication jsonb not null,
+  secret bytea,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint secret_manager_access_organization_id_cluster_id_fkey FOREIGN KEY (organization_id, cluster_id) REFERENCES cluster(organization_id, id) ON DELETE CASCADE,
+  constraint secret_manager_access_organization_id_id_key UNIQUE (organization_id, id),
+  constraint secret_manager_access_pkey PRIMARY KEY (id)
+);
+CREATE INDEX secret_manager_access_cluster ON public.secret_manager_access USING btree (cluster_id);
+
+create table service (
+  id uuid not null,
+  organization_id uuid not null,
+  environment_id uuid not null,
+  stage_id uuid not null,
+  kind text not null,
+  name text not null,
+  description text,
+  icon_uri text not null,
+  spec jsonb not null,
+  advanced_settings jsonb not null default '{}'::jsonb,
+  is_skipped boolean not null default false,
+  version bigint not null default 1,
+  last_updated_by uuid,
+  wanted text not null default 'absent'::text,
+  handle jsonb,
+  release_id uuid,
+  dirty boolean not null default false,
+  deleting boolean not null default false,
+  newest_commit text,
+  git_token_id uuid generated always as ((((spec -> 'git_repository'::text) ->> 'git_token_id'::text))::uuid) stored,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint service_kind_check CHECK ((kind = ANY (ARRAY['APPLICATION'::text, 'DATABASE'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'ARGOCD_APP'::text, 'AGENTIC_WORKFLOW'::text]))),
+  constraint service_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id),
+  constraint service_organization_id_git_token_id_fkey FOREIGN KEY (organization_id, git_token_id) REFERENCES git_token(organization_id, id),
+  constraint service_organization_id_id_key UNIQUE (organization_id, id),
+  constraint service_organization_id_release_id_fkey FOREIGN KEY (organization_id, release_id) REFERENCES release(organization_id, id) DEFERRABLE INITIALLY DEFERRED,
+  constraint service_organization_id_stage_id_fkey FOREIGN KEY (organization_id, stage_id) REFERENCES deployment_stage(organization_id, id),
+  constraint service_pkey PRIMARY KEY (id),
+  constraint service_wanted_check CHECK ((wanted = ANY (ARRAY['absent'::text, 'stopped'::text, 'running'::text])))
+);
+CREATE INDEX service_git_token ON public.service USING btree (git_token_id) WHERE (git_token_id IS NOT NULL);
+CREATE INDEX service_stage ON public.service USING btree (stage_id);
+CREATE UNIQUE INDEX service_name ON public.service USING btree (environment_id, lower(name));
+
+create table sign_up (
+  id uuid not null,
+  user_id uuid not null,
+  answers jsonb not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint sign_up_pkey PRIMARY KEY (id),
+  constraint sign_up_user_id_fkey FOREIGN KEY (user_id) REFERENCES user_account(id) ON DELETE CASCADE,
+  constraint sign_up_user_id_key UNIQUE (user_id)
+);
+
+create table user_account (
+  id uuid not null,
+  subject text,
+  email text,
+  email_verified boolean not null default false,
+  first_name text not null default ''::text,
+  last_name text not null default ''::text,
+  nickname text not null default ''::text,
+  picture_url text not null default ''::text,
+  profile jsonb not null default '{}'::jsonb,
+  onboarding_use_cases text not null default ''::text,
+  onboarding_status text not null default 'IN_PROGRESS'::text,
+  last_activity_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  communication_email text not null default ''::text,
+  constraint user_account_pkey PRIMARY KEY (id),
+  constraint user_account_subject_key UNIQUE (subject)
+);
+
+create table variable (
+  id uuid not null,
+  organization_id uuid not null,
+  key text not null,
+  is_secret boolean not null,
+  value text,
+  value_version integer not null default 1,
+  scope text not null,
+  project_id uuid,
+  environment_id uuid,
+  service_id uuid,
+  mount_path text,
+  description text,
+  enable_interpolation_in_file boolean not null default false,
+  overridden_id uuid,
+  aliased_id uuid,
+  secret_manager_access_id uuid,
+  owned_by text not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  overridden_built_in uuid,
+  aliased_built_in uuid,
+  built_in_service_id uuid,
+  constraint variable_check CHECK ((num_nonnulls(project_id, environment_id, service_id) = 1)),
+  constraint variable_check1 CHECK ((num_nonnulls(overridden_id, overridden_built_in, aliased_id, aliased_built_in) <= 1)),
+  constraint variable_check2 CHECK (((secret_manager_access_id IS NULL) OR (NOT is_secret))),
+  constraint variable_organization_id_aliased_id_fkey FOREIGN KEY (organization_id, aliased_id) REFERENCES variable(organization_id, id) ON DELETE CASCADE,
+  constraint variable_organization_id_built_in_service_id_fkey FOREIGN KEY (organization_id, built_in_service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint variable_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
+  constraint variable_organization_id_id_key UNIQUE (organization_id, id),
+  constraint variable_organization_id_overridden_id_fkey FOREIGN KEY (organization_id, overridden_id) REFERENCES variable(organization_id, id) ON DELETE CASCADE,
+  constraint variable_organization_id_project_id_fkey FOREIGN KEY (organization_id, project_id) REFERENCES project(organization_id, id) ON DELETE CASCADE,
+  constraint variable_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint variable_pkey PRIMARY KEY (id),
+  constraint variable_scope_check CHECK ((scope = ANY (ARRAY['PROJECT'::text, 'ENVIRONMENT'::text, 'APPLICATION'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'AGENTIC_WORKFLOW'::text])))
+);
+CREATE INDEX variable_aliased ON public.variable USING btree (aliased_id) WHERE (aliased_id IS NOT NULL);
+CREATE INDEX variable_built_in_service ON public.variable USING btree (built_in_service_id) WHERE (built_in_service_id IS NOT NULL);
+CREATE INDEX variable_overridden ON public.variable USING btree (overridden_id) WHERE (overridden_id IS NOT NULL);
+CREATE INDEX variable_secret_manager_access ON public.variable USING btree (secret_manager_access_id) WHERE (secret_manager_access_id IS NOT NULL);
+CREATE UNIQUE INDEX variable_key_environment ON public.variable USING btree (environment_id, key, is_secret) WHERE (environment_id IS NOT NULL);
+CREATE UNIQUE INDEX variable_key_project ON public.variable USING btree (project_id, key, is_secret) WHERE (project_id IS NOT NULL);
+CREATE UNIQUE INDEX variable_key_service ON public.variable USING btree (service_id, key, is_secret) WHERE (service_id IS NOT NULL);
+
+create table variable_secret_version (
+  variable_id uuid not null,
+  version integer not null,
+  organization_id uuid not null,
+  sealed bytea not null,
+  created_at timestamp with time zone not null default now(),
+  superseded_at timestamp with time zone,
+  constraint variable_secret_version_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint variable_secret_version_pkey PRIMARY KEY (variable_id, version)
+);
+CREATE INDEX variable_secret_version_organization ON public.variable_secret_version USING btree (organization_id);
+CREATE INDEX variable_secret_version_superseded ON public.variable_secret_version USING btree (superseded_at) WHERE (superseded_at IS NOT NULL);
+
+create table webhook (
+  id uuid not null,
+  organization_id uuid not null,
+  kind text not null,
+  target_url text not null,
+  target_secret bytea,
+  description text not null default ''::text,
+  enabled boolean not null,
+  events text[] not null,
+  subscribed_events text[] not null,
+  project_names_filter text[] not null default '{}'::text[],
+  environment_types_filter text[] not null default '{}'::text[],
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint webhook_kind_check CHECK ((kind = ANY (ARRAY['STANDARD'::text, 'SLACK'::text]))),
+  constraint webhook_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint webhook_organization_id_id_key UNIQUE (organization_id, id),
+  constraint webhook_pkey PRIMARY KEY (id)
+);
+
+create table webhook_attempt (
+  id uuid not null,
+  organization_id uuid not null,
+  webhook_id uuid not null,
+  delivery_id uuid not null,
+  number integer not null,
+  kind text not null,
+  matched_event text not null,
+  target_url text not null,
+  started_at timestamp with time zone not null default now(),
+  ended_at timestamp with time zone,
+  status_code integer,
+  response_body text,
+  constraint webhook_attempt_delivery_id_number_key UNIQUE (delivery_id, number),
+  constraint webhook_attempt_organization_id_delivery_id_fkey FOREIGN KEY (organization_id, delivery_id) REFERENCES webhook_delivery(organization_id, id) ON DELETE CASCADE,
+  constraint webhook_attempt_organization_id_webhook_id_fkey FOREIGN KEY (organization_id, webhook_id) REFERENCES webhook(organization_id, id) ON DELETE CASCADE,
+  constraint webhook_attempt_pkey PRIMARY KEY (id)
+);
+CREATE INDEX webhook_attempt_list ON public.webhook_attempt USING btree (webhook_id, id DESC);
+
+create table webhook_delivery (
+  id uuid not null,
+  organization_id uuid not null,
+  webhook_id uuid not null,
+  kind text not null,
+  matched_event text not null,
+  body text not null,
+  state text not null default 'PENDING'::text,
+  attempts integer not null default 0,
+  tries integer not null default 0,
+  next_attempt_at timestamp with time zone not null default now(),
+  claim_token uuid,
+  created_at timestamp with time zone not null default now(),
+  constraint webhook_delivery_organization_id_id_key UNIQUE (organization_id, id),
+  constraint webhook_delivery_organization_id_webhook_id_fkey FOREIGN KEY (organization_id, webhook_id) REFERENCES webhook(organization_id, id) ON DELETE CASCADE,
+  constraint webhook_delivery_pkey PRIMARY KEY (id),
+  constraint webhook_delivery_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'DELIVERED'::text, 'FAILED'::text, 'CANCELED'::text])))
+);
+CREATE INDEX webhook_delivery_age ON public.webhook_delivery USING btree (created_at) WHERE (state <> 'PENDING'::text);
+CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (next_attempt_at) INCLUDE (webhook_id) WHERE (state = 'PENDING'::text);
+CREATE INDEX webhook_delivery_webhook ON public.webhook_delivery USING btree (webhook_id, state);
+
+CREATE OR REPLACE FUNCTION public.audit_event_note_target()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into audit_target values (
+    new.organization_id, new.target_type,
+    md5(concat_ws(E'\x1f', new.target_id, new.project_id, coalesce(new.environment_id::text, ''), new.target_name, new.project_name, new.environment_name))::uuid,
+    new.target_id, new.target_name, new.project_id, new.project_name, new.environment_id, new.environment_name, new.at
+  ) on conflict do nothing;
+  return null;
+end $function$;
