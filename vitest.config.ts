@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config';
 /** `fast` is what `npm test` runs; the other projects need real engines and have commands of their own. */
 export default defineConfig({
   test: {
+    // The default leaves a core free; most of our tests wait for processes and disks, not for the processor.
+    maxWorkers: 2,
     projects: [
       {
         test: {

@@ -111,7 +111,7 @@ describe('a deployment', () => {
       .select('error')
       .where('service_id', '=', application.id)
       .executeTakeFirstOrThrow();
-    expect(row.error).toContain('no branch no-such-branch');
+    expect(row.error).toContain('no branch or tag no-such-branch');
   });
 
   test('writes one event at its request and one at its end, and wakes webhooks through the outbox', async () => {

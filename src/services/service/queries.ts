@@ -45,14 +45,25 @@ export const lockService = (db: Database, organizationIds: string[], id: string)
     .forUpdate()
     .executeTakeFirst();
 
-/** Services of one kind in an environment, in creation order. */
-export const listServicesByEnvironment = (db: Database, scope: Scope, environmentId: string, kind: ServiceKind) =>
-  selectServices(db)
+/** Whether a newer commit than the deployed one is recorded. */
+const outdated = sql<boolean>`coalesce(service.newest_commit <> release.resolution -> 'commit' ->> 'id', false)`;
+
+/** Services of one kind in an environment, in creation order; with `toUpdate` those with or without a newer commit. */
+export const listServicesByEnvironment = (
+  db: Database,
+  scope: Scope,
+  environmentId: string,
+  kind: ServiceKind,
+  toUpdate?: boolean,
+) => {
+  const query = selectServices(db)
     .where('service.organization_id', '=', scope.organizationId)
     .where('service.environment_id', '=', environmentId)
     .where('service.kind', '=', kind)
     .orderBy('service.created_at')
     .orderBy('service.id');
+  return toUpdate === undefined ? query : query.where(sql<boolean>`${outdated} = ${toUpdate}`);
+};
 
 /** Services of every kind in an environment, in creation order. */
 export const listAllServicesByEnvironment = (db: Database, scope: Scope, environmentId: string) =>

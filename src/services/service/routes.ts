@@ -1,10 +1,19 @@
 import { fetchPage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
-import { ListOf, PageQuery } from '#platform/http/schema.ts';
+import { ListOf, PageQuery, Type } from '#platform/http/schema.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { holderOf, paramOf, type CommonInput, type Kind } from '#services/kind.ts';
 import { listServicesByEnvironment } from '#services/service/queries.ts';
 import { createService, editService, toServiceView } from '#services/service/service.ts';
+
+const ListQuery = Type.Object({
+  ...PageQuery.properties,
+  toUpdate: Type.Optional(
+    Type.Boolean({
+      description: 'Only those whose newest recorded commit is not the deployed one; false: only the others.',
+    }),
+  ),
+});
 
 /** List, create, get and edit of a kind. Delete is an action: it tears down what runs. */
 export function serviceRoutes(kind: Kind): Route[] {
@@ -19,10 +28,11 @@ export function serviceRoutes(kind: Kind): Route[] {
       summary: `List the services of kind ${kind.path} of an environment`,
       target: environmentTarget,
       action: 'environment.read',
-      query: PageQuery,
+      query: ListQuery,
       answer: { status: 200, body: ListOf(kind.schemas.answer) },
       handler: (call) => {
-        const rows = listServicesByEnvironment(call.db, call.target, call.target.id, kind.kind);
+        const { toUpdate } = call.query;
+        const rows = listServicesByEnvironment(call.db, call.target, call.target.id, kind.kind, toUpdate);
         return fetchPage(call.db, rows, call.query, (row) => toServiceView(call, kind, row));
       },
     }),
