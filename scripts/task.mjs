@@ -11,7 +11,13 @@ const TASKS = {
     ['node_modules/dependency-cruiser/bin/dependency-cruise.mjs', 'src'],
     ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'],
   ],
-  gen: [['scripts/gen-tables.ts'], ['scripts/gen-schema.ts'], ['scripts/gen-openapi.ts'], ['scripts/gen-access.ts']],
+  gen: [
+    ['scripts/gen-tables.ts'],
+    ['scripts/gen-schema.ts'],
+    ['scripts/gen-openapi.ts'],
+    ['scripts/gen-access.ts'],
+    ['scripts/gen-states.ts'],
+  ],
   bench: [['bench/run.ts']],
 };
 
