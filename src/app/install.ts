@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { systemClock } from '#kernel/clock.ts';
@@ -80,7 +81,7 @@ export async function openBase(
     close: async () => {
       await notifier.flush();
       await Promise.all([database.close(), engineDatabase.close()]);
-      await embedded?.stop();
+      if (embedded && !(await isUsedByOthers(embedded.config))) await embedded.stop();
     },
   };
 }
@@ -88,6 +89,24 @@ export async function openBase(
 async function startEmbedded(settings: Settings, progress: (text: string) => void): Promise<EmbeddedPostgres> {
   progress('Starting the embedded PostgreSQL');
   return startEmbeddedPostgres({ directory: path.join(settings.dataDir, 'postgres') });
+}
+
+/** Whether another process of ours works with the embedded PostgreSQL: the last one out ends it. */
+async function isUsedByOthers(config: pg.ClientConfig): Promise<boolean> {
+  const { db, close } = openDatabase({ config: { ...config, max: 1 } });
+  try {
+    // Our own connections, closed just now, may be listed for a few milliseconds more.
+    for (const end = Date.now() + 500; ; await sleep(20)) {
+      const { rows } =
+        await sql`select 1 from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`.execute(
+          db,
+        );
+      if (rows.length === 0) return false;
+      if (Date.now() > end) return true;
+    }
+  } finally {
+    await close();
+  }
 }
 
 async function ensureDatabase(config: pg.ClientConfig): Promise<void> {

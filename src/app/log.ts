@@ -2,6 +2,9 @@ import { pino, type Logger } from 'pino';
 import pretty from 'pino-pretty';
 import type { Settings } from '#platform/settings/index.ts';
 
+/** The log of commands, whose standard output is their answer: warnings, on standard error. */
+export const createQuietLog = (): Logger => pino({ level: 'warn', base: null }, pino.destination(2));
+
 /** JSON lines; for people on a terminal, coloured ones. Tokens never get in. */
 export function createLog(settings: Settings): Logger {
   const options = {

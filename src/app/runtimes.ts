@@ -20,17 +20,24 @@ export interface Runtimes {
   close(): Promise<void>;
 }
 
-export function createRuntimes(settings: Settings, installation: string, log: Logger): Runtimes {
+/** `router` replaces the node's own reverse proxy, which is otherwise started when it is first needed. */
+export function createRuntimes(
+  settings: Settings,
+  installation: string,
+  log: Logger,
+  ownRouter?: Runtimes['router'],
+): Runtimes {
   const line = (text: string) => log.info(text);
   const made = new Map<Name, Promise<Runtime>>();
   let routing: Promise<Router & { close(): Promise<void> }> | undefined;
-  const router = () =>
+  const nodeRouter = () =>
     (routing ??= createRouter({
       directory: path.join(settings.dataDir, 'proxy'),
       host: settings.proxyHost,
       port: settings.proxyPort,
       log: line,
     }));
+  const router = ownRouter ?? nodeRouter;
   const socket = () => findDockerSocket({ DOCKER_HOST: settings.dockerHost || undefined });
 
   const make = async (name: string): Promise<Runtime> => {

@@ -12,10 +12,13 @@ import { createSessionVerifier } from '#platform/access/oidc.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { createServer } from '#platform/http/server.ts';
 import type { Settings } from '#platform/settings/index.ts';
+import { SETTINGS } from '#platform/settings/schema.ts';
 
 /** The running program. */
 export interface Running {
   base: Base;
+  /** As given, with the ports that are really listened on. */
+  settings: Settings;
   runtimes: Runtimes;
   /** Address of the API, null where this process has none (role worker). */
   url: string | null;
@@ -28,10 +31,12 @@ export interface Running {
 
 /** Starts what the role asks for, in an order in which each part finds what it needs, and answers when it is ready. */
 export async function start(
-  settings: Settings,
+  given: Settings,
   log: Logger,
   progress: (text: string) => void = () => undefined,
 ): Promise<Running> {
+  // The ports that were taken for 0 are filled in, so that links lead to them.
+  const settings = { ...given };
   const stops: (() => Promise<unknown>)[] = [];
   const stop = async () => {
     for (const step of stops.reverse()) await step();
@@ -42,14 +47,13 @@ export async function start(
     const runtimes = createRuntimes(settings, base.installation.id, log);
     stops.push(() => runtimes.close());
     const runtime = await runtimes.choose();
-    const first = await firstSteps(base, runtime);
     const sources = createSources(base.platform);
     const metrics = createMetrics(base.database.db);
     const operations = createOperationsServer(base.database.db, metrics);
-    const operationsUrl = await listen(operations, settings.host, settings.operationsPort);
+    await listening('operationsPort', settings, () => listen(operations, settings));
     stops.push(() => new Promise((resolve) => operations.close(resolve)));
-
-    if (settings.role !== 'api') stops.push(await startBackground(base, runtimes, sources));
+    if (settings.role !== 'api')
+      settings.proxyPort = (await listening('proxyPort', settings, () => runtimes.router())).port;
     let url: string | null = null;
     if (settings.role !== 'worker') {
       const server = createServer({
@@ -64,22 +68,58 @@ export async function start(
         log,
         onAnswer: metrics.answered,
       });
-      url = await server.listen({ host: settings.host, port: settings.port });
+      url = await listening('port', settings, () => server.listen({ host: settings.host, port: settings.port }));
       stops.push(() => server.close());
+      settings.port = Number(new URL(url).port);
     }
-    return { base, runtimes, url, operationsUrl, first, runtime, stop };
+    // Only now, as its token is shown once: what could fail is behind us.
+    const first = await firstSteps(base, runtime);
+    if (settings.role !== 'api') stops.push(await startBackground(base, runtimes, sources));
+    const operationsUrl = `http://${bracketed(settings.host)}:${settings.operationsPort}`;
+    return { base, settings, runtimes, url, operationsUrl, first, runtime, stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function listen(server: import('node:http').Server, host: string, port: number): Promise<string> {
+async function listen(server: import('node:http').Server, settings: Settings): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, resolve);
+    server.listen(settings.operationsPort, settings.host, resolve);
   });
-  return `http://${host}:${(server.address() as AddressInfo).port}`;
+  settings.operationsPort = (server.address() as AddressInfo).port;
+}
+
+const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+
+/** Says in one sentence which setting an address that can't be listened on comes from. */
+async function listening<T>(
+  key: 'port' | 'operationsPort' | 'proxyPort',
+  settings: Settings,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    const [code] = /EADDRINUSE|EACCES|EADDRNOTAVAIL|ENOTFOUND/.exec((cause as Error).message) ?? [];
+    const [host, hostName] =
+      key === 'proxyPort' ? [settings.proxyHost, SETTINGS.proxyHost.name] : [settings.host, SETTINGS.host.name];
+    const port = `${SETTINGS[key].name}=${settings[key]}`;
+    switch (code) {
+      case 'EADDRINUSE':
+        throw new Error(`${port}: another program listens on ${host}:${settings[key]}. End it or set another port.`, {
+          cause,
+        });
+      case 'EACCES':
+        throw new Error(`${port}: this account may not listen on it. Set a port from 1024 up.`, { cause });
+      case 'EADDRNOTAVAIL':
+      case 'ENOTFOUND':
+        throw new Error(`${hostName}=${host}: this machine has no such address. Set one of its own.`, { cause });
+      default:
+        throw cause;
+    }
+  }
 }
 
 export { tokenFile };

@@ -1,33 +1,17 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
+import { demoCommand } from '#cli/demo.ts';
+import { doctorCommand } from '#cli/doctor.ts';
+import { migrateCommand } from '#cli/migrate.ts';
 import { startCommand } from '#cli/start.ts';
+import { createTokenCommand, listTokensCommand, revokeTokenCommand, type TokenOptions } from '#cli/token.ts';
 import { readSettings, SettingsError, type Settings } from '#platform/settings/index.ts';
 
 type Environment = Record<string, string | undefined>;
 
 /** The `quarterdeck` command. Answers the exit status: 0 done, 1 failed, 2 used wrongly. */
 export async function runCommandLine(args: string[], environment: Environment): Promise<number> {
-  const program = new Command('quarterdeck')
-    .description('A self-hosted control plane for cloud application infrastructure.')
-    .exitOverride();
-  const run =
-    (
-      work: (settings: Settings, options: Record<string, string>, ...rest: string[]) => Promise<void>,
-      change: (options: Record<string, string>) => Environment = () => ({}),
-    ) =>
-    async (options: Record<string, string>) =>
-      work(readSettings({ ...environment, ...change(options) }), options);
-  program
-    .command('start', { isDefault: true })
-    .description('start the service: API, worker, embedded PostgreSQL')
-    .option('--role <role>', 'api, worker or all')
-    .action(
-      run(
-        (settings) => startCommand(settings),
-        (options) => (options.role ? { QUARTERDECK_ROLE: options.role } : {}),
-      ),
-    );
   try {
-    await program.parseAsync(args, { from: 'user' });
+    await createProgram(environment).parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
@@ -35,4 +19,57 @@ export async function runCommandLine(args: string[], environment: Environment): 
     if (!(error instanceof SettingsError) && environment.QUARTERDECK_LOG_LEVEL === 'debug') console.error(error);
     return error instanceof SettingsError ? 2 : 1;
   }
+}
+
+function createProgram(environment: Environment): Command {
+  const settings = (change: Environment = {}): Settings => readSettings({ ...environment, ...change });
+  const program = new Command('quarterdeck')
+    .description('A self-hosted control plane for cloud application infrastructure.')
+    .exitOverride();
+  program
+    .command('start', { isDefault: true })
+    .description('start the service: API, worker, embedded PostgreSQL')
+    .option('--role <role>', 'api, worker or all')
+    .action(({ role }: { role?: string }) => startCommand(settings(role ? { QUARTERDECK_ROLE: role } : {})));
+  program
+    .command('migrate')
+    .description('bring the database to this release without serving')
+    .action(() => migrateCommand(settings()));
+  program
+    .command('doctor')
+    .description('look at what the service stands on: Node.js, PostgreSQL, runtimes, tools')
+    .action(() => doctorCommand(settings(), environment.PATH));
+  program
+    .command('demo')
+    .description('deploy the example application and show its address and answer')
+    .addOption(new Option('--remove', 'remove it afterwards without asking').conflicts('keep'))
+    .option('--keep', 'leave it running without asking')
+    .action((options: { remove?: true; keep?: true }) => demoCommand(settings(), options));
+  addTokenCommands(program, settings);
+  return program;
+}
+
+function addTokenCommands(program: Command, settings: () => Settings): void {
+  const token = program
+    .command('token')
+    .description('API tokens, for whoever has the installation itself in hand')
+    .option('--organization <id or name>', 'needed where there are several');
+  const organization = () => token.opts<{ organization?: string }>().organization;
+  token
+    .command('create')
+    .description('make a token; its text is printed this once')
+    .requiredOption('--name <name>', 'unique in its organization')
+    .requiredOption('--scope <scope>', 'ADMIN, WRITE, DEPLOY or READ')
+    .option('--description <text>', 'what it is for')
+    .option('--expires <date>', 'when it ends, such as 2030-01-31; never without')
+    .action((options: TokenOptions) => createTokenCommand(settings(), organization(), options));
+  token
+    .command('list')
+    .description('list the tokens, without their secrets')
+    .action(() => listTokensCommand(settings(), organization()));
+  token
+    .command('revoke')
+    .description('end a token')
+    .argument('<token>', 'its id or name')
+    .action((name: string) => revokeTokenCommand(settings(), organization(), name));
 }

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import type { Logger } from 'pino';
 import { createLog } from '#app/log.ts';
 import { start, tokenFile, type Running } from '#app/start.ts';
 import { firstDeployment } from '#cli/first-deployment.ts';
@@ -9,15 +10,21 @@ import type { Settings } from '#platform/settings/index.ts';
 export async function startCommand(settings: Settings): Promise<void> {
   const began = performance.now();
   const log = createLog(settings);
-  const progress = new Progress();
-  const running = await start(settings, log, (text) => progress.show(text)).finally(() => progress.clear());
-  console.log(await welcome(running, settings, performance.now() - began));
+  const running = await startShowing(settings, log);
+  console.log(await welcome(running, performance.now() - began));
   await signalled();
   console.log('Stopping: running deployments are handed over, deployed services stay up.');
   await running.stop();
 }
 
-async function welcome(running: Running, settings: Settings, milliseconds: number): Promise<string> {
+/** Starts the service and shows what takes its time. */
+export async function startShowing(settings: Settings, log: Logger): Promise<Running> {
+  const progress = new Progress();
+  return start(settings, log, (text) => progress.show(text)).finally(() => progress.clear());
+}
+
+async function welcome(running: Running, milliseconds: number): Promise<string> {
+  const { settings } = running;
   const lines = [
     `Quarterdeck is ready in ${Math.round(milliseconds)} ms`,
     `  API          ${running.url ?? 'not in this process (role worker)'}`,
@@ -42,11 +49,17 @@ async function welcome(running: Running, settings: Settings, milliseconds: numbe
   return lines.join('\n');
 }
 
+/** A supervisor and our own wrapper may each pass the same signal on: what comes so soon after the first is the first again. */
+const ECHO_MS = 300;
+
+/** Waits for a signal; another one after it ends the process at once. */
 function signalled(): Promise<void> {
+  let at: number | undefined;
   return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
       process.on(signal, () => {
-        process.once(signal, () => process.exit(130));
+        if (at !== undefined && performance.now() - at > ECHO_MS) process.exit(130);
+        at ??= performance.now();
         resolve();
       });
   });

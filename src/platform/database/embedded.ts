@@ -189,12 +189,15 @@ function runAs(account: Account, program: string, args: string[]) {
 }
 
 /** A socket's path has at most 107 bytes, so a deep data directory gets one elsewhere. */
-function makeSocketFolder(root: string, account: Account): string {
+function socketFolderOf(root: string): string {
   const near = path.join(root, 'socket');
-  const folder =
-    near.length < 85
-      ? near
-      : path.join(tmpdir(), `quarterdeck-${createHash('sha256').update(root).digest('hex').slice(0, 12)}`);
+  return near.length < 85
+    ? near
+    : path.join(tmpdir(), `quarterdeck-${createHash('sha256').update(root).digest('hex').slice(0, 12)}`);
+}
+
+function makeSocketFolder(root: string, account: Account): string {
+  const folder = socketFolderOf(root);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const owner = statSync(folder).uid;
   if (owner !== process.getuid?.() && owner !== account.uid)
@@ -300,8 +303,22 @@ async function waitUntil(done: () => boolean, complaint: string): Promise<void> 
   }
 }
 
-/** Whether embedded binaries exist for this machine (for `doctor`). */
-export function hasEmbeddedPostgres(): boolean {
+/**
+ * What there is of it, without starting or ending anything (for `doctor`): whether this machine has binaries, and how to
+ * reach the server if one runs in the directory, else null.
+ */
+export function inspectEmbeddedPostgres(directory: string): { binaries: boolean; running: pg.ClientConfig | null } {
+  const root = path.resolve(directory);
+  const server = readPostmaster(path.join(root, 'data'));
+  const runs = server !== undefined && worksIn(server.pid, path.join(root, 'data'));
+  const config = { host: socketFolderOf(root), port: 5432, user: 'quarterdeck', database: 'postgres' };
+  return {
+    binaries: hasEmbeddedPostgres(),
+    running: runs ? { ...config, password: readPassword(root) } : null,
+  };
+}
+
+function hasEmbeddedPostgres(): boolean {
   try {
     accessSync(path.join(findBinaries(), 'bin'), constants.R_OK);
     return true;

@@ -1,0 +1,37 @@
+import { inspectDatabase, inspectRuntimes, inspectTools, type Finding } from '#app/inspect.ts';
+import type { Settings } from '#platform/settings/index.ts';
+
+const MARKS = { ok: '✓', missing: '-', broken: '✗' };
+const LEAST_NODE = 24;
+
+/** Prints what was found of all that the service stands on and what would mend the rest. Fails only when it can't run. */
+export async function doctorCommand(settings: Settings, searchPath: string | undefined): Promise<void> {
+  const [database, runtimes, tools] = await Promise.all([
+    inspectDatabase(settings),
+    inspectRuntimes(settings),
+    inspectTools(searchPath),
+  ]);
+  const needed = [inspectNode(), database];
+  const findings = [...needed, ...runtimes.findings, ...tools];
+  console.log(findings.map(show).join('\n'));
+  console.log(`\nData directory: ${settings.dataDir}\nA first cluster gets the runtime ${runtimes.chosen}.`);
+  const broken = findings.filter((finding) => finding.state === 'broken');
+  if (!runtimes.findings.some((finding) => finding.state === 'ok')) broken.push(...runtimes.findings);
+  if (broken.length > 0)
+    throw new Error(
+      `the service cannot run: ${broken.map((finding) => `${finding.name} (${finding.found})`).join(', ')}`,
+    );
+}
+
+function inspectNode(): Finding {
+  const enough = Number(process.versions.node.split('.')[0]) >= LEAST_NODE;
+  return {
+    name: 'Node.js',
+    state: enough ? 'ok' : 'broken',
+    found: `${process.version} (${process.execPath})`,
+    advice: enough ? [] : [`Install Node.js ${LEAST_NODE} or later.`],
+  };
+}
+
+const show = ({ name, state, found, advice }: Finding): string =>
+  [`${MARKS[state]} ${name.padEnd(15)} ${found}`, ...advice.map((line) => `${' '.repeat(18)}${line}`)].join('\n');

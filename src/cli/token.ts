@@ -1,0 +1,99 @@
+import type { Base } from '#app/install.ts';
+import { withBase } from '#cli/base.ts';
+import { AppError } from '#kernel/errors.ts';
+import { systemContext, type Context } from '#platform/context.ts';
+import type { Settings } from '#platform/settings/index.ts';
+import { createApiToken, listApiTokens, revokeApiToken } from '#resources/api-token/index.ts';
+
+export interface TokenOptions {
+  name: string;
+  scope: string;
+  description?: string;
+  /** ISO 8601. */
+  expires?: string;
+}
+
+/** Makes a token and prints it, this once, on standard output; what it is goes to standard error. */
+export async function createTokenCommand(settings: Settings, organization: string | undefined, options: TokenOptions) {
+  const made = await inOrganization(settings, organization, (context, id) =>
+    createApiToken(context, id, {
+      name: options.name,
+      scope: options.scope,
+      description: options.description,
+      expires_at: options.expires ? readTime(options.expires) : null,
+    }),
+  );
+  console.error(`Token ${made.name} (${made.id}, ${made.scope}, ${endOf(made.expires_at)}), shown only now:`);
+  console.log(made.token);
+}
+
+/** Prints the tokens as a table, without secrets. */
+export async function listTokensCommand(settings: Settings, organization: string | undefined): Promise<void> {
+  const tokens = await inOrganization(settings, organization, (context, id) => listApiTokens(context, id));
+  const rows = tokens.map((token) => [
+    token.id,
+    token.name,
+    token.scope ?? token.role_name,
+    endOf(token.expires_at),
+    token.creator_name,
+  ]);
+  console.log(table(['ID', 'NAME', 'SCOPE', 'EXPIRES', 'CREATED BY'], rows));
+}
+
+/** Revokes a token by its id or its name. */
+export async function revokeTokenCommand(settings: Settings, organization: string | undefined, token: string) {
+  await inOrganization(settings, organization, (context, id) => revokeApiToken(context, id, token));
+  console.log(`Revoked ${token}.`);
+}
+
+/** Runs the work in the organization with that id or name; without one in the only one there is. */
+async function inOrganization<T>(
+  settings: Settings,
+  wanted: string | undefined,
+  work: (context: Context, organizationId: string) => Promise<T>,
+): Promise<T> {
+  return withBase(settings, async (base) => {
+    const id = await chooseOrganization(base, wanted);
+    try {
+      return await work(systemContext(base.platform, 'quarterdeck token'), id);
+    } catch (error) {
+      if (error instanceof AppError) throw new Error(explain(error), { cause: error });
+      throw error;
+    }
+  });
+}
+
+async function chooseOrganization({ platform }: Base, wanted: string | undefined): Promise<string> {
+  const all = await platform.db.selectFrom('organization').select(['id', 'name']).orderBy('created_at').execute();
+  const found = wanted ? all.filter(({ id, name }) => id === wanted || name === wanted) : all;
+  if (found.length === 1) return found[0]!.id;
+  if (all.length === 0) throw new Error('There is no organization yet: `npm start` makes the first one.');
+  const names = all.map(({ id, name }) => `  ${id}  ${name}`).join('\n');
+  throw new Error(
+    `${wanted ? `There is no organization ${wanted}` : 'There are several organizations'}: name one with --organization.\n${names}`,
+  );
+}
+
+const explain = (error: AppError): string =>
+  [error.message, ...(error.errors ?? []).map(({ field, message }) => `  ${field}: ${message}`)].join('\n');
+
+const endOf = (expires: string | null): string => (expires ? `until ${expires}` : 'without end');
+
+function readTime(text: string): string {
+  const time = new Date(text);
+  if (Number.isNaN(time.getTime())) throw new Error(`--expires ${text}: a date such as 2030-01-31 is wanted.`);
+  return time.toISOString();
+}
+
+/** Columns padded to their widest cell. */
+function table(head: string[], rows: string[][]): string {
+  const widths = head.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at]!.length)));
+  return [head, ...rows]
+    .map((row) =>
+      row
+        .map((cell, at) => cell.padEnd(widths[at]!))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
