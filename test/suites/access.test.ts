@@ -1,0 +1,173 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { allRoutes } from '#app/routes.ts';
+import { newId } from '#kernel/ids.ts';
+import { ACTIONS, includes, LEVELS, type Level } from '#platform/access/actions.ts';
+import type { Route } from '#platform/http/route.ts';
+import { useApp, type Actor, type Answer, type Caller } from '#test/harness/app.ts';
+import { accessTable } from '../../scripts/access-table.ts';
+import { makeWorld, type World } from './world.ts';
+
+const SCOPES = LEVELS.filter((level) => level !== 'NONE');
+
+/** What needs no credentials: the secret in the link is the credential. */
+const PUBLIC = ['getBuildUsageReport', 'deleteBuildUsageReport'];
+
+/** What any token may ask: it concerns the caller alone, or the handler asks for the right that the body or query takes. */
+const AUTHENTICATED = [
+  'getAccountInformation',
+  'editAccountInformation',
+  'getUserSignUp',
+  'createUserSignUp',
+  'listOrganization',
+  'createOrganization',
+  'getMemberInvitation',
+  'postAcceptInviteMember',
+  'getDefaultClusterAdvancedSettings',
+  'getDefaultApplicationAdvancedSettings',
+  'listVariables',
+  'createVariable',
+  'importEnvironmentVariables',
+];
+
+/** Of what the path names as well the world has none: nobody gets further than 404. */
+const ABSENT = [
+  'getContainerRegistryAssociatedServices',
+  'getHelmRepositoryAssociatedServices',
+  'getClusterAnalysis',
+  'listClusterAnalysisLogs',
+];
+
+const app = useApp();
+const routes = allRoutes();
+let world: World;
+let scopes: Record<string, Actor>;
+beforeAll(async () => {
+  world = await makeWorld(app);
+  scopes = Object.fromEntries(
+    await Promise.all(SCOPES.map(async (scope) => [scope, await world.admin.withScope(scope as 'READ')])),
+  );
+});
+
+/** Asks so that nothing changes even where it is allowed: access comes before what is refused here. */
+function ask(caller: Caller, route: Route): Promise<Answer> {
+  const headers = route.method === 'POST' ? { 'idempotency-key': 'x'.repeat(300) } : { 'if-match': '"never"' };
+  const body = route.body && !route.bodyContentType ? {} : undefined;
+  return caller.call(route.method, world.pathOf(route), body, route.method === 'GET' ? {} : headers);
+}
+
+const guarded = routes.filter((route) => route.action in ACTIONS);
+const levelOf = (route: Route): Level => ACTIONS[route.action as keyof typeof ACTIONS];
+const nameOf = (route: Route) => `${route.method} ${route.path}`;
+
+describe('every endpoint', () => {
+  test('has a path in the world of the suites', () => {
+    for (const route of routes) expect(world.pathOf(route)).not.toContain('{');
+  });
+
+  test('takes an action, but those that are listed here', () => {
+    const with_ = (action: string) => routes.filter((route) => route.action === action).map((route) => route.id);
+    expect(with_('public').sort()).toEqual([...PUBLIC].sort());
+    expect(with_('authenticated').sort()).toEqual([...AUTHENTICATED].sort());
+    expect(guarded.filter((route) => !route.target).map(nameOf)).toEqual([]);
+  });
+
+  test('answers 401 without credentials and with a token that is none', async () => {
+    const fake = { authorization: `Token qd_${newId().replaceAll('-', '')}_${'x'.repeat(43)}` };
+    for (const route of routes.filter((one) => one.action !== 'public'))
+      for (const headers of [{}, fake, { authorization: 'Token nonsense' }, { authorization: 'Bearer nonsense' }]) {
+        const answer = await app.anonymous(route.method, world.pathOf(route), undefined, headers);
+        expect(answer.status, `${nameOf(route)} ${JSON.stringify(answer.body)}`).toBe(401);
+      }
+  });
+
+  test('answers 404 to the administrator of another organization, and tells nothing', async () => {
+    for (const route of guarded) {
+      const answer = await ask(world.stranger, route);
+      expect(answer.status, `${nameOf(route)} ${JSON.stringify(answer.body)}`).toBe(404);
+      expect(answer.body.message, nameOf(route)).toMatch(/^[\w ]+ not found\.$/);
+    }
+  });
+
+  test.each(SCOPES)('answers 403 to a token of scope %s exactly where its action takes more', async (scope) => {
+    const wrong: string[] = [];
+    for (const route of guarded) {
+      const { status, body } = await ask(scopes[scope]!, route);
+      const allowed = includes(scope, levelOf(route));
+      const right = allowed
+        ? status < 500 && ![401, 403].includes(status) && (status !== 404 || ABSENT.includes(route.id))
+        : status === 403;
+      if (!right) wrong.push(`${nameOf(route)} (${route.action}): ${status} ${body?.message}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test.each(SCOPES)('that only wants a caller takes a token of scope %s', async (scope) => {
+    for (const route of routes.filter((one) => one.action === 'authenticated')) {
+      const { status } = await ask(scopes[scope]!, route);
+      expect([401, 403, 500], nameOf(route)).not.toContain(status);
+    }
+  });
+});
+
+describe('what a body or a query names', () => {
+  const variable = { key: 'A_KEY', value: 'v', is_secret: false };
+  const cells: [id: string, needed: Level, url: (w: World) => string, body?: (w: World) => object][] = [
+    ['createEnvironment', 'WRITE', (w) => `/project/${w.projectId}/environment`, () => ({ name: newId() })],
+    ['listVariables', 'READ', (w) => `/variable?parent_id=${w.projectId}&scope=PROJECT`],
+    [
+      'createVariable',
+      'WRITE',
+      () => '/variable',
+      (w) => ({
+        ...variable,
+        key: `K_${newId().slice(0, 8)}`,
+        variable_scope: 'PROJECT',
+        variable_parent_id: w.projectId,
+      }),
+    ],
+    [
+      'importEnvironmentVariables',
+      'WRITE',
+      (w) => `/variable/import?service_id=${w.applicationId}&service_type=APPLICATION`,
+      () => ({ overwrite: true, vars: [{ name: 'IMPORTED', value: 'v', scope: 'APPLICATION', is_secret: false }] }),
+    ],
+    [
+      'createVariableOverride',
+      'WRITE',
+      (w) =>
+        w
+          .pathOf({ method: 'POST', path: '/project/{projectId}/environmentVariable/{environmentVariableId}' })
+          .replace(/.*\//, '/variable/')
+          .concat('/override'),
+      (w) => ({ value: 'o', override_scope: 'ENVIRONMENT', override_parent_id: w.environmentId }),
+    ],
+    [
+      'createVariableAlias',
+      'WRITE',
+      (w) =>
+        w
+          .pathOf({ method: 'POST', path: '/project/{projectId}/environmentVariable/{environmentVariableId}' })
+          .replace(/.*\//, '/variable/')
+          .concat('/alias'),
+      (w) => ({ key: `A_${newId().slice(0, 8)}`, alias_scope: 'ENVIRONMENT', alias_parent_id: w.environmentId }),
+    ],
+  ];
+
+  test.each(cells)('by %s takes the level %s there', async (id, needed, url, body) => {
+    const { method } = routes.find((route) => route.id === id)!;
+    for (const scope of SCOPES) {
+      const answer = await scopes[scope]!.call(method, url(world), body?.(world));
+      const right = includes(scope, needed) ? [200, 201, 409] : [403];
+      expect(right, `${scope}: ${JSON.stringify(answer.body)}`).toContain(answer.status);
+    }
+    const foreign = await world.stranger.call(method, url(world), body?.(world));
+    expect([400, 404], JSON.stringify(foreign.body)).toContain(foreign.status);
+  });
+});
+
+test('docs/access.md is the table of actions', () => {
+  const written = readFileSync(path.join(import.meta.dirname, '../../docs/access.md'), 'utf8');
+  expect(written, 'docs/access.md is not what the actions say: run `npm run gen`').toBe(accessTable());
+});

@@ -1,0 +1,155 @@
+import { executionIdOf } from '#deployments/index.ts';
+import { newId, newOrderedId } from '#kernel/ids.ts';
+import type { Route } from '#platform/http/route.ts';
+import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
+import { makeExample } from '#test/harness/engine.ts';
+
+/** An organization with one of each thing that a path of the API names. */
+export interface World {
+  admin: Actor;
+  /** Administrator of another organization. */
+  stranger: Actor;
+  organizationId: string;
+  projectId: string;
+  environmentId: string;
+  applicationId: string;
+  clusterId: string;
+  /** The path of a route with the ids of this world. Throws when a parameter has no entry here. */
+  pathOf(route: Pick<Route, 'method' | 'path'>): string;
+}
+
+/** Keyed by parameter, or by its collection and the parameter where that depends on what stands before it. */
+type Values = Record<string, string>;
+
+/** Builds the world through the API where it has a way to; `wait` is how many seconds its deployment may take to end. */
+export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
+  const [admin, stranger] = [await app.organization(), await app.organization()];
+  const { project, environment, application } = await makeExample(admin);
+  const clusters = ok(await admin.get(`/organization/${admin.organizationId}/cluster`), 200).results;
+  const main = {
+    organizationId: admin.organizationId,
+    projectId: project.id as string,
+    environmentId: environment.id as string,
+    applicationId: application.id as string,
+    clusterId: clusters[0].id as string,
+  };
+  const values: Values = {
+    ...main,
+    serviceId: application.id,
+    ...(await stagesOf(admin, environment.id)),
+    ...(await organizationThings(admin)),
+    ...(await variables(admin, 'project', project.id)),
+    ...(await variables(admin, 'environment', environment.id)),
+    ...(await variables(admin, 'application', application.id)),
+    ...(await serviceThings(admin, application.id)),
+    ...(await webhookThings(app, admin)),
+    ...(await deployments(admin, main, wait)),
+    // Nothing makes these yet: what names one is answered 404.
+    containerRegistryId: newId(),
+    helmRepositoryId: newId(),
+    analysisId: newId(),
+  };
+  values.variableId = values['application/environmentVariableId']!;
+  return { admin, stranger, ...main, pathOf: (route) => fill(route, values) };
+}
+
+function fill({ method, path }: Pick<Route, 'method' | 'path'>, values: Values): string {
+  const collection = path.split('/')[1];
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = values[`${collection}/${name}`] ?? values[name];
+    if (!value)
+      throw new Error(
+        `${method} ${path}: test/suites/world.ts has no value for {${name}}: make one there, so that the suites reach it.`,
+      );
+    return value;
+  });
+}
+
+const make = async (admin: Actor, url: string, body: unknown): Promise<any> => ok(await admin.post(url, body), 201);
+
+async function stagesOf(admin: Actor, environmentId: string): Promise<Values> {
+  const url = `/environment/${environmentId}/deploymentStage`;
+  const [first, second] = [await make(admin, url, { name: 'first' }), await make(admin, url, { name: 'second' })];
+  return { deploymentStageId: first.id, stageId: second.id };
+}
+
+async function organizationThings(admin: Actor): Promise<Values> {
+  const url = `/organization/${admin.organizationId}`;
+  const policy = { name: 'policy', opa_policy: 'package p\nallow := true' };
+  return {
+    customRoleId: (await make(admin, `${url}/customRole`, { name: 'a role' })).id,
+    apiTokenId: (await make(admin, `${url}/apiToken`, { name: 'a token', scope: 'READ' })).id,
+    policyApiTokenId: (await make(admin, `${url}/policyApiToken`, policy)).id,
+    gitTokenId: (await make(admin, `${url}/gitToken`, { name: 'git', type: 'GITHUB', token: 'a-git-token' })).id,
+    inviteId: (await make(admin, `${url}/inviteMember`, { email: 'somebody@example.com' })).id,
+  };
+}
+
+async function variables(admin: Actor, collection: string, id: string): Promise<Values> {
+  const upper = collection.toUpperCase();
+  const url = `/${collection}/${id}`;
+  const variable = await make(admin, `${url}/environmentVariable`, { key: `${upper}_VARIABLE`, value: 'v' });
+  const secret = await make(admin, `${url}/secret`, { key: `${upper}_SECRET`, value: 's' });
+  return { [`${collection}/environmentVariableId`]: variable.id, [`${collection}/secretId`]: secret.id };
+}
+
+async function serviceThings(admin: Actor, applicationId: string): Promise<Values> {
+  const url = `/application/${applicationId}`;
+  const domain = { domain: `${newId()}.example.com`, generate_certificate: false };
+  const restriction = { mode: 'EXCLUDE', type: 'PATH', value: 'docs' };
+  return {
+    customDomainId: (await make(admin, `${url}/customDomain`, domain)).id,
+    deploymentRestrictionId: (await make(admin, `${url}/deploymentRestriction`, restriction)).id,
+  };
+}
+
+/** A webhook with a failed attempt, as the delivery of webhooks leaves it. */
+async function webhookThings(app: TestApp, admin: Actor): Promise<Values> {
+  const body = { target_url: 'https://hooks.example.org/x', events: ['DEPLOYMENT_STARTED'], enabled: false };
+  const webhook = await make(admin, `/organization/${admin.organizationId}/webhook`, body);
+  const [delivery, attempt] = [newOrderedId(), newOrderedId()];
+  const common = {
+    organization_id: admin.organizationId,
+    webhook_id: webhook.id as string,
+    kind: 'STANDARD',
+    matched_event: 'DEPLOYMENT_FAILURE',
+  };
+  await app.db
+    .insertInto('webhook_delivery')
+    .values({
+      ...common,
+      id: delivery,
+      body: '{"event_type":"DEPLOYMENT_FAILED"}',
+      state: 'FAILED',
+      attempts: 1,
+      tries: 7,
+    })
+    .execute();
+  const sent = {
+    delivery_id: delivery,
+    number: 1,
+    target_url: body.target_url,
+    ended_at: new Date(),
+    status_code: 500,
+  };
+  await app.db
+    .insertInto('webhook_attempt')
+    .values({ ...common, ...sent, id: attempt, response_body: 'oops' })
+    .execute();
+  return { webhookId: webhook.id, eventId: attempt };
+}
+
+/** A deployment that was asked for, and a report of it. With a worker beside the application it has ended when this answers. */
+async function deployments(
+  admin: Actor,
+  at: { environmentId: string; applicationId: string },
+  wait: number,
+): Promise<Values> {
+  const status = ok(await admin.post(`/application/${at.applicationId}/deploy?wait=${wait}`, {}), 200);
+  const report = await make(admin, `/environment/${at.environmentId}/deploymentBuildUsageReport`, {
+    execution_id: executionIdOf(at.environmentId, 1),
+    report_expiration_in_seconds: 3600,
+  });
+  const [, reportId, secret] = /buildUsageReport\/([^/]+)\/([^/]+)$/.exec(report.report_url)!;
+  return { deploymentRequestId: status.deployment_request_id, reportId: reportId!, secret: secret! };
+}
