@@ -17,7 +17,10 @@ const TASKS = {
     ['scripts/gen-openapi.ts'],
     ['scripts/gen-access.ts'],
     ['scripts/gen-states.ts'],
+    ['scripts/gen-settings.ts'],
   ],
+  // Started anew whenever a file that it imports changes; --watch-preserve-output keeps the token of a first start on screen.
+  dev: [['--watch', '--watch-preserve-output', 'src/main.ts', 'start']],
   bench: [['bench/run.ts']],
 };
 

@@ -4,7 +4,7 @@ import type { Settings } from '#platform/settings/index.ts';
 import { createDockerRuntime, findDockerSocket } from '#runtimes/docker/index.ts';
 import { createFakeRuntime } from '#runtimes/fake/index.ts';
 import { createHostRuntime } from '#runtimes/host/index.ts';
-import { createRouter } from '#runtimes/proxy/index.ts';
+import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
 import type { Router } from '#runtimes/router.ts';
 import { RuntimeError, type Runtime } from '#runtimes/runtime.ts';
 
@@ -17,7 +17,10 @@ export interface Runtimes {
   router(): Promise<Router>;
   /** Runtime for the first cluster: what the setting names, else Docker where an engine answers, else the host. */
   choose(): Promise<'docker' | 'host' | 'fake'>;
+  /** Lets go of everything; what runs goes on. */
   close(): Promise<void>;
+  /** Ends the reverse proxy, for when nothing is deployed any more. */
+  endProxy(): Promise<void>;
 }
 
 /** `router` replaces the node's own reverse proxy, which is otherwise started when it is first needed. */
@@ -90,5 +93,6 @@ export function createRuntimes(
         );
       await (await routing)?.close();
     },
+    endProxy: () => stopProxy(path.join(settings.dataDir, 'proxy')),
   };
 }

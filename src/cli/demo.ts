@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import { Listr } from 'listr2';
 import { tokenFile } from '#app/install.ts';
 import { createQuietLog } from '#app/log.ts';
+import type { Running } from '#app/start.ts';
 import { ApiClient, readPage, until } from '#cli/api-client.ts';
 import { exampleApplication } from '#cli/first-deployment.ts';
 import { startShowing } from '#cli/start.ts';
@@ -27,7 +28,8 @@ export async function demoCommand(settings: Settings, options: { remove?: true; 
     const url = running?.url ?? `http://${settings.host}:${settings.port}`;
     if (running && !running.url) throw new Error('The demo needs the API: QUARTERDECK_ROLE=worker has none.');
     console.log(`${running ? 'Started a service' : 'Using the service that runs'} at ${url}.`);
-    await deployAndRemove({ api: new ApiClient(url, readToken(settings)) }, options);
+    const removed = await deployAndRemove({ api: new ApiClient(url, readToken(settings)) }, options);
+    if (running && removed && !(await isAnythingDeployed(running))) await running.runtimes.endProxy();
   } finally {
     await running?.stop();
   }
@@ -50,7 +52,14 @@ function readToken(settings: Settings): string {
   return readFileSync(file, 'utf8').trim();
 }
 
-async function deployAndRemove(demo: Demo, options: { remove?: true; keep?: true }): Promise<void> {
+async function isAnythingDeployed({ base }: Running): Promise<boolean> {
+  const { db } = base.database;
+  const row = await db.selectFrom('service').select('id').where('wanted', '=', 'running').limit(1).executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Answers whether it was removed again. */
+async function deployAndRemove(demo: Demo, options: { remove?: true; keep?: true }): Promise<boolean> {
   try {
     await new Listr<Demo>(deploying(), { ctx: demo, renderer: 'default', fallbackRenderer: 'simple' }).run();
   } catch (error) {
@@ -58,8 +67,12 @@ async function deployAndRemove(demo: Demo, options: { remove?: true; keep?: true
     throw error;
   }
   console.log(`\n  ${demo.url}\n\n${demo.answer!.trim()}\n`);
-  if (options.remove || (!options.keep && (await wantsRemoval()))) await remove(demo);
-  else console.log(`It stays. To remove it: DELETE /project/${demo.projectId}`);
+  if (options.remove || (!options.keep && (await wantsRemoval()))) {
+    await remove(demo);
+    return true;
+  }
+  console.log(`It stays. To remove it: DELETE /project/${demo.projectId}`);
+  return false;
 }
 
 function deploying() {

@@ -1,0 +1,82 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { readSettings, SettingsError } from '#platform/settings/index.ts';
+import { settingsPage } from '../../scripts/settings-page.ts';
+
+function problemsOf(environment: Record<string, string>): string[] {
+  try {
+    readSettings(environment);
+    return [];
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems;
+    throw error;
+  }
+}
+
+function file(text: string): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'qd-settings-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(path.join(folder, 'settings.json'), text);
+  return path.join(folder, 'settings.json');
+}
+
+test('docs/settings.md is what `npm run gen` makes, and names no folder of the machine it was made on', async () => {
+  const page = readFileSync('docs/settings.md', 'utf8');
+  expect(page).toBe(await settingsPage());
+  expect(page).not.toContain(process.cwd());
+});
+
+test('all wrong settings are told together, each with what would be right', () => {
+  const problems = problemsOf({
+    QUARTERDECK_PORT: '70000',
+    QUARTERDECK_ROLE: 'boss',
+    QUARTERDECK_OPEN_ORGANIZATIONS: 'yes',
+    QUARTERDECK_LOCAL_GIT_ROOTS: 'a/b',
+    QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '10.0.0.1',
+  });
+  expect(problems).toEqual([
+    'QUARTERDECK_PORT=70000: a whole number from 0 to 65535 is wanted.',
+    'QUARTERDECK_ROLE=boss: one of all, api, worker is wanted.',
+    'QUARTERDECK_LOCAL_GIT_ROOTS=a/b: a/b is not an absolute path; absolute paths separated by colons are wanted.',
+    'QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES=10.0.0.1: 10.0.0.1 is not a network; CIDRs separated by commas are wanted (10.0.0.0/8).',
+    'QUARTERDECK_OPEN_ORGANIZATIONS=yes: one of true, false is wanted.',
+  ]);
+});
+
+test('a secret setting that is wrong is not shown', () => {
+  const [problem, ...more] = problemsOf({ DATABASE_URL: 'mysql://me:hunter22@db' });
+  expect(more).toEqual([]);
+  expect(problem).toMatch(/^DATABASE_URL=…: a URL that begins with postgres/);
+});
+
+test('an unknown QUARTERDECK_ name is refused, whether in the environment or in the file', () => {
+  const config = file('{"QUARTERDECK_PROT": 1}');
+  expect(problemsOf({ QUARTERDECK_CONFIG: config, QUARTERDECK_HOTS: 'x', HOTS: 'x' })).toEqual([
+    'QUARTERDECK_HOTS is not a setting: docs/settings.md lists them.',
+    'QUARTERDECK_PROT is not a setting: docs/settings.md lists them.',
+  ]);
+});
+
+test('the environment wins over the file, the file over the default, and an empty value is none', () => {
+  const config = file(
+    '{"QUARTERDECK_PORT": 9000, "QUARTERDECK_PROXY_PORT": 9002, "QUARTERDECK_OPEN_ORGANIZATIONS": true}',
+  );
+  const settings = readSettings({ QUARTERDECK_CONFIG: config, QUARTERDECK_PORT: '9001', QUARTERDECK_HOST: '' });
+  expect(settings).toMatchObject({
+    port: 9001,
+    proxyPort: 9002,
+    openOrganizations: true,
+    operationsPort: 8081,
+    host: '127.0.0.1',
+  });
+});
+
+test.each([
+  ['is missing', '/nowhere/settings.json', 'there is no such file.'],
+  ['is no JSON', file.bind(null, '{'), 'not JSON'],
+])('a settings file that %s is a problem that names it', (_what, given, complaint) => {
+  const config = typeof given === 'string' ? given : given();
+  expect(problemsOf({ QUARTERDECK_CONFIG: config })[0]).toContain(`QUARTERDECK_CONFIG=${config}: ${complaint}`);
+});
