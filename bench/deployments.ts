@@ -1,0 +1,57 @@
+import { median, quantile, type Part } from './processes.ts';
+import type { Seed } from './seed.ts';
+
+const ROUNDS = 3;
+const SINGLE = 200;
+
+export interface DeploymentFigures {
+  /** ms from the answered request to the beginning of the first step. */
+  startMedian: number;
+  startP99: number;
+  perSecond: number;
+  /** Statements that one deployment sends, claim and end included. */
+  statements: number;
+  /** MiB of the service's process before and after all of them, garbage collected. */
+  before: { rss: number; heap: number };
+  after: { rss: number; heap: number };
+  deployments: number;
+}
+
+/** Deployments of one service each on the fake runtime: how soon one starts, and how many a process carries out. */
+export async function measureDeployments(service: Part, seed: Seed): Promise<DeploymentFigures> {
+  const before = await service.ask('memory');
+  const rates: number[] = [];
+  // The first round, in which everything is new, warms up.
+  for (let round = 0; round <= ROUNDS; round++) rates.push(await deployAll(service, seed));
+  await service.ask('startWorker');
+  const delays: number[] = [];
+  for (let n = 0; n < SINGLE; n++) delays.push(await service.ask<number>('startLatency', seed.environmentIds[n]));
+  await service.ask('record');
+  await service.ask('startLatency', seed.environmentIds[0]);
+  const statements = (await service.ask<unknown[]>('recorded')).length;
+  await service.ask('stopWorker');
+  return {
+    startMedian: quantile(delays, 0.5),
+    startP99: quantile(delays, 0.99),
+    perSecond: median(rates.slice(1)),
+    statements,
+    before,
+    after: await service.ask('memory'),
+    deployments: (ROUNDS + 1) * seed.environmentIds.length + SINGLE + 1,
+  };
+}
+
+/** Queues one for each environment, lets a worker begin, and answers how many it carried out a second. */
+async function deployAll(service: Part, seed: Seed): Promise<number> {
+  await service.ask('newCommit');
+  for (const id of seed.environmentIds) {
+    const answer = await fetch(`${seed.url}/environment/${id}/deploy`, {
+      method: 'POST',
+      headers: { authorization: `Token ${seed.token}` },
+    });
+    if (!answer.ok) throw new Error(`A deploy was answered ${answer.status}: ${await answer.text()}`);
+  }
+  const { ms, failed } = await service.ask<{ ms: number; failed: number }>('drain');
+  if (failed > 0) throw new Error(`${failed} deployments did not succeed.`);
+  return (seed.environmentIds.length * 1000) / ms;
+}

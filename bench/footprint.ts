@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const MAIN = path.join(import.meta.dirname, '../src/main.ts');
+/** After the start the program is left alone for so long before its memory is read. */
+const IDLE_MS = 3_000;
+
+export interface Footprint {
+  /** ms from the start of the process until it says that it is ready. */
+  firstStart: number;
+  warmStart: number;
+  /** MiB, proportional share: service, its own processes and the embedded PostgreSQL; undefined where /proc has no smaps_rollup. */
+  idle: number | undefined;
+}
+
+/** Starts the program itself twice on an empty data directory. */
+export async function measureFootprint(): Promise<Footprint> {
+  const directory = mkdtempSync(path.join(tmpdir(), 'bench-start-'));
+  chmodSync(directory, 0o755);
+  try {
+    const first = await startOnce(directory);
+    const warm = await startOnce(directory);
+    return { firstStart: first.ms, warmStart: warm.ms, idle: warm.idle };
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+async function startOnce(directory: string): Promise<{ ms: number; idle: number | undefined }> {
+  const began = performance.now();
+  const child = spawn(process.execPath, [MAIN, 'start'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: {
+      PATH: process.env.PATH,
+      QUARTERDECK_DATA_DIR: directory,
+      QUARTERDECK_PORT: '0',
+      QUARTERDECK_OPERATIONS_PORT: '0',
+      QUARTERDECK_PROXY_PORT: '0',
+      QUARTERDECK_RUNTIME: 'fake',
+    },
+  });
+  const exited = once(child, 'exit');
+  try {
+    await ready(child.stdout);
+    const ms = performance.now() - began;
+    await sleep(IDLE_MS);
+    return { ms, idle: process.platform === 'linux' ? proportionalMemory(child.pid!, directory) : undefined };
+  } finally {
+    child.kill('SIGTERM');
+    await exited;
+  }
+}
+
+async function ready(output: AsyncIterable<Buffer> & NodeJS.ReadableStream): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    let text = '';
+    output.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+      if (text.includes('is ready in')) resolve();
+    });
+    output.once('end', () => reject(new Error(`The program ended before it was ready:\n${text}`)));
+  });
+}
+
+/** Of the process, of all that descend from it, and of what works in the directory. */
+function proportionalMemory(root: number, directory: string): number {
+  const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const parents = new Map(processes.flatMap((name) => entryOf(Number(name))));
+  const ours = (pid: number): boolean => {
+    for (let at: number | undefined = pid; at; at = parents.get(at))
+      if (at === root || worksIn(at, directory)) return true;
+    return false;
+  };
+  const kilobytes = [...parents.keys()].filter(ours).map((pid) => {
+    const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+    return Number(/^Pss:\s+(\d+)/m.exec(text)![1]);
+  });
+  return kilobytes.reduce((sum, each) => sum + each, 0) / 1024;
+}
+
+/** Pid and parent; nothing for a process that is gone meanwhile. */
+function entryOf(pid: number): [number, number][] {
+  try {
+    return [[pid, Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])]];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT' || (error as NodeJS.ErrnoException).code === 'ESRCH')
+      return [];
+    throw error;
+  }
+}
+
+function worksIn(pid: number, directory: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`).startsWith(directory);
+  } catch {
+    return false; // Gone, or somebody else's.
+  }
+}

@@ -1,0 +1,60 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import path from 'node:path';
+
+/** A process of a measurement: it does by name what its file offers. */
+export interface Part {
+  child: ChildProcess;
+  ask<T = any>(name: string, argument?: unknown): Promise<T>;
+  end(): Promise<void>;
+}
+
+/** Starts a file of this folder that calls `offer`. Its standard output is thrown away: that is where the service writes its log. */
+export function startPart(file: string, nodeArguments: string[] = []): Part {
+  const child = fork(path.join(import.meta.dirname, file), {
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    execArgv: nodeArguments,
+  });
+  const waiting = new Map<number, { resolve(value: any): void; reject(error: Error): void }>();
+  let last = 0;
+  child.on('message', ({ id, value, error }: any) => {
+    const asked = waiting.get(id);
+    waiting.delete(id);
+    if (error === undefined) asked?.resolve(value);
+    else asked?.reject(new Error(`${file}: ${error}`));
+  });
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  child.once('exit', (code) => {
+    for (const asked of waiting.values()) asked.reject(new Error(`${file} has ended with status ${code}.`));
+  });
+  return {
+    child,
+    ask: (name, argument) =>
+      new Promise((resolve, reject) => {
+        waiting.set(++last, { resolve, reject });
+        child.send({ id: last, name, argument });
+      }),
+    end: async () => {
+      child.disconnect();
+      await ended;
+    },
+  };
+}
+
+/** Answers the questions of the parent by name; `close` is called when the parent lets go, then the process ends. */
+export function offer(actions: Record<string, (argument: any) => unknown>, close: () => Promise<void>): void {
+  process.on('message', async ({ id, name, argument }: any) => {
+    try {
+      process.send!({ id, value: await actions[name]!(argument) });
+    } catch (error) {
+      process.send!({ id, error: (error as Error).stack });
+    }
+  });
+  process.once('disconnect', () => void close().then(() => process.exit(0)));
+}
+
+/** Nearest-rank quantile, 0.5 for the median. */
+export const quantile = (values: number[], share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))]!;
+
+export const median = (values: number[]): number => quantile(values, 0.5);

@@ -1,0 +1,86 @@
+import { writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
+import path from 'node:path';
+import type { DeploymentFigures } from './deployments.ts';
+import type { Footprint } from './footprint.ts';
+import type { ProxyFigures } from './proxy.ts';
+import type { Pair } from './requests.ts';
+
+export interface Figures {
+  get: Pair;
+  post: Pair;
+  statuses: Pair;
+  deployments: DeploymentFigures;
+  proxy: ProxyFigures;
+  footprint: Footprint;
+  /** Load average before the run: above 0 somebody else was working on the machine. */
+  loadBefore: number;
+}
+
+/** Writes bench/RESULTS.md. */
+export function writeReport(figures: Figures): void {
+  writeFileSync(path.join(import.meta.dirname, 'RESULTS.md'), report(figures));
+}
+
+const per = (rate: number) => `${Math.round(rate)}/s`;
+const ms = (value: number) => `${value < 100 ? value.toFixed(1) : Math.round(value)} ms`;
+const verdict = (reached: boolean) => (reached ? 'reached' : 'missed');
+
+function pairRow(what: string, beside: string, pair: Pair, goal: number): string[] {
+  const figures = `${per(pair.ours)} beside ${per(pair.bare)}`;
+  return [what, beside, figures, pair.ratio.toFixed(2), `${goal}: ${verdict(pair.ratio >= goal)}`];
+}
+
+function report({ get, post, statuses, deployments, proxy, footprint, loadBefore }: Figures): string {
+  const { startMedian, startP99, perSecond, before, after } = deployments;
+  const rows = [
+    ['What', 'Beside what', 'Figures', 'Ratio', 'Goal'],
+    ['---', '---', '---', '---', '---'],
+    pairRow('GET of one environment', '`node:http` and the prepared select of the same row', get, 0.6),
+    pairRow('POST of a project, with its audit event', '`node:http` and the same statements', post, 0.6),
+    pairRow('statuses of 100 environments', '`node:http` and the statement that finds them', statuses, 0.4),
+    [
+      'deploy answered → first step begins',
+      '–',
+      `median ${ms(startMedian)}, p99 ${ms(startP99)}`,
+      '–',
+      `10 ms: ${verdict(startMedian <= 10)}, 50 ms: ${verdict(startP99 <= 50)}`,
+    ],
+    ['deployments of one service, one process', '–', per(perSecond), '–', `200/s: ${verdict(perSecond >= 200)}`],
+    [
+      'requests through the proxy',
+      'the same sent to the upstream itself',
+      `${per(proxy.proxied)} beside ${per(proxy.direct)}`,
+      (proxy.proxied / proxy.direct).toFixed(2),
+      '–',
+    ],
+    [
+      'idle memory, service and embedded PostgreSQL',
+      '–',
+      footprint.idle === undefined ? 'not measured here' : `${Math.round(footprint.idle)} MiB (PSS)`,
+      '–',
+      '–',
+    ],
+    ['start until ready', '–', `first ${ms(footprint.firstStart)}, warm ${ms(footprint.warmStart)}`, '–', '–'],
+  ];
+  const table = rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  const [processor] = cpus();
+  return `# What was measured
+
+Written by \`npm run bench\` (${new Date().toISOString().slice(0, 10)}), which repeats all of it in some minutes.
+
+${table}
+
+## How
+
+- ${availableParallelism()} processors (${processor?.model.trim() ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${process.arch}, Node ${process.versions.node}; load average before the run ${loadBefore.toFixed(1)}, at its end ${loadavg()[0]!.toFixed(1)}. Load, service and database share these processors, and others may have worked on the machine: read the ratios, not the figures.
+- Service, bare server and load are processes of their own; 16 keep-alive connections, each with one request at a time. Rounds alternate between the two of a pair; shown are medians of three rounds, and the median of the three ratios.
+- The service is the program with its log, metrics, token check and rate limit (set so high that it refuses nobody). Both sides use the same embedded PostgreSQL with its default, durable settings, over 16 connections and with named statements. The bare server sends what one request of the service was seen to send, with new ids.
+- Deployments go through all steps (checkout, build, deploy) on the fake runtime, from a source that answers at once; 16 slots. They are queued first, then a worker begins: ${deployments.deployments} of them in all, median of three rounds of 300 after one that warms up. Memory of that process: ${before.rss} MiB resident, ${before.heap} MiB of heap before; ${after.rss} MiB and ${after.heap} MiB after.
+
+## What costs what
+
+- One request sends this many statements to the database, \`begin\` and \`commit\` included: GET ${get.statements}, POST ${post.statements}, statuses ${statuses.statements}. The bare server sends 1, ${post.statements} and 1: what is besides is the token, looked up with every request so that a revocation holds at once, and the check whose the target is.
+- One deployment sends ${deployments.statements}, polls for its end included. Each step begins and ends in a transaction of its own that asks whether the claim still holds; that is what lets another process go on after a crash, and what a deployment costs.
+`;
+}

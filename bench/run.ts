@@ -1,0 +1,40 @@
+/** Measures everything and writes RESULTS.md: `npm run bench`. */
+import { loadavg } from 'node:os';
+import { measureDeployments } from './deployments.ts';
+import { measureFootprint } from './footprint.ts';
+import { startPart } from './processes.ts';
+import { benchProxy } from './proxy.ts';
+import { writeReport } from './report.ts';
+import { getEnvironment, getStatuses, postProject, type Parts } from './requests.ts';
+import { seed } from './seed.ts';
+
+const loadBefore = loadavg()[0]!;
+
+async function step<T>(what: string, work: () => Promise<T>): Promise<T> {
+  console.log(`${what} …`);
+  const figures = await work();
+  console.log(figures);
+  return figures;
+}
+
+async function measureService(parts: Parts) {
+  const made = await seed(parts.service, parts.bare);
+  return {
+    deployments: await step('deployments', () => measureDeployments(parts.service, made)),
+    get: await step('GET of one environment', () => getEnvironment(parts, made)),
+    statuses: await step('statuses of 100 environments', () => getStatuses(parts, made)),
+    post: await step('POST of a project', () => postProject(parts, made)),
+  };
+}
+
+const parts: Parts = {
+  service: startPart('service.ts', ['--expose-gc']),
+  bare: startPart('bare.ts'),
+  load: startPart('load.ts'),
+};
+const service = await measureService(parts).finally(async () => {
+  for (const part of [parts.load, parts.bare, parts.service]) await part.end();
+});
+const proxy = await step('proxy', benchProxy);
+const footprint = await step('start and idle memory', measureFootprint);
+writeReport({ ...service, proxy, footprint, loadBefore });

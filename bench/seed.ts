@@ -1,0 +1,52 @@
+import type { Part } from './processes.ts';
+
+/** What the measurements work on. */
+export interface Seed {
+  url: string;
+  bareUrl: string;
+  token: string;
+  organizationId: string;
+  /** Has the first 100 of the environments. */
+  projectId: string;
+  /** Each has one application. */
+  environmentIds: string[];
+}
+
+const PROJECTS = 3;
+const ENVIRONMENTS = 100;
+
+/** Makes the projects, environments and applications through the API. */
+export async function seed(service: Part, bare: Part): Promise<Seed> {
+  const place = await service.ask('place');
+  await service.ask('deployCluster');
+  const post = async (path: string, body: unknown): Promise<string> => {
+    const answer = await fetch(place.url + path, {
+      method: 'POST',
+      headers: { authorization: `Token ${place.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
+    return ((await answer.json()) as { id: string }).id;
+  };
+  const projectIds: string[] = [];
+  const environmentIds: string[] = [];
+  for (let project = 0; project < PROJECTS; project++) {
+    const projectId = await post(`/organization/${place.organizationId}/project`, { name: `measured ${project}` });
+    projectIds.push(projectId);
+    for (let n = 0; n < ENVIRONMENTS; n++) {
+      const id = await post(`/project/${projectId}/environment`, { name: `environment ${n}` });
+      await post(`/environment/${id}/application`, APPLICATION);
+      environmentIds.push(id);
+    }
+  }
+  const { url, token, organizationId } = place;
+  const bareUrl = await bare.ask<string>('open', place.database);
+  return { url, bareUrl, token, organizationId, projectId: projectIds[0]!, environmentIds };
+}
+
+const APPLICATION = {
+  name: 'hello',
+  git_repository: { url: 'https://git.example/hello.git', branch: 'main' },
+  dockerfile_path: 'Dockerfile',
+  ports: [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }],
+};

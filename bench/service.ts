@@ -1,0 +1,164 @@
+/** The measured service: the program's own parts, with a source that needs no git and the fake runtime. */
+import { mkdtempSync, rmSync, writeFileSync, chmodSync, mkdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { createWorker } from '#app/engine.ts';
+import { firstSteps, openBase } from '#app/install.ts';
+import { createLog } from '#app/log.ts';
+import { createMetrics } from '#app/operations.ts';
+import { createRepositoryReader } from '#app/repositories.ts';
+import { allRoutes } from '#app/routes.ts';
+import { createSources } from '#app/sources.ts';
+import { RateLimiter } from '#platform/access/rate-limit.ts';
+import { sql } from '#platform/database/index.ts';
+import { createServer } from '#platform/http/server.ts';
+import { readSettings } from '#platform/settings/index.ts';
+import { createClusterWorker } from '#resources/cluster/index.ts';
+import { createFakeRuntime } from '#runtimes/fake/index.ts';
+import { offer } from './processes.ts';
+import type { Statement } from './bare.ts';
+
+const SLOTS = '16';
+const dataDir = mkdtempSync(path.join(tmpdir(), 'bench-'));
+chmodSync(dataDir, 0o755);
+const settings = readSettings({
+  QUARTERDECK_DATA_DIR: dataDir,
+  QUARTERDECK_PORT: '0',
+  QUARTERDECK_RUNTIME: 'fake',
+  QUARTERDECK_RATE_LIMIT_PER_HOUR: '1000000000',
+  QUARTERDECK_WORKER_SLOTS: SLOTS,
+  QUARTERDECK_BUILD_SLOTS: SLOTS,
+  QUARTERDECK_ORGANIZATION_SLOTS: SLOTS,
+});
+
+// Everything that is sent to the database, while somebody wants to know.
+let recorded: Statement[] | undefined;
+const query = pg.Client.prototype.query as (...args: any[]) => any;
+pg.Client.prototype.query = function (this: pg.Client, first: any, ...rest: any[]) {
+  if (recorded && first?.text) recorded.push({ text: first.text, values: [...(first.values ?? [])] });
+  return query.call(this, first, ...rest);
+} as never;
+
+const base = await openBase(settings, createLog(settings));
+const { organizationId, token } = (await firstSteps(base, 'fake'))!;
+const { db } = base.database;
+const metrics = createMetrics(db);
+const runtime = createFakeRuntime();
+let answeredAt = 0;
+let commit = 0;
+let checkedOut: (() => void) | undefined;
+const sources = {
+  ...createSources(base.platform),
+  resolve: async () => ({
+    id: String(commit).padStart(40, '0'),
+    message: '',
+    authorName: '',
+    authorAvatarUrl: '',
+    createdAt: new Date(0).toISOString(),
+  }),
+  checkout: async ({ directory }: { directory: string }) => {
+    checkedOut?.();
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(path.join(directory, 'Dockerfile'), 'FROM scratch\n');
+  },
+};
+const server = createServer({
+  platform: base.platform,
+  sessions: null,
+  limiter: new RateLimiter(db, settings.rateLimitPerHour),
+  routes: allRoutes({ repositories: createRepositoryReader(sources), runtimeOf: async () => runtime }),
+  log: base.log,
+  onAnswer: (route, ...rest) => {
+    metrics.answered(route, ...rest);
+    if (route.endsWith('/deploy')) answeredAt = performance.now();
+  },
+});
+const url = await server.listen({ host: '127.0.0.1', port: 0 });
+const newWorker = () => createWorker(base, { get: async () => runtime }, sources as never);
+let worker: ReturnType<typeof newWorker> | undefined;
+
+/** The first cluster wants to be deployed before anything can be deployed on it. */
+async function deployCluster(): Promise<void> {
+  const clusters = createClusterWorker({ ...base, checkRuntime: () => runtime.check() });
+  clusters.start();
+  for (;;) {
+    const { rows } = await sql<{ state: string }>`select state from cluster`.execute(db);
+    if (rows.every(({ state }) => state === 'DEPLOYED')) break;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  await clusters.stop();
+}
+
+const unfinished = async () =>
+  (await sql<{ n: number }>`select count(*) as n from deployment where status <> 'ENDED'`.execute(db)).rows[0]!.n;
+
+async function drained(): Promise<void> {
+  while ((await unfinished()) > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+const toMiB = (bytes: number) => Math.round(bytes / 2 ** 20);
+
+offer(
+  {
+    deployCluster,
+    place: () => ({ url, token, organizationId, database: { ...base.directConfig } }),
+    record: () => void (recorded = []),
+    recorded: () => {
+      const statements = recorded;
+      recorded = undefined;
+      return statements;
+    },
+    /** The next deployments find something new to build. */
+    newCommit: () => void commit++,
+    startWorker: async () => {
+      worker = newWorker();
+      await worker.start();
+    },
+    stopWorker: async () => {
+      await worker?.stop();
+      worker = undefined;
+    },
+    drained,
+    /** Lets the waiting deployments go and answers how long they took, in ms, and how many did not succeed. */
+    drain: async () => {
+      const before = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(db);
+      worker = newWorker();
+      const started = performance.now();
+      await worker.start();
+      await drained();
+      const ms = performance.now() - started;
+      await worker.stop();
+      worker = undefined;
+      const { rows } = await sql<{ failed: number }>`
+        select count(*) as failed from deployment
+        where ended_at > ${before.rows[0]!.now} and outcome <> 'SUCCESS'`.execute(db);
+      return { ms, failed: rows[0]!.failed };
+    },
+    /** One deployment: ms from its answered request to the beginning of its first step. */
+    startLatency: async (environmentId: string) => {
+      commit++;
+      const began = new Promise<number>((resolve) => (checkedOut = () => resolve(performance.now())));
+      answeredAt = 0;
+      const response = await fetch(`${url}/environment/${environmentId}/deploy`, {
+        method: 'POST',
+        headers: { authorization: `Token ${token}` },
+      });
+      if (!response.ok) throw new Error(await response.text());
+      const at = await began;
+      checkedOut = undefined;
+      await drained();
+      return Math.max(0, at - answeredAt);
+    },
+    memory: () => {
+      globalThis.gc?.();
+      return { rss: toMiB(process.memoryUsage.rss()), heap: toMiB(process.memoryUsage().heapUsed) };
+    },
+  },
+  async () => {
+    await worker?.stop();
+    await server.close();
+    await base.close();
+    rmSync(dataDir, { recursive: true });
+  },
+);
