@@ -114,7 +114,7 @@ const invitations: Route[] = [
     description: 'Only in a session of the person whose verified address was invited.',
     action: 'authenticated',
     answer: { status: 201, body: schema.InviteMember },
-    errors: [409],
+    errors: [403, 409],
     handler: (call) => accept(call, call.principal, call.params.organizationId, call.params.inviteId),
   }),
   defineRoute({
