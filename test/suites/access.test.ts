@@ -52,7 +52,8 @@ beforeAll(async () => {
 
 /** Asks so that nothing changes even where it is allowed: access comes before what is refused here. */
 function ask(caller: Caller, route: Route): Promise<Answer> {
-  const headers = route.method === 'POST' ? { 'idempotency-key': 'x'.repeat(300) } : { 'if-match': '"never"' };
+  const headers: Record<string, string> =
+    route.method === 'POST' ? { 'idempotency-key': 'x'.repeat(300) } : { 'if-match': '"never"' };
   const body = route.body && !route.bodyContentType ? {} : undefined;
   return caller.call(route.method, world.pathOf(route), body, route.method === 'GET' ? {} : headers);
 }

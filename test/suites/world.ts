@@ -14,6 +14,14 @@ export interface World {
   environmentId: string;
   applicationId: string;
   clusterId: string;
+  /** Of the application's first deployment. */
+  executionId: string;
+  /** A cluster without environments. */
+  spareClusterId: string;
+  projectVariableId: string;
+  projectSecretId: string;
+  /** Another variable of the project, which nothing overrides yet. */
+  secondVariableId: string;
   /** The path of a route with the ids of this world. Throws when a parameter has no entry here. */
   pathOf(route: Pick<Route, 'method' | 'path'>): string;
 }
@@ -50,7 +58,27 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     analysisId: newId(),
   };
   values.variableId = values['application/environmentVariableId']!;
-  return { admin, stranger, ...main, pathOf: (route) => fill(route, values) };
+  return { admin, stranger, ...main, ...(await moreOf(admin, main, values)), pathOf: (route) => fill(route, values) };
+}
+
+async function moreOf(admin: Actor, at: { projectId: string; environmentId: string }, values: Values) {
+  const cluster = { name: 'spare', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'fake' };
+  const variable = { key: 'SECOND_VARIABLE', value: 'v' };
+  const answers = {
+    first_name: 'Ada',
+    last_name: 'L',
+    user_email: 'ada@example.com',
+    type_of_use: 'WORK',
+    qovery_usage: 'everything',
+  };
+  ok(await admin.post('/admin/userSignUp', answers), 200);
+  return {
+    executionId: executionIdOf(at.environmentId, 1),
+    spareClusterId: (await make(admin, `/organization/${admin.organizationId}/cluster`, cluster)).id as string,
+    projectVariableId: values['project/environmentVariableId']!,
+    projectSecretId: values['project/secretId']!,
+    secondVariableId: (await make(admin, `/project/${at.projectId}/environmentVariable`, variable)).id as string,
+  };
 }
 
 function fill({ method, path }: Pick<Route, 'method' | 'path'>, values: Values): string {
@@ -105,7 +133,7 @@ async function serviceThings(admin: Actor, applicationId: string): Promise<Value
 
 /** A webhook with a failed attempt, as the delivery of webhooks leaves it. */
 async function webhookThings(app: TestApp, admin: Actor): Promise<Values> {
-  const body = { target_url: 'https://hooks.example.org/x', events: ['DEPLOYMENT_STARTED'], enabled: false };
+  const body = { target_url: 'https://hooks.example.org/x', events: ['DEPLOYMENT_STARTED'], enabled: true };
   const webhook = await make(admin, `/organization/${admin.organizationId}/webhook`, body);
   const [delivery, attempt] = [newOrderedId(), newOrderedId()];
   const common = {

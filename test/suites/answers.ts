@@ -1,0 +1,74 @@
+import { Ajv, type ValidateFunction } from 'ajv';
+import addFormats from 'ajv-formats';
+import { allRoutes } from '#app/routes.ts';
+import { makeDocument } from '#platform/http/openapi.ts';
+import type { Route } from '#platform/http/route.ts';
+import type { Answer, Caller } from '#test/harness/app.ts';
+import { EXAMPLES, type Example } from './examples.ts';
+import type { World } from './world.ts';
+
+type Json = Record<string, any>;
+
+const document: Json = closed(makeDocument(allRoutes()));
+// `strict` off: OpenAPI's own keywords (`example`, `discriminator`) mean nothing to a validator.
+const ajv = new Ajv({ strict: false, allErrors: true });
+addFormats.default(ajv);
+ajv.addSchema(document, 'document');
+const validators = new Map<string, ValidateFunction>();
+
+/** The document with every schema that lists properties refusing others: what goes out is what is documented. */
+function closed(node: any): any {
+  if (Array.isArray(node)) return node.map(closed);
+  if (!node || typeof node !== 'object') return node;
+  const copy = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, closed(value)]));
+  const lists = copy.type === 'object' && copy.properties && !('additionalProperties' in copy);
+  return lists ? { ...copy, additionalProperties: false } : copy;
+}
+
+const escaped = (text: string): string => encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1'));
+
+/** What is undocumented in an answer, or undefined. */
+export function undocumented(route: Route, answer: Answer): string | undefined {
+  const method = route.method.toLowerCase();
+  const content = document.paths[route.path][method].responses[answer.status]?.content;
+  const where = `${route.method} ${route.path} answered ${answer.status}`;
+  if (!(answer.status in document.paths[route.path][method].responses))
+    return `${where}, which is not documented: ${JSON.stringify(answer.body)}`;
+  if (!content) return answer.body === '' ? undefined : `${where} with a body although none is documented`;
+  const full = String(answer.headers['content-type']);
+  const type = full in content ? full : full.split(';')[0]!;
+  if (!content[type]) return `${where} as ${type}, which is not documented`;
+  if (type !== 'application/json') return undefined;
+  const at = `document#/paths/${escaped(route.path)}/${method}/responses/${answer.status}/content/application~1json/schema`;
+  let validate = validators.get(at);
+  if (!validate) validators.set(at, (validate = ajv.compile({ $ref: at })));
+  return validate(answer.body)
+    ? undefined
+    : `${where} with a body that is not the documented one: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(answer.body).slice(0, 600)}`;
+}
+
+/** The header that says of which type an example's body is. */
+export const typeOf = ({ contentType }: Example): Record<string, string> =>
+  contentType ? { 'content-type': contentType } : {};
+
+/** Calls an operation as its example says. */
+export function callExample(caller: Caller, world: World, route: Route, example: Example): Promise<Answer> {
+  return caller.call(
+    route.method,
+    `${example.path ?? world.pathOf(route)}${example.query ?? ''}`,
+    example.body,
+    typeOf(example),
+  );
+}
+
+/** The example of an operation. Throws when it has a body or a required query and no example: write one. */
+export function exampleOf(world: World, route: Route): Example {
+  const example = EXAMPLES[route.id];
+  if (example) return example(world);
+  const required = (route.query as { required?: string[] } | undefined)?.required ?? [];
+  if (route.body || required.length > 0)
+    throw new Error(
+      `${route.id} (${route.method} ${route.path}) has no example: write one in test/suites/examples.ts.`,
+    );
+  return {};
+}

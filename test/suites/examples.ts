@@ -1,0 +1,172 @@
+import { newId } from '#kernel/ids.ts';
+import { EXAMPLE } from '#test/harness/engine.ts';
+import type { World } from './world.ts';
+
+/** How an operation is called once with success, or with the refusal that is all there can be in a world of tests. */
+export interface Example {
+  /** Path, where the one of the world is not it. */
+  path?: string;
+  /** Query with its question mark. */
+  query?: string;
+  body?: unknown;
+  contentType?: string;
+  /** Status of the refusal where success takes what is not there; without it the success of the document is wanted. */
+  refused?: number;
+}
+
+const fresh = (name: string): string => `${name} ${newId().slice(0, 8)}`;
+const key = (): string => `KEY_${newId().slice(0, 8).toUpperCase()}`;
+const repository = { url: EXAMPLE, branch: 'HEAD' };
+const services = (world: World) => ({ application_ids: [world.applicationId] });
+const hour = (offset: number): string => encodeURIComponent(new Date(Date.now() + offset * 3_600_000).toISOString());
+
+const ofVariables = (kind: string, scope: string): Record<string, (world: World) => Example> => ({
+  [`create${scope}${kind}`]: () => ({ body: { key: key(), value: 'v' } }),
+  [`edit${scope}${kind}`]: () => ({ body: { key: key(), value: 'w' } }),
+  [`create${scope}${kind}Alias`]: () => ({ body: { key: key() } }),
+  // What stands highest overrides nothing; the others override the project's.
+  [`create${scope}${kind}Override`]: (world) =>
+    scope === 'Project'
+      ? { body: { value: 'o' }, refused: 400 }
+      : { body: { value: 'o' }, path: overridePath(world, scope, kind) },
+});
+
+function overridePath(world: World, scope: string, kind: string): string {
+  const [collection, id] =
+    scope === 'Environment' ? ['environment', world.environmentId] : ['application', world.applicationId];
+  return kind === 'Secret'
+    ? `/${collection}/${id}/secret/${world.projectSecretId}/override`
+    : `/${collection}/${id}/environmentVariable/${world.projectVariableId}/override`;
+}
+
+const SERVICE_IMPORT = {
+  overwrite: true,
+  vars: [{ name: 'IMPORTED', value: 'v', scope: 'APPLICATION', is_secret: false }],
+};
+
+/** What an operation needs besides its path. */
+export const EXAMPLES: Record<string, (world: World) => Example> = {
+  editAccountInformation: () => ({ body: { communication_email: 'ada@example.com' } }),
+  createUserSignUp: () => ({
+    body: {
+      first_name: 'Ada',
+      last_name: 'L',
+      user_email: 'ada@example.com',
+      type_of_use: 'WORK',
+      qovery_usage: 'everything',
+    },
+  }),
+  updateOrganizationOnboarding: () => ({ body: {} }),
+  createOrganization: () => ({ body: { name: fresh('organization') } }),
+  editOrganization: () => ({ body: { name: fresh('organization') } }),
+  // Each member is alone in the world: what concerns another is tested beside the members.
+  editOrganizationMemberRole: () => ({ body: { user_id: newId(), role_id: newId() }, refused: 400 }),
+  deleteMember: () => ({ body: { user_id: newId() }, refused: 400 }),
+  postOrganizationTransferOwnership: () => ({ body: { user_id: newId() }, refused: 400 }),
+  postInviteMember: () => ({ body: { email: `${newId()}@example.com` } }),
+  // Accepted by whoever was invited, in a session of theirs.
+  postAcceptInviteMember: () => ({ refused: 403 }),
+  deleteOrganization: () => ({ refused: 409 }),
+  // The other one has environments.
+  deleteCluster: (world) => ({ path: `/organization/${world.organizationId}/cluster/${world.spareClusterId}` }),
+  createOrganizationCustomRole: () => ({ body: { name: fresh('role') } }),
+  editOrganizationCustomRole: () => ({ body: { name: fresh('role') } }),
+  createOrganizationApiToken: () => ({ body: { name: fresh('token'), scope: 'READ' } }),
+  createOrganizationPolicyApiToken: () => ({ body: { name: fresh('token'), opa_policy: 'package p\nallow := true' } }),
+  createGitToken: () => ({ body: { name: fresh('git'), type: 'GITHUB', token: 'a-token' } }),
+  editGitToken: () => ({ body: { name: fresh('git'), type: 'GITHUB' } }),
+  parseTerraformVariablesFromGitRepo: () => ({ body: { git_repository: repository } }),
+  listTfVarsFilesFromGitRepo: () => ({ body: { git_repository: repository, mode: { type: 'AutoDiscover' } } }),
+  createProject: () => ({ body: { name: fresh('project') } }),
+  editProject: () => ({ body: { name: fresh('project') } }),
+  createEnvironment: () => ({ body: { name: fresh('environment') } }),
+  editEnvironment: () => ({ body: { name: fresh('environment') } }),
+  cloneEnvironment: () => ({ body: { name: fresh('environment') } }),
+  createEnvironmentDeploymentStage: () => ({ body: { name: fresh('stage') } }),
+  editDeploymentStage: () => ({ body: { name: fresh('stage') } }),
+  attachServiceToDeploymentStage: () => ({ body: {} }),
+  createOrganizationWebhook: () => ({
+    body: { target_url: 'https://hooks.example.org/y', events: ['DEPLOYMENT_STARTED'] },
+  }),
+  editOrganizationWebhook: () => ({
+    body: { target_url: 'https://hooks.example.org/y', events: ['DEPLOYMENT_STARTED'] },
+  }),
+  createCluster: () => ({
+    body: { name: fresh('cluster'), region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'fake' },
+  }),
+  editCluster: () => ({ body: { name: fresh('cluster'), region: 'here', cloud_provider: 'ON_PREMISE' } }),
+  lockCluster: () => ({ body: { reason: 'upgrade', ttl_in_days: 1 } }),
+  editClusterAdvancedSettings: () => ({ body: { 'loki.log_retention_in_week': 4 } }),
+  editRoutingTable: () => ({ body: { routes: [] } }),
+  specifyClusterCloudProviderInfo: () => ({ body: {} }),
+  editClusterDnsProvider: () => ({ body: { dns_provider: { provider: 'QOVERY', domain: 'apps.example.net' } } }),
+  getClusterLogs: (world) => ({
+    query: `?endpoint=query_range&query=${encodeURIComponent(`{cluster_id="${world.clusterId}"}`)}`,
+  }),
+  // The fake runtime is on no machine.
+  getClusterMetrics: () => ({ query: '?endpoint=query&query=up', refused: 400 }),
+  getClusterKubernetesEvents: () => ({ query: `?from_date_time=${hour(-1)}&to_date_time=${hour(0)}` }),
+  // What only a Kubernetes has, on a cluster of another runtime.
+  getClusterKubeconfig: () => ({ refused: 400 }),
+  editClusterKubeconfig: () => ({ body: 'kind: Config', contentType: 'application/x-yaml', refused: 400 }),
+  getInstallationHelmValues: () => ({ refused: 400 }),
+  updateKarpenterPrivateFargateSubnetIds: () => ({ body: {}, refused: 400 }),
+  listEksAnywhereCommits: () => ({ refused: 400 }),
+  updateEksAnywhereCommit: () => ({ body: { commit_id: 'a'.repeat(40) }, refused: 400 }),
+  getEksAnywhereClusterJwt: () => ({ refused: 400 }),
+  startClusterAnalysis: () => ({ body: { kind: 'DEPRECATED_API_CHECK', output_format: 'JSON' }, refused: 400 }),
+  getClusterAnalysis: () => ({ refused: 404 }),
+  listClusterAnalysisLogs: () => ({ refused: 404 }),
+  createApplication: () => ({ body: { name: fresh('application'), git_repository: repository } }),
+  editApplication: () => ({ body: { name: fresh('application') } }),
+  deployApplication: () => ({ body: {} }),
+  uninstallApplication: () => ({ body: {} }),
+  cloneApplication: (world) => ({ body: { name: fresh('clone'), environment_id: world.environmentId } }),
+  createApplicationCustomDomain: () => ({ body: { domain: `${newId()}.example.com`, generate_certificate: false } }),
+  editApplicationCustomDomain: () => ({ body: { domain: `${newId()}.example.com`, generate_certificate: true } }),
+  createApplicationDeploymentRestriction: () => ({ body: { mode: 'MATCH', type: 'PATH', value: fresh('p') } }),
+  editApplicationDeploymentRestriction: () => ({ body: { mode: 'MATCH', type: 'PATH', value: fresh('p') } }),
+  editApplicationAdvancedSettings: () => ({ body: {} }),
+  editApplicationNetwork: () => ({ body: { sticky_session: true } }),
+  ...ofVariables('EnvironmentVariable', 'Project'),
+  ...ofVariables('EnvironmentVariable', 'Environment'),
+  ...ofVariables('EnvironmentVariable', 'Application'),
+  ...ofVariables('Secret', 'Project'),
+  ...ofVariables('Secret', 'Environment'),
+  ...ofVariables('Secret', 'Application'),
+  importApplicationEnvironmentVariable: () => ({ body: SERVICE_IMPORT }),
+  importEnvironmentVariables: (world) => ({
+    query: `?service_id=${world.applicationId}&service_type=APPLICATION`,
+    body: SERVICE_IMPORT,
+  }),
+  listVariables: (world) => ({ query: `?parent_id=${world.projectId}&scope=PROJECT` }),
+  createVariable: (world) => ({
+    body: { key: key(), value: 'v', is_secret: true, variable_scope: 'PROJECT', variable_parent_id: world.projectId },
+  }),
+  editVariable: () => ({ body: { key: key(), value: 'w' } }),
+  createVariableOverride: (world) => ({
+    path: `/variable/${world.secondVariableId}/override`,
+    body: { value: 'o', override_scope: 'APPLICATION', override_parent_id: world.applicationId },
+  }),
+  createVariableAlias: (world) => ({
+    body: { key: key(), alias_scope: 'APPLICATION', alias_parent_id: world.applicationId },
+  }),
+  generateDeploymentBuildUsageReport: (world) => ({
+    body: { execution_id: world.executionId, report_expiration_in_seconds: 60 },
+  }),
+  rebootServices: (world) => ({ body: services(world) }),
+  stopSelectedServices: (world) => ({ body: services(world) }),
+  uninstallSelectedServices: (world) => ({ body: services(world) }),
+  deleteSelectedServices: (world) => ({ body: services(world) }),
+  deployAllServices: (world) => ({ body: { applications: [{ application_id: world.applicationId }] } }),
+  cancelEnvironmentDeployment: () => ({ body: {} }),
+  cancelDeploymentRequest: () => ({ body: {} }),
+  cleanFailedJobs: () => ({ body: {} }),
+  checkDockerfile: () => ({ body: { git_repository: repository, dockerfile_path: 'Dockerfile' } }),
+  checkGitFile: () => ({ body: { git_repository: repository, files: ['Dockerfile'] } }),
+  checkHelmRepository: () => ({ body: { git_repository: repository }, refused: 400 }),
+  // The registry's address does not resolve.
+  checkContainerImage: () => ({ body: { image_name: 'registry.invalid/acme/shop', tag: '1' }, refused: 502 }),
+  // A local repository has no provider that could call.
+  syncServiceGitWebhook: () => ({ refused: 400 }),
+};
