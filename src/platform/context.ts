@@ -34,12 +34,26 @@ export const systemContext = (platform: Platform, name = 'quarterdeck'): Context
   afterCommit: (work) => work(),
 });
 
-/** Runs the work in one transaction, then what it wanted done after the commit. */
+/** Deadlocks and serialisation failures: nothing was done, and the same work succeeds when it is done again. */
+const AGAIN = ['40P01', '40001'];
+const ATTEMPTS = 4;
+
+/**
+ * Runs the work in one transaction, then what it wanted done after the commit. Work that ends in a deadlock is done again,
+ * so it must do nothing outside the transaction.
+ */
 export async function inTransaction<T>(context: Context, work: (context: Context) => Promise<T>): Promise<T> {
-  const later: (() => void)[] = [];
-  const result = await context.db
-    .transaction()
-    .execute((db: Transaction) => work({ ...context, db, afterCommit: (next) => later.push(next) }));
-  for (const next of later) next();
-  return result;
+  for (let attempt = 1; ; attempt++) {
+    const later: (() => void)[] = [];
+    try {
+      const result = await context.db
+        .transaction()
+        .execute((db: Transaction) => work({ ...context, db, afterCommit: (next) => later.push(next) }));
+      for (const next of later) next();
+      return result;
+    } catch (error) {
+      if (attempt === ATTEMPTS || !AGAIN.includes((error as { code?: string }).code ?? '')) throw error;
+      context.log.info({ attempt }, 'a transaction met a deadlock: it is done again');
+    }
+  }
 }
