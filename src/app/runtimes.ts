@@ -91,7 +91,11 @@ export function createRuntimes(
           (ready) => ready.close(),
           () => undefined,
         );
-      await (await routing)?.close();
+      // One that did not start was told to whoever asked for it.
+      await routing?.then(
+        (proxy) => proxy.close(),
+        () => undefined,
+      );
     },
     endProxy: () => stopProxy(path.join(settings.dataDir, 'proxy')),
   };

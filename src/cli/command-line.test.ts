@@ -1,0 +1,157 @@
+import { spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { createRuntimes } from '#app/runtimes.ts';
+import { inspectEmbeddedPostgres } from '#platform/database/embedded.ts';
+import { readSettings } from '#platform/settings/index.ts';
+import { pino } from 'pino';
+
+const MAIN = path.join(import.meta.dirname, '../main.ts');
+const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-cli-'));
+chmodSync(dataDir, 0o755);
+const SETTINGS = {
+  QUARTERDECK_DATA_DIR: dataDir,
+  QUARTERDECK_PORT: '0',
+  QUARTERDECK_OPERATIONS_PORT: '0',
+  QUARTERDECK_PROXY_PORT: '0',
+  QUARTERDECK_RUNTIME: 'fake',
+  QUARTERDECK_LOG_LEVEL: 'error',
+};
+
+afterAll(async () => {
+  const settings = readSettings(SETTINGS);
+  await createRuntimes(settings, 'test', pino({ level: 'silent' })).endProxy();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+/** The real program with a data directory of this file. */
+function launch(args: string[], extra: Record<string, string> = {}) {
+  const env = { PATH: process.env.PATH, HOME: dataDir, ...SETTINGS, ...extra };
+  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const said = { stdout: '', stderr: '' };
+  const waiting = new Set<() => void>();
+  for (const stream of ['stdout', 'stderr'] as const)
+    child[stream].setEncoding('utf8').on('data', (text: string) => {
+      said[stream] += text;
+      for (const look of waiting) look();
+    });
+  const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
+  const says = (pattern: RegExp) =>
+    new Promise<string>((resolve, reject) => {
+      const look = () => pattern.test(said.stdout) && resolve(said.stdout);
+      waiting.add(look);
+      look();
+      void ended.then(() => reject(new Error(`It ended without ${pattern}: ${said.stdout}${said.stderr}`)));
+    });
+  return { said, ended, says, kill: (signal: NodeJS.Signals) => child.kill(signal) };
+}
+
+async function run(args: string[], extra: Record<string, string> = {}) {
+  const program = launch(args, extra);
+  return { status: await program.ended, ...program.said };
+}
+
+/** Starts the service and answers when its welcome is printed whole. */
+async function startService() {
+  const service = launch(['start']);
+  onTestFinished(async () => {
+    service.kill('SIGTERM');
+    await service.ended;
+  });
+  const text = await service.says(/token {8}in .*\n/);
+  return { ...service, url: /API +(\S+)/.exec(text)![1]!, proxyPort: /services .*:(\d+) /.exec(text)![1]! };
+}
+
+const me = (url: string, token: string) =>
+  fetch(`${url}/organization`, { headers: { authorization: `Token ${token.trim()}` } }).then((answer) => answer.status);
+
+test('what is used wrongly ends with status 2 and says what would be right', async () => {
+  const [command, token, both, settings] = await Promise.all([
+    run(['strat']),
+    run(['token', 'create', '--name', 'x']),
+    run(['demo', '--keep', '--remove']),
+    run(['migrate'], { QUARTERDECK_PORT: 'x', QUARTERDECK_ROLE: 'y' }),
+  ]);
+  expect([command, token, both, settings].map(({ status }) => status)).toEqual([2, 2, 2, 2]);
+  expect(token.stderr).toContain('--scope');
+  expect(settings.stderr).toMatch(/QUARTERDECK_PORT=x: a whole number.*\n.*QUARTERDECK_ROLE=y: one of/);
+});
+
+test('a database that does not answer makes doctor end with status 1, and it still tells the rest', async () => {
+  const { status, stdout, stderr } = await run(['doctor'], { DATABASE_URL: 'postgres://a:hunter22@127.0.0.1:1/x' });
+  expect(status).toBe(1);
+  expect(stdout).toMatch(/✗ PostgreSQL +DATABASE_URL does not answer: .*ECONNREFUSED/);
+  expect(stdout).toMatch(/✓ git +git version/);
+  expect(stderr).toContain('the service cannot run: PostgreSQL');
+  expect(stdout + stderr).not.toContain('hunter22');
+});
+
+test(
+  'an installation from nothing: migrate, start, tokens, doctor, a killed service, and the end',
+  { timeout: 120_000 },
+  async () => {
+    const postgres = path.join(dataDir, 'postgres');
+    expect((await run(['migrate'])).stdout).toMatch(/^Applied \d+ migrations:\n {2}0001_/);
+    expect((await run(['migrate'])).stdout).toContain('nothing to do');
+    expect(inspectEmbeddedPostgres(postgres).running).toBeNull();
+    expect(await run(['token', 'list'])).toMatchObject({ status: 1, stderr: expect.stringContaining('`npm start`') });
+
+    const first = await startService();
+    const shown = await first.says(/curl -sS "http:\/\/app-z.*/);
+    const admin = readFileSync(path.join(dataDir, 'admin-token'), 'utf8').trim();
+    expect(shown.split(admin)).toHaveLength(2);
+    expect(shown).toContain(`.localhost:${first.proxyPort}/"`);
+    expect(await me(first.url, admin)).toBe(200);
+
+    // Commands beside a running service leave its database running.
+    expect((await run(['doctor'])).stdout).toMatch(/✓ PostgreSQL +18\S*, embedded, answers/);
+    const made = await run(['token', 'create', '--name', 'ci', '--scope', 'read', '--expires', '2999-01-31']);
+    expect(made).toMatchObject({ status: 0, stdout: expect.stringMatching(/^qd_\S+\n$/) });
+    expect(await me(first.url, made.stdout)).toBe(200);
+    const refused = await run(['token', 'create', '--name', 'CI', '--scope', 'READ']);
+    expect(refused).toMatchObject({ status: 1, stdout: '' });
+    const list = await run(['token', 'list']);
+    expect(list.stdout).toMatch(/ ci +READ +until 2999-01-31T00:00:00.000Z/);
+    expect(list.stdout).not.toContain(made.stdout.trim().split('_')[2]);
+    expect((await run(['token', 'revoke', 'ci'])).status).toBe(0);
+    expect(await me(first.url, made.stdout)).toBe(401);
+    expect(await run(['token', 'revoke', 'ci'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('not found'),
+    });
+
+    first.kill('SIGKILL');
+    await first.ended;
+    const second = await startService();
+    expect(second.said.stdout).not.toContain(admin);
+    expect(await me(second.url, admin)).toBe(200);
+    second.kill('SIGTERM');
+    expect(await second.ended).toBe(0);
+    expect(inspectEmbeddedPostgres(postgres).running).toBeNull();
+  },
+);
+
+test('a port that is in use is told in one line that names the setting', { timeout: 60_000 }, async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => other.once('listening', resolve));
+  onTestFinished(() => void other.close());
+  const port = (other.address() as AddressInfo).port;
+  for (const name of ['QUARTERDECK_PORT', 'QUARTERDECK_OPERATIONS_PORT', 'QUARTERDECK_PROXY_PORT']) {
+    const { status, stderr } = await run(['start'], { [name]: String(port) });
+    expect(status).toBe(1);
+    expect(stderr.split('\n').filter((line) => line.startsWith('quarterdeck:'))).toEqual([
+      `quarterdeck: ${name}=${port}: another program listens on 127.0.0.1:${port}. End it or set another port.`,
+    ]);
+  }
+});
+
+test('demo deploys the example, shows what it answers and removes it again', { timeout: 120_000 }, async () => {
+  const { status, stdout } = await run(['demo', '--remove']);
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/http:\/\/app-z\w{8}\.localhost:\d+/);
+  expect(stdout).toMatch(/"hostname":"app-z\w{8}"/);
+  expect(inspectEmbeddedPostgres(path.join(dataDir, 'postgres')).running).toBeNull();
+});
