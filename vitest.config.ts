@@ -5,6 +5,8 @@ export default defineConfig({
   test: {
     // The default leaves a core free; most of our tests wait for processes and disks, not for the processor.
     maxWorkers: 2,
+    // Real processes on a shared machine: one that fails for want of time is tried once more there, and told in the report.
+    retry: process.env.CI ? 1 : 0,
     projects: [
       {
         test: {
