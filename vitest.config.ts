@@ -1,12 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
+/** Real processes on a shared machine: a test that fails there, perhaps for want of time, is tried once more. */
+const retry = process.env.CI ? 1 : 0;
+
 /** `fast` is what `npm test` runs; the other projects need real engines and have commands of their own. */
 export default defineConfig({
   test: {
     // The default leaves a core free; most of our tests wait for processes and disks, not for the processor.
     maxWorkers: 2,
-    // Real processes on a shared machine: one that fails for want of time is tried once more there, and told in the report.
-    retry: process.env.CI ? 1 : 0,
     projects: [
       {
         test: {
@@ -15,6 +16,7 @@ export default defineConfig({
           exclude: ['**/*.docker.test.ts', '**/*.soak.test.ts', 'node_modules/**'],
           globalSetup: ['test/harness/global-setup.ts'],
           pool: 'forks',
+          retry,
           testTimeout: 20_000,
           hookTimeout: 60_000,
         },
@@ -25,6 +27,7 @@ export default defineConfig({
           include: ['src/**/*.docker.test.ts', 'test/**/*.docker.test.ts'],
           globalSetup: ['test/harness/global-setup.ts', 'test/harness/docker-setup.ts'],
           pool: 'forks',
+          retry,
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,
