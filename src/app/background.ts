@@ -9,7 +9,8 @@ import { createListener } from '#platform/database/notify.ts';
 import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { Schedule } from '#platform/jobs/schedule.ts';
-import { createClusterWorker } from '#resources/cluster/work.ts';
+import type { Tracer } from '#platform/telemetry/index.ts';
+import { createClusterWorker } from '#resources/cluster/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 /** Starts everything that works without being asked over HTTP, and answers what stops it again. */
@@ -17,9 +18,10 @@ export async function startBackground(
   base: Base,
   runtimes: Runtimes,
   sources: ReturnType<typeof createSources>,
+  tracer: Tracer,
 ): Promise<() => Promise<void>> {
   const platform = { ...base.platform, db: base.engineDatabase.db };
-  const deployments = createWorker(base, runtimes, sources);
+  const deployments = createWorker(base, runtimes, sources, tracer);
   const clusters = createClusterWorker({
     platform,
     nodeId: base.nodeId,

@@ -4,6 +4,7 @@ import type { Runtimes } from '#app/runtimes.ts';
 import type { createSources } from '#app/sources.ts';
 import { DeploymentWorker } from '#deployments/executor/worker.ts';
 import { resolveVariables, type FrozenVariable } from '#deployments/model/variables.ts';
+import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
 import { createMask } from '#runtimes/tools/secrets-mask.ts';
 import { thawVariables } from '#services/capabilities/variables/index.ts';
 import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
@@ -13,6 +14,7 @@ export function createWorker(
   base: Pick<Base, 'settings' | 'platform' | 'engineDatabase' | 'directConfig' | 'nodeId' | 'installation'>,
   runtimes: Pick<Runtimes, 'get'>,
   sources: ReturnType<typeof createSources>,
+  tracer: Tracer = noTracer,
 ): DeploymentWorker {
   const { settings } = base;
   return new DeploymentWorker({
@@ -23,6 +25,7 @@ export function createWorker(
     kinds: DEPLOYMENTS_BY_KIND,
     runtimeOf: (cluster) => runtimes.get(cluster.runtime),
     sources,
+    tracer,
     expand: async (context, organizationId, service) => {
       const records = await thawVariables(context, organizationId, service.variables as FrozenVariable[]);
       const resolved = resolveVariables(records);

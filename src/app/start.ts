@@ -12,6 +12,7 @@ import { createSessionVerifier } from '#platform/access/oidc.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { createServer } from '#platform/http/server.ts';
 import type { Settings } from '#platform/settings/index.ts';
+import { createTracer } from '#platform/telemetry/index.ts';
 import { SETTINGS } from '#platform/settings/schema.ts';
 
 /** The running program. */
@@ -44,6 +45,8 @@ export async function start(
   try {
     const base = await openBase(settings, log, progress);
     stops.push(() => base.close());
+    const tracer = await createTracer(settings.otlpEndpoint, base.nodeId, log);
+    stops.push(() => tracer.close());
     const runtimes = createRuntimes(settings, base.installation.id, log);
     stops.push(() => runtimes.close());
     const runtime = await runtimes.choose();
@@ -66,6 +69,7 @@ export async function start(
           ...clusterNeeds(base.nodeId),
         }),
         log,
+        tracer,
         onAnswer: metrics.answered,
       });
       url = await listening('port', settings, () => server.listen({ host: settings.host, port: settings.port }));
@@ -74,7 +78,7 @@ export async function start(
     }
     // Only now, as its token is shown once: what could fail is behind us.
     const first = await firstSteps(base, runtime);
-    if (settings.role !== 'api') stops.push(await startBackground(base, runtimes, sources));
+    if (settings.role !== 'api') stops.push(await startBackground(base, runtimes, sources, tracer));
     const operationsUrl = `http://${bracketed(settings.host)}:${settings.operationsPort}`;
     return { base, settings, runtimes, url, operationsUrl, first, runtime, stop };
   } catch (error) {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { createWorker } from '#app/engine.ts';
 import { createSources } from '#app/sources.ts';
 import { newId } from '#kernel/ids.ts';
+import type { Tracer } from '#platform/telemetry/index.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { createFakeRuntime, type FakeOptions, type FakeRuntime } from '#runtimes/fake/index.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
@@ -16,7 +17,7 @@ export interface TestEngine {
 }
 
 /** A worker on the fake runtime beside the application of the test file. */
-export function useEngine(app: TestApp, options: FakeOptions = {}): TestEngine {
+export function useEngine(app: TestApp, options: FakeOptions = {}, tracer?: Tracer): TestEngine {
   const router = new MemoryRouter();
   const engine = { router, runtime: createFakeRuntime({ router, ...options }) };
   let stop: () => Promise<void>;
@@ -34,6 +35,7 @@ export function useEngine(app: TestApp, options: FakeOptions = {}): TestEngine {
       },
       { get: async () => engine.runtime },
       createSources(app.platform),
+      tracer,
     );
     await worker.start();
     stop = () => worker.stop();

@@ -3,6 +3,7 @@ import type { Context, Platform } from '#platform/context.ts';
 import type { DeployableKind, ExpandedVariables } from '#deployments/model/kind.ts';
 import type { Commit, ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
+import type { Tracer } from '#platform/telemetry/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
 export interface SourceRequest {
@@ -36,6 +37,8 @@ export interface EngineParts {
     service: ServiceSnapshot,
   ): Promise<ExpandedVariables & { warnings: string[] }>;
   makeMask(secrets: string[]): Mask;
+  /** Gets a span per deployment and step. */
+  tracer: Tracer;
   /** Folder for checkouts. */
   workDirectory: string;
   slots: { deployments: number; builds: number; perOrganization: number };

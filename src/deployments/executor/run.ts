@@ -23,6 +23,7 @@ import type { DeploymentAction, Trigger } from '#deployments/model/states.ts';
 import { makePlan } from '#deployments/planner/plan.ts';
 import { endDeployment, moveServices } from '#deployments/queries.ts';
 import { eventOf } from '#deployments/request.ts';
+import type { Span } from '#platform/telemetry/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
 /** Pickups without one finished step after which a deployment is given up (engine.md, *The queue*). */
@@ -45,6 +46,7 @@ interface Run {
   action: DeploymentAction;
   names: Names;
   log: DeploymentLog;
+  span: Span;
   options: RunOptions;
 }
 
@@ -67,7 +69,8 @@ export async function runDeployment(parts: EngineParts, claim: Claim, options: R
   const snapshot = deployment.snapshot as Snapshot;
   const names = await findNames(parts.platform.db, scope, deployment.environment_id);
   const log = await DeploymentLog.open(parts.platform.db, { ...scope, deploymentId: deployment.id });
-  const run: Run = { parts, claim, snapshot, scope, action: snapshot.action, names, log, options };
+  const span = parts.tracer.start('deployment', { kind: 'internal', attributes: attributesOf(deployment) });
+  const run: Run = { parts, claim, snapshot, scope, action: snapshot.action, names, log, span, options };
   try {
     if (deployment.attempts > MAX_ATTEMPTS)
       throw new Error(`Given up after ${MAX_ATTEMPTS} attempts that finished no step.`);
@@ -79,13 +82,24 @@ export async function runDeployment(parts: EngineParts, claim: Claim, options: R
     }
     await finishUp(run, null);
   } catch (error) {
-    if (error instanceof ClaimLost || options.signal.reason === 'lost' || options.signal.reason === 'give-back')
+    if (error instanceof ClaimLost || options.signal.reason === 'lost' || options.signal.reason === 'give-back') {
+      span.set({ 'quarterdeck.outcome': 'HANDED_OVER' });
       throw error;
+    }
     await finishUp(run, (error as Error).message);
   } finally {
+    span.end();
     await rm(path.join(parts.workDirectory, deployment.id), { recursive: true, force: true });
   }
 }
+
+const attributesOf = (deployment: Claim['deployment']) => ({
+  'quarterdeck.deployment.id': deployment.id,
+  'quarterdeck.environment.id': deployment.environment_id,
+  'quarterdeck.organization.id': deployment.organization_id,
+  'quarterdeck.action': (deployment.snapshot as Snapshot).action,
+  'quarterdeck.attempt': deployment.attempts,
+});
 
 /** Commits of branches, looked up outside any transaction and stored once. */
 async function resolve(run: Run): Promise<Resolution> {
@@ -201,6 +215,7 @@ async function runOne(
       facts,
       runtime,
       log: run.log,
+      span: run.span,
       signal: run.options.signal,
       buildSlot: run.options.buildSlot,
       move: (trigger) => move(run, trigger, serviceId),
@@ -336,6 +351,8 @@ async function finishUp(run: Run, error: string | null): Promise<void> {
         eventOf({ place: placeOf(run), whole: deployment.whole_environment, services: run.snapshot.services }, type),
       );
     }
+    run.span.set({ 'quarterdeck.outcome': outcome });
+    if (outcome === 'ERROR') run.span.fail('failed');
     await endDeployment(inside, run.scope, deployment.id, outcome, error);
     if (failed || cancelled) await keepDeletable(run, inside);
     if (run.action === 'DELETE') await removeEmptied(inside, run.scope, deployment.environment_id);

@@ -24,6 +24,7 @@ import type {
   Snapshot,
   StepName,
 } from '#deployments/model/snapshot.ts';
+import type { Span } from '#platform/telemetry/index.ts';
 import type { Handle, Runtime, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 export interface ServiceRun {
@@ -37,6 +38,7 @@ export interface ServiceRun {
   facts: ServiceFacts | undefined;
   runtime: Runtime;
   log: DeploymentLog;
+  span: Span;
   signal: AbortSignal;
   /** Waits for a place among the builds of this worker. */
   buildSlot: <T>(work: () => Promise<T>) => Promise<T>;
@@ -56,7 +58,7 @@ export async function runService(run: ServiceRun): Promise<void> {
   };
   for (const [position, name] of run.planned.steps.entries()) {
     run.signal.throwIfAborted();
-    const place: StepPlace = { claim: run.claim, serviceId: run.service.serviceId, position, name };
+    const place: StepPlace = { claim: run.claim, serviceId: run.service.serviceId, position, name, span: run.span };
     await STEPS[name](run, place, state);
   }
 }

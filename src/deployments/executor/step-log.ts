@@ -2,12 +2,15 @@ import { sql, type Database } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import { fenced, type Claim } from '#deployments/executor/claims.ts';
 import type { StepName } from '#deployments/model/snapshot.ts';
+import type { Span } from '#platform/telemetry/index.ts';
 
 export interface StepPlace {
   claim: Claim;
   serviceId: string;
   position: number;
   name: StepName;
+  /** The deployment's; a step that is run gets one in it. */
+  span: Span;
 }
 
 /**
@@ -22,6 +25,7 @@ export async function runStep<T>(
 ): Promise<T> {
   const done = await beginStep(db, place);
   if (done) return done.output as T;
+  const span = place.span.child(place.name, { 'quarterdeck.service.id': place.serviceId });
   try {
     const output = await run();
     await fenced(db, place.claim, async (inside) => {
@@ -35,13 +39,18 @@ export async function runStep<T>(
         .execute();
       await finish?.(inside, output);
     });
+    span.set({ 'quarterdeck.outcome': 'SUCCESS' });
     return output;
   } catch (error) {
     const cancelled = (error as { code?: string }).code === 'aborted' || (error as Error).name === 'AbortError';
+    span.set({ 'quarterdeck.outcome': cancelled ? 'CANCEL' : 'ERROR' });
+    if (!cancelled) span.fail((error as Error).name);
     await fenced(db, place.claim, (inside) =>
       endStep(inside, place, cancelled ? 'CANCEL' : 'ERROR', undefined, (error as Error).message),
     );
     throw error;
+  } finally {
+    span.end();
   }
 }
 

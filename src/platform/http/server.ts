@@ -5,12 +5,16 @@ import { notFound } from '#kernel/errors.ts';
 import { answerTo } from '#platform/http/errors.ts';
 import { handle, type Pipeline } from '#platform/http/pipeline.ts';
 import type { Route } from '#platform/http/route.ts';
+import type { Tracer } from '#platform/telemetry/index.ts';
+import { traceRequests } from '#platform/telemetry/requests.ts';
 
 const BODY_LIMIT = 1024 * 1024;
 
 export interface ServerOptions extends Omit<Pipeline, 'getOf'> {
   routes: Route[];
   log: Logger;
+  /** Gets a span per request; without it none is made. */
+  tracer?: Tracer;
   /** Called after each answer, for metrics. */
   onAnswer?: (route: string, method: string, status: number, seconds: number) => void;
 }
@@ -32,6 +36,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.addHook('onRequest', async (request, reply) => void reply.header('x-request-id', request.id));
+  if (options.tracer) traceRequests(app, options.tracer);
   app.addHook('onResponse', async (request, reply) => {
     const seconds = reply.elapsedTime / 1000;
     const path = request.routeOptions.url ?? 'unknown';

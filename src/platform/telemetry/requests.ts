@@ -1,0 +1,28 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Span, Tracer } from '#platform/telemetry/index.ts';
+
+/** A span per request: route, method, status and request id. Addresses of things stand in it, query strings don't. */
+export function traceRequests(app: FastifyInstance, tracer: Tracer): void {
+  const spans = new WeakMap<FastifyRequest, Span>();
+  app.addHook('onRequest', async (request) => {
+    const route = request.routeOptions.url;
+    const { traceparent } = request.headers;
+    const span = tracer.start(route ? `${request.method} ${route}` : request.method, {
+      kind: 'server',
+      attributes: {
+        'http.request.method': request.method,
+        ...(route ? { 'http.route': route } : {}),
+        'url.path': request.url.split('?')[0]!,
+        'quarterdeck.request.id': request.id,
+      },
+      traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+    });
+    spans.set(request, span);
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    const span = spans.get(request);
+    span?.set({ 'http.response.status_code': reply.statusCode });
+    if (reply.statusCode >= 500) span?.fail(`answered ${reply.statusCode}`);
+    span?.end();
+  });
+}
