@@ -1,5 +1,5 @@
 import { ACTIONS, type Action } from '#platform/access/actions.ts';
-import type { Location } from '#platform/access/principal.ts';
+import type { Location, Policy } from '#platform/access/principal.ts';
 import { check } from '#platform/access/rego/check.ts';
 import { evaluate } from '#platform/access/rego/evaluate.ts';
 import { PolicyError } from '#platform/access/rego/lex.ts';
@@ -8,11 +8,6 @@ import type { Rule } from '#platform/access/rego/syntax.ts';
 import { LRUCache } from '#platform/vault/lru.ts';
 
 export { PolicyError } from '#platform/access/rego/lex.ts';
-
-/** A policy of an API token: what the token may do besides what its role or scope says. */
-export interface Policy {
-  allows(action: Action, at: Location): boolean;
-}
 
 /** What a policy asks about, as `input`. */
 const inputOf = (action: Action, at: Location) => ({

@@ -1,5 +1,4 @@
 import { ACTIONS, includes, type Action, type Level, LEVELS } from '#platform/access/actions.ts';
-import type { Policy } from '#platform/access/policy.ts';
 
 /** Where a thing stands: what a custom role's permissions are looked up by. */
 export interface Location {
@@ -9,6 +8,11 @@ export interface Location {
   /** Mode of the environment, when the thing is in one. */
   mode?: string;
   clusterId?: string;
+}
+
+/** A policy of an API token: what the token may do besides what its role or scope says. */
+export interface Policy {
+  allows(action: Action, at: Location): boolean;
 }
 
 /** Custom role's permissions as stored in `role.permissions`. */

@@ -16,7 +16,7 @@ import type {
 } from '#runtimes/runtime.ts';
 import { isReady, startProblem } from '#runtimes/fake/application.ts';
 import { pretendBuild } from '#runtimes/fake/building.ts';
-import type { FakeOptions } from '#runtimes/fake/index.ts';
+import type { FakeOptions } from '#runtimes/fake/options.ts';
 import { FaultPlan, wait } from '#runtimes/fake/faults.ts';
 import type { FakeCall, FakeFaults } from '#runtimes/fake/faults.ts';
 import { FakeServers, now, writeLog } from '#runtimes/fake/serving.ts';

@@ -1,7 +1,6 @@
 import { invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { DateTime, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
-import type { SpecPlace } from '#services/kind.ts';
 
 export const GitProvider = OneOf(['BITBUCKET', 'GITHUB', 'GITLAB']);
 
@@ -61,7 +60,7 @@ export interface ResolvedCommit {
 /** Reads a source: provider from the host, owner and name from the path where they are missing (decisions.md 9). */
 export async function toGitSource(
   context: Context,
-  place: SpecPlace,
+  place: { organizationId: string },
   input: GitRepositoryInput,
   present: GitSource | null,
   field = 'git_repository',
@@ -118,7 +117,12 @@ function providerOf(host: string): GitSource['provider'] {
   return 'GITLAB';
 }
 
-async function refuseForeignToken(context: Context, place: SpecPlace, id: string, field: string): Promise<void> {
+async function refuseForeignToken(
+  context: Context,
+  place: { organizationId: string },
+  id: string,
+  field: string,
+): Promise<void> {
   const row = await context.db
     .selectFrom('git_token')
     .select('id')

@@ -88,7 +88,7 @@ export async function checkContainerImage(context: CheckContext, needs: CheckNee
 }
 
 const sourceOf = ({ target, ...context }: CheckContext, input: GitRepositoryInput): Promise<GitSource> =>
-  toGitSource(context, { organizationId: target.organizationId, environmentId: target.id }, input, null);
+  toGitSource(context, { organizationId: target.organizationId }, input, null);
 
 /** Path from the repository's root of a file that is named from `root_path`. */
 const inRepository = (source: GitSource, file: string, field: string): string =>

@@ -1,0 +1,134 @@
+// Who may import whom. `npm run check` holds it; see docs for the picture: kernel <- platform <- resources, services,
+// deployments <- app <- cli, main. Tests, fixtures and what only tests use may reach for more: they are exempt from the
+// layers, not from the rule that nothing imports them.
+
+const TEST_ONLY = '\\.(test|fixture)\\.ts$|/testing\\.ts$|\\.contract\\.ts$|^src/runtimes/contract/';
+const OURS = '^src/';
+
+/** `from` may import, of our own code, only what matches one of `allowed`. */
+const only = (name, comment, from, allowed, more = {}) => ({
+  name,
+  comment,
+  severity: 'error',
+  from: { path: from, pathNot: TEST_ONLY },
+  to: { path: OURS, pathNot: allowed, ...more },
+});
+
+const never = (name, comment, from, to) => ({ name, comment, severity: 'error', from, to });
+
+module.exports = {
+  forbidden: [
+    only('kernel', 'The kernel imports nothing of ours.', '^src/kernel/', ['^src/kernel/']),
+    only('platform', 'The platform knows the kernel only.', '^src/platform/', ['^src/(kernel|platform)/']),
+    only('resources', 'Resources know kernel, platform, one another, and what deployments offer.', '^src/resources/', [
+      '^src/(kernel|platform|resources)/',
+      '^src/deployments/(index\\.ts$|model/)',
+      '^src/runtimes/runtime\\.ts$',
+    ]),
+    only('services', 'Services know what resources and deployments offer.', '^src/services/', [
+      '^src/(kernel|platform|services|resources)/',
+      '^src/deployments/(index\\.ts$|model/)',
+      '^src/runtimes/runtime\\.ts$',
+    ]),
+    only('deployments', 'The engine knows neither services nor resources nor a single runtime.', '^src/deployments/', [
+      '^src/(kernel|platform|deployments)/',
+      '^src/runtimes/runtime\\.ts$',
+    ]),
+    only('planner', 'The planner is pure: no database, no clock, no input or output.', '^src/deployments/planner/', [
+      '^src/kernel/',
+      '^src/deployments/(planner|model)/',
+      '^src/runtimes/runtime\\.ts$',
+    ]),
+    never(
+      'planner-pure',
+      'The planner imports no library that does anything.',
+      { path: '^src/deployments/planner/' },
+      {
+        path: 'node_modules',
+      },
+    ),
+    only('delivery', 'Delivery reads events; of resources it knows what webhooks are.', '^src/delivery/', [
+      '^src/(kernel|platform|delivery)/',
+      '^src/resources/webhook/index\\.ts$',
+    ]),
+    never(
+      'delivery-uncalled',
+      'Nobody calls delivery but what starts it.',
+      { path: OURS, pathNot: '^src/(delivery|app)/' },
+      {
+        path: '^src/delivery/',
+      },
+    ),
+    only('runtimes', 'Runtimes know the kernel only: they can be used without a database.', '^src/runtimes/', [
+      '^src/(kernel|runtimes)/',
+    ]),
+    never(
+      'capabilities',
+      'Capabilities are written for every kind: mount.ts joins them.',
+      { path: '^src/services/capabilities/', pathNot: TEST_ONLY },
+      { path: '^src/services/kinds/' },
+    ),
+    never(
+      'one-runtime',
+      'A runtime is chosen by app/; everybody else knows runtimes/runtime.ts.',
+      { path: OURS, pathNot: `^src/(app|runtimes)/|${TEST_ONLY}` },
+      { path: '^src/runtimes/', pathNot: '^src/runtimes/runtime\\.ts$' },
+    ),
+    never(
+      'runtime-to-runtime',
+      'Runtimes share tools, never one another.',
+      { path: '^src/runtimes/(docker|host|fake|proxy)/', pathNot: TEST_ONLY },
+      { path: '^src/runtimes/(docker|host|fake|proxy)/', pathNot: '^src/runtimes/$1/' },
+    ),
+    never(
+      'resource-folders',
+      'A folder of resources is entered through index.ts, or target.ts for its address.',
+      { path: '^src/resources/([^/]+)/', pathNot: TEST_ONLY },
+      { path: '^src/resources/', pathNot: ['^src/resources/$1/', '^src/resources/[^/]+/(index|target)\\.ts$'] },
+    ),
+    never(
+      'resource-doors',
+      'A folder of resources is entered through index.ts, target.ts or bootstrap.ts.',
+      { path: '^src/', pathNot: `^src/resources/|${TEST_ONLY}` },
+      { path: '^src/resources/', pathNot: '^src/resources/[^/]+/(index|target|bootstrap)\\.ts$' },
+    ),
+    never(
+      'layers-in-a-folder',
+      'routes -> service -> queries: SQL knows nothing of what calls it.',
+      { path: '^src/(resources|services)/.*queries\\.ts$' },
+      { path: '^src/(resources|services)/.*(routes|service)\\.ts$' },
+    ),
+    never(
+      'app-on-top',
+      'Nothing below imports what puts the program together.',
+      { path: '^src/', pathNot: `^src/(app|cli|main\\.ts)|${TEST_ONLY}` },
+      { path: '^src/(app|cli|main\\.ts)' },
+    ),
+    never('cli-on-top', 'app/ knows no command line.', { path: '^src/app/' }, { path: '^src/cli/' }),
+    never(
+      'tests-stay-tests',
+      'What runs imports nothing that is made for tests.',
+      { path: OURS, pathNot: TEST_ONLY },
+      { path: `${TEST_ONLY}|^test/|^bench/|^scripts/` },
+    ),
+    never('no-cycles', 'Imports go one way.', { path: OURS }, { circular: true }),
+    never('resolvable', 'Every import leads somewhere.', {}, { couldNotResolve: true }),
+    never(
+      'declared',
+      'What runs imports declared dependencies only.',
+      { path: OURS, pathNot: TEST_ONLY },
+      {
+        dependencyTypes: ['npm-no-pkg', 'npm-unknown', 'npm-dev'],
+        dependencyTypesNot: ['type-only'],
+      },
+    ),
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    moduleSystems: ['es6'],
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    // `#folder/…` is read from `imports` of package.json; every path names its .ts file.
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
+  },
+};
