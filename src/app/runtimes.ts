@@ -46,7 +46,14 @@ export function createRuntimes(
   const make = async (name: string): Promise<Runtime> => {
     switch (name) {
       case 'host':
-        return createHostRuntime({ dataDir: settings.dataDir, installation, router: await router(), log: line });
+        return createHostRuntime({
+          dataDir: settings.dataDir,
+          installation,
+          router: await router(),
+          log: line,
+          // Nobody's build may read the key that encrypts the secrets: its folder is covered in every view.
+          hidden: settings.vaultKeyFile ? [path.dirname(path.resolve(settings.vaultKeyFile))] : [],
+        });
       case 'docker': {
         const found = await socket();
         if (!found)
