@@ -149,8 +149,8 @@ test('a port that is in use is told in one line that names the setting', { timeo
 });
 
 test('demo deploys the example, shows what it answers and removes it again', { timeout: 120_000 }, async () => {
-  const { status, stdout } = await run(['demo', '--remove']);
-  expect(status).toBe(0);
+  const { status, stdout, stderr } = await run(['demo', '--remove']);
+  expect({ status, stderr }).toMatchObject({ status: 0 });
   expect(stdout).toMatch(/http:\/\/app-z\w{8}\.localhost:\d+/);
   expect(stdout).toMatch(/"hostname":"app-z\w{8}"/);
   expect(inspectEmbeddedPostgres(path.join(dataDir, 'postgres')).running).toBeNull();
