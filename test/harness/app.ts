@@ -69,9 +69,13 @@ export interface TestApp {
 }
 
 /** The whole application on a database of its own, without a socket. Closed after the file; a leaked connection fails it. */
-export function useApp(settings: Record<string, string> = {}, needs: Parameters<typeof allRoutes>[0] = {}): TestApp {
+export function useApp(
+  settings: Record<string, string> = {},
+  needs: Parameters<typeof allRoutes>[0] = {},
+  onStatement?: (text: string) => void,
+): TestApp {
   const app = {} as TestApp;
-  beforeAll(async () => void Object.assign(app, await startTestApp(settings, needs)));
+  beforeAll(async () => void Object.assign(app, await startTestApp(settings, needs, onStatement)));
   afterAll(() => app.close());
   return app;
 }
@@ -79,12 +83,16 @@ export function useApp(settings: Record<string, string> = {}, needs: Parameters<
 export async function startTestApp(
   extra: Record<string, string> = {},
   needs: Parameters<typeof allRoutes>[0] = {},
+  onStatement?: (text: string) => void,
 ): Promise<TestApp> {
   const clone = await cloneDatabase(inject('postgres'), inject('template'));
   const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-test-'));
   const settings = readSettings({ QUARTERDECK_DATA_DIR: dataDir, QUARTERDECK_RATE_LIMIT_PER_HOUR: '0', ...extra });
   const log = pino({ level: extra.QUARTERDECK_LOG_LEVEL ?? 'silent' });
-  const open: OpenDatabase = openDatabase({ config: { ...clone.config, max: 10 } });
+  const open: OpenDatabase = openDatabase({
+    config: { ...clone.config, max: 10 },
+    ...(onStatement ? { onStatement } : {}),
+  });
   const { vault, installationId } = await openInstallation(open.db, [randomBytes(32)]);
   const notifier = createNotifier(open.pool);
   const platform: Platform = {

@@ -1,0 +1,441 @@
+begin;
+
+commit;
+
+delete from "api_token" where "organization_id" = $ and "id" = $;
+
+delete from "build_report" where "organization_id" = $ and "id" = $;
+
+delete from "cluster" where "organization_id" = $ and "id" = $;
+
+delete from "cluster_secret" where "organization_id" = $ and "cluster_id" = $ and "name" = $;
+
+delete from "custom_domain" where "organization_id" = $ and "id" = $;
+
+delete from "deployment_restriction" where "organization_id" = $ and "id" = $;
+
+delete from "deployment_stage" where "organization_id" = $ and "id" = $;
+
+delete from "git_token" where "organization_id" = $ and "id" = $;
+
+delete from "member_invitation" where "organization_id" = $ and "id" = $;
+
+delete from "member_invitation" where "organization_id" = $ and lower(email) = $ and "expires_at" <= $;
+
+delete from "role" where "organization_id" = $ and "id" = $;
+
+delete from "service" where "organization_id" = $ and "id" = any($);
+
+delete from "variable" where "organization_id" = $ and "id" = $;
+
+delete from "webhook" where "organization_id" = $ and "id" = $;
+
+delete from "webhook_delivery" where "organization_id" = $ and "webhook_id" = $;
+
+insert into "api_token" ("id", "organization_id", "name", "description", "scope", "role_id", "secret_hash", "created_by", "expires_at", "policy") values ($…);
+
+insert into "api_token" ("id", "organization_id", "name", "scope", "secret_hash", "created_by") values ($…);
+
+insert into "api_token_organization" ("token_id", "organization_id") values ($…);
+
+insert into "audit_event" ("id", "organization_id", "at", "event_type", "target_type", "target_id", "target_name", "sub_target_type", "project_id", "project_name", "environment_id", "environment_name", "triggered_by", "triggered_by_id", "origin", "user_agent", "change", "original_change", "request_id") values ($…);
+
+insert into "build_report" ("id", "organization_id", "deployment_id", "secret_hash", "expires_at") values ($…, now() + make_interval(secs => $));
+
+insert into "cluster" ("id", "organization_id", "name", "runtime", "is_default") values ($…);
+
+insert into "cluster" ("id", "organization_id", "runtime", "node_id", "cloud_provider", "credentials_id", "credentials_name", "description", "production", "name", "region", "is_default", "spec") values ($…);
+
+insert into "custom_domain" ("id", "organization_id", "service_id", "domain", "generate_certificate", "use_cdn") values ($…) on conflict ("domain") do nothing returning *;
+
+insert into "deployment" ("id", "organization_id", "environment_id", "cluster_id", "number", "action", "trigger", "whole_environment", "requested_by", "requested_by_name", "origin", "automatic", "snapshot") values ($…);
+
+insert into "deployment_restriction" ("id", "organization_id", "service_id", "mode", "type", "value", "created_at") values ($…, now() + $ * interval '1 microsecond') returning *;
+
+insert into "deployment_restriction" ("id", "organization_id", "service_id", "mode", "type", "value", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond') returning *;
+
+insert into "deployment_restriction" ("id", "organization_id", "service_id", "mode", "type", "value", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond') returning *;
+
+insert into "deployment_service" ("deployment_id", "organization_id", "environment_id", "number", "service_id", "kind", "name", "icon_uri", "stage_id", "stage_name", "stage_position", "action", "state") values ($…);
+
+insert into "deployment_stage" ("id", "name", "description", "organization_id", "environment_id", "position") values ($…), …;
+
+insert into "deployment_stage" ("id", "organization_id", "environment_id", "name", "description", "position") values ($…);
+
+insert into "environment" ("id", "organization_id", "project_id", "cluster_id", "name", "mode", "last_updated_by") values ($…);
+
+insert into "git_token" ("id", "organization_id", "name", "description", "type", "token", "git_api_url", "workspace", "expired_at") values ($…);
+
+insert into "installation" ("id", "canary") values ($…) on conflict do nothing;
+
+insert into "member" ("organization_id", "user_id", "role_id") values ($…);
+
+insert into "member_invitation" ("id", "organization_id", "email", "role_id", "invited_by", "expires_at") values ($…);
+
+insert into "organization" ("id", "name", "data_key") values ($…);
+
+insert into "project" ("id", "organization_id", "name", "description") values ($…);
+
+insert into "role" ("id", "organization_id", "built_in", "name") values ($…), …;
+
+insert into "role" ("id", "organization_id", "name", "description", "permissions", "built_in") values ($…);
+
+insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "is_skipped", "last_updated_by", "spec", "advanced_settings", "created_at") values ($…, now() + $ * interval '1 microsecond');
+
+insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "is_skipped", "last_updated_by", "spec", "advanced_settings", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond');
+
+insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "last_updated_by", "spec") values ($…);
+
+insert into "sign_up" ("id", "user_id", "answers") values ($…) on conflict ("user_id") do update set "answers" = $, "updated_at" = now() returning *;
+
+insert into "user_account" ("id", "nickname", "first_name", "last_name") values ($…);
+
+insert into "variable" ("id", "organization_id", "scope", "environment_id", "owned_by", "key", "is_secret", "mount_path", "enable_interpolation_in_file", "aliased_id", "value", "description", "created_at") values ($…, now() + $ * interval '1 microsecond');
+
+insert into "variable" ("id", "organization_id", "scope", "environment_id", "owned_by", "key", "is_secret", "mount_path", "enable_interpolation_in_file", "overridden_id", "value", "description", "created_at") values ($…, now() + $ * interval '1 microsecond');
+
+insert into "variable" ("id", "organization_id", "scope", "environment_id", "owned_by", "key", "is_secret", "mount_path", "enable_interpolation_in_file", "secret_manager_access_id", "value", "description", "created_at") values ($…, now() + $ * interval '1 microsecond');
+
+insert into "variable" ("id", "organization_id", "scope", "project_id", "owned_by", "key", "is_secret", "mount_path", "enable_interpolation_in_file", "aliased_id", "value", "description", "created_at") values ($…, now() + $ * interval '1 microsecond');
+
+insert into "variable" ("id", "organization_id", "scope", "project_id", "owned_by", "key", "is_secret", "mount_path", "enable_interpolation_in_file", "secret_manager_access_id", "value", "description", "created_at") values ($…, now() + $ * interval '1 microsecond');
+
+insert into "variable" ("id", "organization_id", "scope", "service_id", "owned_by", "key", "is_secret", "mount_path", "enable_interpolation_in_file", "aliased_id", "value", "description", "created_at") values ($…, now() + $ * interval '1 microsecond');
+
+insert into "variable" ("id", "organization_id", "scope", "service_id", "owned_by", "key", "is_secret", "mount_path", "enable_interpolation_in_file", "overridden_id", "value", "description", "created_at") values ($…, now() + $ * interval '1 microsecond');
+
+insert into "variable" ("id", "organization_id", "scope", "service_id", "owned_by", "key", "is_secret", "mount_path", "enable_interpolation_in_file", "secret_manager_access_id", "value", "description", "created_at") values ($…, now() + $ * interval '1 microsecond');
+
+insert into "variable" ("id", "organization_id", "scope", "service_id", "owned_by", "key", "is_secret", "value", "mount_path", "description", "enable_interpolation_in_file", "created_at") values ($…, now() + $ * interval '1 microsecond');
+
+insert into "variable" ("service_id", "environment_id", "overridden_id", "aliased_id", "overridden_built_in", "aliased_built_in", "built_in_service_id", "id", "organization_id", "key", "is_secret", "value", "scope", "mount_path", "description", "enable_interpolation_in_file", "secret_manager_access_id", "owned_by", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond');
+
+insert into "variable" ("service_id", "environment_id", "overridden_id", "aliased_id", "overridden_built_in", "aliased_built_in", "built_in_service_id", "id", "organization_id", "key", "is_secret", "value", "scope", "mount_path", "description", "enable_interpolation_in_file", "secret_manager_access_id", "owned_by", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond');
+
+insert into "variable_secret_version" ("variable_id", "version", "organization_id", "sealed") values ($…);
+
+insert into "variable_secret_version" ("variable_id", "version", "organization_id", "sealed") values ($…), …;
+
+insert into "webhook" ("id", "organization_id", "kind", "target_url", "target_secret", "description", "enabled", "events", "subscribed_events", "project_names_filter", "environment_types_filter") values ($…) returning *;
+
+insert into "webhook_attempt" ("organization_id", "webhook_id", "kind", "matched_event", "delivery_id", "number", "target_url", "ended_at", "status_code", "id", "response_body") values ($…);
+
+insert into "webhook_delivery" ("organization_id", "webhook_id", "kind", "matched_event", "id", "body", "state", "attempts", "tries") values ($…);
+
+rollback;
+
+select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api_token"."description", "api_token"."scope", "api_token"."role_id", "api_token"."policy", "api_token"."expires_at", "api_token"."created_at", "api_token"."updated_at", "api_token"."created_by", "role"."name" as "role_name", "creator"."subject" as "creator_subject", coalesce(nullif(trim(creator.first_name || ' ' || creator.last_name), ''), nullif(creator.nickname, ''), creator.email) as "creator_name" from "api_token" inner join "user_account" as "creator" on "creator"."id" = "api_token"."created_by" left join "role" on "role"."id" = "api_token"."role_id" where "api_token"."organization_id" = $ and "api_token"."policy" is not null order by "api_token"."created_at", "api_token"."id";
+
+select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api_token"."description", "api_token"."scope", "api_token"."role_id", "api_token"."policy", "api_token"."expires_at", "api_token"."created_at", "api_token"."updated_at", "api_token"."created_by", "role"."name" as "role_name", "creator"."subject" as "creator_subject", coalesce(nullif(trim(creator.first_name || ' ' || creator.last_name), ''), nullif(creator.nickname, ''), creator.email) as "creator_name" from "api_token" inner join "user_account" as "creator" on "creator"."id" = "api_token"."created_by" left join "role" on "role"."id" = "api_token"."role_id" where "api_token"."organization_id" = $ and "api_token"."policy" is null order by "api_token"."created_at", "api_token"."id";
+
+select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api_token"."description", "api_token"."scope", "api_token"."role_id", "api_token"."policy", "api_token"."expires_at", "api_token"."created_at", "api_token"."updated_at", "api_token"."created_by", "role"."name" as "role_name", "creator"."subject" as "creator_subject", coalesce(nullif(trim(creator.first_name || ' ' || creator.last_name), ''), nullif(creator.nickname, ''), creator.email) as "creator_name" from "api_token" inner join "user_account" as "creator" on "creator"."id" = "api_token"."created_by" left join "role" on "role"."id" = "api_token"."role_id" where "api_token"."organization_id" = any($) and "api_token"."id" = $;
+
+select "attempt".*, "delivery"."body" from "webhook_attempt" as "attempt" inner join "webhook_delivery" as "delivery" on "delivery"."id" = "attempt"."delivery_id" where "attempt"."organization_id" = $ and "attempt"."webhook_id" = $ and "attempt"."ended_at" is not null order by "attempt"."id" desc limit $ offset $;
+
+select "cluster".*, "node"."name" as "node_name", "last_work"."last_work_id", "last_work"."last_work_action", coalesce(( select json_agg(json_build_object('id', a.id, 'name', a.name, 'endpoint', a.endpoint, 'authentication', a.authentication, 'created_at', a.created_at, 'updated_at', a.updated_at) order by a.created_at, a.id) from secret_manager_access a where a.cluster_id = cluster.id and a.organization_id = cluster.organization_id), '[]') as "accesses", exists ( select 1 from cluster_secret s where s.cluster_id = cluster.id and s.organization_id = cluster.organization_id and s.name = 'kubeconfig') as "has_kubeconfig" from "cluster" left join "node" on "node"."id" = "cluster"."node_id" left join lateral (select "cluster_work"."id" as "last_work_id", "cluster_work"."action" as "last_work_action" from "cluster_work" where "cluster_work"."cluster_id" = "cluster"."id" order by "cluster_work"."number" desc limit $) as "last_work" on true where "cluster"."organization_id" = $ and "cluster"."locked_at" is not null order by "cluster"."created_at", "cluster"."id";
+
+select "cluster".*, "node"."name" as "node_name", "last_work"."last_work_id", "last_work"."last_work_action", coalesce(( select json_agg(json_build_object('id', a.id, 'name', a.name, 'endpoint', a.endpoint, 'authentication', a.authentication, 'created_at', a.created_at, 'updated_at', a.updated_at) order by a.created_at, a.id) from secret_manager_access a where a.cluster_id = cluster.id and a.organization_id = cluster.organization_id), '[]') as "accesses", exists ( select 1 from cluster_secret s where s.cluster_id = cluster.id and s.organization_id = cluster.organization_id and s.name = 'kubeconfig') as "has_kubeconfig" from "cluster" left join "node" on "node"."id" = "cluster"."node_id" left join lateral (select "cluster_work"."id" as "last_work_id", "cluster_work"."action" as "last_work_action" from "cluster_work" where "cluster_work"."cluster_id" = "cluster"."id" order by "cluster_work"."number" desc limit $) as "last_work" on true where "cluster"."organization_id" = $ order by "cluster"."created_at", "cluster"."id";
+
+select "cluster".*, "node"."name" as "node_name", "last_work"."last_work_id", "last_work"."last_work_action", coalesce(( select json_agg(json_build_object('id', a.id, 'name', a.name, 'endpoint', a.endpoint, 'authentication', a.authentication, 'created_at', a.created_at, 'updated_at', a.updated_at) order by a.created_at, a.id) from secret_manager_access a where a.cluster_id = cluster.id and a.organization_id = cluster.organization_id), '[]') as "accesses", exists ( select 1 from cluster_secret s where s.cluster_id = cluster.id and s.organization_id = cluster.organization_id and s.name = 'kubeconfig') as "has_kubeconfig" from "cluster" left join "node" on "node"."id" = "cluster"."node_id" left join lateral (select "cluster_work"."id" as "last_work_id", "cluster_work"."action" as "last_work_action" from "cluster_work" where "cluster_work"."cluster_id" = "cluster"."id" order by "cluster_work"."number" desc limit $) as "last_work" on true where "cluster"."organization_id" = any($) and "cluster"."id" = $;
+
+select "cluster_log"."at", "cluster_log"."step", "cluster_log"."message", "cluster_log"."is_error", "cluster_log"."hint", "cluster_log"."work_id", "cluster_work"."action" from "cluster_log" inner join "cluster_work" on "cluster_work"."id" = "cluster_log"."work_id" where "cluster_log"."organization_id" = $ and "cluster_log"."cluster_id" = $ and "cluster_log"."at" >= $ and "cluster_log"."at" <= $ order by "cluster_work"."number", "cluster_log"."sequence";
+
+select "cluster_log"."at", "cluster_log"."step", "cluster_log"."message", "cluster_log"."is_error", "cluster_log"."hint", "cluster_log"."work_id", "cluster_work"."action" from "cluster_log" inner join "cluster_work" on "cluster_work"."id" = "cluster_log"."work_id" where "cluster_log"."organization_id" = $ and "cluster_log"."cluster_id" = $ order by "cluster_work"."number", "cluster_log"."sequence";
+
+select "d"."id", "d"."environment_id", "d"."number", "d"."action", "d"."trigger", "d"."status", "d"."outcome", "d"."cancel_requested_at", "d"."requested_by_name", "d"."origin", "d"."created_at", "d"."updated_at", "d"."started_at", "d"."ended_at", 0 as "total" from "deployment" as "d" where "d"."organization_id" = $ and "d"."status" <> $ and "d"."environment_id" = $ order by "d"."number";
+
+select "d"."id", "d"."environment_id", "d"."number", "d"."action", "d"."trigger", "d"."status", "d"."outcome", "d"."cancel_requested_at", "d"."requested_by_name", "d"."origin", "d"."created_at", "d"."updated_at", "d"."started_at", "d"."ended_at", 0 as "total" from "deployment" as "d" where "d"."organization_id" = $ and "d"."status" <> $ and "d"."id" in (select "deployment_id" from "deployment_service" where "organization_id" = $ and "service_id" = $) order by "d"."number";
+
+select "d"."id", "d"."environment_id", "d"."number", "d"."action", "d"."trigger", "d"."status", "d"."outcome", "d"."cancel_requested_at", "d"."requested_by_name", "d"."origin", "d"."created_at", "d"."updated_at", "d"."started_at", "d"."ended_at", count(*) over () as "total" from "deployment" as "d" where "d"."organization_id" = $ and "d"."environment_id" = $ order by "d"."number" desc limit $ offset $;
+
+select "d"."id", "d"."environment_id", "d"."number", "d"."action", "d"."trigger", "d"."status", "d"."outcome", "d"."cancel_requested_at", "d"."requested_by_name", "d"."origin", "d"."created_at", "d"."updated_at", "d"."started_at", "d"."ended_at", count(*) over () as "total" from "deployment" as "d" where "d"."organization_id" = $ and "d"."id" in (select "deployment_id" from "deployment_service" where "organization_id" = $ and "service_id" = $) order by "d"."number" desc limit $ offset $;
+
+select "data_key" from "organization" where "id" = $;
+
+select "deployment".*, "environment"."project_id", "environment"."mode", "environment"."name" as "environment_name", "project"."name" as "project_name" from "deployment" inner join "environment" on "environment"."id" = "deployment"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "deployment"."organization_id" = any($) and "deployment"."id" = $;
+
+select "deployment_id", "service_id", "state", "action", "name", "kind" from "deployment_service" where "organization_id" = $ and "deployment_id" = any($);
+
+select "environment"."id" as "environment_id", "environment"."name" as "environment_name", "project"."id" as "project_id", "project"."name" as "project_name", coalesce(( select json_agg(json_build_object('id', s.id, 'name', s.name, 'type', s.kind) order by s.created_at, s.id) from service s where s.environment_id = environment.id and s.organization_id = environment.organization_id and s.kind in ('APPLICATION', 'CONTAINER', 'DATABASE', 'JOB', 'HELM', 'TERRAFORM')), '[]') as "services" from "environment" inner join "project" on "project"."id" = "environment"."project_id" where "environment"."organization_id" = $ and "environment"."cluster_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) order by "environment"."created_at", "environment"."id";
+
+select "environment"."id", "environment"."created_at", "environment"."updated_at", "environment"."name", "environment"."mode", "cluster"."id" as "cluster_id", "cluster"."name" as "cluster_name", "cluster"."cloud_provider", count(service.id) as "services", count(service.id) filter (where service.kind = 'ARGOCD_APP') as "argo" from "environment" inner join "cluster" on "cluster"."id" = "environment"."cluster_id" left join "service" on "service"."environment_id" = "environment"."id" where "environment"."organization_id" = $ and "environment"."project_id" = $ group by "environment"."id", "cluster"."id" order by "environment"."created_at", "environment"."id";
+
+select "environment"."id", count(service.id) as "services" from "environment" left join "service" on "service"."environment_id" = "environment"."id" where "environment"."organization_id" = $ and "environment"."project_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) group by "environment"."id" order by "environment"."created_at";
+
+select "environment".*, "cluster"."name" as "cluster_name", "cluster"."cloud_provider", "cluster"."runtime", "cluster"."locked_at" as "cluster_locked_at", "project"."name" as "project_name" from "environment" inner join "cluster" on "cluster"."id" = "environment"."cluster_id" inner join "project" on "project"."id" = "environment"."project_id" where "environment"."organization_id" = $ and "environment"."project_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) order by "environment"."created_at", "environment"."id";
+
+select "environment".*, "cluster"."name" as "cluster_name", "cluster"."cloud_provider", "cluster"."runtime", "cluster"."locked_at" as "cluster_locked_at", "project"."name" as "project_name" from "environment" inner join "cluster" on "cluster"."id" = "environment"."cluster_id" inner join "project" on "project"."id" = "environment"."project_id" where "environment"."organization_id" = any($) and "environment"."id" = $;
+
+select "id" from "api_token" where "organization_id" = any($) and "id" = $ for update;
+
+select "id" from "cluster" where "organization_id" = $ and "id" = $;
+
+select "id" from "cluster" where "organization_id" = $ limit $;
+
+select "id" from "cluster" where "organization_id" = any($) and "id" = $ for update;
+
+select "id" from "deployment_stage" where "organization_id" = $ and "environment_id" = $ order by name = $ desc, "position" desc limit $;
+
+select "id" from "environment" where "organization_id" = $ and "id" = $ for update;
+
+select "id" from "environment" where "organization_id" = $ and "project_id" = $ order by "created_at", "id";
+
+select "id" from "environment" where "organization_id" = any($) and "id" = $ for update;
+
+select "id" from "git_token" where "organization_id" = any($) and "id" = $ for update;
+
+select "id" from "member_invitation" where "organization_id" = $ and "id" = $ for update;
+
+select "id" from "project" where "organization_id" = any($) and "id" = $ for update;
+
+select "id" from "role" where "organization_id" = $ and "built_in" = $ and "name" = $ for no key update;
+
+select "id" from "role" where "organization_id" = any($) and "id" = $ for update;
+
+select "id" from "service" where "organization_id" = $ and "environment_id" = $ and "kind" = $ order by "created_at", "id";
+
+select "id" from "service" where "organization_id" = $ and "id" = any($) and "wanted" = $ and "handle" is null and not exists (select "deployment"."id" from "deployment_service" inner join "deployment" on "deployment"."id" = "deployment_service"."deployment_id" where "deployment_service"."service_id" = "service"."id" and "deployment"."status" <> $);
+
+select "id" from "service" where "organization_id" = any($) and "id" = $ for update;
+
+select "id" from "variable" where "organization_id" = $ and "id" = $ for share;
+
+select "id", "at", "event_type", "target_type", "target_id", "target_name", "sub_target_type", "project_id", "project_name", "environment_id", "environment_name", "triggered_by", "origin", "user_agent", "change", "original_change", (extract(epoch from at) * 1000000)::bigint as "micros" from "audit_event" where "audit_event"."organization_id" = $ and true order by "at" desc, "id" desc limit $;
+
+select "id", "is_default" from "cluster" where "organization_id" = $ order by "is_default" desc limit $;
+
+select "id", "mode" from "environment" where "organization_id" = $ and "project_id" = $ order by "id" for update;
+
+select "id", "name" from "cluster" where "organization_id" = $ order by "created_at", "id";
+
+select "id", "name" from "project" where "organization_id" = $ order by "created_at", "id";
+
+select "id", "name" from "role" where "organization_id" = $ and "built_in" = $;
+
+select "id", "name" from (select distinct on ("target_id") "target_id" as "id", "target_name" as "name" from "audit_target" as "target" where "target"."organization_id" = $ and "target_id" is not null and true order by "target_id", "first_at" desc) as "newest" order by lower(name), "id";
+
+select "id", "number" from "deployment" where "organization_id" = $ and "environment_id" = $ and "number" = $;
+
+select "id", "number" from "deployment" where "organization_id" = $ and "environment_id" = $ and "status" <> $ order by "number" desc limit $;
+
+select "id", "stage_id" from "service" where "organization_id" = $ and "environment_id" = $;
+
+select "id", "stage_id", "kind", "is_skipped", "created_at", "updated_at" from "service" where "organization_id" = $ and "environment_id" = $ order by "created_at", "id";
+
+select "invitation".*, "organization"."name" as "organization_name", "organization"."logo_url", "role"."name" as "role_name", "role"."built_in", "inviter"."first_name", "inviter"."last_name", "inviter"."nickname", "inviter"."email" as "inviter_email" from "member_invitation" as "invitation" inner join "organization" on "organization"."id" = "invitation"."organization_id" inner join "role" on "role"."id" = "invitation"."role_id" inner join "user_account" as "inviter" on "inviter"."id" = "invitation"."invited_by" where "invitation"."organization_id" = $ and "invitation"."id" = $;
+
+select "invitation".*, "organization"."name" as "organization_name", "organization"."logo_url", "role"."name" as "role_name", "role"."built_in", "inviter"."first_name", "inviter"."last_name", "inviter"."nickname", "inviter"."email" as "inviter_email" from "member_invitation" as "invitation" inner join "organization" on "organization"."id" = "invitation"."organization_id" inner join "role" on "role"."id" = "invitation"."role_id" inner join "user_account" as "inviter" on "inviter"."id" = "invitation"."invited_by" where "invitation"."organization_id" = $ order by "invitation"."created_at", "invitation"."id";
+
+select "member"."user_id", "member"."organization_id", "member"."created_at", "member"."updated_at", "member"."role_id", "role"."name" as "role_name", "role"."built_in", "role"."permissions", "person"."first_name", "person"."last_name", "person"."nickname", "person"."email", "person"."picture_url", "person"."last_activity_at" from "member" inner join "user_account" as "person" on "person"."id" = "member"."user_id" inner join "role" on "role"."id" = "member"."role_id" where "member"."organization_id" = $ and "member"."user_id" = $;
+
+select "member"."user_id", "member"."organization_id", "member"."created_at", "member"."updated_at", "member"."role_id", "role"."name" as "role_name", "role"."built_in", "role"."permissions", "person"."first_name", "person"."last_name", "person"."nickname", "person"."email", "person"."picture_url", "person"."last_activity_at" from "member" inner join "user_account" as "person" on "person"."id" = "member"."user_id" inner join "role" on "role"."id" = "member"."role_id" where "member"."organization_id" = $ and "person"."email_verified" = $ and lower(person.email) = $;
+
+select "member"."user_id", "member"."organization_id", "member"."created_at", "member"."updated_at", "member"."role_id", "role"."name" as "role_name", "role"."built_in", "role"."permissions", "person"."first_name", "person"."last_name", "person"."nickname", "person"."email", "person"."picture_url", "person"."last_activity_at" from "member" inner join "user_account" as "person" on "person"."id" = "member"."user_id" inner join "role" on "role"."id" = "member"."role_id" where "member"."organization_id" = $ order by "member"."created_at", "member"."user_id";
+
+select "name", count(*) over () as "total" from "environment" where "organization_id" = $ and "cluster_id" = $ order by "created_at" limit $;
+
+select "onboarding_use_cases", "onboarding_status" from "user_account" where "id" = $;
+
+select "organization_id", "service_id" from "custom_domain" where "domain" = $;
+
+select "project"."id" as "project_id", "project"."name" as "project_name", "project"."created_at" as "project_created_at" from "project" where "organization_id" = $ and "id" = $;
+
+select "project"."id" as "project_id", "project"."name" as "project_name", "project"."created_at" as "project_created_at", "environment"."id" as "environment_id", "environment"."name" as "environment_name", "environment"."created_at" as "environment_created_at", "service"."id" as "service_id", "service"."name" as "service_name", "service"."kind" as "service_kind", "service"."created_at" as "service_created_at", service.spec -> 'ports' as "ports", service.spec -> 'access' as "access", service.spec ->> 'type' as "type" from "environment" inner join "project" on "project"."id" = "environment"."project_id" left join "service" on "service"."environment_id" = "environment"."id" where "environment"."organization_id" = $ and "environment"."id" = $ order by "service"."created_at", "service"."id";
+
+select "project"."id", count(distinct environment.id) as "environments", count(service.id) as "services" from "project" left join "environment" on "environment"."project_id" = "project"."id" left join "service" on "service"."environment_id" = "environment"."id" where "project"."organization_id" = $ and project.id <> all($::uuid[]) group by "project"."id" order by "project"."created_at";
+
+select "scope", "project_id", "environment_id", "service_id" from "variable" where "organization_id" = any($::uuid[]) and "id" = $;
+
+select "service"."id", "service"."kind", "service"."name", "service"."icon_uri", "service"."spec", "service"."advanced_settings", "service"."is_skipped", "service"."version", "service"."wanted", "service"."release_id", "service"."deleting", "environment"."version" as "environment_version", "project"."version" as "project_version", "stage"."id" as "stage_id", "stage"."name" as "stage_name", "stage"."position" as "stage_position" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" inner join "deployment_stage" as "stage" on "stage"."id" = "service"."stage_id" where "service"."organization_id" = $ and "service"."environment_id" = $ and "service"."id" = any($) order by "service"."created_at", "service"."id";
+
+select "service"."id", "service"."kind", "service"."name", "service"."icon_uri", "service"."spec", "service"."advanced_settings", "service"."is_skipped", "service"."version", "service"."wanted", "service"."release_id", "service"."deleting", "environment"."version" as "environment_version", "project"."version" as "project_version", "stage"."id" as "stage_id", "stage"."name" as "stage_name", "stage"."position" as "stage_position" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" inner join "deployment_stage" as "stage" on "stage"."id" = "service"."stage_id" where "service"."organization_id" = $ and "service"."environment_id" = $ order by "service"."created_at", "service"."id";
+
+select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) and "service"."git_token_id" = $ and "service"."kind" in ($…) order by "service"."created_at", "service"."id";
+
+select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) and service.kind = 'HELM' and service.spec -> 'source' -> 'repository' ->> 'helm_repository_id' = $ order by "service"."created_at", "service"."id";
+
+select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) and service.kind in ('CONTAINER', 'JOB') and $ in ( service.spec ->> 'registry_id', service.spec -> 'source' -> 'image' ->> 'registry_id') order by "service"."created_at", "service"."id";
+
+select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) order by "service"."created_at", "service"."id";
+
+select "service"."name", "service"."kind", "step"."name" as "step", "step"."status", "step"."started_at", "step"."ended_at" from "deployment_step" as "step" inner join "deployment_service" as "service" on "service"."deployment_id" = "step"."deployment_id" and "service"."service_id" = "step"."service_id" where "step"."organization_id" = $ and "step"."deployment_id" = $ and "step"."name" in ($…) order by "step"."started_at";
+
+select "service".*, "environment"."name" as "environment_name", "environment"."mode" as "environment_mode", "environment"."cluster_id", "environment"."project_id", "environment"."deleting" as "environment_deleting", "project"."name" as "project_name", "cluster"."name" as "cluster_name", "cluster"."runtime" as "cluster_runtime", "cluster"."locked_at" as "cluster_locked_at", "release"."resolution" as "release_resolution", "release"."created_at" as "released_at", "git_token"."name" as "git_token_name" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" inner join "cluster" on "cluster"."id" = "environment"."cluster_id" left join "release" on "release"."id" = "service"."release_id" left join "git_token" on "git_token"."id" = "service"."git_token_id" where "service"."organization_id" = $ and "service"."environment_id" = $ and "service"."kind" = $ order by "service"."created_at", "service"."id";
+
+select "service".*, "environment"."name" as "environment_name", "environment"."mode" as "environment_mode", "environment"."cluster_id", "environment"."project_id", "environment"."deleting" as "environment_deleting", "project"."name" as "project_name", "cluster"."name" as "cluster_name", "cluster"."runtime" as "cluster_runtime", "cluster"."locked_at" as "cluster_locked_at", "release"."resolution" as "release_resolution", "release"."created_at" as "released_at", "git_token"."name" as "git_token_name" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" inner join "cluster" on "cluster"."id" = "environment"."cluster_id" left join "release" on "release"."id" = "service"."release_id" left join "git_token" on "git_token"."id" = "service"."git_token_id" where "service"."organization_id" = $ and "service"."environment_id" = $ order by "service"."created_at", "service"."id";
+
+select "service".*, "environment"."name" as "environment_name", "environment"."mode" as "environment_mode", "environment"."cluster_id", "environment"."project_id", "environment"."deleting" as "environment_deleting", "project"."name" as "project_name", "cluster"."name" as "cluster_name", "cluster"."runtime" as "cluster_runtime", "cluster"."locked_at" as "cluster_locked_at", "release"."resolution" as "release_resolution", "release"."created_at" as "released_at", "git_token"."name" as "git_token_name" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" inner join "cluster" on "cluster"."id" = "environment"."cluster_id" left join "release" on "release"."id" = "service"."release_id" left join "git_token" on "git_token"."id" = "service"."git_token_id" where "service"."organization_id" = any($) and "service"."id" = $;
+
+select "service_id", "domain", "generate_certificate" from "custom_domain" where "organization_id" = $ and "service_id" = any($) order by "created_at", "id";
+
+select "stage".* from "service" inner join "deployment_stage" as "stage" on "stage"."id" = "service"."stage_id" where "service"."organization_id" = $ and "service"."id" = $;
+
+select "stage".*, "environment"."project_id", "environment"."mode", "environment"."name" as "environment_name", "environment"."deleting", "project"."name" as "project_name" from "deployment_stage" as "stage" inner join "environment" on "environment"."id" = "stage"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "stage"."organization_id" = any($) and "stage"."id" = $;
+
+select "subject" from "user_account" where "id" = $;
+
+select "variable".*, "service"."name" as "service_name", "service"."kind" as "service_kind" from "variable" left join "service" on "service"."id" = "variable"."service_id" where "variable"."organization_id" = $ and "variable"."project_id" = $ and "variable"."id" in ( with recursive chain (id, source_id) as ( select id, coalesce(overridden_id, aliased_id) from variable where id = $ union select v.id, coalesce(v.overridden_id, v.aliased_id) from variable v join chain on v.id = chain.source_id ) select id from chain) order by "variable"."created_at", "variable"."id";
+
+select "variable".*, "service"."name" as "service_name", "service"."kind" as "service_kind" from "variable" left join "service" on "service"."id" = "variable"."service_id" where "variable"."organization_id" = $ and "variable"."project_id" = $ order by "variable"."created_at", "variable"."id";
+
+select "variable".*, "service"."name" as "service_name", "service"."kind" as "service_kind" from "variable" left join "service" on "service"."id" = "variable"."service_id" where "variable"."organization_id" = $ and ("variable"."project_id" = $ or "variable"."environment_id" = $ or "variable"."service_id" = any($::uuid[])) and "variable"."id" in ( with recursive chain (id, source_id) as ( select id, coalesce(overridden_id, aliased_id) from variable where id = $ union select v.id, coalesce(v.overridden_id, v.aliased_id) from variable v join chain on v.id = chain.source_id ) select id from chain) order by "variable"."created_at", "variable"."id";
+
+select "variable".*, "service"."name" as "service_name", "service"."kind" as "service_kind" from "variable" left join "service" on "service"."id" = "variable"."service_id" where "variable"."organization_id" = $ and ("variable"."project_id" = $ or "variable"."environment_id" = $ or "variable"."service_id" = any($::uuid[])) order by "variable"."created_at", "variable"."id";
+
+select "variable".*, "service"."name" as "service_name", "service"."kind" as "service_kind" from "variable" left join "service" on "service"."id" = "variable"."service_id" where "variable"."organization_id" = $ and ("variable"."project_id" = $ or "variable"."environment_id" = $) and "variable"."id" in ( with recursive chain (id, source_id) as ( select id, coalesce(overridden_id, aliased_id) from variable where id = $ union select v.id, coalesce(v.overridden_id, v.aliased_id) from variable v join chain on v.id = chain.source_id ) select id from chain) order by "variable"."created_at", "variable"."id";
+
+select "variable".*, "service"."name" as "service_name", "service"."kind" as "service_kind" from "variable" left join "service" on "service"."id" = "variable"."service_id" where "variable"."organization_id" = $ and ("variable"."project_id" = $ or "variable"."environment_id" = $) order by "variable"."created_at", "variable"."id";
+
+select "variable_id", "version", "sealed" from "variable_secret_version" where "organization_id" = $ and (variable_id, version) in (select * from unnest($::uuid[], $::int[]));
+
+select (select count(*) from member where organization_id = $ and role_id = $) as members, (select count(*) from api_token where organization_id = $ and role_id = $) as tokens, (select count(*) from member_invitation where organization_id = $ and role_id = $) as invitations;
+
+select * from "build_report" where "id" = $ and "expires_at" > now();
+
+select * from "cluster_work" where "organization_id" = $ and "cluster_id" = $ and (("created_at" >= $ and "created_at" <= $) or ("ended_at" >= $ and "ended_at" <= $)) order by "number";
+
+select * from "custom_domain" where "organization_id" = $ and "service_id" = $ and "id" = $;
+
+select * from "custom_domain" where "organization_id" = $ and "service_id" = $ order by "created_at", "id";
+
+select * from "deployment" where "organization_id" = $ and "environment_id" = $ and "status" <> $ order by "number";
+
+select * from "deployment_restriction" where "organization_id" = $ and "service_id" = $ and "id" = $;
+
+select * from "deployment_restriction" where "organization_id" = $ and "service_id" = $ order by "created_at", "id";
+
+select * from "deployment_restriction" where "organization_id" = $ and "service_id" = any($) order by "created_at", "id";
+
+select * from "deployment_service" where "organization_id" = $ and "deployment_id" = any($) and "service_id" = $ order by "stage_position", "name";
+
+select * from "deployment_service" where "organization_id" = $ and "deployment_id" = any($) order by "stage_position", "name";
+
+select * from "deployment_stage" where "organization_id" = $ and "environment_id" = $ order by "position";
+
+select * from "environment" where "organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) order by "created_at", "id";
+
+select * from "installation";
+
+select * from "organization" where "id" = $ and "id" = any($);
+
+select * from "organization" where "id" = $ and "id" = any($) for share;
+
+select * from "organization" where "id" = $ and "id" = any($) for update;
+
+select * from "role" where "organization_id" = $ and "built_in" = $ and "name" = $;
+
+select * from "role" where "organization_id" = $ and "built_in" = $ order by "built_in" desc, case when built_in then array_position($::text[], name) end, "created_at", "id";
+
+select * from "role" where "organization_id" = $ order by "built_in" desc, case when built_in then array_position($::text[], name) end, "created_at", "id";
+
+select * from "role" where "organization_id" = any($) and "id" = $;
+
+select * from "sign_up" where "user_id" = $;
+
+select * from "user_account" where "id" = $;
+
+select * from "webhook" where "organization_id" = $ order by "created_at", "id";
+
+select * from "webhook" where "organization_id" = any($) and "id" = $;
+
+select * from "webhook" where "organization_id" = any($) and "id" = $ for no key update;
+
+select * from "webhook_delivery" where "organization_id" = $ and "webhook_id" = $ and "id" = (select "delivery_id" from "webhook_attempt" where "organization_id" = $ and "id" = $) for update;
+
+select *, (select count(*) from environment where environment.project_id = project.id and environment.organization_id = project.organization_id) as "environments" from "project" where "organization_id" = $ and project.id <> all($::uuid[]) order by "created_at", "id";
+
+select *, (select count(*) from environment where environment.project_id = project.id and environment.organization_id = project.organization_id) as "environments" from "project" where "organization_id" = any($) and "id" = $;
+
+select *, (select count(*) from service where service.git_token_id = git_token.id and service.organization_id = git_token.organization_id and service.kind = any($)) as "services" from "git_token" where "organization_id" = $ order by "created_at", "id";
+
+select *, (select count(*) from service where service.git_token_id = git_token.id and service.organization_id = git_token.organization_id and service.kind = any($)) as "services" from "git_token" where "organization_id" = any($) and "id" = $;
+
+select *, (select member.user_id from member join role on role.id = member.role_id where member.organization_id = organization.id and role.built_in and role.name = 'owner' order by member.created_at, member.user_id limit 1) as "owner" from "organization" where "id" = $;
+
+select *, (select member.user_id from member join role on role.id = member.role_id where member.organization_id = organization.id and role.built_in and role.name = 'owner' order by member.created_at, member.user_id limit 1) as "owner" from "organization" where "id" = any($) order by "created_at", "id";
+
+select count(*) as "clusters" from "cluster" where "organization_id" = $;
+
+select count(*) as "number" from "custom_domain" where "organization_id" = $ and "service_id" = $;
+
+select count(*) as "services" from "service" where "organization_id" = $ and "git_token_id" = $;
+
+select count(*) as "total" from (select "attempt".*, "delivery"."body" from "webhook_attempt" as "attempt" inner join "webhook_delivery" as "delivery" on "delivery"."id" = "attempt"."delivery_id" where "attempt"."organization_id" = $ and "attempt"."webhook_id" = $ and "attempt"."ended_at" is not null) as "all";
+
+select e.id, shown.action, shown.status, shown.outcome, shown.cancel_requested_at, shown.id as deployment_id, shown.number, shown.origin, shown.requested_by_name, shown.started_at, shown.ended_at, ended.ended_at as last_ended_at, ended.action as last_action, ended.outcome as last_outcome, coalesce(active.requests, 0)::int as requests, counted.services::int, counted.deployed::int, counted.current::int from environment e left join lateral ( select count(*) as requests, (array_agg(d.id order by d.status = 'WAITING', d.number) filter (where d.whole_environment or d.action <> 'DELETE'))[1] as id from deployment d where d.environment_id = e.id and d.status <> 'ENDED' ) active on true left join lateral ( select d.id, d.ended_at, d.action, d.outcome from deployment d where d.environment_id = e.id and d.status = 'ENDED' and (d.whole_environment or d.action <> 'DELETE') order by d.number desc limit 1 ) ended on true left join deployment shown on shown.id = coalesce(active.id, ended.id) left join lateral ( select count(*) as services, count(r.id) as deployed, count(*) filter (where r.service_version = s.version and r.environment_version = e.version and r.project_version = p.version and (s.newest_commit is null or s.newest_commit = r.resolution -> 'commit' ->> 'id')) as current from service s join project p on p.id = e.project_id left join release r on r.id = s.release_id where s.environment_id = e.id ) counted on true where e.organization_id = $ and e.id = any($::uuid[]) order by e.created_at, e.id;
+
+select pg_advisory_xact_lock(hashtextextended($, 0));
+
+select s.id, s.environment_id, s.kind, s.name, s.wanted, r.id is not null as deployed, coalesce(r.service_version = s.version and r.environment_version = e.version and r.project_version = p.version and (s.newest_commit is null or s.newest_commit = r.resolution -> 'commit' ->> 'id'), false) as current, shown.action, shown.sub_action, shown.state, shown.deployment_id, shown.number, shown.request_status, shown.started_at, shown.ended_at, ended.ended_at as last_deployment_date, coalesce(active.requests, 0)::int as requests, (select max(d.number) from deployment d where d.organization_id = s.organization_id and d.environment_id = s.environment_id) as last_number, (select json_agg(json_build_object('name', t.name, 'status', t.status, 'started_at', t.started_at, 'ended_at', t.ended_at) order by t.position) from deployment_step t where t.organization_id = s.organization_id and t.deployment_id = shown.deployment_id and t.service_id = s.id and t.status <> 'STARTED') as steps from service s join environment e on e.id = s.environment_id join project p on p.id = e.project_id left join release r on r.id = s.release_id left join lateral ( select count(*) as requests, (array_agg(d.id order by d.status = 'WAITING', d.number))[1] as id from deployment d join deployment_service ds on ds.deployment_id = d.id where d.environment_id = s.environment_id and d.status <> 'ENDED' and ds.service_id = s.id ) active on true left join lateral ( select d.id, coalesce(ds.ended_at, d.ended_at) as ended_at from deployment_service ds join deployment d on d.id = ds.deployment_id where ds.service_id = s.id and d.status = 'ENDED' order by ds.number desc limit 1 ) ended on true left join lateral ( select ds.action, ds.sub_action, ds.state, ds.deployment_id, ds.number, d.status as request_status, ds.started_at, ds.ended_at from deployment_service ds join deployment d on d.id = ds.deployment_id where ds.deployment_id = coalesce(active.id, ended.id) and ds.service_id = s.id ) shown on true where s.organization_id = $ and ($::uuid[] is null or s.environment_id = any($::uuid[])) and ($::uuid[] is null or s.id = any($::uuid[])) and ($::text is null or s.kind = $) order by s.created_at, s.id;
+
+select token.id, token.name, token.secret_hash, token.scope, token.policy, token.created_by, token.expires_at, member.organization_id, case when role.id is not null then json_build_object('id', "role".id, 'name', "role".name, 'built_in', "role".built_in, 'permissions', "role".permissions) end as role, json_build_object('id', "creator_role".id, 'name', "creator_role".name, 'built_in', "creator_role".built_in, 'permissions', "creator_role".permissions) as creator_role from api_token token join member on member.user_id = token.created_by join role creator_role on creator_role.id = member.role_id left join role on role.id = token.role_id where token.id = $ and ( member.organization_id = token.organization_id or exists (select from api_token_organization made where made.token_id = token.id and made.organization_id = member.organization_id)) order by member.created_at, member.organization_id;
+
+update "cluster" set "advanced_settings" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "cluster" set "dns_provider" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "cluster" set "locked_at" = $, "locked_by" = $, "lock_reason" = $, "lock_ttl_days" = $, "lock_expires_at" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "cluster" set "name" = $, "region" = $, "spec" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "cluster" set "routing_table" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "cluster" set "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "custom_domain" set "domain" = $, "generate_certificate" = $, "use_cdn" = $, "validated_at" = $, "updated_at" = now() where "organization_id" = $ and "id" = $ returning *;
+
+update "deployment" set "cancel_requested_at" = coalesce(cancel_requested_at, now()), "cancel_forced" = cancel_forced or $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "deployment" set "status" = $, "outcome" = $, "error" = $, "ended_at" = now(), "updated_at" = now(), "claim_token" = $, "worker_id" = $, "lease_until" = $ where "organization_id" = $ and "id" = $ and "status" <> $;
+
+update "deployment_restriction" set "mode" = $, "type" = $, "value" = $, "updated_at" = now() where "organization_id" = $ and "id" = $ returning *;
+
+update "deployment_service" set "state" = case state when 'DEPLOYMENT_QUEUED' then 'CANCELED' when 'WAITING_RUNNING' then 'CANCELED' when 'BUILDING' then 'CANCELING' when 'DEPLOYING' then 'CANCELING' when 'EXECUTING' then 'CANCELING' end, "updated_at" = now(), "started_at" = coalesce(started_at, now()), "ended_at" = case when case state when 'DEPLOYMENT_QUEUED' then 'CANCELED' when 'WAITING_RUNNING' then 'CANCELED' when 'BUILDING' then 'CANCELING' when 'DEPLOYING' then 'CANCELING' when 'EXECUTING' then 'CANCELING' end = 'CANCELING' then null else now() end where "organization_id" = $ and "deployment_id" = $ and "state" = any($) returning "service_id", "state", "name", "kind", "error";
+
+update "deployment_stage" set "name" = $, "description" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "environment" set "deleting" = $ where "organization_id" = $ and "id" = $;
+
+update "environment" set "deployment_number" = deployment_number + 1 where "organization_id" = $ and "id" = $ returning "deployment_number";
+
+update "environment" set "name" = $, "mode" = $, "last_updated_by" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "environment" set "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "git_token" set "name" = $, "description" = $, "type" = $, "token" = $, "git_api_url" = $, "workspace" = $, "expired_at" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "organization" set "name" = $, "updated_at" = now() where "id" = $;
+
+update "project" set "deleting" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "project" set "name" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "project" set "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "role" set "name" = $, "permissions" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "service" set "advanced_settings" = $, "last_updated_by" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "service" set "deleting" = $ where "organization_id" = $ and "id" = any($);
+
+update "service" set "name" = $, "description" = $, "icon_uri" = $, "last_updated_by" = $, "spec" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "service" set "stage_id" = $, "updated_at" = now() where "organization_id" = $ and "environment_id" = $ and "id" = $;
+
+update "service" set "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "user_account" set "communication_email" = $, "updated_at" = now() where "id" = $;
+
+update "user_account" set "first_name" = $, "last_name" = $, "updated_at" = now() where "id" = $ and "first_name" = $ and "last_name" = $;
+
+update "variable" set "key" = $, "value" = $, "value_version" = $, "mount_path" = $, "description" = $, "enable_interpolation_in_file" = $, "secret_manager_access_id" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "variable" set "value" = "change"."value", "value_version" = "change"."value_version", "updated_at" = now() from unnest( $::uuid[], $::text[], $::int[]) as change (id, value, value_version) where "variable"."organization_id" = $ and "variable"."id" = "change"."id";
+
+update "webhook" set "target_url" = $, "events" = $, "subscribed_events" = $, "updated_at" = now() where "organization_id" = $ and "id" = $ returning *;
+
+update "webhook_delivery" set "state" = $, "tries" = $, "next_attempt_at" = now() where "organization_id" = $ and "id" = $ returning *;
+
+update deployment_stage set position = place.position - 1 from unnest($::uuid[]) with ordinality as place (id, position) where deployment_stage.organization_id = $ and deployment_stage.id = place.id;
+
+with recursive "dependent"("id", "overrides_only") as (select "variable"."id", variable.overridden_id is not null as "overrides_only" from "variable" where ("overridden_id" = $ or "aliased_id" = $) union all select "variable"."id", dependent.overrides_only and variable.overridden_id is not null as "overrides_only" from "variable" inner join "dependent" on ("variable"."overridden_id" = "dependent"."id" or "variable"."aliased_id" = "dependent"."id")) select "variable"."id", "variable"."key", "variable"."is_secret", "variable"."scope", "dependent"."overrides_only", "service"."id" as "service_id", "service"."name" as "service_name", "environment"."id" as "environment_id", "environment"."name" as "environment_name", "project"."id" as "project_id", "project"."name" as "project_name" from "dependent" inner join "variable" on "variable"."id" = "dependent"."id" left join "service" on "service"."id" = "variable"."service_id" left join "environment" on environment.id = coalesce(variable.environment_id, service.environment_id) inner join "project" on project.id = coalesce(variable.project_id, environment.project_id) where "variable"."organization_id" = $;

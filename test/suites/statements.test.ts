@@ -1,0 +1,75 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { allRoutes } from '#app/routes.ts';
+import { useApp } from '#test/harness/app.ts';
+import { callExample, exampleOf } from './answers.ts';
+import { makeWorld } from './world.ts';
+
+const said = new Set<string>();
+const app = useApp({}, {}, (text) => said.add(normalized(text)));
+
+/** One line, and lists of parameters as one: how many rows a statement has is no difference. */
+function normalized(text: string): string {
+  return text
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/\$\d+/g, '$')
+    .replaceAll(/\$(?:, \$)+/g, '$…')
+    .replaceAll(/(\([^()]*\$[^()]*\))(?:, \([^()]*\$[^()]*\))+/g, '$1, …')
+    .trim();
+}
+
+/** Statements on a tenant's table that name no organization, by a part of their text, and why that is right. */
+const UNSCOPED: [part: RegExp, reason: string][] = [
+  [/from "custom_domain" where "domain" = \$$/, 'a domain belongs to one service of the whole installation'],
+  [/from "build_report" where "id" = \$ and "expires_at"/, 'the secret of the link is the credential of its reader'],
+  [
+    /from "organization" where "id" = (?:any\()?\$/,
+    'the organization is what is asked for; its members are joined to it',
+  ],
+  [/^select token\.id, token\.name, token\.secret_hash/, 'whose token it is says the token'],
+];
+
+let tenant: Set<string>;
+beforeAll(async () => {
+  const world = await makeWorld(app);
+  for (const route of allRoutes().filter((one) => one.method === 'GET'))
+    await callExample(world.admin, world, route, exampleOf(world, route));
+  for (const route of allRoutes().filter((one) => one.method === 'POST' || one.method === 'PUT'))
+    await callExample(world.admin, world, route, exampleOf(world, route));
+  for (const route of allRoutes().filter((one) => one.method === 'DELETE')) {
+    const own = await makeWorld(app);
+    await callExample(own.admin, own, route, exampleOf(own, route));
+  }
+  const columns = await app.database.pool.query<{ table_name: string }>(
+    "select table_name from information_schema.columns where table_schema = 'public' and column_name = 'organization_id'",
+  );
+  tenant = new Set(columns.rows.map((row) => row.table_name));
+}, 120_000);
+
+/** Tenant's tables that a statement reads or writes. */
+const tablesOf = (text: string): string[] =>
+  [...text.matchAll(/\b(?:from|join|update|into) "?(\w+)"?/gi)]
+    .map((match) => match[1]!)
+    .filter((name) => tenant.has(name));
+
+/** Compares the organization with a value that is given, or writes it into a new row. */
+const SCOPED = /organization_?id"? ?(?:=|in) ?(?:any ?)?\(?\$|^insert into "?\w+"? \([^)]*organization_id/i;
+
+const isUnscoped = (text: string): boolean => tablesOf(text).length > 0 && !SCOPED.test(text);
+
+describe('the statements that requests send', () => {
+  test('are those of the snapshot: a change of them is seen in review', async () => {
+    const list = [...said].sort();
+    expect(list.length).toBeGreaterThan(100);
+    await expect(`${list.join(';\n\n')};\n`).toMatchFileSnapshot('statements.snapshot.sql');
+  });
+
+  test("compare the organization with a given one wherever they touch a tenant's table", () => {
+    const wrong = [...said].filter((text) => isUnscoped(text) && !UNSCOPED.some(([part]) => part.test(text)));
+    expect(wrong.sort()).toEqual([]);
+  });
+
+  test('that need not are still sent', () => {
+    const unused = UNSCOPED.filter(([part]) => ![...said].some((text) => isUnscoped(text) && part.test(text)));
+    expect(unused).toEqual([]);
+  });
+});
