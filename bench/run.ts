@@ -37,4 +37,4 @@ const service = await measureService(parts).finally(async () => {
 });
 const proxy = await step('proxy', benchProxy);
 const footprint = await step('start and idle memory', measureFootprint);
-writeReport({ ...service, proxy, footprint, loadBefore });
+await writeReport({ ...service, proxy, footprint, loadBefore });
