@@ -47,7 +47,10 @@ export async function handle(
   for (const [name, value] of Object.entries(params))
     if (name.endsWith('Id') && !isId(value)) throw notFound(capitalized(name.slice(0, -2)));
   const abort = new AbortController();
-  reply.raw.once('close', () => abort.abort());
+  // An answer that went out whole ends nothing: the reason of an abort is an exception with its stack.
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) abort.abort();
+  });
   const context: Context = {
     ...platform,
     actor: actorOf(principal, request.headers['user-agent']),
