@@ -11,12 +11,16 @@ const LEAST = 24;
 
 /** Installs the packages of package-lock.json if that was not done yet, and answers the Node to run with. */
 export function prepare() {
-  const lock = createHash('sha256').update(readFileSync(path.join(ROOT, 'package-lock.json'))).digest('hex');
+  const lock = createHash('sha256')
+    .update(readFileSync(path.join(ROOT, 'package-lock.json')))
+    .digest('hex');
   if (!existsSync(STAMP) || readFileSync(STAMP, 'utf8') !== lock) install(lock);
   const own = path.join(ROOT, 'node_modules', '.bin', process.platform === 'win32' ? 'node.cmd' : 'node');
   if (existsSync(own)) return own;
   if (Number(process.versions.node.split('.')[0]) >= LEAST) return process.execPath;
-  console.error(`Quarterdeck needs Node.js ${LEAST} or later and found no binary of its own for ${process.platform} ${process.arch}; this is ${process.version}.`);
+  console.error(
+    `Quarterdeck needs Node.js ${LEAST} or later and found no binary of its own for ${process.platform} ${process.arch}; this is ${process.version}.`,
+  );
   process.exit(1);
 }
 
@@ -24,7 +28,10 @@ function install(lock) {
   console.error('Installing packages (once, about half a minute)…');
   const npm = process.env.npm_execpath;
   const [command, args] = npm ? [process.execPath, [npm]] : [process.platform === 'win32' ? 'npm.cmd' : 'npm', []];
-  const result = spawnSync(command, [...args, 'ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: ROOT, stdio: ['ignore', 2, 2] });
+  const result = spawnSync(command, [...args, 'ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: ROOT,
+    stdio: ['ignore', 2, 2],
+  });
   if (result.status !== 0) {
     console.error('npm ci failed: see above.');
     process.exit(result.status ?? 1);

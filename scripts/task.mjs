@@ -7,8 +7,13 @@ const TASKS = {
   'test:docker': [[VITEST, 'run', '--project', 'docker']],
   check: [
     ['node_modules/typescript/bin/tsc', '-p', '.'],
-    ['node_modules/oxlint/bin/oxlint'],
-    ['node_modules/dependency-cruiser/bin/dependency-cruise.mjs', 'src'],
+    ['node_modules/oxlint/bin/oxlint', '--type-aware', '--quiet'],
+    [
+      '--import',
+      './scripts/typescript-for-tools.mjs',
+      'node_modules/dependency-cruiser/bin/dependency-cruise.mjs',
+      'src',
+    ],
     ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'],
   ],
   gen: [

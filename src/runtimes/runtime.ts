@@ -218,7 +218,8 @@ export interface Runtime {
   close(): Promise<void>;
 }
 
-export type RuntimeErrorCode = 'not_ready' | 'superseded' | 'build_failed' | 'refused' | 'unreachable' | 'aborted' | 'failed';
+export type RuntimeErrorCode =
+  'not_ready' | 'superseded' | 'build_failed' | 'refused' | 'unreachable' | 'aborted' | 'failed';
 
 /** Why a verb did not do its work. `message` is for the user who reads the deployment's log. */
 export class RuntimeError extends Error {

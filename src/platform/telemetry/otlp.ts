@@ -14,7 +14,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
-import type { Span, Tracer } from '#platform/telemetry/index.ts';
+import type { Span, Tracer } from '#platform/telemetry/tracer.ts';
 
 /** One attempt to send, its repetitions included: also the longest that a collector that is away delays the end of the program. */
 const SEND_TIMEOUT_MS = 3_000;

@@ -150,7 +150,7 @@ export class Upstreams {
 
   /** Waits until nothing is under way to any of the upstreams, at most `timeoutMs`. */
   async drained(upstreams: Upstream[], timeoutMs: number): Promise<void> {
-    const waits = upstreams.map((upstream) => this.#states.get(upstreamKey(upstream))?.idle());
+    const waits = upstreams.map(async (upstream) => this.#states.get(upstreamKey(upstream))?.idle());
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, timeoutMs);
     await Promise.race([Promise.all(waits), promise]);

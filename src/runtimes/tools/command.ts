@@ -35,7 +35,11 @@ export const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/
  * The child gets a process group of its own, which is ended as a whole on abort or time-out.
  * Throws RuntimeError: `aborted`, or `failed` when the program cannot be started or ran out of time.
  */
-export async function runCommand(program: string, args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+export async function runCommand(
+  program: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
   options.signal?.throwIfAborted();
   const kept = { stdout: new TailBuffer(options.keepBytes), stderr: new TailBuffer(options.keepBytes) };
   const child = execa(program, args, {
@@ -75,10 +79,16 @@ export async function runCommand(program: string, args: readonly string[], optio
   };
   try {
     const [result] = await Promise.all([child, read('stdout').catch(ignoreEnded), read('stderr').catch(ignoreEnded)]);
-    if (options.signal?.aborted) throw new RuntimeError('aborted', `${program} was ended: cancelled.`, options.signal.reason);
-    if (timedOut) throw new RuntimeError('failed', `${program} did not end within ${options.timeoutSeconds} s and was ended.`);
+    if (options.signal?.aborted)
+      throw new RuntimeError('aborted', `${program} was ended: cancelled.`, options.signal.reason);
+    if (timedOut)
+      throw new RuntimeError('failed', `${program} did not end within ${options.timeoutSeconds} s and was ended.`);
     if (result.exitCode === undefined && result.code !== undefined)
-      throw new RuntimeError('failed', `${program} cannot be started (${result.code}): is it installed and on the PATH?`, result);
+      throw new RuntimeError(
+        'failed',
+        `${program} cannot be started (${result.code}): is it installed and on the PATH?`,
+        result,
+      );
     return { exitCode: result.exitCode ?? 128, stdout: kept.stdout.text(), stderr: kept.stderr.text() };
   } finally {
     clearTimeout(timer);
@@ -92,7 +102,11 @@ function ignoreEnded(error: unknown): void {
 }
 
 /** Runs a program that must succeed; a failure throws RuntimeError with the last lines of its output. */
-export async function runChecked(program: string, args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+export async function runChecked(
+  program: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
   const result = await runCommand(program, args, options);
   if (result.exitCode === 0) return result;
   const last = (result.stderr || result.stdout).trim().split('\n').slice(-5).join('\n');

@@ -78,7 +78,13 @@ function toProbe(input: HealthcheckInput['readiness_probe']): Probe | null {
 }
 
 function toCheck(type: NonNullable<NonNullable<HealthcheckInput['readiness_probe']>['type']>): ProbeCheck {
-  if (type.http) return { type: 'http', port: type.http.port!, path: type.http.path ?? '/', scheme: type.http.scheme?.toUpperCase() === 'HTTPS' ? 'HTTPS' : 'HTTP' };
+  if (type.http)
+    return {
+      type: 'http',
+      port: type.http.port!,
+      path: type.http.path ?? '/',
+      scheme: type.http.scheme?.toUpperCase() === 'HTTPS' ? 'HTTPS' : 'HTTP',
+    };
   if (type.tcp) return { type: 'tcp', port: type.tcp.port!, host: type.tcp.host ?? null };
   if (type.exec) return { type: 'exec', command: type.exec.command! };
   return { type: 'grpc', port: type.grpc!.port!, service: type.grpc!.service ?? null };
@@ -86,5 +92,7 @@ function toCheck(type: NonNullable<NonNullable<HealthcheckInput['readiness_probe
 
 /** An entry point as one text, split at blanks; quotes keep words together. No shell is involved. */
 export function splitWords(text: string): string[] {
-  return [...text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)].map(([, double, single, bare]) => double?.replace(/\\(.)/g, '$1') ?? single ?? bare!);
+  return [...text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)].map(
+    ([, double, single, bare]) => double?.replace(/\\(.)/g, '$1') ?? single ?? bare!,
+  );
 }

@@ -52,7 +52,7 @@ function choose(all: string[], root: string, wanted: string[] | undefined): stri
 }
 
 async function locate({ context, organizationId, signal }: Reading, input: GitRepositoryInput) {
-  const source = await toGitSource(context, { organizationId, environmentId: '' }, input, null);
+  const source = await toGitSource(context, { organizationId }, input, null);
   return {
     address: addressOf(organizationId, source, signal),
     root: path.posix.normalize(source.root_path.replace(/^\/+/, '') || '.').replace(/\/$/, ''),
