@@ -4,6 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { stopProxy } from '#runtimes/proxy/index.ts';
 
 const MAIN = path.join(import.meta.dirname, '../src/main.ts');
 /** After the start the program is left alone for so long before its memory is read. */
@@ -13,7 +14,7 @@ export interface Footprint {
   /** ms from the start of the process until it says that it is ready. */
   firstStart: number;
   warmStart: number;
-  /** MiB, proportional share: service, its own processes and the embedded PostgreSQL; undefined where /proc has no smaps_rollup. */
+  /** MiB, proportional share: service, its proxy and the embedded PostgreSQL; undefined where /proc has no smaps_rollup. */
   idle: number | undefined;
 }
 
@@ -26,6 +27,8 @@ export async function measureFootprint(): Promise<Footprint> {
     const warm = await startOnce(directory);
     return { firstStart: first.ms, warmStart: warm.ms, idle: warm.idle };
   } finally {
+    // The proxy outlives the program.
+    await stopProxy(path.join(directory, 'proxy'));
     rmSync(directory, { recursive: true });
   }
 }
