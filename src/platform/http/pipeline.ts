@@ -1,7 +1,7 @@
 import { createHash, hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import sjson from 'secure-json-parse';
-import { AppError, badRequest, forbidden, notFound, preconditionFailed } from '#kernel/errors.ts';
+import { AppError, badRequest, forbidden, invalidField, notFound, preconditionFailed } from '#kernel/errors.ts';
 import { isId } from '#kernel/ids.ts';
 import type { Action } from '#platform/access/actions.ts';
 import { actorOf, authenticate, type SessionVerifier } from '#platform/access/authenticate.ts';
@@ -146,6 +146,20 @@ const forbiddenTo = (action: Action) =>
 /** PostgreSQL keeps no NUL in text: it is refused here, for every field at once. */
 const NUL_ESCAPE = /(?<!\\)(?:\\\\)*\\u0000/;
 
+/** No body of ours is nested this deep. */
+const MAX_DEPTH = 100;
+
+function refuseNul(value: unknown, field: string, depth = 0): void {
+  if (depth > MAX_DEPTH) throw badRequest(`The body is nested deeper than ${MAX_DEPTH} levels.`);
+  if (typeof value === 'string' && value.includes('\0')) throw invalidField(field, 'must not contain a NUL character');
+  if (Array.isArray(value)) value.forEach((item, index) => refuseNul(item, `${field}[${index}]`, depth + 1));
+  else if (value !== null && typeof value === 'object')
+    for (const [key, item] of Object.entries(value)) {
+      refuseNul(key, field || 'body');
+      refuseNul(item, field ? `${field}.${key}` : key, depth + 1);
+    }
+}
+
 function readBody(route: Route, request: FastifyRequest): unknown {
   if (route.bodyContentType) return readText(route.bodyContentType, request);
   const text = request.body;
@@ -156,7 +170,13 @@ function readBody(route: Route, request: FastifyRequest): unknown {
     if (route.optionalBody) return {};
     throw badRequest('A JSON body is required.');
   }
-  if (NUL_ESCAPE.test(text)) throw badRequest('The body has the character NUL (\\u0000), which no text may have.');
+  const body = parse(text);
+  // Only a body with such an escape is gone through.
+  if (NUL_ESCAPE.test(text)) refuseNul(body, '');
+  return body;
+}
+
+function parse(text: string): unknown {
   try {
     return sjson.parse(text, { protoAction: 'error', constructorAction: 'error' });
   } catch (error) {

@@ -118,6 +118,14 @@ describe('every request', () => {
     expect((await admin.get('/nowhere')).status).toBe(404);
   });
 
+  test('with a NUL anywhere is 400 and names the field, and an escaped backslash before it is none', async () => {
+    const admin = await app.organization();
+    const url = `/organization/${admin.organizationId}/project`;
+    const answer = await admin.post(url, { name: 'a', description: 'x\0y' });
+    expect(answer).toMatchObject({ status: 400, body: { errors: [{ field: 'description' }] } });
+    expect(ok(await admin.post(url, { name: 'a\\u0000' }), 201).name).toBe('a\\u0000');
+  });
+
   test('that is repeated with its Idempotency-Key has one effect and one answer, and another body under it is 409', async () => {
     const admin = await app.organization();
     const url = `/organization/${admin.organizationId}/project`;
