@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** Real processes on a shared machine: a test that fails there, perhaps for want of time, is tried once more. */
 const retry = process.env.CI ? 1 : 0;
 
-/** `fast` is what `npm test` runs; the other projects need real engines and have commands of their own. */
+/** `fast` and `host` are what `npm test` runs; the other projects need real engines and have commands of their own. */
 export default defineConfig({
   test: {
     // The default leaves a core free; most of our tests wait for processes and disks, not for the processor.
@@ -13,10 +13,23 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: ['**/*.docker.test.ts', '**/*.soak.test.ts', 'node_modules/**'],
+          exclude: ['**/*.docker.test.ts', '**/*.soak.test.ts', 'src/runtimes/host/**', 'node_modules/**'],
           globalSetup: ['test/harness/global-setup.ts'],
           pool: 'forks',
           retry,
+          testTimeout: 20_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // These make networks and look at all that the machine has: one file at a time, and nothing beside them.
+        test: {
+          name: 'host',
+          include: ['src/runtimes/host/**/*.test.ts'],
+          pool: 'forks',
+          retry,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
           testTimeout: 20_000,
           hookTimeout: 60_000,
         },

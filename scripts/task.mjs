@@ -3,7 +3,7 @@ import { runNode } from './run-node.mjs';
 
 const VITEST = 'node_modules/vitest/vitest.mjs';
 const TASKS = {
-  test: [[VITEST, 'run', '--project', 'fast']],
+  test: [[VITEST, 'run', '--project', 'fast', '--project', 'host']],
   'test:docker': [[VITEST, 'run', '--project', 'docker']],
   check: [
     ['node_modules/typescript/bin/tsc', '-p', '.'],

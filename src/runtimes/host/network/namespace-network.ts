@@ -93,7 +93,7 @@ export class NamespaceNetwork implements InstanceNetwork {
         return this.#records.write(environmentId, record);
       const bridge = this.#bridge(environmentId);
       await this.#firewall.close(bridge, subnet(record.index));
-      if (existsSync(`/sys/class/net/${bridge}`)) await this.#ip(['link', 'delete', bridge]);
+      await this.#deleteLink(bridge);
       removeTree(this.#layout.environment(environmentId));
     });
   }
@@ -142,9 +142,18 @@ export class NamespaceNetwork implements InstanceNetwork {
 
   async #deleteNamespace(at: InstanceKey): Promise<void> {
     const outer = this.#outerEnd(at);
-    if (existsSync(`/sys/class/net/${outer}`)) await this.#ip(['link', 'delete', outer]);
+    await this.#deleteLink(outer);
     const namespace = this.#namespace(at);
     if (existsSync(namespacePath(namespace))) await this.#ip(['netns', 'delete', namespace]);
+  }
+
+  /** A link goes with its namespace too, which the kernel may be taking down at this moment: gone is done. */
+  async #deleteLink(name: string): Promise<void> {
+    const there = () => existsSync(`/sys/class/net/${name}`);
+    if (!there()) return;
+    await this.#ip(['link', 'delete', name]).catch((error: unknown) => {
+      if (there()) throw error;
+    });
   }
 
   #outerEnd(at: InstanceKey): string {
