@@ -18,7 +18,6 @@ export interface HistoryDeployment {
   updated_at: Date;
   started_at: Date | null;
   ended_at: Date | null;
-  total: number;
 }
 
 export interface HistoryService {
@@ -41,40 +40,31 @@ export interface HistoryService {
   updated_at: Date;
 }
 
-/** Deployments, newest first: a page of them, or those up to the one whose id is `startId`. */
+/** Deployments of an environment, or those that have a service. */
+function selectDeployments(db: Database, scope: Scope, of: HistoryOf) {
+  const query = db
+    .selectFrom('deployment as d')
+    .select(['d.id', 'd.environment_id', 'd.number', 'd.action', 'd.trigger', 'd.status', 'd.outcome'])
+    .select(['d.cancel_requested_at', 'd.requested_by_name', 'd.origin', 'd.created_at', 'd.updated_at'])
+    .select(['d.started_at', 'd.ended_at'])
+    .where('d.organization_id', '=', scope.organizationId);
+  if ('environmentId' in of) return query.where('d.environment_id', '=', of.environmentId);
+  const withService = db
+    .selectFrom('deployment_service')
+    .select('deployment_id')
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', of.serviceId);
+  return query.where('d.id', 'in', withService);
+}
+
+/** Deployments, newest first: a page of them, or those up to the one whose id is `startId`; `total` counts all of them. */
 export async function listHistory(
   db: Database,
   scope: Scope,
   of: HistoryOf,
   page: { limit: number; offset: number; startId?: string },
-): Promise<HistoryDeployment[]> {
-  let query = db
-    .selectFrom('deployment as d')
-    .select([
-      'd.id',
-      'd.environment_id',
-      'd.number',
-      'd.action',
-      'd.trigger',
-      'd.status',
-      'd.outcome',
-      'd.cancel_requested_at',
-    ])
-    .select(['d.requested_by_name', 'd.origin', 'd.created_at', 'd.updated_at', 'd.started_at', 'd.ended_at'])
-    .select(sql<number>`count(*) over ()`.as('total'))
-    .where('d.organization_id', '=', scope.organizationId);
-  query =
-    'environmentId' in of
-      ? query.where('d.environment_id', '=', of.environmentId)
-      : query.where(
-          'd.id',
-          'in',
-          db
-            .selectFrom('deployment_service')
-            .select('deployment_id')
-            .where('organization_id', '=', scope.organizationId)
-            .where('service_id', '=', of.serviceId),
-        );
+): Promise<(HistoryDeployment & { total: number })[]> {
+  let query = selectDeployments(db, scope, of).select(sql<number>`count(*) over ()`.as('total'));
   if (page.startId)
     query = query.where(
       'd.number',
@@ -105,45 +95,9 @@ export const listHistoryServices = (
   return (serviceId ? query.where('service_id', '=', serviceId) : query).execute();
 };
 
-/** Deployments of an environment, or those with a service, that have not ended, in their order. */
-export async function listQueue(db: Database, scope: Scope, of: HistoryOf): Promise<HistoryDeployment[]> {
-  let query = db
-    .selectFrom('deployment as d')
-    .select([
-      'd.id',
-      'd.environment_id',
-      'd.number',
-      'd.action',
-      'd.trigger',
-      'd.status',
-      'd.outcome',
-      'd.cancel_requested_at',
-    ])
-    .select([
-      'd.requested_by_name',
-      'd.origin',
-      'd.created_at',
-      'd.updated_at',
-      'd.started_at',
-      'd.ended_at',
-      sql<number>`0`.as('total'),
-    ])
-    .where('d.organization_id', '=', scope.organizationId)
-    .where('d.status', '<>', 'ENDED');
-  query =
-    'environmentId' in of
-      ? query.where('d.environment_id', '=', of.environmentId)
-      : query.where(
-          'd.id',
-          'in',
-          db
-            .selectFrom('deployment_service')
-            .select('deployment_id')
-            .where('organization_id', '=', scope.organizationId)
-            .where('service_id', '=', of.serviceId),
-        );
-  return query.orderBy('d.number').execute();
-}
+/** Deployments that have not ended, in their order. */
+export const listQueue = (db: Database, scope: Scope, of: HistoryOf): Promise<HistoryDeployment[]> =>
+  selectDeployments(db, scope, of).where('d.status', '<>', 'ENDED').orderBy('d.number').execute();
 
 /** The deployment that an execution id or a deployment's id names, in an environment. */
 export async function findExecution(
