@@ -65,6 +65,7 @@ CREATE INDEX audit_event_by_target_type ON ONLY public.audit_event USING btree (
 CREATE INDEX audit_event_by_type ON ONLY public.audit_event USING btree (organization_id, event_type, at DESC, id DESC);
 CREATE INDEX audit_event_feed ON ONLY public.audit_event USING btree (organization_id, at DESC, id DESC);
 CREATE TRIGGER audit_event_note_target AFTER INSERT ON public.audit_event FOR EACH ROW WHEN ((new.target_id IS NOT NULL)) EXECUTE FUNCTION audit_event_note_target();
+CREATE TRIGGER stream_audit AFTER INSERT ON public.audit_event FOR EACH ROW EXECUTE FUNCTION stream_audit();
 
 create table audit_target (
   organization_id uuid not null,
@@ -237,6 +238,8 @@ create table deployment (
   lease_until timestamp with time zone,
   attempts integer not null default 0,
   updated_at timestamp with time zone not null default now(),
+  leftover_worker bigint,
+  leftover_until timestamp with time zone,
   constraint deployment_action_check CHECK ((action = ANY (ARRAY['DEPLOY'::text, 'STOP'::text, 'RESTART'::text, 'DELETE'::text, 'UNINSTALL'::text]))),
   constraint deployment_environment_id_number_key UNIQUE (environment_id, number),
   constraint deployment_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
@@ -247,8 +250,14 @@ create table deployment (
   constraint deployment_status_check CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'RECAP'::text, 'ENDED'::text])))
 );
 CREATE INDEX deployment_active ON public.deployment USING btree (status, created_at) WHERE (status <> 'ENDED'::text);
+CREATE INDEX deployment_ended ON public.deployment USING btree (ended_at) WHERE (status = 'ENDED'::text);
+CREATE INDEX deployment_leftover ON public.deployment USING btree (environment_id) WHERE (leftover_worker IS NOT NULL);
 CREATE INDEX deployment_waiting ON public.deployment USING btree (environment_id, number) WHERE (status = 'WAITING'::text);
 CREATE UNIQUE INDEX deployment_running ON public.deployment USING btree (environment_id) WHERE (status = ANY (ARRAY['RUNNING'::text, 'RECAP'::text]));
+CREATE TRIGGER deployment_bury AFTER DELETE ON public.deployment REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_deployments();
+CREATE TRIGGER deployment_bury_images AFTER UPDATE OF status ON public.deployment FOR EACH ROW WHEN (((new.status = 'ENDED'::text) AND (old.status <> 'ENDED'::text) AND (new.outcome <> 'SUCCESS'::text))) EXECUTE FUNCTION bury_unreleased_images();
+CREATE TRIGGER stream_deployment_insert AFTER INSERT ON public.deployment FOR EACH ROW EXECUTE FUNCTION stream_deployment();
+CREATE TRIGGER stream_deployment_update AFTER UPDATE ON public.deployment FOR EACH ROW WHEN (((old.status <> new.status) OR ((old.cancel_requested_at IS NULL) <> (new.cancel_requested_at IS NULL)))) EXECUTE FUNCTION stream_deployment();
 
 create table deployment_log (
   deployment_id uuid not null,
@@ -261,6 +270,7 @@ create table deployment_log (
   constraint deployment_log_organization_id_deployment_id_fkey FOREIGN KEY (organization_id, deployment_id) REFERENCES deployment(organization_id, id) ON DELETE CASCADE,
   constraint deployment_log_pkey PRIMARY KEY (deployment_id, sequence)
 );
+CREATE TRIGGER stream_log AFTER INSERT ON public.deployment_log FOR EACH ROW EXECUTE FUNCTION stream_log();
 
 create table deployment_restriction (
   id uuid not null,
@@ -306,6 +316,8 @@ create table deployment_service (
 );
 CREATE INDEX deployment_service_environment ON public.deployment_service USING btree (environment_id, number DESC);
 CREATE INDEX deployment_service_history ON public.deployment_service USING btree (service_id, number DESC);
+CREATE TRIGGER stream_service_state_insert AFTER INSERT ON public.deployment_service FOR EACH ROW EXECUTE FUNCTION stream_service_state();
+CREATE TRIGGER stream_service_state_update AFTER UPDATE ON public.deployment_service FOR EACH ROW WHEN ((old.state <> new.state)) EXECUTE FUNCTION stream_service_state();
 
 create table deployment_stage (
   id uuid not null,
@@ -338,6 +350,8 @@ create table deployment_step (
   constraint deployment_step_pkey PRIMARY KEY (deployment_id, service_id, "position"),
   constraint deployment_step_status_check CHECK ((status = ANY (ARRAY['STARTED'::text, 'SUCCESS'::text, 'ERROR'::text, 'CANCEL'::text, 'SKIP'::text])))
 );
+CREATE TRIGGER stream_step_insert AFTER INSERT ON public.deployment_step FOR EACH ROW EXECUTE FUNCTION stream_step();
+CREATE TRIGGER stream_step_update AFTER UPDATE ON public.deployment_step FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION stream_step();
 
 create table environment (
   id uuid not null,
@@ -362,6 +376,7 @@ create table environment (
 CREATE INDEX environment_cluster ON public.environment USING btree (cluster_id);
 CREATE INDEX environment_expiry ON public.environment USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE UNIQUE INDEX environment_name ON public.environment USING btree (project_id, lower(name));
+CREATE TRIGGER environment_bury AFTER DELETE ON public.environment REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_environments();
 
 create table git_token (
   id uuid not null,
@@ -522,7 +537,9 @@ create table release (
   constraint release_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
   constraint release_pkey PRIMARY KEY (id)
 );
+CREATE INDEX release_deployment ON public.release USING btree (deployment_id);
 CREATE INDEX release_service ON public.release USING btree (service_id, created_at DESC);
+CREATE TRIGGER release_bury AFTER DELETE ON public.release REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_images();
 
 create table role (
   id uuid not null,
@@ -608,6 +625,7 @@ create table service (
 CREATE INDEX service_git_token ON public.service USING btree (git_token_id) WHERE (git_token_id IS NOT NULL);
 CREATE INDEX service_stage ON public.service USING btree (stage_id);
 CREATE UNIQUE INDEX service_name ON public.service USING btree (environment_id, lower(name));
+CREATE TRIGGER service_bury AFTER DELETE ON public.service REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_services();
 
 create table sign_up (
   id uuid not null,
@@ -619,6 +637,56 @@ create table sign_up (
   constraint sign_up_user_id_fkey FOREIGN KEY (user_id) REFERENCES user_account(id) ON DELETE CASCADE,
   constraint sign_up_user_id_key UNIQUE (user_id)
 );
+
+create table stream_event (
+  xid xid8 not null default pg_current_xact_id(),
+  id bigint not null generated as identity,
+  organization_id uuid not null,
+  at timestamp with time zone not null,
+  type text not null,
+  project_id uuid,
+  environment_id uuid,
+  service_id uuid,
+  deployment_id uuid,
+  audit_id uuid,
+  data jsonb,
+  constraint stream_event_pkey PRIMARY KEY (xid, id),
+  constraint stream_event_type_check CHECK ((type = ANY (ARRAY['deployment'::text, 'service-state'::text, 'step'::text, 'audit'::text, 'log'::text])))
+);
+CREATE INDEX stream_event_organization ON public.stream_event USING btree (organization_id, xid, id);
+
+create table stream_state (
+  singleton boolean not null default true,
+  line text not null default substr(md5((gen_random_uuid())::text), 1, 12),
+  epoch integer not null default 1,
+  removed_xid xid8 not null default '0'::xid8,
+  removed_id bigint not null default 0,
+  constraint stream_state_pkey PRIMARY KEY (singleton),
+  constraint stream_state_singleton_check CHECK (singleton)
+);
+
+create table tombstone (
+  id bigint not null generated as identity,
+  kind text not null,
+  organization_id uuid not null,
+  project_id uuid not null,
+  environment_id uuid not null,
+  service_id uuid,
+  deployment_id uuid,
+  image text,
+  runtime text not null,
+  node_id uuid,
+  number bigint not null,
+  attempts integer not null default 0,
+  next_at timestamp with time zone not null default now(),
+  last_error text,
+  created_at timestamp with time zone not null default now(),
+  constraint tombstone_kind_check CHECK ((kind = ANY (ARRAY['SERVICE'::text, 'IMAGE'::text, 'ENVIRONMENT'::text, 'DEPLOYMENT'::text]))),
+  constraint tombstone_pkey PRIMARY KEY (id)
+);
+CREATE INDEX tombstone_due ON public.tombstone USING btree (next_at) WHERE (kind <> 'DEPLOYMENT'::text);
+CREATE INDEX tombstone_environment ON public.tombstone USING btree (environment_id);
+CREATE UNIQUE INDEX tombstone_deployment ON public.tombstone USING btree (deployment_id) WHERE (kind = 'DEPLOYMENT'::text);
 
 create table user_account (
   id uuid not null,
@@ -769,5 +837,155 @@ begin
     md5(concat_ws(E'\x1f', new.target_id, new.project_id, coalesce(new.environment_id::text, ''), new.target_name, new.project_name, new.environment_name))::uuid,
     new.target_id, new.target_name, new.project_id, new.project_name, new.environment_id, new.environment_name, new.at
   ) on conflict do nothing;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.bury_deployments()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into tombstone (kind, organization_id, project_id, environment_id, deployment_id, runtime, number)
+  select 'DEPLOYMENT', gone.organization_id, coalesce((gone.snapshot ->> 'projectId')::uuid, gone.environment_id), gone.environment_id, gone.id, '', gone.number
+  from gone
+  where gone.ended_at is null or gone.ended_at > now() - interval '1 day'
+  on conflict do nothing;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.bury_environments()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into tombstone (kind, organization_id, project_id, environment_id, runtime, node_id, number)
+  select 'ENVIRONMENT', gone.organization_id, gone.project_id, gone.id, c.runtime, c.node_id, gone.deployment_number
+  from gone join cluster c on c.id = gone.cluster_id
+  where gone.deployment_number > 0;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.bury_images()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into tombstone (kind, organization_id, project_id, environment_id, service_id, image, runtime, node_id, number)
+  select distinct 'IMAGE', e.organization_id, e.project_id, e.id, s.id, gone.image, c.runtime, c.node_id, e.deployment_number
+  from gone
+  join service s on s.id = gone.service_id
+  join environment e on e.id = s.environment_id
+  join cluster c on c.id = e.cluster_id
+  where gone.image is not null
+    and not exists (select from release r where r.service_id = gone.service_id and r.image = gone.image);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.bury_services()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into tombstone (kind, organization_id, project_id, environment_id, service_id, runtime, node_id, number)
+  select 'SERVICE', e.organization_id, e.project_id, e.id, gone.id, c.runtime, c.node_id, e.deployment_number
+  from gone
+  join environment e on e.id = gone.environment_id
+  join cluster c on c.id = e.cluster_id
+  -- Where nothing was ever deployed, nothing can be left.
+  where e.deployment_number > 0;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.bury_unreleased_images()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into tombstone (kind, organization_id, project_id, environment_id, service_id, image, runtime, node_id, number)
+  select distinct 'IMAGE', e.organization_id, e.project_id, e.id, s.id, t.output ->> 'image', c.runtime, c.node_id, e.deployment_number
+  from deployment_step t
+  join service s on s.id = t.service_id
+  join environment e on e.id = s.environment_id
+  join cluster c on c.id = e.cluster_id
+  where t.deployment_id = new.id and t.name = 'BUILD' and t.status = 'SUCCESS' and t.output ->> 'image' is not null
+    and not exists (select from release r where r.service_id = t.service_id and r.image = t.output ->> 'image');
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.hold_claim(organization uuid, deployment_id uuid, token uuid)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  cancel boolean;
+begin
+  select cancel_requested_at is not null into cancel from deployment
+    where organization_id = organization and id = deployment_id and claim_token = token and status <> 'ENDED' for update;
+  if not found then
+    raise exception 'the claim on the deployment is lost' using errcode = 'QD001';
+  end if;
+  return cancel;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.stream_audit()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into stream_event (organization_id, at, type, project_id, environment_id, service_id, audit_id)
+  values (new.organization_id, new.at, 'audit', new.project_id, new.environment_id, new.target_id, new.id);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.stream_deployment()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into stream_event (organization_id, at, type, project_id, environment_id, deployment_id, data) values (
+    new.organization_id, clock_timestamp(), 'deployment',
+    (select project_id from environment where id = new.environment_id), new.environment_id, new.id,
+    jsonb_build_object('number', new.number, 'action', new.action, 'trigger', new.trigger, 'status', new.status,
+      'outcome', new.outcome, 'canceling', new.cancel_requested_at is not null));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.stream_log()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into stream_event (organization_id, at, type, project_id, environment_id, deployment_id, data)
+  select new.organization_id, clock_timestamp(), 'log',
+    (select project_id from environment where id = deployment.environment_id), deployment.environment_id, new.deployment_id,
+    jsonb_build_object('number', deployment.number, 'sequence', new.sequence)
+  from deployment where deployment.id = new.deployment_id;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.stream_service_state()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into stream_event (organization_id, at, type, project_id, environment_id, service_id, deployment_id, data) values (
+    new.organization_id, clock_timestamp(), 'service-state',
+    (select project_id from environment where id = new.environment_id), new.environment_id, new.service_id, new.deployment_id,
+    jsonb_build_object('number', new.number, 'kind', new.kind, 'name', new.name, 'action', new.action,
+      'sub_action', new.sub_action, 'state', new.state));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.stream_step()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into stream_event (organization_id, at, type, project_id, environment_id, service_id, deployment_id, data)
+  select new.organization_id, clock_timestamp(), 'step',
+    (select project_id from environment where id = service.environment_id), service.environment_id, new.service_id, new.deployment_id,
+    jsonb_build_object('number', service.number, 'kind', service.kind, 'service', service.name, 'position', new.position,
+      'name', new.name, 'status', new.status, 'started_at', new.started_at, 'ended_at', new.ended_at)
+  from deployment_service service where service.deployment_id = new.deployment_id and service.service_id = new.service_id;
   return null;
 end $function$;

@@ -6,8 +6,9 @@
 import type { ColumnType } from 'kysely';
 import type { Int8Column, JsonColumn } from './json.ts';
 
-export type Generated<T> =
-  T extends ColumnType<infer S, infer I, infer U> ? ColumnType<S, I | undefined, U> : ColumnType<T, T | undefined, T>;
+export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
+  ? ColumnType<S, I | undefined, U>
+  : ColumnType<T, T | undefined, T>;
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
@@ -177,6 +178,8 @@ export interface Deployment {
   format: Generated<number>;
   id: string;
   lease_until: Timestamp | null;
+  leftover_until: Timestamp | null;
+  leftover_worker: Int8Column | null;
   number: Int8Column;
   organization_id: string;
   origin: string;
@@ -472,6 +475,46 @@ export interface SignUp {
   user_id: string;
 }
 
+export interface StreamEvent {
+  at: Timestamp;
+  audit_id: string | null;
+  data: JsonColumn | null;
+  deployment_id: string | null;
+  environment_id: string | null;
+  id: Generated<Int8Column>;
+  organization_id: string;
+  project_id: string | null;
+  service_id: string | null;
+  type: string;
+  xid: Generated<string>;
+}
+
+export interface StreamState {
+  epoch: Generated<number>;
+  line: Generated<string>;
+  removed_id: Generated<Int8Column>;
+  removed_xid: Generated<string>;
+  singleton: Generated<boolean>;
+}
+
+export interface Tombstone {
+  attempts: Generated<number>;
+  created_at: Generated<Timestamp>;
+  deployment_id: string | null;
+  environment_id: string;
+  id: Generated<Int8Column>;
+  image: string | null;
+  kind: string;
+  last_error: string | null;
+  next_at: Generated<Timestamp>;
+  node_id: string | null;
+  number: Int8Column;
+  organization_id: string;
+  project_id: string;
+  runtime: string;
+  service_id: string | null;
+}
+
 export interface UserAccount {
   communication_email: Generated<string>;
   created_at: Generated<Timestamp>;
@@ -606,6 +649,9 @@ export interface DB {
   secret_manager_access: SecretManagerAccess;
   service: Service;
   sign_up: SignUp;
+  stream_event: StreamEvent;
+  stream_state: StreamState;
+  tombstone: Tombstone;
   user_account: UserAccount;
   variable: Variable;
   variable_secret_version: VariableSecretVersion;
