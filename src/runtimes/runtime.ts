@@ -15,6 +15,16 @@ export interface WorkloadIdentity {
   generation: number;
 }
 
+export type EnvironmentIdentity = Pick<WorkloadIdentity, 'installation' | 'environmentId'>;
+
+/** Bytes on disk by what they are for. */
+export interface DiskUse {
+  images: number;
+  volumes: number;
+  /** Trees and writable layers of instances, with their logs. */
+  workloads: number;
+}
+
 export type PortProtocol = 'HTTP' | 'GRPC' | 'TCP' | 'UDP';
 
 export interface WorkloadPort {
@@ -211,8 +221,20 @@ export interface Runtime {
   /** CPU and memory of each instance now. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;
 
-  /** Removes images of a service except those given (what kept releases name). */
-  collectImages?(identity: WorkloadIdentity, keep: string[]): Promise<void>;
+  /**
+   * Removes images that were built for a service: those named, or all of a service that is gone. What isn't named stays, also if
+   * nobody knows what it is for. One that isn't there is done; RuntimeError `failed` where one is still in use.
+   */
+  removeImages?(identity: WorkloadIdentity, images: string[] | 'all'): Promise<void>;
+
+  /** Removes what the services of an environment shared (its network). All of them are removed; absent is done. */
+  removeEnvironment?(identity: EnvironmentIdentity): Promise<void>;
+
+  /** Removes what processes of ours that are gone left half made. What another process still makes is left alone. */
+  removeBroken?(): Promise<void>;
+
+  /** Bytes on disk of what the runtime made here. Slow: asked every few minutes. */
+  diskUse?(): Promise<DiskUse>;
 
   /** Called when the process ends: closes connections; what runs stays up. */
   close(): Promise<void>;

@@ -231,8 +231,9 @@ describe('what is not ours', () => {
     await bench.engine.getImage(NODE_IMAGE).tag({ repo: `quarterdeck/${spec.identity.serviceId}`, tag: 'foreign' });
     try {
       await bench.runtime.stop(await bench.apply(nextSpec(await applied(spec))), newContext());
-      await bench.runtime.collectImages!(spec.identity, []);
       await bench.runtime.remove(spec.identity, null, newContext());
+      await bench.runtime.removeImages!(spec.identity, 'all');
+      await bench.runtime.removeEnvironment!(spec.identity);
       for (const container of containers) expect((await container.inspect()).State.Running).toBe(true);
       await network.inspect();
       await bench.engine.getVolume(name('volume')).inspect();

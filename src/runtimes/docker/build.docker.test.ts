@@ -216,16 +216,17 @@ test('the same key of another installation’s image is no cache', async () => {
   expect(await bench.runtime.build!(spec, newContext())).toMatchObject({ cached: false });
 });
 
-test('collecting keeps what is named and what runs, and removes the rest of that service only', async () => {
+test('removing images takes those that are named, not one that runs, and none of another service', async () => {
   const spec = await prepare(['STOPSIGNAL SIGKILL', 'CMD ["sleep", "1000"]']);
   const other = await prepare(['STOPSIGNAL SIGKILL', 'CMD ["sleep", "1001"]']);
   const build = async (base: BuildSpec, cacheKey: string) =>
     (await bench.runtime.build!({ ...base, cacheKey, arguments: {} }, newContext())).image;
   const keys = ['one', 'two', 'three'];
-  const [one, two] = [await build(spec, keys[0]!), await build(spec, keys[1]!), await build(spec, keys[2]!)];
+  const [, two, three] = [await build(spec, keys[0]!), await build(spec, keys[1]!), await build(spec, keys[2]!)];
   await build(other, 'other');
   await bench.apply(bench.spec({ identity: spec.identity, image: two, arguments: [], routes: [], ports: [] }));
-  await bench.runtime.collectImages!(spec.identity, [one]);
+  await expect(bench.runtime.removeImages!(spec.identity, [two, three])).rejects.toMatchObject({ code: 'failed' });
+  await bench.runtime.removeImages!(spec.identity, [three]);
   const left = (await leftoversOf(bench.engine, spec.identity)).filter((name) => name.startsWith('quarterdeck/'));
   expect(left.map((name) => name.split(':')[1]).toSorted()).toEqual(['one', 'two']);
   expect(await leftoversOf(bench.engine, other.identity)).toHaveLength(1);

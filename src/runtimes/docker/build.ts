@@ -7,7 +7,7 @@ import { findSource, packContext } from './build-context.ts';
 import type { BuildSource } from './build-context.ts';
 import { BuildProgress } from './build-progress.ts';
 import { openSession } from './build-session.ts';
-import { asRuntimeError, engineMessage, unless } from './errors.ts';
+import { asRuntimeError, engineMessage, statusOf, unless } from './errors.ts';
 import { LABEL, identityLabels, imageRepository } from './labels.ts';
 import { mask } from './readiness.ts';
 import type { DockerNode } from './node.ts';
@@ -143,17 +143,34 @@ async function pull(engine: Docker, reference: string, signal: AbortSignal): Pro
     throw new RuntimeError('failed', `The image ${reference} cannot be pulled: ${progress.error}`);
 }
 
-/** Removes images built for a service except those in `keep` (ids or names). One in use stays until its container is gone. */
-export async function collectImages(node: DockerNode, identity: WorkloadIdentity, keep: string[]): Promise<void> {
+/**
+ * Removes images built for a service, all of them or those named (ids or names). One that somebody gave another name keeps that name.
+ * Throws RuntimeError `failed` where a container still uses one.
+ */
+export async function removeImages(
+  node: DockerNode,
+  identity: WorkloadIdentity,
+  which: string[] | 'all',
+): Promise<void> {
   const images = await findImages(node, { [LABEL.service]: identity.serviceId });
+  const used: string[] = [];
   for (const image of images) {
-    const names = (image.RepoTags ?? []).filter((name) => name.startsWith(`${imageRepository(identity.serviceId)}:`));
-    if ([image.Id, ...names].some((name) => keep.includes(name))) continue;
-    for (const name of names.length > 0 ? names : [image.Id]) await removeImage(node, name);
+    const tags = (image.RepoTags ?? []).filter((name) => name !== '<none>:<none>');
+    const names = tags.filter((name) => name.startsWith(`${imageRepository(identity.serviceId)}:`));
+    if (which !== 'all' && ![image.Id, ...names].some((name) => which.includes(name))) continue;
+    for (const name of tags.length > 0 ? names : [image.Id]) if (!(await removeImage(node, name))) used.push(name);
   }
+  if (used.length > 0)
+    throw new RuntimeError('failed', `Still in use by a container, so not removed: ${used.join(', ')}.`);
 }
 
-async function removeImage(node: DockerNode, name: string): Promise<void> {
-  if ((await unless([404, 409], node.engine.getImage(name).remove())) === null)
-    node.log(`The image ${name} is in use and stays.`);
+/** Answers false where a container uses the image; one that is gone already is done. */
+async function removeImage(node: DockerNode, name: string): Promise<boolean> {
+  try {
+    await unless([404], node.engine.getImage(name).remove());
+    return true;
+  } catch (error) {
+    if (statusOf(error) !== 409) throw error;
+    return false;
+  }
 }

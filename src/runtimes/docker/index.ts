@@ -3,12 +3,14 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 import type { LogLine, Runtime } from '#runtimes/runtime.ts';
 import { DEFAULT_POOL, checkPool } from './address-pool.ts';
 import { applySpec, restartRelease } from './apply.ts';
-import { buildImage, collectImages } from './build.ts';
+import { buildImage, removeImages } from './build.ts';
+import { measureDisk } from './disk-use.ts';
 import { connect } from './connect.ts';
 import { LOOPBACK } from './container-config.ts';
 import { asRuntimeError } from './errors.ts';
 import { removeService, stopService } from './lifecycle.ts';
 import { readLogs } from './logs.ts';
+import { removeEnvironmentNetwork } from './network.ts';
 import { makeNode } from './node.ts';
 import type { DockerNode } from './node.ts';
 import { measureService, observeService } from './observe.ts';
@@ -71,7 +73,9 @@ function runtimeOf(node: DockerNode): Runtime {
     logs: (handle, options) => translated(readLogs(node, handle, options), options.signal),
     build: (spec, context) => answer(buildImage(node, spec, context), context.signal),
     metrics: (handle) => answer(measureService(node, handle)),
-    collectImages: (identity, keep) => answer(collectImages(node, identity, keep)),
+    removeImages: (identity, images) => answer(removeImages(node, identity, images)),
+    removeEnvironment: ({ environmentId }) => answer(removeEnvironmentNetwork(node, environmentId)),
+    diskUse: () => answer(measureDisk(node)),
     // Each call to the engine has a connection of its own: nothing stays open.
     close: async () => undefined,
   };

@@ -1,5 +1,5 @@
-import type { Handle, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
-import { collectImages } from './build.ts';
+import { RuntimeError, type Handle, type RuntimeContext, type WorkloadIdentity } from '#runtimes/runtime.ts';
+import { removeImages } from './build.ts';
 import { unless } from './errors.ts';
 import { isUp, listInstances, removeInstance } from './instances.ts';
 import type { Instance } from './instances.ts';
@@ -41,6 +41,20 @@ async function leaveNetwork(node: DockerNode, instances: Instance[]): Promise<vo
   }
 }
 
+/** A container of somebody else may use an image of ours: that is no reason for a delete to fail. */
+async function removeUnusedImages(
+  node: DockerNode,
+  identity: WorkloadIdentity,
+  context: RuntimeContext,
+): Promise<void> {
+  try {
+    await removeImages(node, identity, 'all');
+  } catch (error) {
+    if (!(error instanceof RuntimeError && error.code === 'failed')) throw error;
+    context.log(error.message);
+  }
+}
+
 /** Removes everything of a service, found by its labels (`Runtime.remove`). */
 export async function removeService(
   node: DockerNode,
@@ -57,7 +71,7 @@ export async function removeService(
   const containers = await findContainers(node, mine);
   await Promise.all(containers.map((container) => removeInstance(node, container.Id)));
   for (const volume of await findVolumes(node, mine)) await unless([404], node.engine.getVolume(volume.Name).remove());
-  await collectImages(node, identity, []);
+  await removeUnusedImages(node, identity, context);
   await removeNetworkIfLast(node, identity.environmentId);
   await node.supervise();
 }

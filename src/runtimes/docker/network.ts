@@ -128,19 +128,31 @@ export async function setAliases(
 }
 
 /** Removes the environment's network if no container of ours belongs to the environment any more. */
-export function removeNetworkIfLast(node: DockerNode, environmentId: string): Promise<void> {
+export async function removeNetworkIfLast(node: DockerNode, environmentId: string): Promise<void> {
+  for (const reason of await removeNetworks(node, environmentId)) node.log(reason);
+}
+
+/** Removes the network of an environment that is gone. Throws RuntimeError `failed` while a container hangs on it. */
+export async function removeEnvironmentNetwork(node: DockerNode, environmentId: string): Promise<void> {
+  const reasons = await removeNetworks(node, environmentId);
+  if (reasons.length > 0) throw new RuntimeError('failed', reasons.join(' '));
+}
+
+/** Answers why networks stay: the environment still has containers of ours is no reason, someone else's container on it is. */
+function removeNetworks(node: DockerNode, environmentId: string): Promise<string[]> {
   return node.environments.run(environmentId, async () => {
     const mine = { [LABEL.environment]: environmentId };
-    if ((await findContainers(node, mine)).length > 0) return;
+    if ((await findContainers(node, mine)).length > 0) return [];
+    const reasons: string[] = [];
     for (const network of await findNetworks(node, mine)) {
       try {
         await unless([404], node.engine.getNetwork(network.Id).remove());
         node.lastAddress.delete(network.Id);
       } catch (error) {
-        // Someone else's container hangs on it: it stays until that is gone.
         if (statusOf(error) !== 403 && statusOf(error) !== 409) throw error;
-        node.log(`The network ${network.Name} stays: ${engineMessage(error)}`);
+        reasons.push(`The network ${network.Name} stays: ${engineMessage(error)}`);
       }
     }
+    return reasons;
   });
 }

@@ -14,7 +14,7 @@ export async function pretendBuild(
   spec: BuildSpec,
   context: RuntimeContext,
 ): Promise<{ image: string; cached: boolean }> {
-  const image = `fake:${spec.cacheKey}`;
+  const image = `fake:${spec.identity.serviceId}/${spec.cacheKey}`;
   if (store.readImage(image)) return { image, cached: true };
   const path = join(spec.rootPath, spec.dockerfilePath);
   const file = resolve(spec.directory, `./${path}`);

@@ -173,10 +173,19 @@ export class FakeRuntimeObject implements FakeRuntime {
     });
   }
 
-  async collectImages(identity: WorkloadIdentity, keep: string[]): Promise<void> {
-    await this.#enter('collectImages', identity);
-    for (const image of this.#store.images(identity.serviceId))
-      if (!keep.includes(image)) this.#store.deleteImage(image);
+  async removeImages(identity: WorkloadIdentity, images: string[] | 'all'): Promise<void> {
+    await this.#enter('removeImages', identity);
+    const used = this.#store.read(identity.serviceId)?.spec.image;
+    for (const image of this.#store.images(identity.serviceId)) {
+      if (images !== 'all' && !images.includes(image)) continue;
+      if (image === used) throw new RuntimeError('failed', `The image ${image} is in use.`);
+      this.#store.deleteImage(image);
+    }
+  }
+
+  /** Nothing is shared between the pretended services of an environment. */
+  async removeEnvironment(): Promise<void> {
+    await this.#plan.enter('removeEnvironment', null);
   }
 
   async close(): Promise<void> {

@@ -3,7 +3,17 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 
 export type FakeVerb =
-  'check' | 'apply' | 'observe' | 'stop' | 'restart' | 'remove' | 'logs' | 'build' | 'metrics' | 'collectImages';
+  | 'check'
+  | 'apply'
+  | 'observe'
+  | 'stop'
+  | 'restart'
+  | 'remove'
+  | 'logs'
+  | 'build'
+  | 'metrics'
+  | 'removeImages'
+  | 'removeEnvironment';
 
 /** What goes wrong. Numbers of calls count from 1, per verb and runtime object; they can be changed between calls. */
 export interface FakeFaults {
@@ -38,9 +48,14 @@ export async function wait(ms: number, signal: AbortSignal | undefined): Promise
   });
 }
 
+/** Calls that are kept to be looked at: a control plane on the fake runtime runs for weeks. */
+const KEPT_CALLS = 1000;
+
 /** Counts the calls and lets happen what was ordered for them. */
 export class FaultPlan {
+  /** The last ones, oldest first. */
   readonly calls: FakeCall[] = [];
+  readonly #counts = new Map<FakeVerb, number>();
   faults: FakeFaults;
 
   constructor(faults: FakeFaults) {
@@ -50,7 +65,9 @@ export class FaultPlan {
   /** To be awaited at the start of each verb. */
   async enter(verb: FakeVerb, identity: WorkloadIdentity | null, signal?: AbortSignal): Promise<void> {
     this.calls.push({ verb, serviceId: identity?.serviceId ?? null, generation: identity?.generation ?? null });
-    const call = this.calls.filter((made) => made.verb === verb).length;
+    if (this.calls.length > 2 * KEPT_CALLS) this.calls.splice(0, KEPT_CALLS);
+    const call = (this.#counts.get(verb) ?? 0) + 1;
+    this.#counts.set(verb, call);
     assertNotAborted(signal);
     const delay = this.faults.delayMs?.[verb];
     if (delay) await wait(delay, signal);

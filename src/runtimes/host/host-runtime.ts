@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { buildImage } from '#runtimes/host/build/build.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import { Instances } from '#runtimes/host/instances.ts';
@@ -12,9 +13,13 @@ import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { reportOf } from '#runtimes/host/report.ts';
 import { Rollout } from '#runtimes/host/rollout.ts';
 import { removeVolumes } from '#runtimes/host/volumes.ts';
+import { measureDisk } from '#runtimes/host/disk-use.ts';
+import { removeAbandoned } from '#runtimes/host/work-folders.ts';
 import {
   RuntimeError,
   type BuildSpec,
+  type DiskUse,
+  type EnvironmentIdentity,
   type Handle,
   type InstanceMetrics,
   type LogLine,
@@ -144,7 +149,7 @@ export class HostRuntime implements Runtime {
       await Promise.all(layout.instances(serviceId).map((at) => this.#instances.remove(at, this.#graceOf(at))));
       await network.forget(environmentId, serviceId);
       removeVolumes(layout, serviceId);
-      images.collect(serviceId, []);
+      images.removeAll(serviceId);
       removeTree(layout.service(serviceId));
     });
   }
@@ -172,12 +177,31 @@ export class HostRuntime implements Runtime {
     return measure(this.#instances, keys);
   }
 
-  async collectImages(identity: WorkloadIdentity, keep: string[]): Promise<void> {
-    const { releases, images } = this.#parts;
-    const used = releases
-      .generations(identity.serviceId)
-      .map((generation) => releases.read(identity.serviceId, generation)!.image);
-    images.collect(identity.serviceId, [...keep, ...used]);
+  async removeImages({ serviceId }: WorkloadIdentity, images: string[] | 'all'): Promise<void> {
+    const { releases, images: store } = this.#parts;
+    const used = releases.generations(serviceId).map((generation) => releases.read(serviceId, generation)!.image);
+    const kept = images === 'all' ? used : images.filter((image) => used.includes(image));
+    if (images !== 'all')
+      store.remove(
+        serviceId,
+        images.filter((image) => !used.includes(image)),
+      );
+    else if (used.length === 0) store.removeAll(serviceId);
+    if (kept.length > 0)
+      throw new RuntimeError('failed', `Still in use by an instance, so not removed: ${kept.join(', ')}.`);
+  }
+
+  removeEnvironment({ environmentId }: EnvironmentIdentity): Promise<void> {
+    return this.#parts.network.removeEnvironment(environmentId);
+  }
+
+  async removeBroken(): Promise<void> {
+    this.#parts.images.removeBroken();
+    removeAbandoned(join(this.#parts.layout.dataDir, 'host'));
+  }
+
+  diskUse(): Promise<DiskUse> {
+    return measureDisk(this.#parts.layout.dataDir);
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { removeAbandoned } from '#runtimes/host/work-folders.ts';
 import { readJson } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError, type Probe } from '#runtimes/runtime.ts';
 
@@ -64,12 +65,24 @@ export class ImageStore {
     return { folder: this.folder(reference)!, record };
   }
 
-  /** Removes the images of a service except those given, and what interrupted builds left. */
-  collect(serviceId: string, keep: readonly string[]): void {
+  /** Removes images of a service; those of another one are not touched. */
+  remove(serviceId: string, references: readonly string[]): void {
+    for (const reference of references) {
+      const folder = this.folder(reference);
+      if (folder && dirname(folder) === join(this.#directory, serviceId)) removeTree(folder);
+    }
     const folder = join(this.#directory, serviceId);
-    if (!existsSync(folder)) return;
-    const kept = new Set(keep);
-    for (const name of readdirSync(folder)) if (!kept.has(`host:${serviceId}/${name}`)) removeTree(join(folder, name));
-    if (readdirSync(folder).length === 0) removeTree(folder);
+    if (existsSync(folder) && readdirSync(folder).length === 0) removeTree(folder);
+  }
+
+  /** Removes all images of a service, and what interrupted builds left. */
+  removeAll(serviceId: string): void {
+    removeTree(join(this.#directory, serviceId));
+  }
+
+  /** Removes what builds of processes that are gone left half made. */
+  removeBroken(): void {
+    if (!existsSync(this.#directory)) return;
+    for (const serviceId of readdirSync(this.#directory)) removeAbandoned(join(this.#directory, serviceId));
   }
 }

@@ -18,6 +18,7 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { DEFAULT_PATH, runCommand } from '#runtimes/tools/command.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { workFolder } from '#runtimes/host/work-folders.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
 import { unshareArguments, type Tools, type ViewPlan } from '#runtimes/host/view/plan.ts';
 
@@ -100,7 +101,7 @@ export async function findMachine(options: MachineOptions): Promise<Machine> {
 
 /** Runs a program in a view as an instance would; null when it works, else why not. */
 async function tryView(machine: Machine, directory: string): Promise<string | null> {
-  const place = join(directory, `trial-${process.pid}-${Date.now()}`);
+  const place = workFolder(join(directory, `trial-${Date.now()}`));
   try {
     const argv = ['/usr/bin/env', 'true'];
     const account = { kind: 'instance', uid: machine.asRoot ? serviceAccount('trial') : NESTED_UID } as const;

@@ -189,7 +189,7 @@ RUN ["sh", "-c", "echo \\"> exec $0\\"", "form"]`;
       expect(existsSync(join(host.dataDir, 'images', identity.serviceId))).toBe(false);
     });
 
-    test('only images that are still named are kept', async () => {
+    test('the images that are named are removed, others stay, and one that runs is refused', async () => {
       host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nCMD ["sleep", "1000"]' });
       const identity = host.identity();
       const [first, second, third] = [
@@ -198,7 +198,8 @@ RUN ["sh", "-c", "echo \\"> exec $0\\"", "form"]`;
         await host.build({ identity, cacheKey: 'three' }),
       ];
       await host.apply(host.spec(third.image, { identity, ports: [], routes: [] }));
-      await host.runtime.collectImages!(identity, [second.image]);
+      await host.runtime.removeImages!(identity, [first.image]);
+      await expect(host.runtime.removeImages!(identity, [third.image])).rejects.toThrow('in use');
       expect((await host.build({ identity, cacheKey: 'one' })).cached).toBe(false);
       expect((await host.build({ identity, cacheKey: 'two' })).cached).toBe(true);
       expect((await host.build({ identity, cacheKey: 'three' })).cached).toBe(true);

@@ -7,6 +7,7 @@ import type { ImageRecord, ImageStore } from '#runtimes/host/images.ts';
 import { serviceAccount, type Machine } from '#runtimes/host/machine.ts';
 import { makeOwnedFolders } from '#runtimes/host/owned-folders.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { workFolder } from '#runtimes/host/work-folders.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
 import { RuntimeError, type BuildSpec, type RuntimeContext } from '#runtimes/runtime.ts';
 
@@ -29,7 +30,7 @@ export async function buildImage(
   const image = builder.images.reference(spec.identity.serviceId, spec.cacheKey);
   if (builder.images.find(image)?.mode === builder.machine.mode) return { image, cached: true };
   const target = builder.images.folder(image)!;
-  const folder = `${target}.building`;
+  const folder = workFolder(target);
   removeTree(folder);
   mkdirSync(folder, { recursive: true, mode: 0o755 });
   const deadline = AbortSignal.timeout(spec.timeoutSeconds * 1000);

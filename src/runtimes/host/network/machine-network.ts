@@ -62,6 +62,10 @@ export class MachineNetwork implements InstanceNetwork {
     // Nothing is shared.
   }
 
+  async removeEnvironment(): Promise<void> {
+    // Nothing is shared.
+  }
+
   limits(): string[] {
     return [
       'Instances share the network of this machine: each is told its port by the variable PORT, and services do not reach each other by internal name.',

@@ -47,14 +47,14 @@ export class NamespaceNetwork implements InstanceNetwork {
       const record = this.#records.open(environmentId, await this.#routes());
       const host = this.#records.takeHost(environmentId, record, instanceName(at));
       await this.#makeBridge(environmentId, record.index);
-      await this.#deleteNamespace(at);
+      await this.#deleteNamespace(instanceName(at));
       await this.#makeNamespace(at, environmentId, record.index, host);
       return { address: hostAddress(record.index, host), ports: {}, port: mainPort(spec) };
     });
   }
 
   prefix(at: InstanceKey): string[] {
-    return [this.#tools.nsenter, `--net=${namespacePath(this.#namespace(at))}`, '--'];
+    return [this.#tools.nsenter, `--net=${namespacePath(this.#namespace(instanceName(at)))}`, '--'];
   }
 
   binds(spec: WorkloadSpec): Bind[] {
@@ -73,8 +73,8 @@ export class NamespaceNetwork implements InstanceNetwork {
 
   detach(at: InstanceKey): Promise<void> {
     return this.#lock.run('networks', async () => {
-      await this.#deleteNamespace(at);
       const name = instanceName(at);
+      await this.#deleteNamespace(name);
       for (const environmentId of this.#layout.environments()) {
         const record = this.#records.read(environmentId);
         if (record?.hosts[name] === undefined) continue;
@@ -91,11 +91,25 @@ export class NamespaceNetwork implements InstanceNetwork {
       delete record.names[serviceId];
       if (Object.keys(record.names).length + Object.keys(record.hosts).length > 0)
         return this.#records.write(environmentId, record);
-      const bridge = this.#bridge(environmentId);
-      await this.#firewall.close(bridge, subnet(record.index));
-      await this.#deleteLink(bridge);
-      removeTree(this.#layout.environment(environmentId));
+      await this.#removeBridge(environmentId, record.index);
     });
+  }
+
+  removeEnvironment(environmentId: string): Promise<void> {
+    return this.#lock.run('networks', async () => {
+      const record = this.#records.read(environmentId);
+      if (!record) return;
+      // Places that an attempt took that ended before it made anything else.
+      for (const name of Object.keys(record.hosts)) await this.#deleteNamespace(name);
+      await this.#removeBridge(environmentId, record.index);
+    });
+  }
+
+  async #removeBridge(environmentId: string, index: number): Promise<void> {
+    const bridge = this.#bridge(environmentId);
+    await this.#firewall.close(bridge, subnet(index));
+    await this.#deleteLink(bridge);
+    removeTree(this.#layout.environment(environmentId));
   }
 
   limits(): string[] {
@@ -108,8 +122,8 @@ export class NamespaceNetwork implements InstanceNetwork {
     return kernelName(BRIDGE_PREFIX, this.#installation, environmentId);
   }
 
-  #namespace(at: InstanceKey): string {
-    return kernelName('qdn', this.#installation, instanceName(at));
+  #namespace(instance: string): string {
+    return kernelName('qdn', this.#installation, instance);
   }
 
   async #makeBridge(environmentId: string, index: number): Promise<void> {
@@ -124,8 +138,8 @@ export class NamespaceNetwork implements InstanceNetwork {
   }
 
   async #makeNamespace(at: InstanceKey, environmentId: string, index: number, host: number): Promise<void> {
-    const namespace = this.#namespace(at);
-    const outer = this.#outerEnd(at);
+    const namespace = this.#namespace(instanceName(at));
+    const outer = this.#outerEnd(instanceName(at));
     await this.#batch([
       `netns add ${namespace}`,
       `link add ${outer} type veth peer name eth0 address ${hardwareAddressOf(index, host)} netns ${namespace}`,
@@ -140,10 +154,9 @@ export class NamespaceNetwork implements InstanceNetwork {
     await this.#batch(inside, ['-netns', namespace]);
   }
 
-  async #deleteNamespace(at: InstanceKey): Promise<void> {
-    const outer = this.#outerEnd(at);
-    await this.#deleteLink(outer);
-    const namespace = this.#namespace(at);
+  async #deleteNamespace(instance: string): Promise<void> {
+    await this.#deleteLink(this.#outerEnd(instance));
+    const namespace = this.#namespace(instance);
     if (existsSync(namespacePath(namespace))) await this.#ip(['netns', 'delete', namespace]);
   }
 
@@ -156,8 +169,8 @@ export class NamespaceNetwork implements InstanceNetwork {
     });
   }
 
-  #outerEnd(at: InstanceKey): string {
-    return kernelName('qdv', this.#installation, instanceName(at));
+  #outerEnd(instance: string): string {
+    return kernelName('qdv', this.#installation, instance);
   }
 
   async #routes(): Promise<string[]> {

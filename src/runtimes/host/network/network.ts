@@ -30,6 +30,8 @@ export interface InstanceNetwork {
   detach(at: InstanceKey): Promise<void>;
   /** A service is gone: its name too, and the environment's network when it was the last one. */
   forget(environmentId: string, serviceId: string): Promise<void>;
+  /** An environment is gone with all its services: whatever of its network is left goes, too. */
+  removeEnvironment(environmentId: string): Promise<void>;
   /** What doesn't work with it, for `check`. */
   limits(): string[];
 }
