@@ -80,3 +80,22 @@ test('events past the retention are dropped with their month, and from the defau
     ['2028_02', '2028_03', '2028_04', '2028_05', '2028_06', 'default'].map((name) => `audit_event_${name}`),
   );
 });
+
+test('events that are written while their partition is made are neither refused nor lost', async () => {
+  const { organizationId } = await app.organization();
+  await app.db.deleteFrom('audit_event').execute();
+  const settings = { ...app.platform.settings, eventRetentionDays: 10_000 };
+  let written = 0;
+  for (let year = 2030; year < 2036; year++) {
+    let making = true;
+    const made = maintainEventPartitions({ ...at(`${year}-06-15T00:00:00Z`), settings }).finally(
+      () => (making = false),
+    );
+    const writer = async () => {
+      for (; making; written++) await write(organizationId, `${year}-0${6 + (written % 3)}-15T00:00:00Z`);
+    };
+    await Promise.all([made, writer(), writer(), writer(), writer()]);
+  }
+  expect(await places(organizationId)).toHaveLength(written);
+  expect(await places(organizationId)).not.toContain('audit_event_default');
+});

@@ -36,6 +36,8 @@ async function makePartition(db: Database, from: Date): Promise<void> {
   const to = monthOf(from, 1);
   await alone(db, async (inside) => {
     if (await isThere(inside, name)) return;
+    // Whoever writes an event holds the parent while it chooses the partition: one that had chosen the default before us would find its row refused.
+    await sql`lock table only audit_event in share row exclusive mode`.execute(inside);
     await sql`lock table audit_event_default in access exclusive mode`.execute(inside);
     await sql`create table ${sql.id(name)} (like audit_event including defaults)`.execute(inside);
     await sql`with moved as (delete from audit_event_default where at >= ${from} and at < ${to} returning *)
