@@ -13,11 +13,42 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: ['**/*.docker.test.ts', '**/*.soak.test.ts', 'src/runtimes/host/**', 'node_modules/**'],
+          exclude: [
+            '**/*.docker.test.ts',
+            '**/*.crash.test.ts',
+            '**/*.soak.test.ts',
+            'src/runtimes/host/**',
+            'node_modules/**',
+          ],
           globalSetup: ['test/harness/global-setup.ts'],
           pool: 'forks',
           retry,
           testTimeout: 20_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // Processes of the service are killed, frozen and cut off from their database: with the clock in play, one file at a time.
+        test: {
+          name: 'crash',
+          include: ['test/crash/**/*.crash.test.ts'],
+          globalSetup: ['test/harness/global-setup.ts'],
+          pool: 'forks',
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // The random ones of `crash` again, for hours: `npm run test:soak`.
+        test: {
+          name: 'soak',
+          include: ['test/crash/**/random-*.crash.test.ts'],
+          globalSetup: ['test/harness/global-setup.ts'],
+          pool: 'forks',
+          fileParallelism: false,
+          env: { SOAK: 'true' },
+          testTimeout: 6 * 3_600_000,
           hookTimeout: 60_000,
         },
       },

@@ -5,6 +5,8 @@ const VITEST = 'node_modules/vitest/vitest.mjs';
 const TASKS = {
   test: [[VITEST, 'run', '--project', 'fast', '--project', 'host']],
   'test:docker': [[VITEST, 'run', '--project', 'docker']],
+  'test:crash': [[VITEST, 'run', '--project', 'crash']],
+  'test:soak': [[VITEST, 'run', '--project', 'soak']],
   check: [
     ['node_modules/typescript/bin/tsc', '-p', '.'],
     ['node_modules/oxlint/bin/oxlint', '--type-aware', '--quiet'],

@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** An answer of the service. */
+export interface HttpAnswer {
+  status: number;
+  body: any;
+}
+
+/** The request was sent and no answer came: it may have been done or not. */
+export class NoAnswer extends Error {}
+
+const REFUSED = new Set(['ECONNREFUSED']);
+
+/** How long an actor asks again where nobody listens. */
+const PATIENCE_MS = 20_000;
+const AGAIN_MS = 50;
+
+/** Somebody who calls the service over HTTP. Where nobody listens it tries the next address, and again: nothing was sent there. */
+export class HttpActor {
+  readonly organizationId: string;
+  readonly token: string;
+  /** Where its applications come from. */
+  readonly source: string;
+  readonly #urls: () => string[];
+  #turn = 0;
+
+  constructor(organizationId: string, token: string, source: string, urls: () => string[]) {
+    this.organizationId = organizationId;
+    this.token = token;
+    this.source = source;
+    this.#urls = urls;
+  }
+
+  /** The answer, whatever its status. Throws NoAnswer when the connection broke in between. */
+  async call(method: string, path: string, body?: unknown): Promise<HttpAnswer> {
+    for (const end = performance.now() + PATIENCE_MS; ;) {
+      const urls = this.#urls();
+      const url = urls[this.#turn++ % Math.max(1, urls.length)];
+      try {
+        if (!url) throw new Error('No process serves the API.');
+        return await this.#send(url, method, path, body);
+      } catch (error) {
+        if (url && !isRefused(error)) throw new NoAnswer(`${method} ${path}: ${causeOf(error)}`, { cause: error });
+        if (performance.now() > end) throw error;
+        await sleep(AGAIN_MS);
+      }
+    }
+  }
+
+  /** The body of an answer with the status; throws with the answer when it is another. */
+  async ask(method: string, path: string, status: number, body?: unknown): Promise<any> {
+    const answer = await this.call(method, path, body);
+    if (answer.status !== status)
+      throw new Error(`${method} ${path} answered ${answer.status}: ${JSON.stringify(answer.body)}`);
+    return answer.body;
+  }
+
+  async #send(url: string, method: string, path: string, body: unknown): Promise<HttpAnswer> {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: {
+        authorization: `Token ${this.token}`,
+        // A process that is killed takes its connections along: a new one each time shows what a client of ours would see.
+        connection: 'close',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const json = response.headers.get('content-type')?.startsWith('application/json');
+    return { status: response.status, body: json && text ? JSON.parse(text) : text };
+  }
+
+  /** A project with an environment. */
+  async environment(name: string): Promise<string> {
+    const project = await this.ask('POST', `/organization/${this.organizationId}/project`, 201, { name });
+    return (await this.ask('POST', `/project/${project.id}/environment`, 201, { name: 'e', mode: 'PRODUCTION' })).id;
+  }
+
+  /** An application from its source in the environment. */
+  async application(environmentId: string, name: string, more: Record<string, unknown> = {}): Promise<string> {
+    const body = {
+      name,
+      git_repository: { url: this.source, branch: 'main' },
+      dockerfile_path: 'Dockerfile',
+      ports: [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }],
+      ...more,
+    };
+    return (await this.ask('POST', `/environment/${environmentId}/application`, 201, body)).id;
+  }
+}
+
+const causeOf = (error: unknown): string => {
+  const { cause, message } = error as Error & { cause?: { code?: string; message?: string } };
+  return cause?.code ?? cause?.message ?? message;
+};
+
+const isRefused = (error: unknown): boolean => {
+  const code = (error as { cause?: { code?: string } }).cause?.code;
+  return code !== undefined && REFUSED.has(code);
+};

@@ -1,0 +1,129 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { createServer, type AddressInfo } from 'node:net';
+import path from 'node:path';
+
+const MAIN = path.join(import.meta.dirname, '../../../src/main.ts');
+
+/** What is kept of what a process said, in characters: enough to see why it ended. */
+const KEPT_OUTPUT = 100_000;
+
+/** A child process that a test kills, freezes and wakes. */
+export interface ChildOfTest {
+  readonly pid: number;
+  readonly running: boolean;
+  /** What it wrote on both streams. */
+  readonly output: string;
+  /** Resolves with status and signal when it is gone. */
+  readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  /** Resolves with what was said so far once it matches; rejects when the process ends before. */
+  says(pattern: RegExp): Promise<string>;
+  /** SIGKILL, and waits for the end. */
+  kill(): Promise<void>;
+  /** Asks it to end (SIGTERM), waits, and answers its status. */
+  terminate(): Promise<number | null>;
+  /** SIGSTOP: it does nothing until it is woken. */
+  freeze(): void;
+  wake(): void;
+}
+
+/** Starts `node FILE ARGS` with exactly this environment; `input` is its standard input. */
+export function startChild(
+  file: string,
+  args: string[],
+  env: NodeJS.ProcessEnv,
+  input?: string,
+  onEnd: () => void = () => undefined,
+): ChildOfTest {
+  const child: ChildProcess = spawn(process.execPath, [file, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'] });
+  let output = '';
+  const waiting = new Set<() => void>();
+  for (const stream of [child.stdout!, child.stderr!])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-KEPT_OUTPUT);
+      for (const look of waiting) look();
+    });
+  let running = true;
+  const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) =>
+    child.on('close', (code, signal) => {
+      running = false;
+      onEnd();
+      resolve({ code, signal });
+    }),
+  );
+  // It may be killed before it reads: that is the test's own doing.
+  child.stdin!.on('error', () => undefined);
+  child.stdin!.end(input ?? '');
+  return {
+    pid: child.pid!,
+    get running() {
+      return running;
+    },
+    get output() {
+      return output;
+    },
+    ended,
+    says: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (!pattern.test(output)) return;
+          waiting.delete(look);
+          resolve(output);
+        };
+        waiting.add(look);
+        look();
+        void ended.then(({ code, signal }) => {
+          waiting.delete(look);
+          reject(new Error(`It ended (${signal ?? code}) without saying ${pattern}:\n${output.slice(-4000)}`));
+        });
+      }),
+    kill: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+    terminate: async () => {
+      child.kill('SIGTERM');
+      return (await ended).code;
+    },
+    freeze: () => void child.kill('SIGSTOP'),
+    wake: () => void child.kill('SIGCONT'),
+  };
+}
+
+/** A running service process with its addresses. */
+export interface ServiceProcess extends ChildOfTest {
+  name: string;
+  role: 'all' | 'api' | 'worker';
+  /** Null where it has no API (role worker). */
+  url: string | null;
+  operationsUrl: string;
+}
+
+/** Starts the real program and answers when it is ready. */
+export async function startService(
+  name: string,
+  role: ServiceProcess['role'],
+  env: NodeJS.ProcessEnv,
+  onStart: (child: ChildOfTest) => void = () => undefined,
+): Promise<ServiceProcess> {
+  const child = startChild(MAIN, ['start'], { ...env, QUARTERDECK_ROLE: role });
+  onStart(child);
+  const text = await child.says(/token {8}in .*\n/);
+  const url = /API +(http\S+)/.exec(text)?.[1] ?? null;
+  const operationsUrl = /operations +(http\S+)/.exec(text)![1]!;
+  // Getters stay getters: they tell of the child as it is then.
+  return Object.create(child, {
+    name: { value: name },
+    role: { value: role },
+    url: { value: url },
+    operationsUrl: { value: operationsUrl },
+  }) as ServiceProcess;
+}
+
+/** A port that nobody listens on just now, for what must come back under the same one. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

@@ -1,0 +1,247 @@
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { isFinal, phaseOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
+import { generationOf } from '#deployments/executor/engine.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+import { createDirectoryStore } from '#runtimes/fake/store.ts';
+import type { Handle, Observation, WorkloadIdentity } from '#runtimes/runtime.ts';
+
+/** Where a world is looked at. */
+export interface World {
+  db: Database;
+  dataDir: string;
+  installation: { id: string; epoch: number };
+  /** Only this organization's part of it. */
+  organizationId?: string;
+  /** Asks a runtime that is not the fake what runs. */
+  observe?(handle: Handle): Promise<Observation>;
+}
+
+/** Ids of what was answered with success: none of it may be gone. */
+export interface Acknowledged {
+  /** `deployment_request_id` of every answered request, with its environment. */
+  deployments: { id: string; environmentId: string }[];
+  /** Services and environments whose deletion was answered: they must be gone. */
+  deleted: string[];
+}
+
+/**
+ * Looks at everything once it is quiet and answers what is wrong, a sentence each: database facts, derived states, what really runs, files left
+ * behind. To be called when nothing is waiting or running (`settled`).
+ */
+export async function findFaults(world: World, acknowledged?: Acknowledged): Promise<string[]> {
+  const faults = [
+    ...(await deploymentFaults(world)),
+    ...(await stepFaults(world)),
+    ...(await eventFaults(world)),
+    ...(await outboxFaults(world)),
+    ...(await serviceFaults(world)),
+    ...(await orphanFaults(world)),
+    ...leftoverFaults(world),
+  ];
+  return acknowledged ? [...faults, ...(await acknowledgedFaults(world, acknowledged))] : faults;
+}
+
+const mine = (world: World, column: string) =>
+  world.organizationId === undefined ? sql`true` : sql`${sql.ref(column)} = ${world.organizationId}::uuid`;
+
+/** Every deployment has ended with its services, and its outcome is theirs. */
+async function deploymentFaults(world: World): Promise<string[]> {
+  const { rows } = await sql<{
+    id: string;
+    action: DeploymentAction;
+    status: string;
+    outcome: string | null;
+    error: string | null;
+    claim_token: string | null;
+    worker_id: number | null;
+    services: { state: State; ended: boolean; name: string }[] | null;
+  }>`select d.id, d.action, d.status, d.outcome, d.error, d.claim_token, d.worker_id,
+      (select json_agg(json_build_object('state', s.state, 'ended', s.ended_at is not null, 'name', s.name)) from deployment_service s where s.deployment_id = d.id) as services
+    from deployment d where ${mine(world, 'd.organization_id')}`.execute(world.db);
+  return rows.flatMap((row) => {
+    const name = `${row.action} ${row.id}`;
+    if (row.status !== 'ENDED') return [`${name} is still ${row.status}`];
+    const services = row.services ?? [];
+    const phases = services.map((service) => phaseOf(row.action, service.state));
+    const faults = services.flatMap((service) => [
+      ...(isFinal(row.action, service.state) ? [] : [`${name} has ended with ${service.name} still ${service.state}`]),
+      ...(service.ended ? [] : [`${name} has ended, ${service.name} (${service.state}) has no end`]),
+    ]);
+    if (row.claim_token || row.worker_id !== null) faults.push(`${name} has ended and still has a claim`);
+    const failed = phases.some((phase) => phase === 'failed' || phase === 'buildFailed');
+    if (row.outcome === 'SUCCESS' && phases.some((phase) => phase !== 'succeeded'))
+      faults.push(`${name} is a SUCCESS with services ${phases.join(', ')}`);
+    if (row.outcome === 'ERROR' && !failed && services.length > 0)
+      faults.push(`${name} is an ERROR (${row.error}) with services ${phases.join(', ')}`);
+    if (row.outcome === 'CANCELED' && failed) faults.push(`${name} is CANCELED with services ${phases.join(', ')}`);
+    return faults;
+  });
+}
+
+/** No step is under way, and a service has succeeded exactly when all its steps have. */
+async function stepFaults(world: World): Promise<string[]> {
+  const { rows } = await sql<{ deployment_id: string; name: string; status: string; step: string }>`
+    select t.deployment_id, s.name, t.status, t.name as step from deployment_step t
+    join deployment_service s on s.deployment_id = t.deployment_id and s.service_id = t.service_id
+    where ${mine(world, 't.organization_id')} and (t.status = 'STARTED' or t.ended_at is null
+      or (t.status <> 'SUCCESS' and s.state in ('DEPLOYED', 'STOPPED', 'RESTARTED', 'DELETED')))`.execute(world.db);
+  return rows.map((row) => `step ${row.step} of ${row.name} in ${row.deployment_id} is ${row.status} after the end`);
+}
+
+/** One event at the end of each deployment that was not cancelled. */
+async function eventFaults(world: World): Promise<string[]> {
+  const { rows } = await sql<{ environment_id: string; kind: string; ended: number; told: number }>`
+    with ended as (
+      select environment_id, case when outcome = 'SUCCESS' then
+          case action when 'DEPLOY' then 'DEPLOYED' when 'STOP' then 'STOPPED' when 'RESTART' then 'RESTARTED' when 'DELETE' then 'DELETED' else 'UNINSTALLED' end
+        else action || '_FAILED' end as kind, count(*) as n
+      from deployment d where status = 'ENDED' and outcome <> 'CANCELED' and ${mine(world, 'd.organization_id')} group by 1, 2
+    ), told as (
+      select environment_id, event_type as kind, count(*) as n from audit_event e
+      where event_type = any(array['DEPLOYED','STOPPED','RESTARTED','DELETED','UNINSTALLED','DEPLOY_FAILED','STOP_FAILED','RESTART_FAILED','DELETE_FAILED','UNINSTALL_FAILED'])
+        and environment_id in (select id from environment) and target_type <> 'CLUSTER' and ${mine(world, 'e.organization_id')}
+      group by 1, 2
+    )
+    select environment_id, kind, coalesce(ended.n, 0) as ended, coalesce(told.n, 0) as told
+    from ended full join told using (environment_id, kind) where coalesce(ended.n, 0) <> coalesce(told.n, 0)`.execute(
+    world.db,
+  );
+  return rows.map(
+    (row) => `${row.ended} deployments ended ${row.kind} in ${row.environment_id}, ${row.told} events say so`,
+  );
+}
+
+/** Each (deployment, service) is told of at most once at its start and exactly once at its end, in the outbox or in deliveries. */
+async function outboxFaults(world: World): Promise<string[]> {
+  const { rows } = await sql<{ deployment: string; service: string; type: string; n: number }>`
+    select payload ->> 'deployment_request_id' as deployment, payload -> 'service' ->> 'id' as service, payload ->> 'type' as type, count(*) as n
+    from outbox o where ${mine(world, 'o.organization_id')} group by 1, 2, 3`.execute(world.db);
+  const twice = rows
+    .filter((row) => row.n > 1)
+    .map((row) => `${row.type} of ${row.service} in ${row.deployment} is told ${row.n} times`);
+  const ends = new Map<string, number>();
+  for (const row of rows)
+    if (row.type !== 'DEPLOYMENT_STARTED')
+      ends.set(`${row.deployment} ${row.service}`, (ends.get(`${row.deployment} ${row.service}`) ?? 0) + row.n);
+  return [...twice, ...[...ends].filter(([, n]) => n > 1).map(([key, n]) => `${key} is told to have ended ${n} times`)];
+}
+
+interface ServiceRow {
+  id: string;
+  name: string;
+  organization_id: string;
+  environment_id: string;
+  project_id: string;
+  wanted: 'absent' | 'stopped' | 'running';
+  handle: Handle | null;
+  dirty: boolean;
+  deleting: boolean;
+  release_id: string | null;
+  image: string | null;
+  release_number: number | null;
+  release_action: string | null;
+  releases: number;
+  release_deployments: number;
+  last: { action: DeploymentAction; state: State; number: number } | null;
+}
+
+const listServices = async (world: World) =>
+  (
+    await sql<ServiceRow>`select s.id, s.name, s.organization_id, s.environment_id, e.project_id, s.wanted, s.handle, s.dirty, s.deleting, s.release_id, r.image,
+        d.number as release_number, d.action as release_action,
+        (select count(*) from release x where x.service_id = s.id) as releases,
+        (select count(distinct deployment_id) from release x where x.service_id = s.id) as release_deployments,
+        (select json_build_object('action', l.action, 'state', l.state, 'number', l.number) from deployment_service l where l.service_id = s.id order by l.number desc limit 1) as last
+      from service s join environment e on e.id = s.environment_id
+      left join release r on r.id = s.release_id left join deployment d on d.id = r.deployment_id
+      where ${mine(world, 's.organization_id')}`.execute(world.db)
+  ).rows;
+
+/** The facts of every service are what really runs, and no release stands there twice. */
+async function serviceFaults(world: World): Promise<string[]> {
+  const faults: string[] = [];
+  for (const service of await listServices(world)) {
+    const name = `${service.name} (${service.id})`;
+    if (service.releases !== service.release_deployments) faults.push(`${name} has two releases of one deployment`);
+    if (service.wanted === 'running' && !service.handle && service.last?.state === 'DEPLOYED')
+      faults.push(`${name} is DEPLOYED without a handle`);
+    if (service.last?.state === 'DEPLOYED' && service.release_number !== service.last.number)
+      faults.push(`${name} is DEPLOYED by ${service.last.number}, its release is of ${service.release_number}`);
+    // Where the last request did not succeed, what is outside may be of it: it is dirty or its next deployment converges.
+    const settled = service.last === null || /^(DEPLOYED|STOPPED|RESTARTED|DELETED)$/.test(service.last.state);
+    if (!settled) continue;
+    const seen = await observe(world, service);
+    const expected = { running: 'running', stopped: 'stopped', absent: 'absent' }[service.wanted];
+    // What was never applied, or has no instances, is stopped without anything there.
+    const fine = seen.state === expected || (expected === 'stopped' && !service.handle && seen.state === 'absent');
+    if (!fine) faults.push(`${name} is wanted ${service.wanted} and found ${seen.state} (${seen.message})`);
+    if (seen.state === 'running' && service.release_number !== null) {
+      const generation = generationOf(world.installation.epoch, service.release_number);
+      if (seen.generation !== null && seen.generation < generation)
+        faults.push(`${name} runs generation ${seen.generation}, its release is ${generation}`);
+    }
+  }
+  return faults;
+}
+
+async function observe(
+  world: World,
+  service: ServiceRow,
+): Promise<Pick<Observation, 'state' | 'generation' | 'message'>> {
+  if (world.observe && service.handle && service.handle.runtime !== 'fake') return world.observe(service.handle);
+  const directory = path.join(world.dataDir, 'fake');
+  const found = existsSync(directory) ? createDirectoryStore(directory).read(service.id) : null;
+  if (!found) return { state: 'absent', generation: null, message: '' };
+  return {
+    state: found.stopped ? 'stopped' : 'running',
+    generation: found.spec.identity.generation,
+    message: found.spec.image,
+  };
+}
+
+/** Nothing runs for a service that is not in the database, nor under the wrong place. */
+async function orphanFaults(world: World): Promise<string[]> {
+  const directory = path.join(world.dataDir, 'fake');
+  if (!existsSync(directory)) return [];
+  const known = new Map(
+    (await listServices({ ...world, organizationId: undefined })).map((service) => [service.id, service]),
+  );
+  const misplaced = (identity: WorkloadIdentity) => {
+    const service = known.get(identity.serviceId)!;
+    return identity.environmentId !== service.environment_id || identity.organizationId !== service.organization_id;
+  };
+  return createDirectoryStore(directory)
+    .all()
+    .filter(({ spec }) => !world.organizationId || spec.identity.organizationId === world.organizationId)
+    .flatMap(({ spec: { identity, displayName }, stopped }) => {
+      if (!known.has(identity.serviceId))
+        return [`${displayName} (${identity.serviceId}) ${stopped ? 'is left' : 'runs'} and is in no table`];
+      return misplaced(identity) ? [`${displayName} runs in another environment than its own`] : [];
+    });
+}
+
+/** Checkouts go with their deployment. */
+function leftoverFaults(world: World): string[] {
+  const checkouts = path.join(world.dataDir, 'checkouts');
+  if (!existsSync(checkouts)) return [];
+  return readdirSync(checkouts).map((name) => `the checkout of ${name} is left behind`);
+}
+
+async function acknowledgedFaults(world: World, { deployments, deleted }: Acknowledged): Promise<string[]> {
+  const present = async (table: 'deployment' | 'environment' | 'service') =>
+    new Set((await world.db.selectFrom(table).select('id').execute()).map(({ id }) => id));
+  const [known, environments, services] = [
+    await present('deployment'),
+    await present('environment'),
+    await present('service'),
+  ];
+  return [
+    ...deployments
+      .filter(({ id, environmentId }) => environments.has(environmentId) && !known.has(id))
+      .map(({ id }) => `the answered deployment ${id} is gone`),
+    ...deleted
+      .filter((id) => environments.has(id) || services.has(id))
+      .map((id) => `${id} was deleted with an answer and is still there`),
+  ];
+}
