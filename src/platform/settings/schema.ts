@@ -236,6 +236,48 @@ export const SETTINGS = {
     integer(1, 10_000),
     'Days that audit events are kept.',
   ),
+  keptReleases: setting(
+    'QUARTERDECK_KEPT_RELEASES',
+    10,
+    integer(10, 1000),
+    'Releases of each service that are kept with image, variables and secrets, so that they can be deployed again.',
+  ),
+  releaseRetentionDays: setting(
+    'QUARTERDECK_RELEASE_RETENTION_DAYS',
+    0,
+    integer(0, 10_000),
+    'Days that releases beyond those are kept, too.',
+  ),
+  imageLimitMb: setting(
+    'QUARTERDECK_IMAGE_LIMIT_MB',
+    20_480,
+    integer(0, 100_000_000),
+    'While the images of a machine take more, releases beyond the kept ones go early, oldest first; 0 sets no limit.',
+  ),
+  deploymentRetentionDays: setting(
+    'QUARTERDECK_DEPLOYMENT_RETENTION_DAYS',
+    365,
+    integer(1, 10_000),
+    'Days that ended deployments are kept in the histories; those of kept releases stay.',
+  ),
+  keptDeployments: setting(
+    'QUARTERDECK_KEPT_DEPLOYMENTS',
+    200,
+    integer(10, 1_000_000),
+    'Deployments of each service that are kept in the histories at most; those of kept releases stay.',
+  ),
+  logRetentionDays: setting(
+    'QUARTERDECK_LOG_RETENTION_DAYS',
+    90,
+    integer(1, 10_000),
+    'Days that the logs of ended deployments are kept.',
+  ),
+  logLimitMb: setting(
+    'QUARTERDECK_LOG_LIMIT_MB',
+    5120,
+    integer(0, 100_000_000),
+    'Megabytes of deployment logs, compressed, above which the oldest go early; 0 sets no limit.',
+  ),
   agenticRunHours: setting(
     'QUARTERDECK_AGENTIC_RUN_HOURS',
     24,
