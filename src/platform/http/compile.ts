@@ -6,8 +6,23 @@ import { AppError, type FieldError } from '#kernel/errors.ts';
 
 const OPTIONS = { allErrors: true, useDefaults: true, strict: false, addUsedSchema: false } as const;
 /** Bodies are taken as they are; queries come as text and are read as what the schema says. */
-const bodies = addFormats.default(new Ajv({ ...OPTIONS }));
-const queries = addFormats.default(new Ajv({ ...OPTIONS, coerceTypes: 'array' }));
+const bodies = withFormats(new Ajv({ ...OPTIONS }));
+const queries = withFormats(new Ajv({ ...OPTIONS, coerceTypes: 'array' }));
+
+/** The usual formats. A date-time has to be one that Date and PostgreSQL have as well, and that can go out again. */
+function withFormats(ajv: Ajv): Ajv {
+  addFormats.default(ajv);
+  const { validate } = ajv.formats['date-time'] as { validate: (text: string) => boolean };
+  return ajv.addFormat('date-time', { type: 'string', validate: (text) => validate(text) && isPointInTime(text) });
+}
+
+const [FIRST, END] = [Date.parse('0001-01-01T00:00:00Z'), Date.UTC(10_000, 0)];
+
+/** Whether RFC 3339 text is a point in time of the years 1 to 9999 in UTC: no leap second, no zone that leads out of them. */
+function isPointInTime(text: string): boolean {
+  const time = Date.parse(text);
+  return time >= FIRST && time < END;
+}
 
 const lazily = <T>(make: (schema: TSchema) => T) => {
   const made = new WeakMap<TSchema, T>();

@@ -165,6 +165,6 @@ export function errorsOf(route: Route): number[] {
   if (route.body || route.query || route.settle || route.method === 'POST') statuses.add(400);
   if (route.method === 'POST') statuses.add(409);
   if (takesIfMatch(route)) statuses.add(412);
-  if (route.body) for (const status of [413, 415]) statuses.add(status);
+  if (route.method !== 'GET') for (const status of [413, 415]) statuses.add(status);
   return [...statuses].sort((a, b) => a - b);
 }

@@ -9,6 +9,9 @@ export interface Page<T> {
 
 const DEFAULT_SIZE = 20;
 
+/** Where a page begins. Whoever asks for one far beyond the end gets an empty one, not an offset that PostgreSQL cannot count to. */
+const offsetOf = (page: number, size: number): number => Math.min((page - 1) * size, Number.MAX_SAFE_INTEGER);
+
 /** Fetches a page of a query, or all of it when no page is asked for (decisions.md 4). The query must have an order. */
 export async function fetchPage<Row, View>(
   db: Database,
@@ -22,10 +25,7 @@ export async function fetchPage<Row, View>(
   const page = ask.page ?? 1;
   const size = ask.page_size ?? DEFAULT_SIZE;
   const [rows, total] = [
-    await query
-      .limit(size)
-      .offset((page - 1) * size)
-      .execute(),
+    await query.limit(size).offset(offsetOf(page, size)).execute(),
     await db
       .selectFrom(query.clearOrderBy().as('all'))
       .select(sql<number>`count(*)`.as('total'))

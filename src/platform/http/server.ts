@@ -1,7 +1,9 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import Fastify, { LogController, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { newId } from '#kernel/ids.ts';
 import { notFound } from '#kernel/errors.ts';
+import { CallerMemory } from '#platform/access/remembered.ts';
 import { answerTo } from '#platform/http/errors.ts';
 import { handle, type Pipeline } from '#platform/http/pipeline.ts';
 import type { Route } from '#platform/http/route.ts';
@@ -10,7 +12,7 @@ import { traceRequests } from '#platform/telemetry/requests.ts';
 
 const BODY_LIMIT = 1024 * 1024;
 
-export interface ServerOptions extends Omit<Pipeline, 'getOf'> {
+export interface ServerOptions extends Omit<Pipeline, 'getOf' | 'memory'> {
   routes: Route[];
   log: Logger;
   /** Gets a span per request; without it none is made. */
@@ -18,6 +20,9 @@ export interface ServerOptions extends Omit<Pipeline, 'getOf'> {
   /** Called after each answer, for metrics. */
   onAnswer?: (route: string, method: string, status: number, seconds: number) => void;
 }
+
+const hasNoBody = (headers: IncomingHttpHeaders): boolean =>
+  headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 
 /** The API's HTTP server with all its routes; the caller listens. Every path is served bare and under /api/v1 (decisions.md 3). */
 export function createServer(options: ServerOptions): FastifyInstance {
@@ -35,7 +40,11 @@ export function createServer(options: ServerOptions): FastifyInstance {
   // Bodies stay text until the caller is known: nobody learns from a parser's complaint what needs a token.
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-  app.addHook('onRequest', async (request, reply) => void reply.header('x-request-id', request.id));
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+    // The type of a body that is not there is nobody's business, even one that is none (decisions.md 5).
+    if (hasNoBody(request.headers)) delete request.headers['content-type'];
+  });
   if (options.tracer) traceRequests(app, options.tracer);
   app.addHook('onResponse', async (request, reply) => {
     const seconds = reply.elapsedTime / 1000;
@@ -66,7 +75,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
 
   const gets = new Map(options.routes.filter((route) => route.method === 'GET').map((route) => [route.path, route]));
-  const pipeline: Pipeline = { ...options, getOf: (path) => gets.get(path) };
+  const pipeline: Pipeline = { ...options, memory: new CallerMemory(), getOf: (path) => gets.get(path) };
   for (const route of options.routes) {
     app.route({
       method: route.method,

@@ -76,7 +76,7 @@ async function settle(
 
 /** Ids that a body selects, whatever their kind. */
 const selected = (body: Record<string, string[] | undefined>): string[] => [
-  ...new Set(Object.values(body).flatMap((ids) => ids ?? [])),
+  ...new Set(Object.keys(SelectedServices.properties).flatMap((kind) => body[kind] ?? [])),
 ];
 
 async function removeSelected(call: EnvironmentCall, trigger: 'DELETE' | 'UNINSTALL', bestEffort: boolean) {
@@ -207,8 +207,8 @@ export const environmentActionRoutes: Route[] = [
       const { body } = call as {
         body: Record<string, ({ id?: string; application_id?: string; git_commit_id?: string } | string)[] | undefined>;
       };
-      const entries = Object.values(body)
-        .flatMap((list) => list ?? [])
+      const entries = Object.keys(DeploySelectedServices.properties)
+        .flatMap((kind) => body[kind] ?? [])
         .map((entry) => (typeof entry === 'string' ? { id: entry } : entry));
       const ids = [
         ...new Set(
