@@ -12,36 +12,42 @@ export interface ControlParts {
   files: RouteFiles;
   upstreams: Upstreams;
   status(): ProxyStatus;
+  /** Whether it takes new connections. */
+  isServing(): boolean;
 }
 
+type Done = { status?: ProxyStatus };
+
 /** Does what the control plane asks. Disk first, so that a restart never knows less than was answered. */
-async function perform(parts: ControlParts, request: ControlRequest): Promise<ControlAnswer> {
+async function perform(parts: ControlParts, request: ControlRequest): Promise<Done> {
   switch (request.do) {
     case 'set': {
       const { serviceId, generation, routes } = request;
       parts.table.check({ serviceId, generation, routes });
       parts.files.write({ serviceId, generation, routes });
       parts.table.set({ serviceId, generation, routes });
-      return { ok: true };
+      return {};
     }
     case 'remove':
       parts.files.delete(request.serviceId);
       parts.table.remove(request.serviceId);
-      return { ok: true };
+      return {};
     case 'drained':
       await parts.upstreams.drained(request.upstreams, request.timeoutMs);
-      return { ok: true };
+      return {};
     case 'status':
-      return { ok: true, status: parts.status() };
+      return { status: parts.status() };
   }
 }
 
 async function answer(parts: ControlParts, request: IncomingMessage): Promise<ControlAnswer> {
   try {
-    return await perform(parts, JSON.parse(await text(request)) as ControlRequest);
+    const done = await perform(parts, JSON.parse(await text(request)) as ControlRequest);
+    return { ok: true, serving: parts.isServing(), ...done };
   } catch (error) {
-    const code = error instanceof RuntimeError && (error.code === 'superseded' || error.code === 'refused');
-    return { ok: false, code: code ? (error.code as 'refused') : 'failed', message: (error as Error).message };
+    const known = error instanceof RuntimeError && (error.code === 'superseded' || error.code === 'refused');
+    const code = known ? (error.code as 'refused') : 'failed';
+    return { ok: false, serving: parts.isServing(), code, message: (error as Error).message };
   }
 }
 

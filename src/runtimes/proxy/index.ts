@@ -6,8 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { RouteEntry, Router, Upstream } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
-import { readShim, readShimLog, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
+import { readShim, readShimLog, replaceProcess, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
+import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import { askProxy, isAway } from '#runtimes/proxy/control-client.ts';
+import { RETIRE, UP } from '#runtimes/proxy/protocol.ts';
 import type { ControlAnswer, ControlRequest, ProxyConfig, ProxyStatus } from '#runtimes/proxy/protocol.ts';
 
 export interface RouterOptions {
@@ -17,12 +19,19 @@ export interface RouterOptions {
   host: string;
   /** 0 lets the proxy choose one, which it keeps. */
   port: number;
+  /** Names the program text: a proxy of another one is replaced. What the text hashes to by default. */
+  revision?: string;
+  /** How long requests and websockets under way may take in a proxy that another one has replaced, in milliseconds (5 min). */
+  retireMs?: number;
   log(line: string): void;
 }
 
 /** How long a proxy that died may take until its shim has it up again. */
 const AWAY_MS = 15_000;
 const ENDING_MS = 10_000;
+const RETIRE_MS = 300_000;
+/** Keeps the port that was chosen when the setting is 0. */
+const PORT_FILE = 'port.json';
 
 const isTypeScript = import.meta.url.endsWith('.ts');
 const PROGRAM = fileURLToPath(new URL(isTypeScript ? './proxy-main.ts' : './proxy-main.js', import.meta.url));
@@ -34,7 +43,8 @@ const PROGRAM = fileURLToPath(new URL(isTypeScript ? './proxy-main.ts' : './prox
 export async function createRouter(options: RouterOptions): Promise<Router & { close(): Promise<void> }> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
   const directory = realpathSync(options.directory);
-  const config: ProxyConfig = { host: options.host, port: options.port, revision: fingerprint() };
+  const { host, port, revision = fingerprint(), retireMs = RETIRE_MS } = options;
+  const config: ProxyConfig = { host, port, revision, retireMs };
   const start = () => startProxy(directory, config, options.log);
   return new ProxyRouter(directory, start, await start());
 }
@@ -55,7 +65,8 @@ function fingerprint(): string {
 
 async function startProxy(directory: string, config: ProxyConfig, log: (line: string) => void): Promise<ProxyStatus> {
   const shim = join(directory, 'shim');
-  if (readShim(shim)?.alive) {
+  const view = readShim(shim);
+  if (view?.alive && view.state.listens) {
     const present = await untilUp(directory).catch((error: unknown) => {
       log(`The proxy in ${directory} is started anew: ${(error as Error).message}`);
     });
@@ -63,32 +74,72 @@ async function startProxy(directory: string, config: ProxyConfig, log: (line: st
       log(`The proxy on port ${present.port} (pid ${present.pid}) is taken over with ${present.services} service(s).`);
       return present;
     }
-    await stopShim(shim, ENDING_MS);
+    if (present && present.config.host === config.host && present.config.port === config.port)
+      return handOver(directory, config, present, log);
   }
-  const compileCache = join(directory, 'compile-cache');
-  await startShim({
-    directory: shim,
-    command: process.execPath,
-    args: ['--disable-warning=ExperimentalWarning', PROGRAM, directory, JSON.stringify(config)],
-    env: { NODE_COMPILE_CACHE: compileCache },
-    compileCache,
-    backoff: { firstMs: 100, maxMs: 5_000, resetAfterMs: 60_000 },
-  });
-  const status = await untilUp(directory).catch(async (error: unknown) => {
+  await stopShim(shim, ENDING_MS);
+  const status = await startFresh(directory, config).catch(async (error: unknown) => {
     await stopShim(shim, ENDING_MS);
-    throw error;
+    throw new RuntimeError('failed', `The proxy does not start: ${(error as Error).message}`, error);
   });
   log(`The proxy listens on ${config.host}:${status.port} (pid ${status.pid}).`);
   return status;
 }
 
-/** Waits until the proxy answers; RuntimeError `failed` with its last words when it ends instead. */
-async function untilUp(directory: string): Promise<ProxyStatus> {
+/** How the proxy is run. */
+const program = (directory: string, config: ProxyConfig) => ({
+  command: process.execPath,
+  args: ['--disable-warning=ExperimentalWarning', PROGRAM, directory, JSON.stringify(config)],
+  env: { NODE_COMPILE_CACHE: join(directory, 'compile-cache') },
+});
+
+/** Another program text, the same address: the new proxy and the old one share the listening socket until the old one is done. */
+async function handOver(
+  directory: string,
+  config: ProxyConfig,
+  old: ProxyStatus,
+  log: (line: string) => void,
+): Promise<ProxyStatus> {
+  await replaceProcess(join(directory, 'shim'), {
+    ...program(directory, config),
+    ready: UP,
+    timeoutMs: AWAY_MS,
+    retire: RETIRE,
+    retireMs: old.config.retireMs + ENDING_MS,
+  });
+  const status = await untilUp(directory, (found) => found.pid !== old.pid);
+  log(`The proxy on port ${status.port} (pid ${status.pid}) takes over from that of another release (pid ${old.pid}).`);
+  return status;
+}
+
+/** Starts a shim and the proxy in it; with port 0 on the one of the last time if it is free. */
+async function startFresh(directory: string, config: ProxyConfig): Promise<ProxyStatus> {
+  const last = config.port === 0 ? readJson<{ port: number }>(join(directory, PORT_FILE))?.port : undefined;
+  const start = (port: number) =>
+    startShim({
+      ...program(directory, config),
+      directory: join(directory, 'shim'),
+      compileCache: join(directory, 'compile-cache'),
+      // A proxy that was killed is back at once: connections wait for it in the socket.
+      backoff: { firstMs: 10, maxMs: 5_000, resetAfterMs: 60_000 },
+      listen: { host: config.host, port },
+    });
+  await start(last ?? config.port).catch((error: NodeJS.ErrnoException) => {
+    if (last === undefined || error.code !== 'EADDRINUSE') throw error;
+    return start(0);
+  });
+  const status = await untilUp(directory);
+  writeAtomically(join(directory, PORT_FILE), JSON.stringify({ port: status.port }));
+  return status;
+}
+
+/** Waits until a proxy that serves answers; RuntimeError `failed` with its last words when it ends instead. */
+async function untilUp(directory: string, meant = (_found: ProxyStatus) => true): Promise<ProxyStatus> {
   const shim = join(directory, 'shim');
   for (const end = Date.now() + AWAY_MS; ;) {
     try {
       const answer = await askProxy(directory, { do: 'status' }, 2_000);
-      if (answer.ok) return answer.status!;
+      if (answer.ok && meant(answer.status!)) return answer.status!;
     } catch (error) {
       if (!isAway(error)) throw error;
     }
@@ -96,7 +147,7 @@ async function untilUp(directory: string): Promise<ProxyStatus> {
     if (Date.now() > end || (view?.state.restarts ?? 0) > 3) break;
     await sleep(20);
   }
-  throw new RuntimeError('failed', `The proxy does not start: ${await lastWords(shim)}`);
+  throw new RuntimeError('failed', await lastWords(shim));
 }
 
 async function lastWords(shim: string): Promise<string> {

@@ -3,38 +3,33 @@
  * routes on disk, so that traffic flows while the control plane restarts (engine.md, *Routing*).
  */
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
-import type { Server } from 'node:http';
+import { readdirSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { createControlServer } from '#runtimes/proxy/control-server.ts';
-import { CONTROL_SOCKET } from '#runtimes/proxy/protocol.ts';
+import { controlSocket, controlSockets, RETIRE, UP } from '#runtimes/proxy/protocol.ts';
 import type { ProxyConfig, ProxyStatus } from '#runtimes/proxy/protocol.ts';
 import { createProxyServer } from '#runtimes/proxy/proxy-server.ts';
 import { RouteFiles } from '#runtimes/proxy/route-files.ts';
 import { RouteTable } from '#runtimes/proxy/route-table.ts';
 import { DEFAULT_TIMES, Upstreams } from '#runtimes/proxy/upstreams.ts';
-import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /** How long requests under way may take when the proxy is asked to end. */
 const ENDING_MS = 8_000;
-/** Keeps the port that was chosen when the setting is 0. */
-const PORT_FILE = 'port.json';
+/** The listening socket that the shim holds. */
+const LISTENER = 3;
 
-/** Listens on the wanted port; with 0 on the one of the last time if it is free. */
-async function listen(server: Server, { host, port }: ProxyConfig): Promise<number> {
-  const last = port === 0 ? readJson<{ port: number }>(PORT_FILE)?.port : undefined;
-  if (last !== undefined) {
-    try {
-      await once(server.listen(last, host), 'listening');
-      return last;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    }
+/** Removes the control sockets of proxies that were killed. */
+async function removeDead(): Promise<void> {
+  for (const name of controlSockets(readdirSync('.'))) {
+    const socket = connect(name);
+    const lives = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    if (!lives) rmSync(name, { force: true });
   }
-  await once(server.listen(port, host), 'listening');
-  const chosen = (server.address() as AddressInfo).port;
-  writeAtomically(PORT_FILE, JSON.stringify({ port: chosen }));
-  return chosen;
 }
 
 async function main(): Promise<void> {
@@ -46,19 +41,32 @@ async function main(): Promise<void> {
   const upstreams = new Upstreams(DEFAULT_TIMES);
   const table = new RouteTable(upstreams);
   const files = new RouteFiles('routes');
-  for (const service of files.readAll(console.error)) table.set(service);
-  const { server, end } = createProxyServer(table);
-  const port = await listen(server, config);
+  const { server, retire, end } = createProxyServer(table);
   const status = (): ProxyStatus => {
+    const { port } = server.address() as AddressInfo;
     return { config, pid: process.pid, port, services: table.size, underWay: upstreams.underWay() };
   };
-  const control = createControlServer({ table, files, upstreams, status });
-  rmSync(CONTROL_SOCKET, { force: true });
-  await once(control.listen(CONTROL_SOCKET), 'listening');
-  console.log(`listening on ${config.host}:${port}, ${table.size} service(s)`);
+  const control = createControlServer({ table, files, upstreams, status, isServing: () => server.listening });
+  await removeDead();
+  // Told of changes before it reads them from the disk, so that it misses none; nothing turns the loop in between.
+  await once(control.listen(controlSocket(process.pid)), 'listening');
+  for (const service of files.readAll(console.error)) table.set(service);
+  await once(server.listen({ fd: LISTENER }), 'listening');
+  console.log(`${UP} on ${config.host}:${status().port}, ${table.size} service(s)`);
+  const leave = () => {
+    rmSync(controlSocket(process.pid), { force: true });
+    process.exit(0);
+  };
+  const within = (ms: number) => {
+    setTimeout(leave, ms);
+    server.once('close', leave);
+  };
+  process.once(RETIRE, () => {
+    within(config.retireMs);
+    retire();
+  });
   process.once('SIGTERM', () => {
-    setTimeout(() => process.exit(0), ENDING_MS);
-    server.once('close', () => process.exit(0));
+    within(ENDING_MS);
     end();
   });
 }

@@ -1,7 +1,8 @@
 import { createServer } from 'node:http';
-import type { Server } from 'node:http';
-import { createServer as createHttp2Server } from 'node:http2';
+import type { Server as HttpServer } from 'node:http';
+import { constants, createServer as createHttp2Server } from 'node:http2';
 import type { ServerHttp2Session } from 'node:http2';
+import { Server } from 'node:net';
 import type { Socket } from 'node:net';
 import { Exchange } from '#runtimes/proxy/exchange.ts';
 import { forwardCall } from '#runtimes/proxy/grpc-call.ts';
@@ -12,10 +13,20 @@ const FIRST_BYTE_MS = 60_000;
 /** How clients begin that speak HTTP/2 without asking (RFC 9113 §3.4), as those of gRPC do; no method of HTTP/1 begins so. */
 const HTTP2_BEGINNING = Buffer.from('PRI');
 
+/** The highest number of a stream: none is refused yet. */
+const LAST_STREAM = 2 ** 31 - 1;
+/** How long a client may take to read that its connection ends. */
+const GOAWAY_MS = 1_000;
+
 export interface ProxyServer {
   /** Does not listen yet. */
-  server: Server;
-  /** Takes nothing new; the server's event `close` tells when what is under way has ended. */
+  server: HttpServer;
+  /**
+   * Takes no new connections, and tells those that there are with their next answer to come again elsewhere: one that is
+   * closed while its client sends would lose that request. The server's event `close` tells when all have gone.
+   */
+  retire(): void;
+  /** Takes nothing new and closes what is idle; the server's event `close` tells when what is under way has ended. */
   end(): void;
 }
 
@@ -31,20 +42,34 @@ export function createProxyServer(table: RouteTable): ProxyServer {
       requestTimeout: 0,
       noDelay: true,
     },
-    (request, response) => new Exchange(table, request, response).forward(),
+    (request, response) => {
+      if (retired) response.shouldKeepAlive = false;
+      new Exchange(table, request, response).forward();
+    },
   );
+  let retired = false;
   server.on('upgrade', (request, socket, head) => Exchange.forUpgrade(table, request, socket, head).forward());
   const sessions = letHttp2In(server, table);
+  const retire = () => {
+    retired = true;
+    // Not the method of the HTTP server, which closes idle connections as well.
+    Server.prototype.close.call(server);
+    for (const session of sessions) {
+      // First the news, then the end: calls that are on their way to us meanwhile are still answered (RFC 9113 §6.8).
+      session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM);
+      setTimeout(() => session.close(), GOAWAY_MS).unref();
+    }
+  };
   const end = () => {
     server.close();
     server.closeIdleConnections();
     for (const session of sessions) session.close();
   };
-  return { server, end };
+  return { server, retire, end };
 }
 
 /** Looks at the first bytes of each connection and hands it to the server of its protocol. Answers the HTTP/2 connections. */
-function letHttp2In(server: Server, table: RouteTable): Set<ServerHttp2Session> {
+function letHttp2In(server: HttpServer, table: RouteTable): Set<ServerHttp2Session> {
   const http2 = createHttp2Server();
   const sessions = new Set<ServerHttp2Session>();
   http2.on('session', (session) => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { closeSync, constants, mkdirSync, openSync, readFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RuntimeError } from '#runtimes/runtime.ts';
@@ -9,6 +9,8 @@ import {
   readJson,
   SOCKET_NAME,
   stateFile,
+  type Replacement,
+  type ShimAnswer,
   type ShimConfig,
   type ShimRequest,
   type ShimState,
@@ -29,6 +31,11 @@ export interface StartShim extends Partial<Omit<ShimConfig, 'command' | 'args' |
   env: Record<string, string>;
   /** Folder in which Node keeps the shim's compiled code: without type stripping a start needs 12 MB less. */
   compileCache?: string;
+  /**
+   * Where a socket listens that the shim keeps and its process gets as descriptor 3: connections wait in it while the process
+   * is started anew. Throws what listening throws.
+   */
+  listen?: { host: string; port: number };
 }
 
 /** What is known of a shim and its process. */
@@ -41,6 +48,8 @@ export interface ShimView {
 }
 
 const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url);
+/** Connections that may wait while nobody accepts them (the kernel's net.core.somaxconn may allow fewer). */
+const BACKLOG = 4096;
 const DEFAULTS = {
   signalDepth: 0,
   stopSignal: 'SIGTERM' as const,
@@ -55,26 +64,51 @@ const DEFAULTS = {
  * Throws RuntimeError `failed` when the shim itself does not start.
  */
 export async function startShim(options: StartShim): Promise<ShimView> {
-  const { directory, compileCache, ...given } = options;
+  const { directory, compileCache, listen, ...given } = options;
   const present = readShim(directory);
   if (present?.alive) return present;
   if (present) await endLeftover(present.state, readBootId());
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const config: ShimConfig = { ...DEFAULTS, cwd: '/', ...given, args: [...given.args] };
-  await spawnShim(directory, config, compileCache);
+  const config: ShimConfig = { ...DEFAULTS, cwd: '/', ...given, args: [...given.args], listens: listen !== undefined };
+  await withListener(listen, (descriptor) => spawnShim(directory, config, compileCache, descriptor));
   const started = readShim(directory);
   if (!started) throw new RuntimeError('failed', `The shim in ${directory} wrote no state.`);
   return started;
 }
 
-function spawnShim(directory: string, config: ShimConfig, compileCache: string | undefined): Promise<void> {
+/**
+ * Runs `use` with the descriptor of a listening socket, which is closed here afterwards. `use` makes its process at once: the
+ * loop has not turned since, so that no connection was accepted here.
+ */
+function withListener(
+  listen: StartShim['listen'],
+  use: (descriptor: number | undefined) => Promise<void>,
+): Promise<void> {
+  if (!listen) return use(undefined);
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen({ ...listen, backlog: BACKLOG }, () => {
+      const { fd } = (server as Server & { _handle: { fd: number } })._handle;
+      use(fd).then(resolve, reject);
+      server.close();
+    });
+  });
+}
+
+function spawnShim(
+  directory: string,
+  config: ShimConfig,
+  compileCache: string | undefined,
+  descriptor: number | undefined,
+): Promise<void> {
   const errorsPath = join(directory, 'shim-errors');
   const errors = openSync(errorsPath, 'w', 0o600);
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', PROGRAM.pathname, directory], {
     cwd: '/',
     detached: true,
     env: compileCache ? { NODE_COMPILE_CACHE: compileCache } : {},
-    stdio: ['pipe', 'pipe', errors],
+    stdio: ['pipe', 'pipe', errors, ...(descriptor === undefined ? [] : [descriptor])],
   });
   closeSync(errors);
   return new Promise((resolve, reject) => {
@@ -123,16 +157,28 @@ export async function restartShim(directory: string, graceMs: number): Promise<v
   await request(directory, { do: 'restart', graceMs }, graceMs + 10_000);
 }
 
+/**
+ * Replaces the program that a shim runs without a gap: both hold the shim's listening socket while one goes and the other
+ * comes. Returns when the new one is up. Throws RuntimeError `failed` when it does not come up; the present one runs on then.
+ */
+export async function replaceProcess(directory: string, replacement: Replacement): Promise<ShimState> {
+  return request(directory, { do: 'replace', ...replacement }, replacement.timeoutMs + 10_000);
+}
+
 /** Asks the shim itself for its state (rather than its file). */
 export async function askShim(directory: string): Promise<ShimState> {
   return request(directory, { do: 'status' }, 5_000);
 }
+
+/** What a shim says that can't do what it was asked for. */
+class ShimRefusal extends Error {}
 
 async function request(directory: string, message: ShimRequest, timeoutMs: number): Promise<ShimState> {
   const folder = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     return await exchange(socketPath(directory, folder), message, timeoutMs);
   } catch (error) {
+    if (error instanceof ShimRefusal) throw new RuntimeError('failed', error.message);
     throw new RuntimeError('failed', `The shim in ${directory} does not answer: ${(error as Error).message}`, error);
   } finally {
     closeSync(folder);
@@ -153,19 +199,23 @@ function exchange(path: string, message: ShimRequest, timeoutMs: number): Promis
     socket.once('connect', () => socket.write(`${JSON.stringify(message)}\n`));
     socket.on('data', (part: string) => (text += part));
     socket.once('error', reject);
-    socket.once('end', () =>
-      text.endsWith('\n') ? resolve(JSON.parse(text) as ShimState) : reject(new Error('it ended without an answer')),
-    );
+    socket.once('end', () => {
+      if (!text.endsWith('\n')) return reject(new Error('it ended without an answer'));
+      const answer = JSON.parse(text) as ShimAnswer;
+      if ('error' in answer) reject(new ShimRefusal(answer.error));
+      else resolve(answer);
+    });
   });
 }
 
-/** Ends what a shim that is gone left running: exactly the process of its state file, and that one's group. */
+/** Ends what a shim that is gone left running: exactly the processes of its state file, and their groups. */
 async function endLeftover(state: ShimState, bootId: string): Promise<void> {
-  const left = state.process;
-  if (!left || !isRunning(left, bootId)) return;
-  signalProcess(left, 'SIGKILL', bootId);
-  sendSignal(-left.pid, 'SIGKILL');
-  await gone(() => isRunning(left, bootId), `Process ${left.pid} does not end.`);
+  for (const left of [state.process, ...(state.retiring ?? [])]) {
+    if (!left || !isRunning(left, bootId)) continue;
+    signalProcess(left, 'SIGKILL', bootId);
+    sendSignal(-left.pid, 'SIGKILL');
+    await gone(() => isRunning(left, bootId), `Process ${left.pid} does not end.`);
+  }
 }
 
 async function gone(there: () => boolean, message: string): Promise<void> {

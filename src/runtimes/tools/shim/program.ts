@@ -7,7 +7,7 @@ import { readFileSync, rmSync, writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { createServer, type Socket } from 'node:net';
 import { identify, readBootId } from '#runtimes/tools/shim/identity.ts';
-import { SOCKET_NAME, type ShimConfig, type ShimRequest } from '#runtimes/tools/shim/state.ts';
+import { SOCKET_NAME, type ShimAnswer, type ShimConfig, type ShimRequest } from '#runtimes/tools/shim/state.ts';
 import { Supervisor } from '#runtimes/tools/shim/supervisor.ts';
 
 const directory = process.argv[2]!;
@@ -26,6 +26,7 @@ async function stop(graceMs: number): Promise<void> {
 async function answer(request: ShimRequest): Promise<void> {
   if (request.do === 'stop') await stop(request.graceMs);
   if (request.do === 'restart' && !ending) await supervisor.restart(request.graceMs);
+  if (request.do === 'replace' && !ending) await supervisor.replace(request);
 }
 
 function serve(socket: Socket): void {
@@ -36,11 +37,15 @@ function serve(socket: Socket): void {
     text += part;
     if (!text.includes('\n')) return;
     const request = JSON.parse(text) as ShimRequest;
-    void answer(request).then(() => {
-      socket.end(`${JSON.stringify(supervisor.state)}\n`, () => {
-        if (request.do === 'stop') process.exit(0);
+    const state = (): ShimAnswer => supervisor.state;
+    const failure = (error: Error): ShimAnswer => ({ error: error.message });
+    void answer(request)
+      .then(state, failure)
+      .then((said) => {
+        socket.end(`${JSON.stringify(said)}\n`, () => {
+          if (request.do === 'stop') process.exit(0);
+        });
       });
-    });
   });
 }
 

@@ -28,6 +28,8 @@ export interface ShimConfig {
   liveness?: { probe: Probe; target: ProbeTarget };
   /** Values that never get into the log (decisions.md 36). */
   secrets: string[];
+  /** Descriptor 3 of the shim is a listening socket, which its process gets as its own 3 (StartShim.listen). */
+  listens?: boolean;
 }
 
 export interface LastExit {
@@ -46,10 +48,32 @@ export interface ShimState {
   restarts: number;
   startedAt: string | null;
   lastExit: LastExit | null;
+  /** Whether it holds a listening socket, so that its process can be replaced without a gap. */
+  listens?: boolean;
+  /** Processes that were replaced and have not ended yet. */
+  retiring?: ProcessIdentity[];
 }
 
-/** A request on the shim's socket: one JSON line, answered by one JSON line with the state when it is done. */
-export type ShimRequest = { do: 'status' } | { do: 'stop' | 'restart'; graceMs: number };
+/** Another program in place of the one that runs: started beside it, which is told to retire once the new one is up. */
+export interface Replacement {
+  command: string;
+  args: string[];
+  env: Record<string, string>;
+  /** How the line of its output begins by which it says that it is up. */
+  ready: string;
+  /** How long that may take, in milliseconds. */
+  timeoutMs: number;
+  /** Tells the present process to take nothing new and to end when it has nothing left to do. */
+  retire: NodeJS.Signals;
+  /** When it is ended all the same, in milliseconds. */
+  retireMs: number;
+}
+
+/** A request on the shim's socket: one JSON line, answered by one JSON line when it is done. */
+export type ShimRequest =
+  { do: 'status' } | { do: 'stop' | 'restart'; graceMs: number } | ({ do: 'replace' } & Replacement);
+
+export type ShimAnswer = ShimState | { error: string };
 
 export const stateFile = (directory: string) => join(directory, 'state.json');
 export const logFile = (directory: string) => join(directory, 'log');

@@ -1,27 +1,35 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { Child, killGroup, type ChildEnd } from '#runtimes/tools/shim/child.ts';
 import { identify, readStat, sendSignal, signalProcess, type ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
-import { LineCutter, masker, RotatingLog } from '#runtimes/tools/shim/log.ts';
+import { masker, RotatingLog } from '#runtimes/tools/shim/log.ts';
 import { probeOnce, type ProbePids } from '#runtimes/tools/shim/probe.ts';
-import { logFile, stateFile, writeAtomically, type ShimConfig, type ShimState } from '#runtimes/tools/shim/state.ts';
+import {
+  logFile,
+  stateFile,
+  writeAtomically,
+  type Replacement,
+  type ShimConfig,
+  type ShimState,
+} from '#runtimes/tools/shim/state.ts';
 
 /** How long a process that fails its liveness check may take to end by itself. */
 const LIVENESS_GRACE_MS = 5_000;
-/** How long the last output is waited for when a stranger (a daemon that left the group) holds the pipes. */
-const LAST_OUTPUT_MS = 500;
 
 /** Keeps one process running: starts it, starts it anew with back-off, writes down its output and its end. */
 export class Supervisor {
   readonly #directory: string;
-  readonly #config: ShimConfig;
+  #config: ShimConfig;
   readonly #bootId: string;
   readonly #log: RotatingLog;
   readonly #mask: (text: string) => string;
   readonly #state: ShimState;
-  #child: ChildProcess | null = null;
-  #ended: Promise<void> = Promise.resolve();
+  #child: Child | null = null;
+  /** Resolves when the end of the present child is written down. */
+  #settled: Promise<void> = Promise.resolve();
+  readonly #retiring = new Set<Child>();
+  #replacing: Promise<void> | null = null;
+  /** The process that is to replace the present one, until it is up. */
+  #candidate: Child | null = null;
   #delayMs: number;
   #timer: NodeJS.Timeout | undefined;
   /** Why the process is being ended by us, if it is. */
@@ -35,7 +43,7 @@ export class Supervisor {
     this.#mask = masker(config.secrets);
     this.#delayMs = config.backoff.firstMs;
     const blank = { process: null, restarts: 0, startedAt: null, lastExit: null };
-    this.#state = { format: 1, shim, state: 'starting', ...blank };
+    this.#state = { format: 1, shim, state: 'starting', ...blank, listens: config.listens ?? false };
   }
 
   get state(): ShimState {
@@ -45,39 +53,80 @@ export class Supervisor {
   /** Starts the process; its end starts it anew unless `stop` was called. */
   start(): void {
     this.#save({ state: 'starting' });
-    const { command, args, env, cwd, uid, gid } = this.#config;
-    const account = uid === undefined ? {} : { uid, gid: gid ?? uid };
-    const child = spawn(command, args, { env, cwd, ...account, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#adopt(new Child(this.#config, (stream, line) => this.#write(stream, line)));
+  }
+
+  /** From now on this is the process that is kept running. */
+  #adopt(child: Child): void {
     this.#child = child;
-    const startedAt = new Date();
-    const output = [this.#capture(child, 'stdout'), this.#capture(child, 'stderr')];
-    this.#ended = new Promise((resolve) => {
-      const end = (code: number | null, signal: string | null, why: string) => {
-        for (const cutter of output) cutter.end();
-        this.#onEnd(startedAt, code, signal, why);
-        resolve();
-      };
-      child.once('error', (error) => end(null, null, `cannot be started: ${error.message}`));
-      child.once('exit', (code, signal) => {
-        killGroup(child.pid!);
-        const why = code === null ? `ended by ${signal}` : `ended with status ${code}`;
-        void Promise.race([once(child, 'close'), sleep(LAST_OUTPUT_MS)]).then(() => end(code, signal, why));
-      });
-    });
+    this.#settled = child.ended.then((end) => this.#onEnd(child, end));
     if (child.pid === undefined) return;
     this.#save({
       state: 'running',
       process: identify(child.pid, this.#bootId),
-      startedAt: startedAt.toISOString(),
+      startedAt: child.startedAt.toISOString(),
     });
     this.#watchLiveness(child);
+  }
+
+  /**
+   * Starts another program beside the present one and keeps that one running from then on; the present one is told to retire.
+   * Throws when the other does not say in time that it is up: then all is as before. One that runs already is left alone.
+   */
+  async replace(replacement: Replacement): Promise<void> {
+    while (this.#replacing) await this.#replacing.catch(() => undefined);
+    const { command, args, env } = replacement;
+    const config = { ...this.#config, command, args, env };
+    if (JSON.stringify(config) === JSON.stringify(this.#config) && this.#child?.runs) return;
+    this.#replacing = this.#replaceBy(config, replacement).finally(() => (this.#replacing = null));
+    await this.#replacing;
+  }
+
+  async #replaceBy(config: ShimConfig, { ready, timeoutMs, retire, retireMs }: Replacement): Promise<void> {
+    const up = Promise.withResolvers<void>();
+    const successor = new Child(config, (stream, line) => {
+      this.#write(stream, line);
+      if (stream === 'stdout' && line.startsWith(ready)) up.resolve();
+    });
+    this.#candidate = successor;
+    void successor.ended.then(({ why }) => up.reject(new Error(`The new process ${why}.`)));
+    const timer = setTimeout(() => up.reject(new Error(`The new process was not up in ${timeoutMs} ms.`)), timeoutMs);
+    try {
+      await up.promise;
+    } catch (error) {
+      if (successor.runs) killGroup(successor.pid!);
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      this.#candidate = null;
+    }
+    clearTimeout(this.#timer);
+    const predecessor = this.#child;
+    this.#config = config;
+    this.#delayMs = config.backoff.firstMs;
+    if (predecessor?.runs) this.#retire(predecessor, retire, retireMs);
+    this.#save({ restarts: 0 });
+    this.#adopt(successor);
+  }
+
+  #retire(child: Child, signal: NodeJS.Signals, withinMs: number): void {
+    this.#retiring.add(child);
+    sendSignal(child.pid!, signal);
+    const timer = setTimeout(() => killGroup(child.pid!), withinMs);
+    void child.ended.then(() => {
+      clearTimeout(timer);
+      this.#retiring.delete(child);
+      this.#save({});
+    });
   }
 
   /** Ends the process and doesn't start it again. Resolves when it is gone. */
   async stop(graceMs: number): Promise<void> {
     clearTimeout(this.#timer);
     this.#save({ state: 'stopping' });
-    await this.#end('stopped', graceMs);
+    if (this.#candidate?.runs) killGroup(this.#candidate.pid!);
+    const retiring = [...this.#retiring].map((child) => endWithin(child, this.#config.stopSignal, graceMs));
+    await Promise.all([this.#end('stopped', graceMs), ...retiring]);
     this.#save({ state: 'stopped', process: null });
   }
 
@@ -92,12 +141,12 @@ export class Supervisor {
 
   async #end(reason: string, graceMs: number): Promise<void> {
     const child = this.#child;
-    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    if (!child?.runs) return;
     this.#reason = reason;
-    const target = identify(workloadPids(child.pid, this.#config.signalDepth).process, this.#bootId);
+    const target = identify(workloadPids(child.pid!, this.#config.signalDepth).process, this.#bootId);
     if (target) signalProcess(target, this.#config.stopSignal, this.#bootId);
     const timer = setTimeout(() => this.#kill(child.pid!), graceMs);
-    await this.#ended;
+    await this.#settled;
     clearTimeout(timer);
   }
 
@@ -108,15 +157,13 @@ export class Supervisor {
     else killGroup(pid);
   }
 
-  #capture(child: ChildProcess, stream: 'stdout' | 'stderr'): LineCutter {
-    const cutter = new LineCutter((line) =>
-      this.#log.write({ time: new Date().toISOString(), stream, text: this.#mask(line) }),
-    );
-    child[stream]!.on('data', (bytes: Buffer) => cutter.push(bytes));
-    return cutter;
+  #write(stream: 'stdout' | 'stderr', line: string): void {
+    this.#log.write({ time: new Date().toISOString(), stream, text: this.#mask(line) });
   }
 
-  #onEnd(startedAt: Date, code: number | null, signal: string | null, why: string): void {
+  #onEnd(child: Child, { code, signal, why }: ChildEnd): void {
+    // One that was replaced is nobody to start again.
+    if (child !== this.#child) return;
     const now = new Date();
     const stopping = this.#state.state === 'stopping';
     const reason = this.#reason ?? why;
@@ -124,19 +171,19 @@ export class Supervisor {
     this.#save({ process: null, lastExit: { code, signal, reason, at: now.toISOString() } });
     if (stopping) return;
     const { firstMs, maxMs, resetAfterMs } = this.#config.backoff;
-    if (now.getTime() - startedAt.getTime() >= resetAfterMs) this.#delayMs = firstMs;
+    if (now.getTime() - child.startedAt.getTime() >= resetAfterMs) this.#delayMs = firstMs;
     this.#save({ state: 'backoff', restarts: this.#state.restarts + 1 });
     this.#timer = setTimeout(() => this.start(), this.#delayMs);
     this.#delayMs = Math.min(this.#delayMs * 2, maxMs);
   }
 
   /** Ends the process when its checks fail `failureThreshold` times in a row, so that it is started anew. */
-  #watchLiveness(child: ChildProcess): void {
+  #watchLiveness(child: Child): void {
     const liveness = this.#config.liveness;
     if (!liveness) return;
     const { probe, target } = liveness;
     let failures = 0;
-    const alive = () => child === this.#child && child.exitCode === null && child.signalCode === null;
+    const alive = () => child === this.#child && child.runs;
     const check = async () => {
       if (!alive() || this.#reason !== null) return;
       const pids = workloadPids(child.pid!, this.#config.signalDepth);
@@ -150,13 +197,18 @@ export class Supervisor {
   }
 
   #save(change: Partial<ShimState>): void {
-    Object.assign(this.#state, change);
+    const retiring = [...this.#retiring].flatMap((child) => identify(child.pid!, this.#bootId) ?? []);
+    Object.assign(this.#state, change, { retiring });
     writeAtomically(stateFile(this.#directory), JSON.stringify(this.#state));
   }
 }
 
-function killGroup(pid: number): void {
-  sendSignal(-pid, 'SIGKILL');
+/** Asks a process to end and kills it when that takes too long. */
+async function endWithin(child: Child, signal: NodeJS.Signals, graceMs: number): Promise<void> {
+  sendSignal(child.pid!, signal);
+  const timer = setTimeout(() => killGroup(child.pid!), graceMs);
+  await child.ended;
+  clearTimeout(timer);
 }
 
 /** Pids of what a shim keeps running: the wrapper that `depth` counts from is the shim's own child. */
