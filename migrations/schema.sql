@@ -1,5 +1,11 @@
 -- What the migrations make, for reading and for the test that compares it; written by `npm run gen`.
 
+create table access_version (
+  user_id uuid not null,
+  version uuid not null default gen_random_uuid(),
+  constraint access_version_pkey PRIMARY KEY (user_id)
+);
+
 create table api_token (
   id uuid not null,
   organization_id uuid not null,
@@ -24,6 +30,7 @@ create table api_token (
 CREATE INDEX api_token_creator ON public.api_token USING btree (created_by);
 CREATE INDEX api_token_role ON public.api_token USING btree (role_id);
 CREATE UNIQUE INDEX api_token_name ON public.api_token USING btree (organization_id, lower(name));
+CREATE TRIGGER access_changed AFTER DELETE OR UPDATE ON public.api_token FOR EACH ROW EXECUTE FUNCTION access_changed_by_token();
 
 create table api_token_organization (
   token_id uuid not null,
@@ -33,6 +40,7 @@ create table api_token_organization (
   constraint api_token_organization_token_id_fkey FOREIGN KEY (token_id) REFERENCES api_token(id) ON DELETE CASCADE
 );
 CREATE INDEX api_token_organization_organization ON public.api_token_organization USING btree (organization_id);
+CREATE TRIGGER access_changed AFTER INSERT OR DELETE OR UPDATE ON public.api_token_organization FOR EACH ROW EXECUTE FUNCTION access_changed_by_token_organization();
 
 create table audit_event (
   id uuid not null,
@@ -426,6 +434,9 @@ create table installation (
   epoch integer not null default 1,
   canary bytea,
   created_at timestamp with time zone not null default now(),
+  read_only_since timestamp with time zone,
+  restored_at timestamp with time zone,
+  restored_from timestamp with time zone,
   constraint installation_pkey PRIMARY KEY (singleton),
   constraint installation_singleton_check CHECK (singleton)
 );
@@ -443,6 +454,7 @@ create table member (
 );
 CREATE INDEX member_role ON public.member USING btree (role_id);
 CREATE INDEX member_user ON public.member USING btree (user_id);
+CREATE TRIGGER access_changed AFTER INSERT OR DELETE OR UPDATE ON public.member FOR EACH ROW EXECUTE FUNCTION access_changed_by_member();
 
 create table member_invitation (
   id uuid not null,
@@ -555,6 +567,7 @@ create table role (
   constraint role_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX role_name ON public.role USING btree (organization_id, lower(name));
+CREATE TRIGGER access_changed AFTER DELETE OR UPDATE ON public.role FOR EACH ROW EXECUTE FUNCTION access_changed_by_role();
 
 create table scheduled_task (
   name text not null,
@@ -613,6 +626,7 @@ create table service (
   git_token_id uuid generated always as ((((spec -> 'git_repository'::text) ->> 'git_token_id'::text))::uuid) stored,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  restored_at timestamp with time zone,
   constraint service_kind_check CHECK ((kind = ANY (ARRAY['APPLICATION'::text, 'DATABASE'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'ARGOCD_APP'::text, 'AGENTIC_WORKFLOW'::text]))),
   constraint service_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id),
   constraint service_organization_id_git_token_id_fkey FOREIGN KEY (organization_id, git_token_id) REFERENCES git_token(organization_id, id),
@@ -827,6 +841,51 @@ CREATE INDEX webhook_delivery_age ON public.webhook_delivery USING btree (create
 CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (next_attempt_at) INCLUDE (webhook_id) WHERE (state = 'PENDING'::text);
 CREATE INDEX webhook_delivery_webhook ON public.webhook_delivery USING btree (webhook_id, state);
 
+CREATE OR REPLACE FUNCTION public.access_changed(users uuid[])
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  insert into access_version (user_id) select distinct one from unnest(users) as one where one is not null order by one
+  on conflict (user_id) do update set version = default
+$function$;
+
+CREATE OR REPLACE FUNCTION public.access_changed_by_member()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform access_changed(array[old.user_id, new.user_id]);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.access_changed_by_role()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform access_changed(array(
+    select user_id from member where role_id = old.id union select created_by from api_token where role_id = old.id));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.access_changed_by_token()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform access_changed(array[old.created_by, new.created_by]);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.access_changed_by_token_organization()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform access_changed(array(select created_by from api_token where id in (old.token_id, new.token_id)));
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.audit_event_note_target()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -925,6 +984,16 @@ begin
     raise exception 'the claim on the deployment is lost' using errcode = 'QD001';
   end if;
   return cancel;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.refuse_while_read_only()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception using errcode = 'QD001', message =
+    'Nothing can be written: the database was restored from a backup and the installation is read-only. '
+    'Look at `quarterdeck world`, then end this with `quarterdeck restore --accept`.';
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.stream_audit()

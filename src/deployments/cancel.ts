@@ -8,8 +8,9 @@ import * as queries from '#deployments/queries.ts';
 type Scope = { organizationId: string };
 
 /**
- * Cancels one deployment: at once while it waits; what runs comes to a safe point first, with `force` without waiting for one. 409 when it has
- * ended already.
+ * Cancels one deployment: at once while it waits; what runs comes to a safe point first. With `force` it ends at once whatever runs: the worker
+ * loses its claim and stops, the services that it was at are marked dirty, and nothing else begins in the environment until the worker is known
+ * to have stopped (engine.md, *The queue*). 409 when it has ended already.
  */
 export async function cancelDeployment(
   context: Context,
@@ -19,18 +20,19 @@ export async function cancelDeployment(
 ): Promise<void> {
   if (deployment.status === 'ENDED') throw conflict('There is nothing to cancel: the deployment has ended.');
   const action = deployment.action as DeploymentAction;
-  await queries.requestCancel(context.db, scope, deployment.id, force);
-  const moved = await queries.moveServices(context.db, scope, deployment.id, action, 'cancel');
-  if (deployment.status === 'WAITING') {
-    await queries.endDeployment(context.db, scope, deployment.id, 'CANCELED', null);
-    if (action === 'DELETE' && moved.length > 0)
-      await reviveServices(
-        context,
-        scope,
-        moved.map((service) => service.service_id),
-      );
+  const { id } = deployment;
+  await queries.requestCancel(context.db, scope, id, force);
+  const moved = await queries.moveServices(context.db, scope, id, action, 'cancel').execute();
+  const atWork = moved.filter((service) => service.state === 'CANCELING').map((service) => service.service_id);
+  const atOnce = force || deployment.status === 'WAITING';
+  if (atOnce) {
+    const cut = await queries.moveServices(context.db, scope, id, action, 'cancelled').execute();
+    atWork.push(...cut.map((service) => service.service_id));
+    if (atWork.length > 0) await queries.markDirty(context.db, scope, atWork);
+    await queries.endCancelled(context.db, scope, id, deployment.status !== 'WAITING');
+    if (action === 'DELETE') await queries.revive(context.db, scope, deployment);
   }
-  context.afterCommit(() => context.notify(CANCELLATIONS, deployment.id));
+  context.afterCommit(() => context.notify(CANCELLATIONS, id));
 }
 
 /** Cancels what is under way in an environment, the running request and those that wait. 409 with nothing under way. */
@@ -71,12 +73,3 @@ export async function cancelCovered(
     if (within || deployment.status !== 'WAITING') await cancelDeployment(context, place, deployment);
   }
 }
-
-/** Cancelling a waiting delete makes the services usable again. */
-const reviveServices = (context: Context, scope: Scope, serviceIds: string[]) =>
-  context.db
-    .updateTable('service')
-    .set({ deleting: false })
-    .where('organization_id', '=', scope.organizationId)
-    .where('id', 'in', serviceIds)
-    .execute();

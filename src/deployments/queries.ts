@@ -1,5 +1,6 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
+import type { Snapshot } from '#deployments/model/snapshot.ts';
 import { movesOf, type DeploymentAction, type State, type Trigger } from '#deployments/model/states.ts';
 
 export type DeploymentRow = NonNullable<Awaited<ReturnType<typeof findDeployment>>>;
@@ -99,65 +100,88 @@ export const joinDeployment = (
     .where('status', '=', 'WAITING')
     .executeTakeFirst();
 
+/** Which services a trigger moves, and what goes with it. */
+export interface MoveOptions {
+  /** Only these; all of the deployment where it is left out. */
+  serviceIds?: string[];
+  error?: string;
+  /** Commits that services were resolved to, by their id. */
+  commits?: Record<string, unknown>;
+}
+
 /**
  * Moves services of a deployment by a trigger: the only writer of a state, a conditional update. Answers what has moved; a service that the
- * trigger means nothing for stays as it is.
+ * trigger means nothing for stays as it is. Not sent yet: the executor puts it into larger statements.
  */
-export async function moveServices(
+export function moveServices(
   db: Database,
   scope: Scope,
   deploymentId: string,
   action: DeploymentAction,
   trigger: Trigger,
-  only: { serviceId?: string; error?: string } = {},
+  options: MoveOptions = {},
 ) {
   const moves = movesOf(action, trigger);
   const to = sql<string>`case state ${sql.join(
     moves.map((move) => sql`when ${sql.lit(move.from)} then ${sql.lit(move.to)}`),
     sql` `,
   )} end`;
-  const final = ['succeed', 'fail', 'cancelled', 'cancel'].includes(trigger);
-  const target = moves.map((move) => move.from);
-  let query = db
+  const query = db
     .updateTable('deployment_service')
     .set({
       state: to,
       updated_at: sql`now()`,
       started_at: sql`coalesce(started_at, now())`,
-      ...(final ? { ended_at: sql`case when ${to} = 'CANCELING' then null else now() end` } : {}),
-      ...(only.error === undefined ? {} : { error: only.error }),
+      ...(FINAL_TRIGGERS.includes(trigger)
+        ? { ended_at: sql`case when ${to} = 'CANCELING' then null else now() end` }
+        : {}),
+      ...(options.error === undefined ? {} : { error: options.error }),
+      ...(options.commits === undefined
+        ? {}
+        : { commit: sql`coalesce(${json(options.commits)}::jsonb -> service_id::text, commit)` }),
     })
     .where('organization_id', '=', scope.organizationId)
     .where('deployment_id', '=', deploymentId)
-    .where('state', '=', sql<string>`any(${target})`);
-  if (only.serviceId) query = query.where('service_id', '=', only.serviceId);
-  return query.returning(['service_id', 'state', 'name', 'kind', 'error']).execute();
+    .where('state', '=', sql<string>`any(${moves.map((move) => move.from)})`)
+    .returning(['service_id', 'state', 'name', 'kind', 'error']);
+  return options.serviceIds ? query.where('service_id', '=', sql<string>`any(${options.serviceIds}::uuid[])`) : query;
 }
 
-/** Ends a deployment. */
-export const endDeployment = (
-  db: Database,
-  scope: Scope,
-  id: string,
-  outcome: 'SUCCESS' | 'ERROR' | 'CANCELED',
-  error: string | null,
-) =>
+/** Triggers after which nothing more becomes of a service in its deployment. */
+const FINAL_TRIGGERS: readonly Trigger[] = ['succeed', 'fail', 'cancelled', 'cancel'];
+
+/** What the row of an ended deployment says. */
+export const ENDED = {
+  status: 'ENDED',
+  ended_at: sql<Date>`now()`,
+  updated_at: sql<Date>`now()`,
+  claim_token: null,
+  worker_id: null,
+  lease_until: null,
+} as const;
+
+/** Ends a deployment that was cancelled without a worker's doing; `leftover` keeps the worker that may still be at it. */
+export const endCancelled = (db: Database, scope: Scope, id: string, leftover: boolean) =>
   db
     .updateTable('deployment')
     .set({
-      status: 'ENDED',
-      outcome,
-      error,
-      ended_at: sql`now()`,
-      updated_at: sql`now()`,
-      claim_token: null,
-      worker_id: null,
-      lease_until: null,
+      ...ENDED,
+      outcome: 'CANCELED',
+      ...(leftover ? { leftover_worker: sql`worker_id`, leftover_until: sql`lease_until` } : {}),
     })
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .where('status', '<>', 'ENDED')
-    .executeTakeFirst();
+    .execute();
+
+/** What was at work on these services was cut off: their next deployment skips nothing (engine.md, *The queue*). */
+export const markDirty = (db: Database, scope: Scope, serviceIds: string[]) =>
+  db
+    .updateTable('service')
+    .set({ dirty: true })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', sql<string>`any(${serviceIds})`)
+    .execute();
 
 export const requestCancel = (db: Database, scope: Scope, id: string, forced: boolean) =>
   db
@@ -170,3 +194,33 @@ export const requestCancel = (db: Database, scope: Scope, id: string, forced: bo
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .execute();
+
+/** A delete that was cancelled or failed: what is left of it is usable again, and can be deleted again. */
+export async function revive(
+  db: Database,
+  scope: Scope,
+  deployment: Pick<DeploymentRow, 'environment_id' | 'whole_environment' | 'snapshot'>,
+): Promise<void> {
+  const ids = (deployment.snapshot as Snapshot).services.map((service) => service.serviceId);
+  await db
+    .updateTable('service')
+    .set({ deleting: false })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', sql<string>`any(${ids})`)
+    .execute();
+  if (!deployment.whole_environment) return;
+  const environment = await db
+    .updateTable('environment')
+    .set({ deleting: false })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', deployment.environment_id)
+    .returning('project_id')
+    .executeTakeFirst();
+  if (environment)
+    await db
+      .updateTable('project')
+      .set({ deleting: false })
+      .where('organization_id', '=', scope.organizationId)
+      .where('id', '=', environment.project_id)
+      .execute();
+}

@@ -11,9 +11,10 @@ import {
   type WebhookDeliveryOptions,
 } from '#delivery/webhooks/index.ts';
 import { newId } from '#kernel/ids.ts';
-import { inTransaction } from '#platform/context.ts';
+import { inTransaction, type Context } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
-import { publish, type DeploymentOutboxEvent } from '#platform/events/outbox.ts';
+import { json } from '#platform/database/json.ts';
+import { OUTBOX_CHANNEL, outboxInsert, type DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
@@ -84,9 +85,16 @@ const event = (actor: Actor, change: Partial<DeploymentOutboxEvent> = {}): Deplo
   ...change,
 });
 
+async function publish(context: Context, organizationId: string, one: DeploymentOutboxEvent): Promise<void> {
+  await outboxInsert(organizationId, 'deployment', sql`${json(one)}::jsonb`, sql`(select 1) as once`).execute(
+    context.db,
+  );
+  context.afterCommit(() => context.notify(OUTBOX_CHANNEL));
+}
+
 const say = (actor: Actor, ...events: DeploymentOutboxEvent[]) =>
   inTransaction(app.context, async (context) => {
-    for (const one of events) await publish(context, actor.organizationId, 'deployment', one);
+    for (const one of events) await publish(context, actor.organizationId, one);
   });
 
 const EVENTS = ['DEPLOYMENT_STARTED', 'DEPLOYMENT_SUCCEEDED', 'DEPLOYMENT_FAILED', 'DEPLOYMENT_CANCELLED'];
@@ -221,7 +229,7 @@ describe('a webhook is called', () => {
     const { url } = await receiver();
     const webhook = await register(admin, url);
     const failing = inTransaction(app.context, async (context) => {
-      await publish(context, admin.organizationId, 'deployment', event(admin));
+      await publish(context, admin.organizationId, event(admin));
       throw new Error('no');
     });
     await expect(failing).rejects.toThrow('no');

@@ -1,4 +1,3 @@
-import { newId } from '#kernel/ids.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { LastRelease, ServiceSnapshot } from '#deployments/model/snapshot.ts';
@@ -47,72 +46,58 @@ export async function loadFacts(db: Database, scope: Scope, serviceIds: string[]
 
 /** From here on something may exist outside, whatever becomes of the step. */
 export const markWanted = (db: Database, scope: Scope, serviceId: string, wanted: ServiceFacts['wanted']) =>
-  db
-    .updateTable('service')
-    .set({ wanted })
-    .where('organization_id', '=', scope.organizationId)
-    .where('id', '=', serviceId)
-    .execute();
+  changeService(db, scope, serviceId, { wanted });
 
 export interface NewRelease {
+  id: string;
   deploymentId: string;
   service: ServiceSnapshot;
   resolution: unknown;
   image: string | null;
   buildKey: string | null;
-  handle: Handle;
 }
 
-/** What was applied with success is the service's release from now on. */
-export async function recordRelease(db: Database, scope: Scope, release: NewRelease): Promise<void> {
-  const { service } = release;
-  const id = newId();
-  await db
-    .insertInto('release')
-    .values({
-      id,
-      organization_id: scope.organizationId,
-      service_id: service.serviceId,
-      deployment_id: release.deploymentId,
-      service_version: service.versions.service,
-      environment_version: service.versions.environment,
-      project_version: service.versions.project,
-      snapshot: json(service),
-      resolution: json(release.resolution ?? {}),
-      image: release.image,
-      build_key: release.buildKey,
-    })
-    .execute();
-  await db
-    .updateTable('service')
-    .set({ release_id: id, handle: json(release.handle), wanted: 'running', dirty: false })
-    .where('organization_id', '=', scope.organizationId)
-    .where('id', '=', service.serviceId)
-    .execute();
-}
+/** What was applied with success is kept as a release; `recordHandle` makes it the service's. */
+export const insertRelease = (db: Database, scope: Scope, { id, service, ...release }: NewRelease) =>
+  db.insertInto('release').values({
+    id,
+    organization_id: scope.organizationId,
+    service_id: service.serviceId,
+    deployment_id: release.deploymentId,
+    service_version: service.versions.service,
+    environment_version: service.versions.environment,
+    project_version: service.versions.project,
+    snapshot: json(service),
+    resolution: json(release.resolution ?? {}),
+    image: release.image,
+    build_key: release.buildKey,
+  });
 
+/** What is there of the service now, and of which release; `releaseId` is left out where it stays. */
 export const recordHandle = (
   db: Database,
   scope: Scope,
   serviceId: string,
-  handle: Handle | null,
-  wanted: ServiceFacts['wanted'],
+  facts: { handle: Handle | null; wanted: ServiceFacts['wanted']; releaseId?: string | null },
 ) =>
-  db
-    .updateTable('service')
-    .set({
-      handle: handle === null ? null : json(handle),
-      wanted,
-      dirty: false,
-      ...(wanted === 'absent' ? { release_id: null } : {}),
-    })
-    .where('organization_id', '=', scope.organizationId)
-    .where('id', '=', serviceId)
-    .execute();
+  changeService(db, scope, serviceId, {
+    handle: facts.handle === null ? null : json(facts.handle),
+    wanted: facts.wanted,
+    dirty: false,
+    ...(facts.releaseId === undefined ? {} : { release_id: facts.releaseId }),
+  });
+
+const changeService = (
+  db: Database,
+  scope: Scope,
+  serviceId: string,
+  change: { wanted: string; handle?: string | null; dirty?: boolean; release_id?: string | null },
+) =>
+  db.updateTable('service').set(change).where('organization_id', '=', scope.organizationId).where('id', '=', serviceId);
 
 /** A deleted service is gone with everything that hangs on it; its history stays. */
 export const deleteService = (db: Database, scope: Scope, serviceId: string) =>
-  db.deleteFrom('service').where('organization_id', '=', scope.organizationId).where('id', '=', serviceId).execute();
+  db.deleteFrom('service').where('organization_id', '=', scope.organizationId).where('id', '=', serviceId);
 
 /**
  * Removes an environment that is being deleted once its last service is gone, then its project likewise. Its deployments go with it.

@@ -1,312 +1,147 @@
 import { rm } from 'node:fs/promises';
-import path from 'node:path';
-import { sql, type Database } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
-import { systemContext, type Context } from '#platform/context.ts';
-import { audit, type EventType } from '#platform/events/audit.ts';
-import { OUTBOX_CHANNEL, publish } from '#platform/events/outbox.ts';
-import { ClaimLost, fenced, type Claim } from '#deployments/executor/claims.ts';
+import { audit, auditInsert, type EventType } from '#platform/events/audit.ts';
+import { ClaimLost, DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
-import { loadFacts, removeEmptied, type ServiceFacts } from '#deployments/executor/facts.ts';
-import { runService } from '#deployments/executor/service-run.ts';
-import { DeploymentLog } from '#deployments/logs/writer.ts';
-import { PROGRESS } from '#deployments/model/channels.ts';
+import { loadFacts, removeEmptied } from '#deployments/executor/facts.ts';
+import { again, fenced, type ServiceState } from '#deployments/executor/fenced-write.ts';
 import {
-  FORMAT,
-  type Plan,
-  type PlannedService,
-  type PlannedStage,
-  type Resolution,
-  type Snapshot,
-} from '#deployments/model/snapshot.ts';
-import type { DeploymentAction, Trigger } from '#deployments/model/states.ts';
+  addMove,
+  contextOf,
+  isHandedOver,
+  send,
+  tell,
+  writeOf,
+  type PlannedRun,
+  type Run,
+  type RunOptions,
+} from '#deployments/executor/run-context.ts';
+import { resolve } from '#deployments/executor/resolve.ts';
+import { runService } from '#deployments/executor/service-run.ts';
+import { loadSteps } from '#deployments/executor/step-log.ts';
+import { checkoutsOf } from '#deployments/executor/steps.ts';
+import { DeploymentLog } from '#deployments/logs/writer.ts';
+import type { Plan, PlannedStage, Resolution, Snapshot } from '#deployments/model/snapshot.ts';
+import type { DeploymentAction } from '#deployments/model/states.ts';
 import { makePlan } from '#deployments/planner/plan.ts';
-import { endDeployment, moveServices } from '#deployments/queries.ts';
+import { ENDED, revive } from '#deployments/queries.ts';
 import { eventOf } from '#deployments/request.ts';
-import type { Span } from '#platform/telemetry/index.ts';
-import type { Runtime } from '#runtimes/runtime.ts';
 
 /** Pickups without one finished step after which a deployment is given up (engine.md, *The queue*). */
 const MAX_ATTEMPTS = 5;
 
-export interface RunOptions {
-  /** Aborted to cancel, to give the claim back, or because it is lost; `reason` says which. */
-  signal: AbortSignal;
-  buildSlot: <T>(work: () => Promise<T>) => Promise<T>;
-}
-
-/** Why a run is ended from outside. */
-export type StopReason = 'cancel' | 'give-back' | 'lost';
-
-interface Run {
-  parts: EngineParts;
-  claim: Claim;
-  snapshot: Snapshot;
-  scope: { organizationId: string };
-  action: DeploymentAction;
-  names: Names;
-  log: DeploymentLog;
-  span: Span;
-  options: RunOptions;
-}
-
-/** Names that events and webhooks carry. */
-interface Names {
-  organization: string;
-  project: string;
-  environment: string;
-  mode: string;
-  runtime: string;
-}
-
 /**
  * Carries a claimed deployment on to its end, from wherever an earlier attempt left it: resolves, plans, goes through the stages
- * (engine.md, *Snapshot, resolution, plan*). Every failure ends in a state that people see; only a lost or given-back claim throws.
+ * (engine.md, *Snapshot, resolution, plan*). Every failure ends in a state that people see; only an attempt that must not go on throws.
  */
 export async function runDeployment(parts: EngineParts, claim: Claim, options: RunOptions): Promise<void> {
   const { deployment } = claim;
-  const scope = { organizationId: deployment.organization_id };
-  const snapshot = deployment.snapshot as Snapshot;
-  const names = await findNames(parts.platform.db, scope, deployment.environment_id);
-  const log = await DeploymentLog.open(parts.platform.db, { ...scope, deploymentId: deployment.id });
-  const span = parts.tracer.start('deployment', { kind: 'internal', attributes: attributesOf(deployment) });
-  const run: Run = { parts, claim, snapshot, scope, action: snapshot.action, names, log, span, options };
+  const run = await open(parts, claim, options);
   try {
     if (deployment.attempts > MAX_ATTEMPTS)
       throw new Error(`Given up after ${MAX_ATTEMPTS} attempts that finished no step.`);
-    if (!deployment.cancel_requested_at) {
-      const resolution = await resolve(run);
-      const plan = await planOnce(run, resolution);
-      await move(run, 'start');
-      await runStages(run, resolution, plan);
-    }
+    if (!deployment.cancel_requested_at) await runStages(await prepare(run));
     await finishUp(run, null);
   } catch (error) {
-    if (error instanceof ClaimLost || options.signal.reason === 'lost' || options.signal.reason === 'give-back') {
-      span.set({ 'quarterdeck.outcome': 'HANDED_OVER' });
+    if (error instanceof ClaimLost || error instanceof DatabaseAway || isHandedOver(run)) {
+      run.span.set({ 'quarterdeck.outcome': 'HANDED_OVER' });
       throw error;
     }
     await finishUp(run, (error as Error).message);
   } finally {
-    span.end();
-    await rm(path.join(parts.workDirectory, deployment.id), { recursive: true, force: true });
+    run.span.end();
+    await rm(checkoutsOf(parts.workDirectory, deployment.id), { recursive: true, force: true });
   }
 }
 
-const attributesOf = (deployment: Claim['deployment']) => ({
-  'quarterdeck.deployment.id': deployment.id,
-  'quarterdeck.environment.id': deployment.environment_id,
-  'quarterdeck.organization.id': deployment.organization_id,
-  'quarterdeck.action': (deployment.snapshot as Snapshot).action,
-  'quarterdeck.attempt': deployment.attempts,
-});
+async function open(parts: EngineParts, claim: Claim, options: RunOptions): Promise<Run> {
+  const { deployment } = claim;
+  const { db } = parts.platform;
+  const snapshot = deployment.snapshot as Snapshot;
+  const attributes = {
+    'quarterdeck.deployment.id': deployment.id,
+    'quarterdeck.environment.id': deployment.environment_id,
+    'quarterdeck.organization.id': deployment.organization_id,
+    'quarterdeck.action': snapshot.action,
+    'quarterdeck.attempt': deployment.attempts,
+  };
+  return {
+    parts,
+    db,
+    claim,
+    snapshot,
+    scope: { organizationId: deployment.organization_id },
+    log: isResumed(claim) ? await again(() => DeploymentLog.resume(db, claim)) : new DeploymentLog(db, claim, 0),
+    span: parts.tracer.start('deployment', { kind: 'internal', attributes }),
+    options,
+    signal: options.abort.signal,
+  };
+}
 
-/** Commits of branches, looked up outside any transaction and stored once. */
-async function resolve(run: Run): Promise<Resolution> {
+/** Whether an earlier attempt may have left something. */
+const isResumed = ({ deployment }: Claim): boolean => deployment.attempts > 1 || deployment.plan !== null;
+
+/** Resolves and plans, each once: every attempt does the same. */
+async function prepare(run: Run): Promise<PlannedRun> {
   const { deployment } = run.claim;
-  if (deployment.resolution) return deployment.resolution as Resolution;
-  const resolution: Resolution = { format: FORMAT, services: {} };
-  if (run.action === 'DEPLOY') {
-    const facts = await loadFacts(
-      run.parts.platform.db,
-      run.scope,
-      run.snapshot.services.map((service) => service.serviceId),
-    );
-    await Promise.all(
-      run.snapshot.services.map(async (service) => {
-        const source = run.parts.kinds[service.kind]?.source(service);
-        if (!source) return;
-        const last = facts.get(service.serviceId)?.release?.commit;
-        const commit =
-          run.snapshot.repeat && last && !service.commitId
-            ? last
-            : await run.parts.sources.resolve({
-                ...source,
-                organizationId: run.snapshot.organizationId,
-                commitId: service.commitId,
-                signal: run.options.signal,
-              });
-        resolution.services[service.serviceId] = { commit };
-      }),
-    );
-  }
-  await fenced(run.parts.platform.db, run.claim, async (db) => {
-    await db
-      .updateTable('deployment')
-      .set({ resolution: json(resolution) })
-      .where('organization_id', '=', run.scope.organizationId)
-      .where('id', '=', deployment.id)
-      .execute();
-    for (const [serviceId, { commit }] of Object.entries(resolution.services))
-      await db
-        .updateTable('deployment_service')
-        .set({ commit: json(commit ?? null) })
-        .where('organization_id', '=', run.scope.organizationId)
-        .where('deployment_id', '=', deployment.id)
-        .where('service_id', '=', serviceId)
-        .execute();
-  });
-  return resolution;
+  const ids = run.snapshot.services.map((service) => service.serviceId);
+  const facts = await again(() => loadFacts(run.db, run.scope, ids));
+  const resolution =
+    (deployment.resolution as Resolution | null) ?? (await resolve(run.parts, run.snapshot, facts, run.signal));
+  const plan = (deployment.plan as Plan | null) ?? makePlan(run.snapshot, resolution, facts, run.parts.kinds);
+  if (!deployment.plan) await start(run, resolution, plan);
+  const cluster = { id: run.snapshot.clusterId, runtime: run.claim.names.runtime };
+  const resumed = isResumed(run.claim);
+  return {
+    ...run,
+    resolution,
+    plan,
+    facts,
+    runtime: plan.stages.length > 0 ? await run.parts.runtimeOf(cluster) : undefined,
+    steps: resumed ? await again(() => loadSteps(run.db, run.claim)) : new Map(),
+    ended: resumed ? await again(() => loadEnded(run)) : new Map(),
+  };
 }
 
-async function planOnce(run: Run, resolution: Resolution): Promise<Plan> {
-  const { deployment } = run.claim;
-  if (deployment.plan) return deployment.plan as Plan;
-  const facts = await loadFacts(
-    run.parts.platform.db,
-    run.scope,
-    run.snapshot.services.map((service) => service.serviceId),
+async function start(run: Run, resolution: Resolution, plan: Plan): Promise<void> {
+  const write = writeOf(run).set({ resolution: json(resolution), plan: json(plan) });
+  const commits = Object.fromEntries(
+    Object.entries(resolution.services).map(([id, { commit }]) => [id, commit ?? null]),
   );
-  const releases = Object.fromEntries(
-    [...facts].flatMap(([id, fact]) => (fact.release && !fact.dirty ? [[id, fact.release]] : [])),
-  );
-  const plan = makePlan(run.snapshot, resolution, releases, run.parts.kinds);
-  await fenced(run.parts.platform.db, run.claim, (db) =>
-    db
-      .updateTable('deployment')
-      .set({ plan: json(plan) })
-      .where('organization_id', '=', run.scope.organizationId)
-      .where('id', '=', deployment.id)
-      .execute(),
-  );
-  return plan;
+  addMove(run, write, 'start', { commits });
+  await send(run, write);
 }
 
-async function runStages(run: Run, resolution: Resolution, plan: Plan): Promise<void> {
-  const cluster = { id: run.snapshot.clusterId, runtime: run.names.runtime };
-  const runtime = plan.stages.length > 0 ? await run.parts.runtimeOf(cluster) : undefined;
-  for (const stage of plan.stages) {
-    const facts = await loadFacts(
-      run.parts.platform.db,
-      run.scope,
-      stage.services.map((service) => service.serviceId),
-    );
-    const ends = await Promise.all(
-      stage.services.map((planned) => runOne(run, resolution, plan, planned, facts.get(planned.serviceId), runtime!)),
-    );
-    run.options.signal.throwIfAborted();
-    // A failure ends its stage when the others there have settled; later stages are cancelled.
-    if (ends.includes(false)) return cancelLater(run, stage, plan);
-  }
-}
-
-/** Runs a service to its end and answers whether that was a success. A service that an earlier attempt has ended is left alone. */
-async function runOne(
-  run: Run,
-  resolution: Resolution,
-  plan: Plan,
-  planned: PlannedService,
-  facts: ServiceFacts | undefined,
-  runtime: Runtime,
-): Promise<boolean> {
-  const { serviceId } = planned;
-  const service = run.snapshot.services.find((candidate) => candidate.serviceId === serviceId)!;
-  const present = await stateNow(run, serviceId);
-  if (present?.ended_at) return present.error === null && !/ERROR|CANCELED/.test(present.state);
-  try {
-    await runService({
-      parts: run.parts,
-      claim: run.claim,
-      snapshot: run.snapshot,
-      resolution,
-      plan,
-      planned,
-      service,
-      facts,
-      runtime,
-      log: run.log,
-      span: run.span,
-      signal: run.options.signal,
-      buildSlot: run.options.buildSlot,
-      move: (trigger) => move(run, trigger, serviceId),
-      succeed: (db) => moveIn(run, db, 'succeed', serviceId),
-    });
-    tell(run);
-    return true;
-  } catch (error) {
-    if (error instanceof ClaimLost) throw error;
-    if (run.options.signal.aborted) {
-      if (run.options.signal.reason === 'cancel') await move(run, 'cancelled', serviceId);
-      return false;
-    }
-    const message = (error as Error).message;
-    run.log.write({ serviceId, step: 'DEPLOYMENT', text: message, error: true });
-    run.parts.platform.log.warn(
-      { deploymentId: run.claim.deployment.id, serviceId, err: error },
-      'a service failed to deploy',
-    );
-    await move(run, 'fail', serviceId, message);
-    return false;
-  }
-}
-
-const stateNow = (run: Run, serviceId: string) =>
-  run.parts.platform.db
+/** Services that an earlier attempt has brought to their end, with whether that was a success. */
+async function loadEnded(run: Run): Promise<Map<string, boolean>> {
+  const rows = await run.db
     .selectFrom('deployment_service')
-    .select(['state', 'ended_at', 'error'])
+    .select(['service_id', 'state', 'error'])
     .where('organization_id', '=', run.scope.organizationId)
     .where('deployment_id', '=', run.claim.deployment.id)
-    .where('service_id', '=', serviceId)
-    .executeTakeFirst();
-
-async function cancelLater(run: Run, failed: PlannedStage, plan: Plan): Promise<void> {
-  const later = plan.stages.slice(plan.stages.indexOf(failed) + 1).flatMap((stage) => stage.services);
-  for (const service of later) await move(run, 'cancelled', service.serviceId);
+    .where('ended_at', 'is not', null)
+    .execute();
+  return new Map(rows.map((row) => [row.service_id, row.error === null && !/ERROR|CANCELED/.test(row.state)]));
 }
 
-const move = async (run: Run, trigger: Trigger, serviceId?: string, error?: string): Promise<void> => {
-  await fenced(run.parts.platform.db, run.claim, (db) => moveIn(run, db, trigger, serviceId, error));
-  tell(run);
-};
-
-/** Wakes, after the commit, those who deliver webhooks and those who watch the deployment. */
-function tell(run: Run): void {
-  run.parts.platform.notify(OUTBOX_CHANNEL);
-  run.parts.platform.notify(PROGRESS, run.claim.deployment.id);
+async function runStages(run: PlannedRun): Promise<void> {
+  for (const stage of run.plan.stages) {
+    run.signal.throwIfAborted();
+    const ends = await Promise.allSettled(stage.services.map((planned) => runService(run, planned)));
+    const broken = ends.find((end) => end.status === 'rejected');
+    if (broken) throw broken.reason;
+    // A failure ends its stage when the others there have settled; later stages are cancelled.
+    if (ends.some((end) => end.status === 'fulfilled' && !end.value)) return cancelLater(run, stage);
+  }
 }
 
-const WEBHOOK: Partial<
-  Record<Trigger, 'DEPLOYMENT_STARTED' | 'DEPLOYMENT_SUCCESSFUL' | 'DEPLOYMENT_FAILURE' | 'DEPLOYMENT_CANCELLED'>
-> = {
-  start: 'DEPLOYMENT_STARTED',
-  succeed: 'DEPLOYMENT_SUCCESSFUL',
-  fail: 'DEPLOYMENT_FAILURE',
-  cancelled: 'DEPLOYMENT_CANCELLED',
-};
-
-/** Moves services and tells of it in the same transaction. */
-async function moveIn(run: Run, db: Database, trigger: Trigger, serviceId?: string, error?: string): Promise<void> {
-  const { deployment } = run.claim;
-  const moved = await moveServices(db, run.scope, deployment.id, run.action, trigger, { serviceId, error });
-  const type = WEBHOOK[trigger];
-  const context = contextOf(run, db);
-  for (const service of type ? moved : [])
-    await publish(context, run.scope.organizationId, 'deployment', {
-      type: type!,
-      organization: { id: run.scope.organizationId, name: run.names.organization },
-      project: { id: run.snapshot.projectId, name: run.names.project },
-      environment: { id: run.snapshot.environmentId, name: run.names.environment, mode: run.names.mode },
-      service: { id: service.service_id, name: service.name, type: service.kind },
-      deployment_request_id: deployment.id,
-      status: service.state,
-      generation: deployment.number,
-      sequence: deployment.number * 10 + (type === 'DEPLOYMENT_STARTED' ? 0 : 1),
-    });
+async function cancelLater(run: PlannedRun, failed: PlannedStage): Promise<void> {
+  const later = run.plan.stages.slice(run.plan.stages.indexOf(failed) + 1).flatMap((stage) => stage.services);
+  if (later.length === 0) return;
+  const write = writeOf(run);
+  addMove(run, write, 'cancelled', { serviceIds: later.map((service) => service.serviceId) });
+  await send(run, write);
 }
-
-/** Acts in the name of whoever asked (decisions.md 42). */
-const contextOf = (run: Run, db: Database): Context => ({
-  ...systemContext(run.parts.platform),
-  db,
-  // The transaction is not over yet; `tell` wakes whoever waits for its events.
-  afterCommit: () => undefined,
-  actor: {
-    userId: run.claim.deployment.requested_by,
-    name: run.claim.deployment.requested_by_name,
-    origin: run.claim.deployment.origin as 'API',
-    userAgent: null,
-  },
-});
 
 const DONE: Record<DeploymentAction, EventType> = {
   DEPLOY: 'DEPLOYED',
@@ -317,84 +152,78 @@ const DONE: Record<DeploymentAction, EventType> = {
 };
 
 /** Writes what is left of the log and the end of the deployment: RECAP in between (engine.md). */
-async function finishUp(run: Run, error: string | null): Promise<void> {
-  const { deployment } = run.claim;
-  const { db } = run.parts.platform;
-  const cancelled = run.options.signal.reason === 'cancel' || deployment.cancel_requested_at !== null;
-  if (error && !cancelled) {
-    run.log.write({ serviceId: null, step: 'DEPLOYMENT', text: error, error: true });
-    await move(run, 'fail', undefined, error);
+async function finishUp(run: Run, failure: string | null): Promise<void> {
+  const cancelled = run.signal.reason === 'cancel' || run.claim.deployment.cancel_requested_at !== null;
+  const error = cancelled ? null : failure;
+  if (error !== null) run.log.write({ serviceId: null, step: 'DEPLOYMENT', text: error, error: true });
+  if (error !== null || cancelled) {
+    const write = writeOf(run);
+    addMove(run, write, cancelled ? 'cancelled' : 'fail', error === null ? {} : { error });
+    await send(run, write);
   }
-  if (cancelled) await move(run, 'cancelled');
-  await fenced(db, run.claim, (inside) =>
-    inside
-      .updateTable('deployment')
-      .set({ status: 'RECAP' })
-      .where('organization_id', '=', run.scope.organizationId)
-      .where('id', '=', deployment.id)
-      .execute(),
-  );
-  await run.log.flush();
-  await fenced(db, run.claim, async (inside) => {
-    const states = await inside
+  const states = await recap(run);
+  const outcome = outcomeOf(states, error, cancelled);
+  run.span.set({ 'quarterdeck.outcome': outcome });
+  if (outcome === 'ERROR') run.span.fail('failed');
+  await end(run, outcome, error);
+}
+
+/** What is left of the log, with the state that tells of it; answers where the services are. */
+async function recap(run: Run): Promise<ServiceState[]> {
+  const write = writeOf(run).set({ status: 'RECAP' });
+  const rest = await run.log.drain();
+  if (rest) write.add(rest);
+  write.addReturning(
+    run.db
       .selectFrom('deployment_service')
-      .select('state')
+      .select(['service_id', 'state'])
       .where('organization_id', '=', run.scope.organizationId)
-      .where('deployment_id', '=', deployment.id)
+      .where('deployment_id', '=', run.claim.deployment.id),
+  );
+  return (await send(run, write)).rows;
+}
+
+/** A cancel that came when all work had ended changes nothing any more: the end is the real one (engine.md). */
+function outcomeOf(states: ServiceState[], error: string | null, cancelled: boolean): 'SUCCESS' | 'ERROR' | 'CANCELED' {
+  if (error !== null || states.some(({ state }) => state.endsWith('_ERROR'))) return 'ERROR';
+  const anyCancelled = states.some(({ state }) => state === 'CANCELED');
+  return anyCancelled || (cancelled && states.length === 0) ? 'CANCELED' : 'SUCCESS';
+}
+
+async function end(run: Run, outcome: 'SUCCESS' | 'ERROR' | 'CANCELED', error: string | null): Promise<void> {
+  const { action } = run.snapshot;
+  const row = { ...ENDED, outcome, error };
+  const type = outcome === 'SUCCESS' ? DONE[action] : (`${action}_FAILED` as EventType);
+  const event = eventOf(
+    { place: placeOf(run), whole: run.claim.deployment.whole_environment, services: run.snapshot.services },
+    type,
+  );
+  if (action !== 'DELETE') {
+    const write = writeOf(run).set(row);
+    if (outcome !== 'CANCELED') write.add(auditInsert(contextOf(run, run.db), event));
+    await send(run, write);
+    return;
+  }
+  await fenced(run.db, run.claim, async (db) => {
+    if (outcome !== 'CANCELED') await audit(contextOf(run, db), event);
+    await db
+      .updateTable('deployment')
+      .set(row)
+      .where('organization_id', '=', run.scope.organizationId)
+      .where('id', '=', run.claim.deployment.id)
       .execute();
-    const failed = error !== null || states.some(({ state }) => /ERROR/.test(state));
-    const outcome = cancelled ? 'CANCELED' : failed ? 'ERROR' : 'SUCCESS';
-    if (outcome !== 'CANCELED') {
-      const type = failed ? (`${run.action}_FAILED` as EventType) : DONE[run.action];
-      await audit(
-        contextOf(run, inside),
-        eventOf({ place: placeOf(run), whole: deployment.whole_environment, services: run.snapshot.services }, type),
-      );
-    }
-    run.span.set({ 'quarterdeck.outcome': outcome });
-    if (outcome === 'ERROR') run.span.fail('failed');
-    await endDeployment(inside, run.scope, deployment.id, outcome, error);
-    if (failed || cancelled) await keepDeletable(run, inside);
-    if (run.action === 'DELETE') await removeEmptied(inside, run.scope, deployment.environment_id);
+    if (outcome !== 'SUCCESS') await revive(db, run.scope, run.claim.deployment);
+    await removeEmptied(db, run.scope, run.claim.deployment.environment_id);
   });
   tell(run);
 }
 
-/** A cancelled delete makes what is left of it usable again; a failed one can be asked for again. */
-const keepDeletable = (run: Run, db: Database) =>
-  run.action === 'DELETE'
-    ? db
-        .updateTable('service')
-        .set({ deleting: false })
-        .where('organization_id', '=', run.scope.organizationId)
-        .where('id', '=', sql<string>`any(${run.snapshot.services.map((service) => service.serviceId)})`)
-        .execute()
-    : Promise.resolve([]);
-
 const placeOf = (run: Run) => ({
   organizationId: run.scope.organizationId,
   projectId: run.snapshot.projectId,
-  projectName: run.names.project,
+  projectName: run.claim.names.project,
   environmentId: run.snapshot.environmentId,
-  environmentName: run.names.environment,
+  environmentName: run.claim.names.environment,
   clusterId: run.snapshot.clusterId,
   clusterLocked: false,
 });
-
-async function findNames(db: Database, scope: { organizationId: string }, environmentId: string): Promise<Names> {
-  return db
-    .selectFrom('environment')
-    .innerJoin('project', 'project.id', 'environment.project_id')
-    .innerJoin('organization', 'organization.id', 'environment.organization_id')
-    .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
-    .select([
-      'organization.name as organization',
-      'project.name as project',
-      'environment.name as environment',
-      'environment.mode',
-      'cluster.runtime',
-    ])
-    .where('environment.organization_id', '=', scope.organizationId)
-    .where('environment.id', '=', environmentId)
-    .executeTakeFirstOrThrow();
-}

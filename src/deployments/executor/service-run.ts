@@ -1,264 +1,172 @@
-import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
-import path from 'node:path';
-import { systemContext } from '#platform/context.ts';
-import type { Database } from '#platform/database/index.ts';
-import type { Claim } from '#deployments/executor/claims.ts';
-import { generationOf, type EngineParts } from '#deployments/executor/engine.ts';
-import {
-  deleteService,
-  markWanted,
-  recordHandle,
-  recordRelease,
-  type ServiceFacts,
-} from '#deployments/executor/facts.ts';
-import { runStep, type StepPlace } from '#deployments/executor/step-log.ts';
-import type { DeploymentLog, Mask } from '#deployments/logs/writer.ts';
-import type { ExpandedVariables } from '#deployments/model/kind.ts';
-import type {
-  Plan,
-  PlannedService,
-  Resolution,
-  ServiceSnapshot,
-  Snapshot,
-  StepName,
-} from '#deployments/model/snapshot.ts';
-import type { Span } from '#platform/telemetry/index.ts';
-import type { Handle, Runtime, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
+import { newId } from '#kernel/ids.ts';
+import { ClaimLost, DatabaseAway } from '#deployments/executor/claims.ts';
+import { deleteService, insertRelease, markWanted, recordHandle } from '#deployments/executor/facts.ts';
+import type { FencedWrite } from '#deployments/executor/fenced-write.ts';
+import { Deadline } from '#deployments/executor/deadline.ts';
+import { addMove, isHandedOver, send, writeOf, type PlannedRun } from '#deployments/executor/run-context.ts';
+import { beginStep, endStep, failStep, stepKey, type StepPlace } from '#deployments/executor/step-log.ts';
+import { STEPS, type ServiceWork, type Step } from '#deployments/executor/steps.ts';
+import type { PlannedService } from '#deployments/model/snapshot.ts';
 
-export interface ServiceRun {
-  parts: EngineParts;
-  claim: Claim;
-  snapshot: Snapshot;
-  resolution: Resolution;
-  plan: Plan;
-  planned: PlannedService;
-  service: ServiceSnapshot;
-  facts: ServiceFacts | undefined;
-  runtime: Runtime;
-  log: DeploymentLog;
-  span: Span;
-  signal: AbortSignal;
-  /** Waits for a place among the builds of this worker. */
-  buildSlot: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Moves the service's state. */
-  move(trigger: 'build' | 'apply' | 'execute'): Promise<void>;
-  /** Called in the transaction of the last step: state and facts stand together. */
-  succeed(db: Database): Promise<void>;
+/** Seconds besides those that a workload may take to get ready, before a step that applies it is taken for stuck. */
+const APPLY_MARGIN_SECONDS = 120;
+
+/** What is written with the next step's beginning, and the step that is under way. */
+interface Position {
+  write: FencedWrite;
+  place: StepPlace | undefined;
 }
 
-/** Carries out a service's steps in a row. Throws what made one fail. */
-export async function runService(run: ServiceRun): Promise<void> {
-  const state: StepState = {
+/**
+ * Carries out a service's steps in a row and answers whether that was a success. What one step leaves is written together with the beginning of
+ * the next: a crash in between repeats a step, and every step can be repeated. Throws only where this attempt must write no more.
+ */
+export async function runService(run: PlannedRun, planned: PlannedService): Promise<boolean> {
+  const before = run.ended.get(planned.serviceId);
+  if (before !== undefined) return before;
+  const work = begin(run, planned);
+  const at: Position = { write: writeOf(run), place: undefined };
+  try {
+    for (const [position, name] of planned.steps.entries()) {
+      const place = { claim: run.claim, serviceId: planned.serviceId, position, name };
+      const done = run.steps.get(stepKey(place));
+      if (done?.status === 'SUCCESS') STEPS[name].take?.(work, done.output);
+      else await carryOut(work, STEPS[name], place, at);
+    }
+    addEnd(work, at.write);
+    await send(run, at.write);
+    return true;
+  } catch (error) {
+    await fail(work, at, error as Error);
+    return false;
+  }
+}
+
+function begin(run: PlannedRun, planned: PlannedService): ServiceWork {
+  const service = run.snapshot.services.find((candidate) => candidate.serviceId === planned.serviceId)!;
+  return {
+    run,
+    runtime: run.runtime!,
+    planned,
+    service,
+    facts: run.facts.get(planned.serviceId),
     variables: undefined,
     mask: (text) => text,
-    image: run.planned.image,
-    buildKey: run.planned.buildKey,
+    image: planned.image,
+    workload: undefined,
+    handle: null,
   };
-  for (const [position, name] of run.planned.steps.entries()) {
-    run.signal.throwIfAborted();
-    const place: StepPlace = { claim: run.claim, serviceId: run.service.serviceId, position, name, span: run.span };
-    await STEPS[name](run, place, state);
+}
+
+async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Position): Promise<void> {
+  const { run, service } = work;
+  run.signal.throwIfAborted();
+  at.place = place;
+  await step.prepare?.(work);
+  at.write.add(beginStep(run.db, place));
+  addMove(run, at.write, step.phase, { serviceIds: [service.serviceId] });
+  if (step.applies && run.snapshot.action === 'DEPLOY')
+    at.write.add(markWanted(run.db, run.scope, service.serviceId, 'running'));
+  const { write } = at;
+  at.write = writeOf(run);
+  await send(run, write);
+  run.signal.throwIfAborted();
+
+  const span = run.span.child(place.name, { 'quarterdeck.service.id': service.serviceId });
+  const deadline = new Deadline(run.signal, progressSeconds(work, step));
+  try {
+    const output = await step.run(work, {
+      signal: deadline.signal,
+      log: (text) => {
+        deadline.touch();
+        run.log.write({ serviceId: service.serviceId, step: place.name, text: work.mask(text) });
+      },
+    });
+    step.take?.(work, output);
+    at.write.add(endStep(run.db, place, output));
+    // A step was finished: the count of fruitless pickups begins anew.
+    if (run.claim.deployment.attempts > 1) at.write.set({ attempts: 1 });
+    at.place = undefined;
+    span.set({ 'quarterdeck.outcome': 'SUCCESS' });
+  } catch (error) {
+    span.set({ 'quarterdeck.outcome': run.signal.aborted ? 'CANCEL' : 'ERROR' });
+    if (!run.signal.aborted) span.fail((error as Error).name);
+    if (!deadline.isOver) throw error;
+    throw new Error(`${place.name} showed no progress for ${progressSeconds(work, step)} seconds and was ended.`, {
+      cause: error,
+    });
+  } finally {
+    deadline.end();
+    span.end();
   }
 }
 
-interface StepState {
-  variables: ExpandedVariables | undefined;
-  mask: Mask;
-  image: string | null;
-  buildKey: string | null;
-}
-
-type Step = (run: ServiceRun, place: StepPlace, state: StepState) => Promise<void>;
-
-const refused: Step = (_run, place) => Promise.reject(new Error(`This release has no step ${place.name}.`));
-
-const STEPS: Record<StepName, Step> = {
-  GIT_CLONE: async (run, place) => {
-    await run.move('build');
-    await runStep(run.parts.platform.db, place, async () => {
-      await checkout(run);
-      return {};
-    });
-  },
-  BUILD: async (run, place, state) => {
-    await run.move('build');
-    const variables = await expand(run, state);
-    const output = await runStep(run.parts.platform.db, place, () =>
-      run.buildSlot(() => build(run, variables, state.mask)),
-    );
-    state.image = output.image;
-    await rm(checkoutDirectory(run), { recursive: true, force: true });
-  },
-  DEPLOYMENT: async (run, place, state) => {
-    await run.move('apply');
-    await runStep<{ handle: Handle | null }>(
-      run.parts.platform.db,
-      place,
-      () => applyAction(run, state),
-      (db, output) => finish(run, db, state, output.handle),
-    );
-  },
-  REGISTRY_CREATE_REPOSITORY: refused,
-  BUILD_QUEUEING: refused,
-  MIRROR_IMAGE: refused,
-  DEPLOYMENT_QUEUEING: refused,
-  ROUTER_DEPLOYMENT: refused,
-  EXECUTING: refused,
-};
-
-/** Derived from ids, so that a crash leaves nothing that nobody knows of. */
-const checkoutDirectory = (run: ServiceRun): string =>
-  path.join(run.parts.workDirectory, run.claim.deployment.id, run.service.serviceId);
-
-const writer = (run: ServiceRun, step: string, mask: Mask) => (text: string) =>
-  run.log.write({ serviceId: run.service.serviceId, step, text: mask(text) });
-
-async function checkout(run: ServiceRun): Promise<void> {
-  const source = run.parts.kinds[run.service.kind]!.source(run.service);
-  const commit = run.resolution.services[run.service.serviceId]?.commit;
-  if (!source || !commit) throw new Error(`${run.service.name} has no source to build from.`);
-  const directory = checkoutDirectory(run);
-  await rm(directory, { recursive: true, force: true });
-  const log = writer(run, 'GIT_CLONE', (text) => text);
-  log(`Cloning ${source.url} at ${commit.id}`);
-  await run.parts.sources.checkout({
-    ...source,
-    organizationId: run.snapshot.organizationId,
-    commit: commit.id,
-    directory,
-    signal: run.signal,
-    log,
-  });
-}
-
-/** Expands once a service: with the outputs that earlier stages recorded (engine.md). */
-async function expand(run: ServiceRun, state: StepState): Promise<ExpandedVariables> {
-  if (state.variables) return state.variables;
-  const context = systemContext(run.parts.platform);
-  const { warnings, ...variables } = await run.parts.expand(context, run.snapshot.organizationId, run.service);
-  state.mask = run.parts.makeMask(variables.secrets);
-  for (const warning of warnings) writer(run, 'DEPLOYMENT', state.mask)(warning);
-  state.variables = variables;
-  return variables;
-}
-
-async function build(run: ServiceRun, variables: ExpandedVariables, mask: Mask): Promise<{ image: string }> {
-  const { runtime, service } = run;
-  const recipe = run.parts.kinds[service.kind]!.build?.(service);
-  if (!recipe || !runtime.build)
-    throw new Error(`The runtime ${runtime.name} cannot build images: use a cluster that can.`);
-  const directory = checkoutDirectory(run);
-  // A crash between the steps may have come with a new machine: the checkout is made again where it is missing.
-  if (!existsSync(directory)) await checkout(run);
-  const args = await declaredArguments(
-    path.join(directory, recipe.rootPath, recipe.dockerfilePath),
-    variables.variables,
+function progressSeconds(work: ServiceWork, step: Step): number {
+  const { stepProgressSeconds } = work.run.parts.platform.settings;
+  const { workload } = work;
+  if (!step.applies || !workload) return stepProgressSeconds;
+  return Math.max(
+    stepProgressSeconds,
+    workload.readyTimeoutSeconds + workload.gracePeriodSeconds + APPLY_MARGIN_SECONDS,
   );
-  const commit = run.resolution.services[service.serviceId]!.commit!;
-  const cacheKey = createHash('sha256')
-    .update(JSON.stringify([commit.id, recipe.rootPath, recipe.dockerfilePath, recipe.targetStage, args]))
-    .digest('hex')
-    .slice(0, 32);
-  const spec = {
-    identity: identityOf(run),
-    directory,
-    ...recipe,
-    arguments: args,
-    cacheKey,
-    secrets: variables.secrets,
-  };
-  const log = writer(run, 'BUILD', mask);
-  const { image, cached } = await runtime.build(spec, {
-    signal: AbortSignal.any([run.signal, AbortSignal.timeout(recipe.timeoutSeconds * 1000)]),
-    log,
-  });
-  log(cached ? `The image is there already: ${image}` : `Built ${image}`);
-  return { image };
 }
 
-/** Build arguments are the variables that the Dockerfile declares with ARG, and no others: each would be a reason to build anew. */
-async function declaredArguments(
-  dockerfile: string,
-  variables: Record<string, string>,
-): Promise<Record<string, string>> {
-  const text = await readFile(dockerfile, 'utf8').catch((cause) => {
-    throw new Error(
-      `There is no Dockerfile at ${path.basename(dockerfile)} in the repository: set dockerfile_path and root_path.`,
-      { cause },
-    );
-  });
-  const names = [...text.matchAll(/^\s*ARG\s+(.+)$/gim)].flatMap(([, rest]) =>
-    rest!.split(/\s+/).map((part) => part.split('=')[0]!),
-  );
-  return Object.fromEntries(names.filter((name) => name in variables).map((name) => [name, variables[name]!]));
-}
-
-const identityOf = (run: ServiceRun): WorkloadIdentity => ({
-  installation: run.parts.installation.id,
-  organizationId: run.snapshot.organizationId,
-  projectId: run.snapshot.projectId,
-  environmentId: run.snapshot.environmentId,
-  serviceId: run.service.serviceId,
-  generation: generationOf(run.parts.installation.epoch, run.claim.deployment.number),
-});
-
-async function applyAction(run: ServiceRun, state: StepState): Promise<{ handle: Handle | null }> {
-  const { runtime, facts, service, snapshot } = run;
-  const scope = { organizationId: snapshot.organizationId };
-  const context = (mask: Mask): RuntimeContext => ({ signal: run.signal, log: writer(run, 'DEPLOYMENT', mask) });
-  switch (snapshot.action) {
+/** Facts and state of the end, in one write with the end of the last step. */
+function addEnd(work: ServiceWork, write: FencedWrite): void {
+  const { run, service, facts } = work;
+  const { db, scope } = run;
+  const { serviceId } = service;
+  switch (run.snapshot.action) {
     case 'DEPLOY': {
-      const variables = await expand(run, state);
-      if (!state.image) throw new Error(`${service.name} has no image to deploy.`);
-      const workload = run.parts.kinds[service.kind]!.workload(service, identityOf(run), state.image, variables, {
-        proxyDomain: run.parts.platform.settings.proxyDomain,
-      });
-      const refusals = runtime.refusals(workload);
-      if (refusals.length > 0) throw new Error(refusals.join(' '));
-      await markWanted(run.parts.platform.db, scope, service.serviceId, 'running');
-      return { handle: await runtime.apply(workload, context(state.mask)) };
+      const id = newId();
+      write.add(
+        insertRelease(db, scope, {
+          id,
+          deploymentId: run.claim.deployment.id,
+          service,
+          resolution: run.resolution.services[serviceId] ?? {},
+          image: work.image,
+          buildKey: work.planned.buildKey,
+        }),
+      );
+      write.add(recordHandle(db, scope, serviceId, { handle: work.handle, wanted: 'running', releaseId: id }));
+      break;
     }
     case 'STOP':
-      if (facts?.handle) await runtime.stop(facts.handle, context(state.mask));
-      return { handle: facts?.handle ?? null };
+      write.add(
+        recordHandle(db, scope, serviceId, {
+          handle: work.handle,
+          wanted: facts?.wanted === 'absent' ? 'absent' : 'stopped',
+        }),
+      );
+      break;
     case 'RESTART':
-      if (!facts?.handle) throw new Error(`${service.name} is not running: deploy it first.`);
-      return { handle: await runtime.restart(facts.handle, context(state.mask)) };
-    case 'DELETE':
+      write.add(recordHandle(db, scope, serviceId, { handle: work.handle, wanted: 'running' }));
+      break;
     case 'UNINSTALL':
-      await runtime.remove(identityOf(run), facts?.handle ?? null, context(state.mask));
-      return { handle: null };
+      write.add(recordHandle(db, scope, serviceId, { handle: null, wanted: 'absent', releaseId: null }));
+      break;
+    case 'DELETE':
+      write.add(deleteService(db, scope, serviceId));
   }
+  addMove(run, write, 'succeed', { serviceIds: [serviceId] });
 }
 
-/** Facts and state of the end, in the transaction that ends the step. */
-async function finish(run: ServiceRun, db: Database, state: StepState, handle: Handle | null): Promise<void> {
-  const { snapshot, service, facts } = run;
-  const scope = { organizationId: snapshot.organizationId };
-  switch (snapshot.action) {
-    case 'DEPLOY':
-      await recordRelease(db, scope, {
-        deploymentId: run.claim.deployment.id,
-        service,
-        resolution: run.resolution.services[service.serviceId] ?? {},
-        image: state.image,
-        buildKey: state.buildKey,
-        handle: handle!,
-      });
-      break;
-    case 'STOP':
-      await recordHandle(db, scope, service.serviceId, handle, facts?.wanted === 'absent' ? 'absent' : 'stopped');
-      break;
-    case 'RESTART':
-      await recordHandle(db, scope, service.serviceId, handle, 'running');
-      break;
-    case 'UNINSTALL':
-      await recordHandle(db, scope, service.serviceId, null, 'absent');
-      break;
-    case 'DELETE':
-      await deleteService(db, scope, service.serviceId);
+/** Records why the service came to no good end: a failure that people read, or a cancel. */
+async function fail(work: ServiceWork, at: Position, error: Error): Promise<void> {
+  const { run, service } = work;
+  if (error instanceof ClaimLost || error instanceof DatabaseAway || isHandedOver(run)) throw error;
+  const cancelled = run.signal.aborted;
+  const message = work.mask(error.message);
+  if (!cancelled) {
+    run.log.write({ serviceId: service.serviceId, step: at.place?.name ?? 'DEPLOYMENT', text: message, error: true });
+    const ids = { deploymentId: run.claim.deployment.id, serviceId: service.serviceId };
+    run.parts.platform.log.warn({ ...ids, err: error }, 'a service failed to deploy');
   }
-  await run.succeed(db);
+  if (at.place) at.write.add(failStep(run.db, at.place, cancelled ? 'CANCEL' : 'ERROR', message));
+  addMove(run, at.write, cancelled ? 'cancelled' : 'fail', {
+    serviceIds: [service.serviceId],
+    ...(cancelled ? {} : { error: message }),
+  });
+  await send(run, at.write);
 }

@@ -1,13 +1,24 @@
 import pg from 'pg';
 import { CANCELLATIONS, DEPLOYMENTS } from '#deployments/model/channels.ts';
-import { claimNext, giveBack, LIVENESS_CLASS, renewClaims, type Claim } from '#deployments/executor/claims.ts';
+import {
+  claimNext,
+  ClaimLost,
+  clearLeftover,
+  giveBack,
+  LIVENESS_CLASS,
+  renewClaims,
+  type Claim,
+} from '#deployments/executor/claims.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
-import { runDeployment, type StopReason } from '#deployments/executor/run.ts';
+import { leaseController } from '#deployments/executor/lease-signal.ts';
+import { runDeployment } from '#deployments/executor/run.ts';
+import type { StopReason } from '#deployments/executor/run-context.ts';
 
 const POLL_MS = 500;
 const RENEW_MS = 3_000;
-/** A worker that could not renew for this long stops its own work, before the lease ends. */
+/** A worker that could not renew for this long stops its own work, 5 s before the lease ends. */
 const GIVE_UP_MS = 10_000;
+const WATCH_MS = 250;
 
 interface Running {
   claim: Claim;
@@ -29,7 +40,8 @@ export class DeploymentWorker {
   #timers: NodeJS.Timeout[] = [];
   #filling: Promise<void> | undefined;
   #again = false;
-  #lastRenewal = Date.now();
+  /** By the clock that no one sets, and that goes on while the process is stopped. */
+  #lastRenewal = performance.now();
   #builds = 0;
   readonly #buildQueue: (() => void)[] = [];
 
@@ -40,7 +52,11 @@ export class DeploymentWorker {
   /** Joins the workers and begins to claim. */
   async start(): Promise<void> {
     await this.#join();
-    this.#timers = [setInterval(() => this.nudge(), POLL_MS), setInterval(() => void this.#renew(), RENEW_MS)];
+    this.#timers = [
+      setInterval(() => this.nudge(), POLL_MS),
+      setInterval(() => void this.#renew(), RENEW_MS),
+      setInterval(() => this.#watchLease(), WATCH_MS),
+    ];
     this.nudge();
   }
 
@@ -75,7 +91,7 @@ export class DeploymentWorker {
     await client.query('select pg_advisory_lock($1, $2)', [LIVENESS_CLASS, this.#workerId]);
     await client.query(`listen ${DEPLOYMENTS}; listen ${CANCELLATIONS}`);
     this.#liveness = client;
-    this.#lastRenewal = Date.now();
+    this.#lastRenewal = performance.now();
   }
 
   async #rejoin(client: pg.Client): Promise<void> {
@@ -102,31 +118,32 @@ export class DeploymentWorker {
   async #fill(): Promise<void> {
     do {
       this.#again = false;
-      while (!this.#stopping && this.#liveness && this.#running.size < this.#parts.slots.deployments) {
-        const claim = await this.#claim();
-        if (!claim) break;
-        this.#begin(claim);
+      for (;;) {
+        const free = this.#parts.slots.deployments - this.#running.size;
+        if (this.#stopping || !this.#liveness || free <= 0) break;
+        const claims = await this.#claim(free);
+        for (const claim of claims) this.#begin(claim);
+        if (claims.length === 0) break;
       }
     } while (this.#again && !this.#stopping);
   }
 
-  async #claim(): Promise<Claim | undefined> {
+  async #claim(limit: number): Promise<Claim[]> {
     try {
       return await claimNext(this.#parts.platform.db, {
         workerId: this.#workerId,
         nodeId: this.#parts.nodeId,
         organizationSlots: this.#parts.slots.perOrganization,
+        limit,
       });
     } catch (error) {
-      // Two workers chose heads of one environment at once: the index lets one through, the poll finds the next.
-      if ((error as { code?: string }).code !== '23505')
-        this.#parts.platform.log.warn({ err: error }, 'cannot claim a deployment');
-      return undefined;
+      this.#parts.platform.log.warn({ err: error }, 'cannot claim deployments');
+      return [];
     }
   }
 
   #begin(claim: Claim): void {
-    const abort = new AbortController();
+    const abort = leaseController(() => this.#isLeaseOver());
     const running: Running = { claim, abort, done: Promise.resolve() };
     this.#running.set(claim.token, running);
     running.done = this.#carryOut(claim, abort).finally(() => {
@@ -136,31 +153,63 @@ export class DeploymentWorker {
   }
 
   async #carryOut(claim: Claim, abort: AbortController): Promise<void> {
-    const log = this.#parts.platform.log.child({ deploymentId: claim.deployment.id });
     try {
-      await runDeployment(this.#parts, claim, { signal: abort.signal, buildSlot: (work) => this.#withBuildSlot(work) });
+      await runDeployment(this.#parts, claim, { abort, buildSlot: (work) => this.#withBuildSlot(work) });
     } catch (error) {
-      if (abort.signal.reason === 'give-back') await giveBack(this.#parts.platform.db, claim);
-      else log.warn({ err: error }, 'stopped working on a deployment; another attempt goes on with it');
+      await this.#leave(claim, abort.signal.reason === 'give-back', error);
     }
+  }
+
+  /** Lets go of what was not brought to its end: all that was under way for it has stopped by now. */
+  async #leave(claim: Claim, inOrder: boolean, error: unknown): Promise<void> {
+    const { db, log, notify } = this.#parts.platform;
+    if (!inOrder)
+      log.warn(
+        { err: error, deploymentId: claim.deployment.id },
+        'stopped working on a deployment; another attempt goes on with it',
+      );
+    try {
+      if (error instanceof ClaimLost) await clearLeftover(db, claim, this.#workerId);
+      else await giveBack(db, claim, !inOrder);
+      notify(DEPLOYMENTS);
+    } catch (cause) {
+      log.warn(
+        { err: cause, deploymentId: claim.deployment.id },
+        'cannot give a deployment back: others take it over when its lease ends',
+      );
+    }
+  }
+
+  #isLeaseOver(): boolean {
+    return performance.now() - this.#lastRenewal > GIVE_UP_MS;
+  }
+
+  /** A worker that was stopped or cut off for too long leaves its work to others, and begins anew under another id. */
+  #watchLease(): void {
+    if (this.#running.size === 0 || !this.#isLeaseOver() || !this.#liveness) return;
+    this.#abortAll('lost');
+    void this.#liveness.end();
   }
 
   /** Renews the leases, and learns what is to be cancelled and what is no longer ours. */
   async #renew(): Promise<void> {
     if (this.#running.size === 0) {
-      this.#lastRenewal = Date.now();
+      this.#lastRenewal = performance.now();
       return;
     }
     try {
-      const held = await renewClaims(this.#parts.platform.db, [...this.#running.keys()]);
-      this.#lastRenewal = Date.now();
-      for (const [token, running] of this.#running) {
+      const asked = new Map(this.#running);
+      const began = performance.now();
+      const held = await renewClaims(this.#parts.platform.db, [...asked.keys()]);
+      this.#lastRenewal = began;
+      for (const [token, running] of asked) {
         const state = held.get(token);
-        if (state?.cancel) running.abort.abort('cancel' satisfies StopReason);
+        // One that is not ours any more has ended, was cancelled by force or was taken over.
+        if (!state) running.abort.abort('lost' satisfies StopReason);
+        else if (state.cancel) running.abort.abort('cancel' satisfies StopReason);
       }
     } catch (error) {
       this.#parts.platform.log.warn({ err: error }, 'cannot renew the leases');
-      if (Date.now() - this.#lastRenewal > GIVE_UP_MS) this.#abortAll('lost');
     }
   }
 

@@ -1,5 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { sql, type Database } from '#platform/database/index.ts';
+import type { Claim } from '#deployments/executor/claims.ts';
+import { FencedWrite } from '#deployments/executor/fenced-write.ts';
 
 /** One line that people read of a deployment. */
 export interface DeploymentLine {
@@ -24,7 +26,7 @@ export type Mask = (text: string) => string;
 /** Writes the log of one deployment in compressed chunks, in order, soon enough to be followed live. */
 export class DeploymentLog {
   readonly #db: Database;
-  readonly #place: { organizationId: string; deploymentId: string };
+  readonly #claim: Claim;
   #sequence: number;
   #pending: string[] = [];
   #pendingBytes = 0;
@@ -32,21 +34,22 @@ export class DeploymentLog {
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  private constructor(db: Database, place: { organizationId: string; deploymentId: string }, sequence: number) {
+  /** `last` is the number of the last chunk that is there. */
+  constructor(db: Database, claim: Claim, last: number) {
     this.#db = db;
-    this.#place = place;
-    this.#sequence = sequence;
+    this.#claim = claim;
+    this.#sequence = last;
   }
 
   /** Goes on after the last chunk that an earlier attempt wrote. */
-  static async open(db: Database, place: { organizationId: string; deploymentId: string }): Promise<DeploymentLog> {
+  static async resume(db: Database, claim: Claim): Promise<DeploymentLog> {
     const row = await db
       .selectFrom('deployment_log')
       .select(sql<number>`coalesce(max(sequence), 0)`.as('last'))
-      .where('organization_id', '=', place.organizationId)
-      .where('deployment_id', '=', place.deploymentId)
+      .where('organization_id', '=', claim.deployment.organization_id)
+      .where('deployment_id', '=', claim.deployment.id)
       .executeTakeFirstOrThrow();
-    return new DeploymentLog(db, place, row.last);
+    return new DeploymentLog(db, claim, row.last);
   }
 
   write(line: Omit<DeploymentLine, 'at'>): void {
@@ -72,32 +75,40 @@ export class DeploymentLog {
     else this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
   }
 
-  /** Writes what is pending; resolves when everything up to now is stored. Rejects when the database refuses it. */
+  /** Writes what is pending; resolves when everything up to now is stored. Rejects when the claim is lost or the database refuses it. */
   flush(): Promise<void> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    if (this.#pending.length > 0) {
-      const lines = this.#pending;
-      this.#pending = [];
-      this.#pendingBytes = 0;
-      const sequence = ++this.#sequence;
-      this.#writing = this.#writing.then(() => this.#store(sequence, lines));
-      // Whoever awaits flush() gets the error; a chunk written by the timer must not end the process.
+    const chunk = this.#take();
+    if (chunk) {
+      this.#writing = this.#writing.then(async () => {
+        const write = new FencedWrite(this.#db, this.#claim);
+        write.add(chunk);
+        await write.send();
+      });
+      // Whoever awaits drain() gets the error; a chunk written by the timer must not end the process.
       this.#writing.catch(() => undefined);
     }
     return this.#writing;
   }
 
-  async #store(sequence: number, lines: string[]): Promise<void> {
-    await this.#db
-      .insertInto('deployment_log')
-      .values({
-        deployment_id: this.#place.deploymentId,
-        organization_id: this.#place.organizationId,
-        sequence,
-        content: gzipSync(lines.join('\n')),
-        lines: lines.length,
-      })
-      .execute();
+  /** Waits for what is being written, and answers the insert of what is left, for a write of the caller. */
+  async drain() {
+    await this.#writing;
+    return this.#take();
+  }
+
+  #take() {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#pending.length === 0) return undefined;
+    const lines = this.#pending;
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    return this.#db.insertInto('deployment_log').values({
+      deployment_id: this.#claim.deployment.id,
+      organization_id: this.#claim.deployment.organization_id,
+      sequence: ++this.#sequence,
+      content: gzipSync(lines.join('\n')),
+      lines: lines.length,
+    });
   }
 }

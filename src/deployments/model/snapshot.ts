@@ -2,6 +2,7 @@ import type { DeploymentAction } from '#deployments/model/states.ts';
 
 /** Format of snapshots and plans; a release of ours reads its own and the one before (engine.md). */
 export const FORMAT = 1;
+export const FORMATS = [FORMAT, FORMAT - 1];
 
 /** A commit that a source was resolved to. */
 export interface Commit {
@@ -45,12 +46,21 @@ export interface Snapshot {
   repeat: boolean;
   /** Teardown is best effort: what is absent is no error (`skipReconcile`, decisions.md 19). */
   bestEffort: boolean;
+  /** The execution that this goes back to; its resolution comes with it. */
+  rollbackTo?: { deploymentId: string; number: number };
 }
 
 /** What a claim found outside: per service. Stored once, so that every attempt does the same. */
 export interface Resolution {
   format: number;
-  services: Record<string, { commit?: Commit }>;
+  services: Record<string, ResolvedService>;
+}
+
+export interface ResolvedService {
+  commit?: Commit;
+  /** Of a rollback: the image that was released then, while it is kept. */
+  image?: string;
+  buildKey?: string;
 }
 
 /** What is known of the release of a service when a plan is made. */

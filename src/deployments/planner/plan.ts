@@ -3,8 +3,10 @@ import {
   FORMAT,
   type LastRelease,
   type Plan,
+  type PlannedService,
   type PlannedStage,
   type Resolution,
+  type ResolvedService,
   type Snapshot,
 } from '#deployments/model/snapshot.ts';
 
@@ -15,7 +17,7 @@ import {
 export function makePlan(
   snapshot: Snapshot,
   resolution: Resolution,
-  releases: Record<string, LastRelease>,
+  facts: ReadonlyMap<string, { release: LastRelease | null; dirty: boolean }>,
   kinds: Record<string, DeployableKind>,
 ): Plan {
   const stages = new Map<string, PlannedStage>();
@@ -24,10 +26,25 @@ export function makePlan(
     if (!kind) throw new Error(`Services of kind ${service.kind} cannot be deployed by this release.`);
     const stage = stages.get(service.stage.id) ?? { ...service.stage, services: [] };
     stages.set(service.stage.id, stage);
-    const commit = resolution.services[service.serviceId]?.commit ?? null;
-    stage.services.push(kind.plan(service, snapshot.action, commit, releases[service.serviceId] ?? null));
+    const resolved = resolution.services[service.serviceId] ?? {};
+    const last = snapshot.rollbackTo ? releasedThen(resolved) : lastClean(facts.get(service.serviceId));
+    const planned = kind.plan(service, snapshot.action, resolved.commit ?? null, last);
+    stage.services.push(snapshot.rollbackTo ? { ...planned, reason: whyBack(snapshot.rollbackTo, planned) } : planned);
   }
   const backwards = snapshot.action === 'STOP' || snapshot.action === 'DELETE' || snapshot.action === 'UNINSTALL';
   const ordered = [...stages.values()].sort((a, b) => (backwards ? b.position - a.position : a.position - b.position));
   return { format: FORMAT, action: snapshot.action, stages: ordered };
 }
+
+/** A service whose work was cut off by force skips nothing (engine.md, *The queue*). */
+const lastClean = (facts: { release: LastRelease | null; dirty: boolean } | undefined): LastRelease | null =>
+  facts && !facts.dirty ? facts.release : null;
+
+/** What a rollback goes back to. Where its image is no longer kept it is built again, of the same commit. */
+const releasedThen = ({ image, buildKey, commit }: ResolvedService): LastRelease | null =>
+  image ? { image, buildKey: buildKey ?? null, commit: commit ?? null } : null;
+
+const whyBack = ({ number }: { number: number }, planned: PlannedService): string =>
+  planned.image
+    ? `back to execution ${number}, whose image is kept`
+    : `back to execution ${number}, whose image is no longer kept: it is built again of the same commit`;

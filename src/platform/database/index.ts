@@ -32,6 +32,12 @@ export interface OpenDatabase {
   close(): Promise<void>;
 }
 
+type Send = (text: string, values: unknown[]) => Promise<unknown[]>;
+const pools = new WeakMap<Database, Send>();
+
+/** Sends a statement to the pool itself, past the query builder; undefined for a transaction. For prepared.ts. */
+export const poolOf = (db: Database): Send | undefined => pools.get(db);
+
 /**
  * Opens a pool. Statements are sent under a name made from their text, so that PostgreSQL plans each of them once per
  * connection (measured: a third less processor time a select).
@@ -67,6 +73,10 @@ export function openDatabase({ config, onStatement }: DatabaseOptions): OpenData
     },
   });
   const db = new Kysely<DB>({ dialect });
+  pools.set(db, async (text, values) => {
+    onStatement?.(text);
+    return (await pool.query({ text, values, name: nameOf(text) })).rows;
+  });
   return { db, pool, close: () => db.destroy() };
 }
 
@@ -77,4 +87,17 @@ export const inOrder = (index: number) => sql<Date>`now() + ${index} * interval 
 export function brokenConstraint(error: unknown): string | undefined {
   const code = (error as { code?: string }).code;
   return code === '23505' || code === '23503' ? (error as { constraint?: string }).constraint : undefined;
+}
+
+/** Shut down, crashed, starting up, out of connections or of disk (PostgreSQL's classes 08, 53 and 57P). */
+const AWAY = /^(08|53|57P0)/;
+
+/** Whether the database could not be reached or could not go on, whatever was asked of it. */
+export function isDatabaseAway(error: unknown): boolean {
+  const { code, message } = error as { code?: string; message?: string };
+  return (
+    AWAY.test(code ?? '') ||
+    ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ETIMEDOUT'].includes(code ?? '') ||
+    /^Connection terminated|^timeout exceeded when trying to connect|^Client has encountered a connection error/.test(message ?? '')
+  );
 }

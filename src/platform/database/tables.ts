@@ -11,6 +11,11 @@ export type Generated<T> =
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
+export interface AccessVersion {
+  user_id: string;
+  version: Generated<string>;
+}
+
 export interface ApiToken {
   created_at: Generated<Timestamp>;
   created_by: string;
@@ -319,6 +324,9 @@ export interface Installation {
   created_at: Generated<Timestamp>;
   epoch: Generated<number>;
   id: string;
+  read_only_since: Timestamp | null;
+  restored_at: Timestamp | null;
+  restored_from: Timestamp | null;
   singleton: Generated<boolean>;
 }
 
@@ -459,6 +467,7 @@ export interface Service {
   newest_commit: string | null;
   organization_id: string;
   release_id: string | null;
+  restored_at: Timestamp | null;
   spec: JsonColumn;
   stage_id: string;
   updated_at: Generated<Timestamp>;
@@ -613,6 +622,7 @@ export interface WebhookDelivery {
 }
 
 export interface DB {
+  access_version: AccessVersion;
   api_token: ApiToken;
   api_token_organization: ApiTokenOrganization;
   audit_event: AuditEvent;

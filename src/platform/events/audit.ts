@@ -144,29 +144,31 @@ export interface AuditEntry {
 
 /** Writes one audit event, in the transaction of the change that it tells of (decisions.md 42). */
 export async function audit(context: Context, entry: AuditEntry): Promise<void> {
+  await auditInsert(context, entry).execute();
+}
+
+/** The same as a part of a larger statement. */
+export function auditInsert(context: Context, entry: AuditEntry) {
   const { actor } = context;
-  await context.db
-    .insertInto('audit_event')
-    .values({
-      id: newOrderedId(context.clock.now().getTime()),
-      organization_id: entry.organizationId,
-      at: context.clock.now(),
-      event_type: entry.type,
-      target_type: entry.target.type,
-      target_id: entry.target.id,
-      target_name: entry.target.name,
-      sub_target_type: entry.target.sub ?? null,
-      project_id: entry.project?.id ?? null,
-      project_name: entry.project?.name ?? null,
-      environment_id: entry.environment?.id ?? null,
-      environment_name: entry.environment?.name ?? null,
-      triggered_by: actor.name,
-      triggered_by_id: actor.userId,
-      origin: actor.origin,
-      user_agent: actor.userAgent,
-      change: entry.after === undefined ? null : json(entry.after),
-      original_change: entry.before === undefined ? null : json(entry.before),
-      request_id: context.requestId,
-    })
-    .execute();
+  return context.db.insertInto('audit_event').values({
+    id: newOrderedId(context.clock.now().getTime()),
+    organization_id: entry.organizationId,
+    at: context.clock.now(),
+    event_type: entry.type,
+    target_type: entry.target.type,
+    target_id: entry.target.id,
+    target_name: entry.target.name,
+    sub_target_type: entry.target.sub ?? null,
+    project_id: entry.project?.id ?? null,
+    project_name: entry.project?.name ?? null,
+    environment_id: entry.environment?.id ?? null,
+    environment_name: entry.environment?.name ?? null,
+    triggered_by: actor.name,
+    triggered_by_id: actor.userId,
+    origin: actor.origin,
+    user_agent: actor.userAgent,
+    change: entry.after === undefined ? null : json(entry.after),
+    original_change: entry.before === undefined ? null : json(entry.before),
+    request_id: context.requestId,
+  });
 }

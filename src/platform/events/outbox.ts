@@ -1,5 +1,5 @@
-import { json } from '#platform/database/json.ts';
-import type { Context } from '#platform/context.ts';
+import type { RawBuilder } from 'kysely';
+import { sql } from '#platform/database/index.ts';
 
 /** Channel on which consumers of the outbox are woken. */
 export const OUTBOX_CHANNEL = 'outbox';
@@ -26,16 +26,14 @@ export interface DeploymentOutboxEvent {
   sequence: number;
 }
 
-/** Writes one row into the outbox, in the transaction of the change that it tells of; the consumer is woken after the commit. */
-export async function publish<Topic extends keyof OutboxTopics>(
-  context: Context,
+/**
+ * Writes rows into the outbox, as a part of the statement of the change that they tell of; whoever sends it wakes the consumer after the
+ * commit. `payload` is an SQL expression of the topic's JSON for each row of `from`.
+ */
+export const outboxInsert = (
   organizationId: string,
-  topic: Topic,
-  payload: OutboxTopics[Topic],
-): Promise<void> {
-  await context.db
-    .insertInto('outbox')
-    .values({ organization_id: organizationId, topic, payload: json(payload) })
-    .execute();
-  context.afterCommit(() => context.notify(OUTBOX_CHANNEL));
-}
+  topic: keyof OutboxTopics,
+  payload: RawBuilder<unknown>,
+  from: RawBuilder<unknown>,
+) =>
+  sql`insert into outbox (organization_id, topic, payload) select ${organizationId}::uuid, ${topic}, ${payload} from ${from}`;

@@ -223,6 +223,12 @@ export const SETTINGS = {
   ),
   oidcAudience: setting('QUARTERDECK_OIDC_AUDIENCE', '', text, 'Audience that its tokens must carry.'),
   workerSlots: setting('QUARTERDECK_WORKER_SLOTS', 8, integer(1, 1000), 'Deployments that one worker runs at a time.'),
+  stepProgressSeconds: setting(
+    'QUARTERDECK_STEP_PROGRESS_SECONDS',
+    900,
+    integer(10, 86_400),
+    'Seconds after which a step of a deployment that shows no progress is ended.',
+  ),
   buildSlots: setting('QUARTERDECK_BUILD_SLOTS', 2, integer(1, 100), 'Builds that one worker runs at a time.'),
   organizationSlots: setting(
     'QUARTERDECK_ORGANIZATION_SLOTS',

@@ -313,7 +313,9 @@ describe('the queue of work', () => {
     const cluster = await makeCluster(admin);
     const { service } = await runningService(admin, cluster.id);
     const claimDeployment = () =>
-      claimNext(app.db, { workerId: 1, nodeId: newId(), organizationSlots: 100 }).then((claim) => claim?.deployment.id);
+      claimNext(app.db, { workerId: 1, nodeId: newId(), organizationSlots: 100, limit: 1 }).then(
+        ([claim]) => claim?.deployment.id,
+      );
     const claimCluster = () => app.db.transaction().execute((db) => claimWork(db, newId(), 15));
     await queue(admin, cluster.url);
     ok(await admin.post(`/application/${service.id}/deploy`), 200);

@@ -1,0 +1,104 @@
+import type { RawBuilder } from 'kysely';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDatabaseAway, sql, type Database } from '#platform/database/index.ts';
+import { ClaimLost, DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
+
+/** Something that can stand in a statement: a query that is not sent yet, or raw SQL. */
+type Part = { toOperationNode(): any };
+
+/** Deadlocks and serialisation failures: nothing was done, and the same statement succeeds when it is sent again. */
+const AGAIN = ['40P01', '40001'];
+const ATTEMPTS = 5;
+
+/**
+ * What belongs together, written in one statement that only takes effect while the claim holds. One round trip and one commit, where a
+ * transaction that asks for the claim first takes five: that is most of what a step costs (bench/RESULTS.md).
+ *
+ * All parts see the database as it was when the statement began, and no row may be written by two of them.
+ */
+export class FencedWrite {
+  readonly #db: Database;
+  readonly #claim: Claim;
+  readonly #parts: RawBuilder<unknown>[] = [];
+  #deployment: Record<string, unknown> = {};
+  #returning: string | undefined;
+
+  constructor(db: Database, claim: Claim) {
+    this.#db = db;
+    this.#claim = claim;
+  }
+
+  /** Adds a part and answers the name under which later ones can read what it returns. */
+  add(part: Part): RawBuilder<unknown> {
+    const name = `w${this.#parts.length}`;
+    this.#parts.push(sql`${sql.raw(name)} as (${part as RawBuilder<unknown>})`);
+    return sql.raw(name);
+  }
+
+  /** Adds the part whose rows `send` answers. */
+  addReturning(part: Part): RawBuilder<unknown> {
+    const name = this.add(part);
+    this.#returning = `w${this.#parts.length - 1}`;
+    return name;
+  }
+
+  /** Sets columns of the deployment's own row. */
+  set(columns: Record<string, unknown>): this {
+    this.#deployment = { ...this.#deployment, ...columns };
+    return this;
+  }
+
+  /** Sends it. Throws ClaimLost, and then nothing of it is written. `cancel`: somebody asked for the deployment to be cancelled. */
+  async send(): Promise<{ cancel: boolean; rows: ServiceState[] }> {
+    const { deployment, token } = this.#claim;
+    if (Object.keys(this.#deployment).length > 0)
+      this.add(
+        this.#db
+          .updateTable('deployment')
+          .set(this.#deployment)
+          .where('organization_id', '=', deployment.organization_id)
+          .where('id', '=', deployment.id)
+          .where('claim_token', '=', token),
+      );
+    // The claim is held before the parts write: the main query comes first, and they run whether it reads them or not.
+    const returned = this.#returning ? sql`(select json_agg(r) from ${sql.raw(this.#returning)} r)` : sql`null`;
+    const parts = this.#parts.length > 0 ? sql`with ${sql.join(this.#parts)} ` : sql``;
+    const statement = sql<{ cancel: boolean; returned: ServiceState[] | null }>`${parts}select
+      hold_claim(${deployment.organization_id}::uuid, ${deployment.id}::uuid, ${token}::uuid) as cancel, ${returned} as returned`;
+    const { rows } = await again(() => statement.execute(this.#db));
+    return { cancel: rows[0]!.cancel, rows: rows[0]!.returned ?? [] };
+  }
+}
+
+/** A service of the deployment, as the returning part of a write answers it. */
+export interface ServiceState {
+  service_id: string;
+  state: string;
+}
+
+/** Runs the work in a transaction that holds only while the claim does, for what one statement can't do. Throws ClaimLost. */
+export const fenced = <T>(db: Database, claim: Claim, work: (db: Database) => Promise<T>): Promise<T> =>
+  again(() =>
+    db.transaction().execute(async (transaction) => {
+      const { deployment, token } = claim;
+      await sql`select hold_claim(${deployment.organization_id}::uuid, ${deployment.id}::uuid, ${token}::uuid)`.execute(
+        transaction,
+      );
+      return work(transaction);
+    }),
+  );
+
+/** Reads or writes that end in a deadlock are done again; a lost claim and an unreachable database are told apart from failures of the work. */
+export async function again<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (code === 'QD001') throw new ClaimLost();
+      if (isDatabaseAway(error)) throw new DatabaseAway(error);
+      if (attempt === ATTEMPTS || !AGAIN.includes(code ?? '')) throw error;
+      await sleep(attempt * 10);
+    }
+  }
+}

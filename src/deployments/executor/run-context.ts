@@ -1,0 +1,119 @@
+import { systemContext, type Context } from '#platform/context.ts';
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { json } from '#platform/database/json.ts';
+import { OUTBOX_CHANNEL, outboxInsert, type DeploymentOutboxEvent } from '#platform/events/outbox.ts';
+import type { Span } from '#platform/telemetry/index.ts';
+import type { Claim } from '#deployments/executor/claims.ts';
+import type { EngineParts } from '#deployments/executor/engine.ts';
+import type { ServiceFacts } from '#deployments/executor/facts.ts';
+import { FencedWrite } from '#deployments/executor/fenced-write.ts';
+import type { StepRecords } from '#deployments/executor/step-log.ts';
+import type { DeploymentLog } from '#deployments/logs/writer.ts';
+import { PROGRESS } from '#deployments/model/channels.ts';
+import type { Plan, Resolution, Snapshot } from '#deployments/model/snapshot.ts';
+import type { Trigger } from '#deployments/model/states.ts';
+import { moveServices, type MoveOptions } from '#deployments/queries.ts';
+import type { Runtime } from '#runtimes/runtime.ts';
+
+/** Why a run is ended from outside. */
+export type StopReason = 'cancel' | 'give-back' | 'lost';
+
+export interface RunOptions {
+  /** Aborted to cancel, to give the claim back, or because it is lost; the reason is a StopReason. */
+  abort: AbortController;
+  /** Waits for a place among the builds of this worker. */
+  buildSlot: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+/** One attempt at a deployment, and what it has to know throughout. */
+export interface Run {
+  parts: EngineParts;
+  db: Database;
+  claim: Claim;
+  snapshot: Snapshot;
+  scope: Scope;
+  log: DeploymentLog;
+  span: Span;
+  options: RunOptions;
+  signal: AbortSignal;
+}
+
+/** The same once it is known what is to be done. */
+export interface PlannedRun extends Run {
+  resolution: Resolution;
+  plan: Plan;
+  runtime: Runtime | undefined;
+  facts: Map<string, ServiceFacts>;
+  steps: StepRecords;
+  /** Services that ended in an earlier attempt, with whether that was a success. */
+  ended: Map<string, boolean>;
+}
+
+export const writeOf = (run: Run): FencedWrite => new FencedWrite(run.db, run.claim);
+
+/** Sends a write of the run and wakes those who watch. A cancel that is found with it ends the run like one that is told. */
+export async function send(run: Run, write: FencedWrite) {
+  const result = await write.send();
+  tell(run);
+  if (result.cancel && !run.signal.aborted) run.options.abort.abort('cancel' satisfies StopReason);
+  return result;
+}
+
+/** Wakes, after a commit, those who deliver webhooks and those who watch the deployment. */
+export function tell(run: Run): void {
+  run.parts.platform.notify(OUTBOX_CHANNEL);
+  run.parts.platform.notify(PROGRESS, run.claim.deployment.id);
+}
+
+const WEBHOOK: Partial<Record<Trigger, DeploymentOutboxEvent['type']>> = {
+  start: 'DEPLOYMENT_STARTED',
+  succeed: 'DEPLOYMENT_SUCCESSFUL',
+  fail: 'DEPLOYMENT_FAILURE',
+  cancelled: 'DEPLOYMENT_CANCELLED',
+};
+
+/** Moves services as a part of the write, and tells webhooks of those that it moves. */
+export function addMove(run: Run, write: FencedWrite, trigger: Trigger, options: MoveOptions = {}): void {
+  const { deployment } = run.claim;
+  const moved = write.addReturning(
+    moveServices(run.db, run.scope, deployment.id, run.snapshot.action, trigger, options),
+  );
+  const type = WEBHOOK[trigger];
+  if (!type) return;
+  const payload = sql`${json(outboxEventOf(run, type))}::jsonb
+    || jsonb_build_object('status', m.state, 'service', jsonb_build_object('id', m.service_id, 'name', m.name, 'type', m.kind))`;
+  write.add(outboxInsert(run.scope.organizationId, 'deployment', payload, sql`${moved} m`));
+}
+
+function outboxEventOf(
+  run: Run,
+  type: DeploymentOutboxEvent['type'],
+): Omit<DeploymentOutboxEvent, 'service' | 'status'> {
+  const { deployment, names } = run.claim;
+  return {
+    type,
+    organization: { id: run.scope.organizationId, name: names.organization },
+    project: { id: run.snapshot.projectId, name: names.project },
+    environment: { id: run.snapshot.environmentId, name: names.environment, mode: names.mode },
+    deployment_request_id: deployment.id,
+    generation: deployment.number,
+    sequence: deployment.number * 10 + (type === 'DEPLOYMENT_STARTED' ? 0 : 1),
+  };
+}
+
+/** Acts in the name of whoever asked (decisions.md 42). */
+export const contextOf = (run: Run, db: Database): Context => ({
+  ...systemContext(run.parts.platform),
+  db,
+  // The write is not over yet; `send` wakes whoever waits for its events.
+  afterCommit: () => undefined,
+  actor: {
+    userId: run.claim.deployment.requested_by,
+    name: run.claim.deployment.requested_by_name,
+    origin: run.claim.deployment.origin as 'API',
+    userAgent: null,
+  },
+});
+
+/** Whether the attempt was ended from outside other than by a cancel: nothing more may be written by it. */
+export const isHandedOver = (run: Run): boolean => run.signal.reason === 'lost' || run.signal.reason === 'give-back';

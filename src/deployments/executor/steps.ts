@@ -1,0 +1,217 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { systemContext } from '#platform/context.ts';
+import { Deadline } from '#deployments/executor/deadline.ts';
+import { generationOf } from '#deployments/executor/engine.ts';
+import type { ServiceFacts } from '#deployments/executor/facts.ts';
+import { again } from '#deployments/executor/fenced-write.ts';
+import type { PlannedRun } from '#deployments/executor/run-context.ts';
+import type { Mask } from '#deployments/logs/writer.ts';
+import type { ExpandedVariables } from '#deployments/model/kind.ts';
+import type { PlannedService, ServiceSnapshot, StepName } from '#deployments/model/snapshot.ts';
+import type { Handle, Runtime, RuntimeContext, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+
+/** A service on its way through its steps, and what they hand to each other. */
+export interface ServiceWork {
+  run: PlannedRun;
+  runtime: Runtime;
+  planned: PlannedService;
+  service: ServiceSnapshot;
+  facts: ServiceFacts | undefined;
+  /** Expanded once, when first needed. */
+  variables: ExpandedVariables | undefined;
+  mask: Mask;
+  image: string | null;
+  workload: WorkloadSpec | undefined;
+  handle: Handle | null;
+}
+
+/** What a step is given besides. */
+export interface StepContext {
+  signal: AbortSignal;
+  log(text: string): void;
+}
+
+export interface Step {
+  /** Where the service is while the step runs. */
+  phase: 'build' | 'apply';
+  /** Whether something may exist outside from the step's beginning on. */
+  applies?: boolean;
+  /** Checks that need nothing outside, before the step begins. */
+  prepare?(work: ServiceWork): Promise<void>;
+  run(work: ServiceWork, context: StepContext): Promise<Record<string, unknown>>;
+  /** Takes the output, of this attempt or of an earlier one. */
+  take?(work: ServiceWork, output: any): void;
+}
+
+const clone: Step = {
+  phase: 'build',
+  run: async (work, context) => {
+    await checkout(work, context);
+    return {};
+  },
+};
+
+const build: Step = {
+  phase: 'build',
+  prepare: expand,
+  run: (work, context) => work.run.options.buildSlot(() => buildImage(work, context)),
+  take: (work, output: { image: string }) => {
+    work.image = output.image;
+  },
+};
+
+/** The step that changes what runs, by the deployment's action. */
+const deployment: Step = {
+  phase: 'apply',
+  applies: true,
+  prepare: async (work) => {
+    if (work.run.snapshot.action !== 'DEPLOY') return;
+    await expand(work);
+    work.workload = workloadOf(work);
+  },
+  run: async (work, context) => ({ handle: await applyAction(work, { ...context, log: context.log }) }),
+  take: (work, output: { handle: Handle | null }) => {
+    work.handle = output.handle;
+  },
+};
+
+const refused = (name: StepName): Step => ({
+  phase: 'apply',
+  prepare: () => Promise.reject(new Error(`This release has no step ${name}.`)),
+  run: () => Promise.resolve({}),
+});
+
+/** What each step does. */
+export const STEPS: Record<StepName, Step> = {
+  GIT_CLONE: clone,
+  BUILD: build,
+  DEPLOYMENT: deployment,
+  REGISTRY_CREATE_REPOSITORY: refused('REGISTRY_CREATE_REPOSITORY'),
+  BUILD_QUEUEING: refused('BUILD_QUEUEING'),
+  MIRROR_IMAGE: refused('MIRROR_IMAGE'),
+  DEPLOYMENT_QUEUEING: refused('DEPLOYMENT_QUEUEING'),
+  ROUTER_DEPLOYMENT: refused('ROUTER_DEPLOYMENT'),
+  EXECUTING: refused('EXECUTING'),
+};
+
+/** Folder of all checkouts of a deployment, in whatever attempt. */
+export const checkoutsOf = (workDirectory: string, deploymentId: string): string =>
+  path.join(workDirectory, deploymentId);
+
+/** Of this attempt alone: the program of one that was frozen may still write into its own. */
+const checkoutDirectory = ({ run, service }: ServiceWork): string =>
+  path.join(checkoutsOf(run.parts.workDirectory, run.claim.deployment.id), run.claim.token, service.serviceId);
+
+async function checkout(work: ServiceWork, { signal, log }: StepContext): Promise<void> {
+  const { run, service } = work;
+  const source = run.parts.kinds[service.kind]!.source(service);
+  const commit = run.resolution.services[service.serviceId]?.commit;
+  if (!source || !commit) throw new Error(`${service.name} has no source to build from.`);
+  const directory = checkoutDirectory(work);
+  await rm(directory, { recursive: true, force: true });
+  log(`Cloning ${source.url} at ${commit.id}`);
+  const { organizationId } = run.scope;
+  await run.parts.sources.checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
+}
+
+/** Expands once a service: with the outputs that earlier stages recorded (engine.md). */
+async function expand(work: ServiceWork): Promise<void> {
+  if (work.variables) return;
+  const { run, service } = work;
+  const { warnings, ...variables } = await again(() =>
+    run.parts.expand(systemContext({ ...run.parts.platform, db: run.db }), run.scope.organizationId, service),
+  );
+  work.mask = run.parts.makeMask(variables.secrets);
+  for (const warning of warnings)
+    run.log.write({ serviceId: service.serviceId, step: 'DEPLOYMENT', text: work.mask(warning) });
+  work.variables = variables;
+}
+
+async function buildImage(work: ServiceWork, context: StepContext): Promise<{ image: string }> {
+  const { run, runtime, service } = work;
+  const recipe = run.parts.kinds[service.kind]!.build?.(service);
+  if (!recipe || !runtime.build)
+    throw new Error(`The runtime ${runtime.name} cannot build images: use a cluster that can.`);
+  const directory = checkoutDirectory(work);
+  // An earlier attempt may have checked out, perhaps on another machine: in this one's folder it is made again.
+  if (!existsSync(directory)) await checkout(work, context);
+  const { variables, secrets } = work.variables!;
+  const args = await declaredArguments(path.join(directory, recipe.rootPath, recipe.dockerfilePath), variables);
+  const commit = run.resolution.services[service.serviceId]!.commit!;
+  const cacheKey = createHash('sha256')
+    .update(JSON.stringify([commit.id, recipe.rootPath, recipe.dockerfilePath, recipe.targetStage, args]))
+    .digest('hex')
+    .slice(0, 32);
+  const spec = { identity: identityOf(work), directory, ...recipe, arguments: args, cacheKey, secrets };
+  const deadline = new Deadline(context.signal, recipe.timeoutSeconds);
+  const { image, cached } = await runtime
+    .build(spec, { signal: deadline.signal, log: context.log })
+    .catch((cause: unknown) => {
+      if (!deadline.isOver) throw cause;
+      const limit = `${recipe.timeoutSeconds} seconds (build.timeout_max_sec)`;
+      throw new Error(`The build took longer than ${limit} and was ended.`, { cause });
+    })
+    .finally(() => deadline.end());
+  context.log(cached ? `The image is there already: ${image}` : `Built ${image}`);
+  await rm(directory, { recursive: true, force: true });
+  return { image };
+}
+
+/** Build arguments are the variables that the Dockerfile declares with ARG, and no others: each would be a reason to build anew. */
+async function declaredArguments(
+  dockerfile: string,
+  variables: Record<string, string>,
+): Promise<Record<string, string>> {
+  const text = await readFile(dockerfile, 'utf8').catch((cause) => {
+    throw new Error(
+      `There is no Dockerfile at ${path.basename(dockerfile)} in the repository: set dockerfile_path and root_path.`,
+      { cause },
+    );
+  });
+  const names = [...text.matchAll(/^\s*ARG\s+(.+)$/gim)].flatMap(([, rest]) =>
+    rest!.split(/\s+/).map((part) => part.split('=')[0]!),
+  );
+  return Object.fromEntries(names.filter((name) => name in variables).map((name) => [name, variables[name]!]));
+}
+
+const identityOf = ({ run, service }: ServiceWork): WorkloadIdentity => ({
+  installation: run.parts.installation.id,
+  organizationId: run.scope.organizationId,
+  projectId: run.snapshot.projectId,
+  environmentId: run.snapshot.environmentId,
+  serviceId: service.serviceId,
+  generation: generationOf(run.parts.installation.epoch, run.claim.deployment.number),
+});
+
+/** The workload to apply; throws what the runtime refuses of it. */
+function workloadOf(work: ServiceWork): WorkloadSpec {
+  const { run, service, runtime } = work;
+  if (!work.image) throw new Error(`${service.name} has no image to deploy.`);
+  const workload = run.parts.kinds[service.kind]!.workload(service, identityOf(work), work.image, work.variables!, {
+    proxyDomain: run.parts.platform.settings.proxyDomain,
+  });
+  const refusals = runtime.refusals(workload);
+  if (refusals.length > 0) throw new Error(refusals.join(' '));
+  return workload;
+}
+
+async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<Handle | null> {
+  const { runtime, facts, service, run } = work;
+  switch (run.snapshot.action) {
+    case 'DEPLOY':
+      return runtime.apply(work.workload!, context);
+    case 'STOP':
+      if (facts?.handle) await runtime.stop(facts.handle, context);
+      return facts?.handle ?? null;
+    case 'RESTART':
+      if (!facts?.handle) throw new Error(`${service.name} is not running: deploy it first.`);
+      return runtime.restart(facts.handle, context);
+    case 'DELETE':
+    case 'UNINSTALL':
+      await runtime.remove(identityOf(work), facts?.handle ?? null, context);
+      return null;
+  }
+}
