@@ -33,12 +33,18 @@ export interface Base {
   close(): Promise<void>;
 }
 
-/** Opens what the settings say, and makes what is missing. `progress` is told what takes its time. */
-export async function openBase(
-  settings: Settings,
-  log: Logger,
-  progress: (text: string) => void = () => undefined,
-): Promise<Base> {
+/** The server that the settings name, running, with the program's database in it. */
+export interface Server {
+  embedded: EmbeddedPostgres | null;
+  config: pg.ClientConfig;
+  /** The same not through a pooler. */
+  directConfig: pg.ClientConfig;
+  /** Ends the embedded server, unless another process of ours works with it. */
+  close(): Promise<void>;
+}
+
+/** Starts or finds PostgreSQL and makes the program's database where there is none; what is in it is left alone. */
+export async function openServer(settings: Settings, progress: (text: string) => void): Promise<Server> {
   mkdirSync(settings.dataDir, { recursive: true });
   const embedded = settings.databaseUrl ? null : await startEmbedded(settings, progress);
   const config: pg.ClientConfig = embedded
@@ -46,15 +52,33 @@ export async function openBase(
     : { connectionString: settings.databaseUrl };
   const directConfig = settings.databaseDirectUrl ? { connectionString: settings.databaseDirectUrl } : config;
   if (embedded) await ensureDatabase(embedded.config);
+  return {
+    embedded,
+    config,
+    directConfig,
+    close: async () => {
+      if (embedded && !(await isUsedByOthers(embedded.config))) await embedded.stop();
+    },
+  };
+}
+
+export const vaultKeyFile = (settings: Settings): string =>
+  settings.vaultKeyFile || path.join(settings.dataDir, 'vault.key');
+
+/** Opens what the settings say, and makes what is missing. `progress` is told what takes its time. */
+export async function openBase(
+  settings: Settings,
+  log: Logger,
+  progress: (text: string) => void = () => undefined,
+): Promise<Base> {
+  const server = await openServer(settings, progress);
+  const { embedded, config, directConfig } = server;
   const migrated = await migrate(directConfig);
   const database = openDatabase({ config: { ...config, max: settings.databasePoolSize } });
   const engineDatabase = openDatabase({
     config: { ...config, max: Math.max(4, Math.ceil(settings.databasePoolSize / 2)) },
   });
-  const keys = readVaultKeys(
-    settings.vaultKeyFile || path.join(settings.dataDir, 'vault.key'),
-    !settings.databaseUrl && !settings.vaultKeyFile,
-  );
+  const keys = readVaultKeys(vaultKeyFile(settings), !settings.databaseUrl && !settings.vaultKeyFile);
   const { vault, installationId, epoch } = await openInstallation(database.db, keys);
   const notifier = createNotifier(database.pool, (error) => log.warn({ err: error }, 'cannot notify'));
   const platform: Platform = {
@@ -81,7 +105,7 @@ export async function openBase(
     close: async () => {
       await notifier.flush();
       await Promise.all([database.close(), engineDatabase.close()]);
-      if (embedded && !(await isUsedByOthers(embedded.config))) await embedded.stop();
+      await server.close();
     },
   };
 }

@@ -1,7 +1,9 @@
 import { Command, CommanderError, Option } from 'commander';
+import { backupCommand } from '#cli/backup.ts';
 import { demoCommand } from '#cli/demo.ts';
 import { doctorCommand } from '#cli/doctor.ts';
 import { migrateCommand } from '#cli/migrate.ts';
+import { restoreCommand } from '#cli/restore.ts';
 import { startCommand } from '#cli/start.ts';
 import { createTokenCommand, listTokensCommand, revokeTokenCommand, type TokenOptions } from '#cli/token.ts';
 import { readSettings, SettingsError, type Settings } from '#platform/settings/index.ts';
@@ -45,6 +47,16 @@ function createProgram(environment: Environment): Command {
     .addOption(new Option('--remove', 'remove it afterwards without asking').conflicts('keep'))
     .option('--keep', 'leave it running without asking')
     .action((options: { remove?: true; keep?: true }) => demoCommand(settings(), options));
+  program
+    .command('backup')
+    .description('write the database into a file, while the service runs or not; the key of the vault is not in it')
+    .requiredOption('--output <file>', 'a file that is not there yet')
+    .action(({ output }: { output: string }) => backupCommand(settings(), output));
+  program
+    .command('restore')
+    .description('load a backup into an empty database; the installation is read-only afterwards')
+    .argument('<file>', 'what `backup` wrote')
+    .action((file: string) => restoreCommand(settings(), file));
   addTokenCommands(program, settings);
   return program;
 }

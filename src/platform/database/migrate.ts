@@ -36,32 +36,57 @@ export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
   return migrations;
 }
 
+/** The table by which a restore says that it has not ended: until then nothing of the database may be used (platform/backup). */
+export const UNFINISHED_RESTORE = 'restore_unfinished';
+
 /**
  * Brings the database to this release: each missing migration in a transaction of its own, one process at a time.
- * Answers the names of those applied. Throws when the database is ahead with a breaking migration, or when an applied
- * migration has changed since.
+ * Answers the names of those applied. Throws when the database is ahead with a breaking migration, when an applied
+ * migration has changed since, or when a restore into it was broken off.
  */
 export async function migrate(config: pg.ClientConfig, folder = FOLDER): Promise<string[]> {
-  const migrations = await readMigrations(folder);
   const client = new pg.Client(config);
   await client.connect();
   try {
-    await client.query('select pg_advisory_lock($1)', [LOCK]);
-    await client.query(`create table if not exists schema_migration (
-      version integer primary key, name text not null, checksum text not null, breaking boolean not null, applied_at timestamptz not null default now())`);
-    const applied = (
-      await client.query<{ version: number; name: string; checksum: string; breaking: boolean }>(
-        'select * from schema_migration',
-      )
-    ).rows;
-    refuseStrangers(migrations, applied);
-    const done = new Set(applied.map((row) => row.version));
-    const missing = migrations.filter((migration) => !done.has(migration.version));
-    for (const migration of missing) await apply(client, migration);
-    return missing.map((migration) => migration.name);
+    await lockMigrations(client);
+    await refuseHalfRestored(client);
+    return await applyMigrations(client, { folder });
   } finally {
     await client.end();
   }
+}
+
+/** Waits until no other process migrates or restores; held until the connection ends. */
+export const lockMigrations = (client: pg.ClientBase) => client.query('select pg_advisory_lock($1)', [LOCK]);
+
+async function refuseHalfRestored(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query<{ there: boolean }>('select to_regclass($1) is not null as there', [
+    UNFINISHED_RESTORE,
+  ]);
+  if (rows[0]!.there)
+    throw new Error(
+      'A restore into this database was broken off: run `quarterdeck restore FILE` again, it begins anew.',
+    );
+}
+
+/** Applies what is missing, or of that `only` the versions given. The caller holds the lock. */
+export async function applyMigrations(
+  client: pg.ClientBase,
+  { folder = FOLDER, only }: { folder?: string | undefined; only?: Set<number> },
+): Promise<string[]> {
+  const migrations = await readMigrations(folder);
+  await client.query(`create table if not exists schema_migration (
+    version integer primary key, name text not null, checksum text not null, breaking boolean not null, applied_at timestamptz not null default now())`);
+  const applied = (
+    await client.query<{ version: number; name: string; checksum: string; breaking: boolean }>(
+      'select * from schema_migration',
+    )
+  ).rows;
+  refuseStrangers(migrations, applied);
+  const done = new Set(applied.map((row) => row.version));
+  const missing = migrations.filter(({ version }) => !done.has(version) && (only?.has(version) ?? true));
+  for (const migration of missing) await apply(client, migration);
+  return missing.map((migration) => migration.name);
 }
 
 function refuseStrangers(
@@ -81,7 +106,7 @@ function refuseStrangers(
   }
 }
 
-async function apply(client: pg.Client, migration: Migration): Promise<void> {
+async function apply(client: pg.ClientBase, migration: Migration): Promise<void> {
   await client.query('begin');
   try {
     await client.query(`set local lock_timeout = '10s'`);

@@ -22,6 +22,8 @@ export interface Vault {
   /** The same with the installation's own key, for what belongs to no organization. */
   sealOwn(place: string, value: string): Buffer;
   openOwn(place: string, sealed: Buffer): string;
+  /** Ids of the keys that it has, the one that encrypts first, hexadecimal. */
+  keyIds(): string[];
 }
 
 /** Makes a vault of the installation's keys: the first encrypts, all decrypt. Each has 32 bytes. */
@@ -57,6 +59,7 @@ export function createVault(keys: Buffer[]): Vault {
       decrypt(await dataKey(db, organizationId), place, sealed).toString(),
     sealOwn: (place, value) => encrypt(first, place, Buffer.from(value)),
     openOwn: (place, sealed) => openWith(place, sealed).toString(),
+    keyIds: () => keys.map((key) => keyId(key).toString('hex')),
   };
 }
 
@@ -80,5 +83,8 @@ function decrypt(key: Buffer, place: string, sealed: Buffer): Buffer {
     throw internal(`${place} cannot be decrypted: another key, another place, or changed.`, cause);
   }
 }
+
+/** Id of the key that a value is encrypted with, hexadecimal. It tells nothing of the key. */
+export const keyIdOf = (sealed: Buffer): string => sealed.subarray(1, 5).toString('hex');
 
 const keyId = (key: Buffer): Buffer => createHash('sha256').update('key-id').update(key).digest().subarray(0, 4);

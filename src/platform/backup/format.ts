@@ -1,0 +1,81 @@
+/**
+ * What a backup file is: a tar whose first entry says what it is, then each table's rows as PostgreSQL's COPY text, compressed with
+ * zstd in parts, then the manifest and its checksum. It can be taken apart with `tar` and `zstd` alone.
+ */
+export const FORMAT = 1;
+
+export const MARK_ENTRY = 'quarterdeck-backup.json';
+export const MANIFEST_ENTRY = 'manifest.json';
+export const MANIFEST_SUM_ENTRY = 'manifest.sha256';
+
+/** Bytes of rows in a part before compression: what a backup and a restore hold in memory at a time. */
+export const PART_BYTES = 4 * 1024 * 1024;
+
+/** The first entry: enough to say of a file of another format what it is. */
+export interface Mark {
+  format: number;
+  /** Version of the program that wrote it. */
+  release: string;
+}
+
+export interface Part {
+  name: string;
+  /** Bytes as they lie in the archive. */
+  bytes: number;
+  sha256: string;
+}
+
+export interface TableDump {
+  name: string;
+  /** Columns in the order of the rows; generated ones are left out. */
+  columns: string[];
+  rows: number;
+  parts: Part[];
+}
+
+/** A range partition: bounds as PostgreSQL writes them. */
+export interface PartitionDump {
+  name: string;
+  of: string;
+  from: string;
+  to: string;
+}
+
+export interface SequenceDump {
+  name: string;
+  value: string;
+  /** Whether `value` was given out. */
+  called: boolean;
+}
+
+export interface MigrationDump {
+  version: number;
+  name: string;
+  checksum: string;
+}
+
+/** The last entry but one: all that a restore needs to know before it writes anything. */
+export interface Manifest extends Mark {
+  /** ISO 8601: when the snapshot was taken. */
+  takenAt: string;
+  installation: {
+    id: string;
+    epoch: number;
+    /** Base64: encrypted with the key of the vault, so that a wrong one is refused. */
+    canary: string;
+  };
+  /** Ids of the keys of the vault that something in the dump is encrypted with, hexadecimal. The keys themselves are not in it. */
+  vaultKeys: string[];
+  migrations: MigrationDump[];
+  tables: TableDump[];
+  partitions: PartitionDump[];
+  sequences: SequenceDump[];
+}
+
+/** Why a file or a database is refused; the message says what to do. */
+export class BackupRefused extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'BackupRefused';
+  }
+}

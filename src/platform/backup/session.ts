@@ -1,0 +1,28 @@
+import pg from 'pg';
+
+/** Dates, numbers and names are written alike whatever the server's settings are; nothing of ours is broken off for its length. */
+const SETTINGS: Record<string, string> = {
+  timezone: 'UTC',
+  datestyle: 'ISO, YMD',
+  intervalstyle: 'postgres',
+  extra_float_digits: '3',
+  client_encoding: 'UTF8',
+  bytea_output: 'hex',
+  statement_timeout: '0',
+  lock_timeout: '0',
+  idle_in_transaction_session_timeout: '0',
+  transaction_timeout: '0',
+};
+
+/** A connection of its own for a backup or a restore. */
+export async function openSession(config: pg.ClientConfig, name: string): Promise<pg.Client> {
+  const client = new pg.Client({ ...config, application_name: name });
+  await client.connect();
+  // Only those that the server knows: `transaction_timeout` is there since PostgreSQL 17.
+  await client.query(
+    `select set_config(wanted.name, wanted.value, false)
+    from unnest($1::text[], $2::text[]) as wanted(name, value) join pg_settings on lower(pg_settings.name) = wanted.name`,
+    [Object.keys(SETTINGS), Object.values(SETTINGS)],
+  );
+  return client;
+}

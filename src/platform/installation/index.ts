@@ -1,0 +1,70 @@
+import { sql, type Database } from '#platform/database/index.ts';
+
+/** SQLSTATE of what is refused because the installation is read-only (migrations/0070_restore.sql). */
+export const READ_ONLY_CODE = 'QD001';
+
+const TRIGGER = 'refuse_while_read_only';
+
+/** Written while nothing else may be: who is there, how much they asked, and the end of the state itself. */
+const STILL_WRITTEN = ['installation', 'node', 'rate_window', 'user_account', 'schema_migration'];
+
+export interface InstallationState {
+  id: string;
+  /** Raised by each restore: what was made under a lower one never overwrites what a higher one made. */
+  epoch: number;
+  /** Since when nothing may be written; null in ordinary times. */
+  readOnlySince: Date | null;
+  restoredAt: Date | null;
+  /** When the backup was made that the database was last restored from. */
+  restoredFrom: Date | null;
+}
+
+export async function readInstallation(db: Database): Promise<InstallationState> {
+  const row = await db.selectFrom('installation').selectAll().executeTakeFirstOrThrow();
+  return {
+    id: row.id,
+    epoch: row.epoch,
+    readOnlySince: row.read_only_since,
+    restoredAt: row.restored_at,
+    restoredFrom: row.restored_from,
+  };
+}
+
+/**
+ * The installation after a restore: a higher epoch, and read-only. Each table refuses writes by itself, so that a process that knows
+ * nothing of the restore cannot write either. Call it in a transaction, as the last that it writes.
+ */
+export async function enterReadOnly(db: Database, restoredFrom: Date): Promise<void> {
+  await db
+    .updateTable('installation')
+    .set({
+      epoch: sql`epoch + 1`,
+      read_only_since: sql`now()`,
+      restored_at: sql`now()`,
+      restored_from: restoredFrom,
+    })
+    .execute();
+  const { rows } = await sql<{ name: string }>`
+    select c.relname::text as name from pg_class c
+    where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+      and c.relname <> all(${STILL_WRITTEN})
+      and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+    order by 1`.execute(db);
+  for (const { name } of rows)
+    await sql`create trigger ${sql.id(TRIGGER)} before insert or update or delete or truncate on ${sql.id(name)}
+      for each statement execute function ${sql.id(TRIGGER)}()`.execute(db);
+}
+
+/** Ends the read-only state; from the commit on everything may be written. `epoch` raises the installation's where that is lower. */
+export async function leaveReadOnly(db: Database, epoch: number): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select c.relname::text as name from pg_trigger t join pg_class c on c.oid = t.tgrelid
+    where t.tgname = ${TRIGGER} and t.tgparentid = 0 and c.relnamespace = current_schema()::regnamespace order by 1`.execute(
+    db,
+  );
+  for (const { name } of rows) await sql`drop trigger ${sql.id(TRIGGER)} on ${sql.id(name)}`.execute(db);
+  await db
+    .updateTable('installation')
+    .set({ read_only_since: null, epoch: sql`greatest(epoch, ${epoch})` })
+    .execute();
+}
