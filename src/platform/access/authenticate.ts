@@ -1,7 +1,9 @@
 import { unauthenticated } from '#kernel/errors.ts';
 import { originOf, type Actor, type Principal } from '#platform/access/principal.ts';
-import { findTokenPrincipal, looksLikeApiToken } from '#platform/access/tokens.ts';
+import type { CallerMemory } from '#platform/access/remembered.ts';
+import { looksLikeApiToken, readToken } from '#platform/access/tokens.ts';
 import type { Platform } from '#platform/context.ts';
+import type { Database } from '#platform/database/index.ts';
 
 /** Verifies sessions of people; made from the OIDC settings (access/oidc.ts). */
 export interface SessionVerifier {
@@ -12,20 +14,50 @@ export interface SessionVerifier {
 /** Both schemes carry both kinds of token (decisions.md 21). */
 const HEADER = /^(?:Bearer|Token) +(\S+)$/i;
 
-/** The caller of a request by its `Authorization` header. Throws 401. */
+/** Who calls, and how surely. */
+export interface Caller {
+  principal: Principal;
+  /**
+   * Set for one who was remembered: they hold only if this is the access version that the statement finds which loads what they ask
+   * for. Without it they were read just now.
+   */
+  accessVersion?: string;
+}
+
+/** What callers are known by. */
+export interface Credentials {
+  platform: Platform;
+  sessions: SessionVerifier | null;
+  memory: CallerMemory;
+}
+
+/** The caller of a request by its `Authorization` header, read now: a revocation that was answered before holds. Throws 401. */
 export async function authenticate(
-  platform: Platform,
-  sessions: SessionVerifier | null,
+  { platform, sessions, memory }: Credentials,
   header: string | undefined,
-): Promise<Principal> {
+  db: Database = platform.db,
+): Promise<Caller> {
+  const token = tokenOf(header);
+  if (!looksLikeApiToken(token)) return { principal: (await sessions?.find(token)) ?? refuse() };
+  const known = (await readToken(db, token, platform.clock.now())) ?? refuse();
+  memory.keep(known);
+  return { principal: known.principal };
+}
+
+/** The same where somebody looks at the access version later: remembered, if the token was here before. */
+export function recognize(credentials: Credentials, header: string | undefined): Caller | Promise<Caller> {
+  const token = tokenOf(header);
+  return credentials.memory.find(token, credentials.platform.clock.now()) ?? authenticate(credentials, header);
+}
+
+function tokenOf(header: string | undefined): string {
   const token = HEADER.exec(header ?? '')?.[1];
   if (!token) throw unauthenticated();
-  const principal = looksLikeApiToken(token)
-    ? await findTokenPrincipal(platform.db, token, platform.clock.now())
-    : await sessions?.find(token);
-  if (!principal)
-    throw unauthenticated('The token is invalid, expired or revoked: create another in the organization settings.');
-  return principal;
+  return token;
+}
+
+function refuse(): never {
+  throw unauthenticated('The token is invalid, expired or revoked: create another in the organization settings.');
 }
 
 /** Who is written into events for what the principal does. */

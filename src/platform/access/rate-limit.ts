@@ -1,5 +1,6 @@
 import { AppError } from '#kernel/errors.ts';
 import { sql, type Database } from '#platform/database/index.ts';
+import { prepared } from '#platform/database/prepared.ts';
 
 const HOUR = 3600;
 
@@ -61,17 +62,27 @@ export class RateLimiter {
   }
 
   async #countAhead(tokenId: string, window: Window): Promise<void> {
-    const row = await this.#db
-      .insertInto('rate_window')
-      .values({ token_id: tokenId, started_at: new Date(window.startedAt * 1000), used: this.#step })
-      .onConflict((conflict) =>
-        conflict
-          .columns(['token_id', 'started_at'])
-          .doUpdateSet({ used: sql`least(rate_window.used + ${this.#step}, 2000000000)` }),
-      )
-      .returning('used')
-      .executeTakeFirstOrThrow();
-    window.counted = row.used;
+    const [row] = await countUp(this.#db, tokenId, new Date(window.startedAt * 1000), this.#step);
+    // A token that is gone has no window; its caller is refused a moment later.
+    window.counted = row?.used ?? this.#step;
     window.ahead = this.#step;
   }
 }
+
+const countUp = prepared((db, tokenId: string, startedAt: Date, step: number) =>
+  db
+    .insertInto('rate_window')
+    .columns(['token_id', 'started_at', 'used'])
+    .expression((from) =>
+      from
+        .selectFrom('api_token')
+        .select(['id', sql<Date>`${startedAt}::timestamptz`.as('started_at'), sql<number>`${step}::integer`.as('used')])
+        .where('id', '=', tokenId),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['token_id', 'started_at'])
+        .doUpdateSet({ used: sql`least(rate_window.used + excluded.used, 2000000000)` }),
+    )
+    .returning('used'),
+);

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { sql, type Database } from '#platform/database/index.ts';
 import type { Level } from '#platform/access/actions.ts';
 import { compilePolicy } from '#platform/access/policy.ts';
@@ -16,7 +16,7 @@ export function makeToken(id: string): { token: string; hash: Buffer } {
   return { token: `qd_${id.replaceAll('-', '')}_${secret}`, hash: hashOf(secret) };
 }
 
-const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
+const hashOf = (secret: string): Buffer => hash('sha256', secret, 'buffer');
 
 /** The id that a token names. */
 function parse(token: string): { id: string; secret: string } | undefined {
@@ -27,19 +27,47 @@ function parse(token: string): { id: string; secret: string } | undefined {
   return { id, secret: match[2]! };
 }
 
-/**
- * The caller behind an API token, or undefined when it is malformed, unknown, revoked, expired or its role is gone, or when its
- * creator is no member any more. Asked on every request, so that a revocation holds at once on every replica.
- */
-export async function findTokenPrincipal(db: Database, token: string, now: Date): Promise<Principal | undefined> {
-  const parsed = parse(token);
-  if (!parsed) return undefined;
-  const rows = await findTokenRows(db, parsed.id);
-  const [row] = rows;
-  if (!row || !timingSafeEqual(row.secret_hash, hashOf(parsed.secret))) return undefined;
-  if (row.expires_at && row.expires_at <= now) return undefined;
-  return { id: row.id, kind: 'token', userId: row.created_by, name: row.name, grants: rows.map(grantOf) };
+/** What is stored of a token, and the caller that it makes. */
+export interface KnownToken {
+  principal: Principal;
+  secretHash: Buffer;
+  expiresAt: Date | null;
+  /** Of its creator, read in the same statement; null before their first membership. */
+  accessVersion: string | null;
 }
+
+/**
+ * The token's record, as `find` knows it by its id, or undefined when the text is malformed, the id unknown, the secret another or the
+ * token over.
+ */
+export function checkToken<T extends KnownToken | undefined>(
+  token: string,
+  find: (id: string) => T,
+  now: Date,
+): KnownToken | undefined {
+  const parsed = parse(token);
+  const known = parsed && find(parsed.id);
+  if (!known || !timingSafeEqual(known.secretHash, hashOf(parsed.secret))) return undefined;
+  return known.expiresAt && known.expiresAt <= now ? undefined : known;
+}
+
+/**
+ * The record of an API token, or undefined when it is malformed, unknown, revoked, expired or its role is gone, or when its
+ * creator is no member any more.
+ */
+export async function readToken(db: Database, token: string, now: Date): Promise<KnownToken | undefined> {
+  const id = parse(token)?.id;
+  if (!id) return undefined;
+  const rows = await findTokenRows(db, id);
+  return checkToken(token, () => rows[0] && toKnownToken(rows[0], rows), now);
+}
+
+const toKnownToken = (row: TokenRow, rows: TokenRow[]): KnownToken => ({
+  principal: { id: row.id, kind: 'token', userId: row.created_by, name: row.name, grants: rows.map(grantOf) },
+  secretHash: row.secret_hash,
+  expiresAt: row.expires_at,
+  accessVersion: row.access_version,
+});
 
 interface TokenRow {
   id: string;
@@ -53,19 +81,18 @@ interface TokenRow {
   /** Of a token with a role instead of a scope. */
   role: StoredRole | null;
   creator_role: StoredRole;
+  access_version: string | null;
 }
 
-/**
- * A token once for each organization that it acts in: its own and those that it made, while its creator is a member there.
- * Written as text because it is asked with every request: building it costs more than running it.
- */
+/** A token once for each organization that it acts in: its own and those that it made, while its creator is a member there. */
 const findTokenRows = async (db: Database, id: string): Promise<TokenRow[]> =>
   (
     await sql<TokenRow>`
       select token.id, token.name, token.secret_hash, token.scope, token.policy, token.created_by, token.expires_at,
         member.organization_id,
         case when role.id is not null then ${ROLE_AS_JSON('role')} end as role,
-        ${ROLE_AS_JSON('creator_role')} as creator_role
+        ${ROLE_AS_JSON('creator_role')} as creator_role,
+        (select version from access_version where user_id = token.created_by) as access_version
       from api_token token
       join member on member.user_id = token.created_by
       join role creator_role on creator_role.id = member.role_id

@@ -98,6 +98,8 @@ export function isDatabaseAway(error: unknown): boolean {
   return (
     AWAY.test(code ?? '') ||
     ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ETIMEDOUT'].includes(code ?? '') ||
-    /^Connection terminated|^timeout exceeded when trying to connect|^Client has encountered a connection error/.test(message ?? '')
+    /^Connection terminated|^timeout exceeded when trying to connect|^Client has encountered a connection error/.test(
+      message ?? '',
+    )
   );
 }

@@ -1,20 +1,19 @@
 import { createHash, hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import sjson from 'secure-json-parse';
-import { AppError, badRequest, forbidden, invalidField, notFound, preconditionFailed } from '#kernel/errors.ts';
+import { AppError, badRequest, invalidField, notFound, preconditionFailed } from '#kernel/errors.ts';
 import { isId } from '#kernel/ids.ts';
 import type { Action } from '#platform/access/actions.ts';
-import { actorOf, authenticate, type SessionVerifier } from '#platform/access/authenticate.ts';
-import { permits, type Location, type Principal } from '#platform/access/principal.ts';
+import { actorOf, authenticate, type Caller, type Credentials } from '#platform/access/authenticate.ts';
+import { permits, type Location } from '#platform/access/principal.ts';
 import type { RateLimiter } from '#platform/access/rate-limit.ts';
 import { inTransaction, type Context, type Platform } from '#platform/context.ts';
 import { checkBody, checkQuery, serialize } from '#platform/http/compile.ts';
 import { IDEMPOTENCY_HEADER, recall, remember } from '#platform/http/idempotency.ts';
+import { callerOf, forbiddenTo, load } from '#platform/http/load.ts';
 import type { Call, Route } from '#platform/http/route.ts';
 
-export interface Pipeline {
-  platform: Platform;
-  sessions: SessionVerifier | null;
+export interface Pipeline extends Credentials {
   limiter: RateLimiter;
   /** The GET with the same path, whose representation `If-Match` speaks of. */
   getOf(path: string): Route | undefined;
@@ -38,49 +37,67 @@ export async function handle(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const { platform } = pipeline;
-  const principal =
-    route.action === 'public' ? NOBODY : await authenticate(platform, pipeline.sessions, request.headers.authorization);
-  if (principal.kind === 'token')
-    reply.headers((await pipeline.limiter.count(principal.id, platform.clock.now())).headers);
-
+  const { authorization: header, 'user-agent': userAgent } = request.headers;
+  const caller = await callerOf(pipeline, route, header);
   const params = request.params as Record<string, string>;
-  for (const [name, value] of Object.entries(params))
-    if (name.endsWith('Id') && !isId(value)) throw notFound(capitalized(name.slice(0, -2)));
-  const abort = new AbortController();
-  // An answer that went out whole ends nothing: the reason of an abort is an exception with its stack.
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) abort.abort();
-  });
+  const query = { ...(request.query as Record<string, unknown>) };
+  let wait: number;
+  try {
+    if (caller.principal.kind === 'token')
+      reply.headers((await pipeline.limiter.count(caller.principal.id, platform.clock.now())).headers);
+    checkIds(params);
+    wait = route.settle ? takeWait(query) : 0;
+  } catch (error) {
+    // Whoever has no valid token learns that, and nothing else.
+    if (caller.accessVersion !== undefined) await authenticate(pipeline, header);
+    throw error;
+  }
   const context: Context = {
     ...platform,
-    actor: actorOf(principal, request.headers['user-agent']),
+    actor: actorOf(caller.principal, userAgent),
     log: request.log as unknown as Platform['log'],
     requestId: request.id,
     afterCommit: (work) => work(),
   };
-  const query = { ...(request.query as Record<string, unknown>) };
-  const wait = route.settle ? takeWait(query) : 0;
-  const run = (inside: Context, writes: boolean) =>
-    runHandler(pipeline, route, { context: inside, principal, params, query, request, signal: abort.signal, writes });
-
+  const signal = signalOf(reply);
   const writes = route.transaction ?? route.method !== 'GET';
-  const outcome = writes ? await inTransaction(context, (inside) => run(inside, true)) : await run(context, false);
+  const run = (inside: Context) =>
+    runHandler(pipeline, route, { context: inside, caller, params, query, request, signal, writes });
+  const outcome = writes ? await inTransaction(context, run) : await run(context);
   if (wait > 0 && outcome.call) {
-    const settled = await route.settle!({ ...outcome.call, ...context, db: platform.db }, outcome.value, wait);
-    outcome.answer = answerOf(route, settled);
+    const call = { ...outcome.call, db: platform.db, afterCommit: context.afterCommit };
+    outcome.answer = answerOf(route, await route.settle!(call, outcome.value, wait));
   }
   return send(route, outcome.answer, request, reply);
 }
 
-const NOBODY: Principal = { id: '', kind: 'user', userId: '', name: 'nobody', grants: [] };
+function checkIds(params: Record<string, string>): void {
+  for (const name in params)
+    if (name.endsWith('Id') && !isId(params[name]!)) throw notFound(capitalized(name.slice(0, -2)));
+}
+
+/** Made when somebody wants it: most requests are over before it could matter. */
+function signalOf(reply: FastifyReply): () => AbortSignal {
+  let abort: AbortController | undefined;
+  return () => {
+    if (abort) return abort.signal;
+    const made = (abort = new AbortController());
+    const { raw } = reply;
+    // An answer that went out whole ends nothing: the reason of an abort is an exception with its stack.
+    const end = () => void (raw.writableFinished || made.abort());
+    if (raw.destroyed) end();
+    else raw.once('close', end);
+    return made.signal;
+  };
+}
 
 interface Run {
   context: Context;
-  principal: Principal;
+  caller: Caller;
   params: Record<string, string>;
   query: Record<string, unknown>;
   request: FastifyRequest;
-  signal: AbortSignal;
+  signal(): AbortSignal;
   writes: boolean;
 }
 
@@ -89,23 +106,28 @@ async function runHandler(
   route: Route,
   run: Run,
 ): Promise<{ answer: Answer; value?: unknown; call?: Call }> {
-  const { context, principal, request } = run;
-  const target = await load(route, run);
+  const { caller, params, request, writes } = run;
+  const { authorization: header, 'user-agent': userAgent } = request.headers;
+  const { principal, target } = await load(pipeline, route, { db: run.context.db, caller, header, params, writes });
+  const context =
+    principal === caller.principal ? run.context : { ...run.context, actor: actorOf(principal, userAgent) };
   const require = (action: Action, at: Location) => {
     if (!permits(principal, action, at)) throw forbiddenTo(action);
   };
   const body = readBody(route, request);
-  checkQuery(route.query ?? NO_QUERY, run.query);
+  if (route.query) checkQuery(route.query, run.query);
   if (route.body) checkBody(route.body, body);
   const call: Call = {
     ...context,
     principal,
     target,
-    params: run.params,
+    params,
     query: run.query,
     body,
     headers: request.headers,
-    signal: run.signal,
+    get signal() {
+      return run.signal();
+    },
     require,
   };
 
@@ -122,26 +144,6 @@ async function runHandler(
   if (fingerprint) await remember(context, principal.id, String(key), answer);
   return { answer, value, call };
 }
-
-const NO_QUERY = { type: 'object' } as never;
-
-/** The addressed thing for the route's action: 404 if the caller's organizations don't have it, 403 if their role forbids it. */
-async function load(route: Route, { context, principal, params, writes }: Run): Promise<Location> {
-  const { target, action } = route;
-  if (!target) return { organizationId: '' };
-  // A path that names an organization as well leads to what is in that one only.
-  const organizationIds = principal.grants
-    .map((grant) => grant.organizationId)
-    .filter((id) => params.organizationId === undefined || params.organizationId === id);
-  const found = await target.find(context.db, params[target.param]!, organizationIds, writes);
-  if (!found) throw notFound(target.name);
-  if (action !== 'public' && action !== 'authenticated' && !permits(principal, action, found))
-    throw forbiddenTo(action);
-  return found;
-}
-
-const forbiddenTo = (action: Action) =>
-  forbidden(`Your token or role does not allow this: it takes the permission ${action}.`);
 
 /** PostgreSQL keeps neither NUL nor half of a surrogate pair in text: both are refused here, for every field at once. */
 const UNKEPT_ESCAPE = /(?<!\\)(?:\\\\)*\\u(?:0000|[dD][89a-fA-F])/;

@@ -19,9 +19,17 @@ export interface Target<T extends Location> {
   param: string;
   /**
    * The thing with that id in one of the organizations, or undefined. `lock` is set in writes: the row is locked for update,
-   * so that preconditions hold until the commit.
+   * so that preconditions hold until the commit. `userId` is whose access version the answer carries, where `tellsAccess` is set.
    */
-  find(db: Database, id: string, organizationIds: string[], lock: boolean): Promise<T | undefined>;
+  find(
+    db: Database,
+    id: string,
+    organizationIds: string[],
+    lock: boolean,
+    userId?: string | null,
+  ): Promise<(T & { accessVersion?: string | null }) | undefined>;
+  /** Whether `find` reads the access version (access/remembered.ts) in its statement, which saves the one that looks up the caller. */
+  tellsAccess?: true;
 }
 
 /** What a handler gets. `target` was loaded for the route's action and may be used for that. */

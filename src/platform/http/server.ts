@@ -3,6 +3,7 @@ import Fastify, { LogController, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { newId } from '#kernel/ids.ts';
 import { notFound } from '#kernel/errors.ts';
+import { CallerMemory } from '#platform/access/remembered.ts';
 import { answerTo } from '#platform/http/errors.ts';
 import { handle, type Pipeline } from '#platform/http/pipeline.ts';
 import type { Route } from '#platform/http/route.ts';
@@ -74,7 +75,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
 
   const gets = new Map(options.routes.filter((route) => route.method === 'GET').map((route) => [route.path, route]));
-  const pipeline: Pipeline = { ...options, getOf: (path) => gets.get(path) };
+  const pipeline: Pipeline = { ...options, memory: new CallerMemory(), getOf: (path) => gets.get(path) };
   for (const route of options.routes) {
     app.route({
       method: route.method,

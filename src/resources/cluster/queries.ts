@@ -1,7 +1,9 @@
 import type { Principal } from '#platform/access/principal.ts';
+import { accessVersionOf } from '#platform/access/remembered.ts';
 import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
+import { prepared } from '#platform/database/prepared.ts';
 
 /** A secret manager access as it may be shown: its secret is not selected. */
 export interface AccessRow {
@@ -40,7 +42,7 @@ const selectClusters = (db: Database) =>
     .select(['node.name as node_name', 'last_work.last_work_id', 'last_work.last_work_action'])
     .select([accesses.as('accesses'), hasKubeconfig.as('has_kubeconfig')]);
 
-export type ClusterRow = NonNullable<Awaited<ReturnType<typeof findClusterById>>>;
+export type ClusterRow = Awaited<ReturnType<ReturnType<typeof selectClusters>['execute']>>[number];
 
 /** Clusters of an organization in creation order. */
 export const listClusters = (db: Database, scope: Scope) =>
@@ -52,11 +54,19 @@ export const listClusters = (db: Database, scope: Scope) =>
 export const listLockedClusters = (db: Database, scope: Scope) =>
   listClusters(db, scope).where('cluster.locked_at', 'is not', null).execute();
 
-export const findClusterById = (db: Database, organizationIds: string[], id: string) =>
+const selectById = prepared((db, organizationIds: string[], id: string, userId: string | null) =>
   selectClusters(db)
+    .select(accessVersionOf(userId).as('accessVersion'))
     .where('cluster.organization_id', '=', sql<string>`any(${organizationIds})`)
-    .where('cluster.id', '=', id)
-    .executeTakeFirst();
+    .where('cluster.id', '=', id),
+);
+
+export const findClusterById = async (
+  db: Database,
+  organizationIds: string[],
+  id: string,
+  userId: string | null = null,
+) => (await selectById(db, organizationIds, id, userId))[0];
 
 /** Locks the row against other writes until the commit: work is numbered and begun under this lock. */
 export const lockCluster = (db: Database, organizationIds: string[], id: string) =>

@@ -9,9 +9,10 @@ export type ClusterTarget = ClusterRow & { organizationId: string; clusterId: st
 export const clusterTarget: Target<ClusterTarget> = {
   name: 'Cluster',
   param: 'clusterId',
-  find: async (db, id, organizationIds, lock) => {
+  tellsAccess: true,
+  find: async (db, id, organizationIds, lock, userId) => {
     if (lock && !(await lockCluster(db, organizationIds, id))) return undefined;
-    const row = await findClusterById(db, organizationIds, id);
+    const row = await findClusterById(db, organizationIds, id, userId);
     return row && { ...row, organizationId: row.organization_id, clusterId: row.id };
   },
 };

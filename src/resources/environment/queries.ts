@@ -1,4 +1,6 @@
+import { accessVersionOf } from '#platform/access/remembered.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { prepared } from '#platform/database/prepared.ts';
 
 const selectEnvironments = (db: Database) =>
   db
@@ -14,7 +16,7 @@ const selectEnvironments = (db: Database) =>
       'project.name as project_name',
     ]);
 
-export type EnvironmentRow = NonNullable<Awaited<ReturnType<typeof findEnvironmentById>>>;
+export type EnvironmentRow = Awaited<ReturnType<ReturnType<typeof selectEnvironments>['execute']>>[number];
 
 /** Environments of a project in creation order. */
 export const listEnvironmentsByProject = (db: Database, scope: Scope, projectId: string) =>
@@ -24,11 +26,19 @@ export const listEnvironmentsByProject = (db: Database, scope: Scope, projectId:
     .orderBy('environment.created_at')
     .orderBy('environment.id');
 
-export const findEnvironmentById = (db: Database, organizationIds: string[], id: string) =>
+const selectById = prepared((db, organizationIds: string[], id: string, userId: string | null) =>
   selectEnvironments(db)
+    .select(accessVersionOf(userId).as('accessVersion'))
     .where('environment.organization_id', '=', sql<string>`any(${organizationIds})`)
-    .where('environment.id', '=', id)
-    .executeTakeFirst();
+    .where('environment.id', '=', id),
+);
+
+export const findEnvironmentById = async (
+  db: Database,
+  organizationIds: string[],
+  id: string,
+  userId: string | null = null,
+) => (await selectById(db, organizationIds, id, userId))[0];
 
 /** Locks the row against other writes until the commit. Deployment numbers are given under this lock. */
 export const lockEnvironment = (db: Database, organizationIds: string[], id: string) =>

@@ -12,9 +12,10 @@ export type EnvironmentTarget = EnvironmentRow & {
 export const environmentTarget: Target<EnvironmentTarget> = {
   name: 'Environment',
   param: 'environmentId',
-  find: async (db, id, organizationIds, lock) => {
+  tellsAccess: true,
+  find: async (db, id, organizationIds, lock, userId) => {
     if (lock && !(await lockEnvironment(db, organizationIds, id))) return undefined;
-    const row = await findEnvironmentById(db, organizationIds, id);
+    const row = await findEnvironmentById(db, organizationIds, id, userId);
     return (
       row && {
         ...row,

@@ -1,17 +1,29 @@
+import { accessVersionOf } from '#platform/access/remembered.ts';
 import { sql, type Database } from '#platform/database/index.ts';
+import { prepared } from '#platform/database/prepared.ts';
 import type { Target } from '#platform/http/route.ts';
+
+const build = (db: Database, organizationIds: string[], id: string, userId: string | null) =>
+  db
+    .selectFrom('organization')
+    .selectAll()
+    .select(accessVersionOf(userId).as('accessVersion'))
+    .where('id', '=', id)
+    .where('id', '=', sql<string>`any(${organizationIds})`);
+
+const selectById = prepared(build);
+const HELD = {
+  forShare: prepared((...args: Parameters<typeof build>) => build(...args).forShare()),
+  forUpdate: prepared((...args: Parameters<typeof build>) => build(...args).forUpdate()),
+};
 
 /** Whether writes hold the row against its deletion only, or against every other write. */
 const targetWith = (hold: 'forShare' | 'forUpdate'): Target<OrganizationTarget> => ({
   name: 'Organization',
   param: 'organizationId',
-  find: async (db, id, organizationIds, lock) => {
-    const query = db
-      .selectFrom('organization')
-      .selectAll()
-      .where('id', '=', id)
-      .where('id', '=', sql<string>`any(${organizationIds})`);
-    const row = await (lock ? query[hold]() : query).executeTakeFirst();
+  tellsAccess: true,
+  find: async (db, id, organizationIds, lock, userId = null) => {
+    const [row] = await (lock ? HELD[hold] : selectById)(db, organizationIds, id, userId);
     return row && { ...row, organizationId: row.id };
   },
 });

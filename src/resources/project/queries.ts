@@ -1,20 +1,30 @@
+import { accessVersionOf } from '#platform/access/remembered.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { prepared } from '#platform/database/prepared.ts';
 
 const environmentsOf = sql<number>`(select count(*) from environment where environment.project_id = project.id and environment.organization_id = project.organization_id)`;
 
 const selectProjects = (db: Database) => db.selectFrom('project').selectAll().select(environmentsOf.as('environments'));
 
-export type ProjectRow = NonNullable<Awaited<ReturnType<typeof findProjectById>>>;
+export type ProjectRow = Awaited<ReturnType<ReturnType<typeof selectProjects>['execute']>>[number];
 
 /** Projects of an organization in creation order. */
 export const listProjects = (db: Database, scope: Scope) =>
   selectProjects(db).where('organization_id', '=', scope.organizationId).orderBy('created_at').orderBy('id');
 
-export const findProjectById = (db: Database, organizationIds: string[], id: string) =>
+const selectById = prepared((db, organizationIds: string[], id: string, userId: string | null) =>
   selectProjects(db)
+    .select(accessVersionOf(userId).as('accessVersion'))
     .where('organization_id', '=', sql<string>`any(${organizationIds})`)
-    .where('id', '=', id)
-    .executeTakeFirst();
+    .where('id', '=', id),
+);
+
+export const findProjectById = async (
+  db: Database,
+  organizationIds: string[],
+  id: string,
+  userId: string | null = null,
+) => (await selectById(db, organizationIds, id, userId))[0];
 
 /** Locks the row against other writes until the commit. */
 export const lockProject = (db: Database, organizationIds: string[], id: string) =>

@@ -7,9 +7,10 @@ export type ProjectTarget = ProjectRow & { organizationId: string; projectId: st
 export const projectTarget: Target<ProjectTarget> = {
   name: 'Project',
   param: 'projectId',
-  find: async (db, id, organizationIds, lock) => {
+  tellsAccess: true,
+  find: async (db, id, organizationIds, lock, userId) => {
     if (lock && !(await lockProject(db, organizationIds, id))) return undefined;
-    const row = await findProjectById(db, organizationIds, id);
+    const row = await findProjectById(db, organizationIds, id, userId);
     return row && { ...row, organizationId: row.organization_id, projectId: row.id };
   },
 };

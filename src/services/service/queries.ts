@@ -1,5 +1,7 @@
+import { accessVersionOf } from '#platform/access/remembered.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
+import { prepared } from '#platform/database/prepared.ts';
 import type { ServiceKind } from '#services/holder.ts';
 
 /** A service with where it stands and what was last applied of it. */
@@ -27,13 +29,21 @@ export const selectServices = (db: Database) =>
       'git_token.name as git_token_name',
     ]);
 
-export type ServiceRow = NonNullable<Awaited<ReturnType<typeof findServiceById>>>;
+export type ServiceRow = Awaited<ReturnType<ReturnType<typeof selectServices>['execute']>>[number];
 
-export const findServiceById = (db: Database, organizationIds: string[], id: string) =>
+const selectById = prepared((db, organizationIds: string[], id: string, userId: string | null) =>
   selectServices(db)
+    .select(accessVersionOf(userId).as('accessVersion'))
     .where('service.organization_id', '=', sql<string>`any(${organizationIds})`)
-    .where('service.id', '=', id)
-    .executeTakeFirst();
+    .where('service.id', '=', id),
+);
+
+export const findServiceById = async (
+  db: Database,
+  organizationIds: string[],
+  id: string,
+  userId: string | null = null,
+) => (await selectById(db, organizationIds, id, userId))[0];
 
 /** Locks the row against other writes until the commit. */
 export const lockService = (db: Database, organizationIds: string[], id: string) =>

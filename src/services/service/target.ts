@@ -9,9 +9,10 @@ export type ServiceTarget = ServiceRow &
 export const serviceTarget = (param: string, name: string, kind?: ServiceKind): Target<ServiceTarget> => ({
   name,
   param,
-  find: async (db, id, organizationIds, lock) => {
+  tellsAccess: true,
+  find: async (db, id, organizationIds, lock, userId) => {
     if (lock && !(await lockService(db, organizationIds, id))) return undefined;
-    const row = await findServiceById(db, organizationIds, id);
+    const row = await findServiceById(db, organizationIds, id, userId);
     if (!row || (kind && row.kind !== kind)) return undefined;
     return {
       ...row,

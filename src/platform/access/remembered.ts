@@ -1,0 +1,32 @@
+import type { Principal } from '#platform/access/principal.ts';
+import { checkToken, type KnownToken } from '#platform/access/tokens.ts';
+import { sql } from '#platform/database/index.ts';
+import { LRUCache } from '#platform/vault/lru.ts';
+
+const LIMIT = 5_000;
+
+/** A caller behind an API token, as they were read some time ago. */
+export interface Remembered {
+  principal: Principal;
+  /** They hold while this is still the `access_version` of `principal.userId` (migrations/0077_access_version.sql). */
+  accessVersion: string;
+}
+
+/** The callers of a process. They are a guess: whoever uses one reads the present access version before anything comes of it. */
+export class CallerMemory {
+  readonly #tokens = new LRUCache<string, KnownToken>(LIMIT);
+
+  /** The caller whom the token named when it was last read; the secret and the end of the token are checked. */
+  find(token: string, now: Date): Remembered | undefined {
+    const checked = checkToken(token, (id) => this.#tokens.get(id), now);
+    return checked?.accessVersion ? { principal: checked.principal, accessVersion: checked.accessVersion } : undefined;
+  }
+
+  keep(token: KnownToken): void {
+    this.#tokens.set(token.principal.id, token);
+  }
+}
+
+/** The present access version of a person, as a column of the statement that loads what they ask for. */
+export const accessVersionOf = (userId: string | null) =>
+  sql<string | null>`(select version from access_version where user_id = ${userId})`;

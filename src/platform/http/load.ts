@@ -1,0 +1,69 @@
+import { forbidden, notFound, type AppError } from '#kernel/errors.ts';
+import type { Action } from '#platform/access/actions.ts';
+import { authenticate, recognize, type Caller, type Credentials } from '#platform/access/authenticate.ts';
+import { permits, type Location, type Principal } from '#platform/access/principal.ts';
+import type { Database } from '#platform/database/index.ts';
+import type { Route } from '#platform/http/route.ts';
+
+const NOBODY: Caller = { principal: { id: '', kind: 'user', userId: '', name: 'nobody', grants: [] } };
+const NOWHERE: Location = { organizationId: '' };
+
+/**
+ * The caller of a request. One who was here before is remembered where the target of the route says whether they still hold: then
+ * nothing may come of the request before `load` has looked.
+ */
+export function callerOf(credentials: Credentials, route: Route, header: string | undefined): Caller | Promise<Caller> {
+  if (route.action === 'public') return NOBODY;
+  return route.target?.tellsAccess ? recognize(credentials, header) : authenticate(credentials, header);
+}
+
+/** What is wanted of whom. */
+export interface Wanted {
+  db: Database;
+  caller: Caller;
+  /** `Authorization` */
+  header: string | undefined;
+  params: Record<string, string>;
+  writes: boolean;
+}
+
+/**
+ * The addressed thing for the route's action: 404 if the caller's organizations don't have it, 403 if their role forbids it, 401 if a
+ * remembered caller is none any more. Answers the caller as they are now.
+ */
+export async function load(
+  credentials: Credentials,
+  route: Route,
+  { db, caller, header, params, writes }: Wanted,
+): Promise<{ principal: Principal; target: Location }> {
+  const { target, action } = route;
+  if (!target) return { principal: caller.principal, target: NOWHERE };
+  const find = ({ principal, accessVersion }: Caller) =>
+    target.find(
+      db,
+      params[target.param]!,
+      organizationsOf(principal, params),
+      writes,
+      accessVersion === undefined ? null : principal.userId,
+    );
+  let { principal } = caller;
+  let found = await find(caller);
+  if (caller.accessVersion !== undefined && found?.accessVersion !== caller.accessVersion) {
+    const present = await authenticate(credentials, header, db);
+    principal = present.principal;
+    found = await find(present);
+  }
+  if (!found) throw notFound(target.name);
+  if (action !== 'public' && action !== 'authenticated' && !permits(principal, action, found))
+    throw forbiddenTo(action);
+  return { principal, target: found };
+}
+
+/** A path that names an organization as well leads to what is in that one only. */
+const organizationsOf = (principal: Principal, { organizationId }: Record<string, string>): string[] =>
+  principal.grants
+    .map((grant) => grant.organizationId)
+    .filter((id) => organizationId === undefined || organizationId === id);
+
+export const forbiddenTo = (action: Action): AppError =>
+  forbidden(`Your token or role does not allow this: it takes the permission ${action}.`);
