@@ -1,6 +1,7 @@
 import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';
 import type { createSources } from '#app/sources.ts';
+import { NodeHousekeeping, type DiskGauges } from '#app/housekeeping/index.ts';
 import { createWorker } from '#app/engine.ts';
 import { TASKS } from '#app/tasks.ts';
 import { RunningWatcher } from '#app/watchers.ts';
@@ -19,6 +20,7 @@ export async function startBackground(
   runtimes: Runtimes,
   sources: ReturnType<typeof createSources>,
   tracer: Tracer,
+  disk: DiskGauges,
 ): Promise<() => Promise<void>> {
   const platform = { ...base.platform, db: base.engineDatabase.db };
   const deployments = createWorker(base, runtimes, sources, tracer);
@@ -47,14 +49,17 @@ export async function startBackground(
   );
   const schedule = new Schedule(platform, TASKS);
   const watcher = new RunningWatcher(platform, runtimes, base.nodeId);
+  const { nodeId, installation } = base;
+  const housekeeping = new NodeHousekeeping({ platform, runtimes, nodeId, installation, gauges: disk });
 
   await deployments.start();
   clusters.start();
   webhooks.start();
   await schedule.start();
   watcher.start();
+  housekeeping.start();
   return async () => {
-    await Promise.all([watcher.stop(), schedule.stop(), listener.close()]);
+    await Promise.all([watcher.stop(), housekeeping.stop(), schedule.stop(), listener.close()]);
     await Promise.all([deployments.stop(), clusters.stop(), webhooks.stop()]);
   };
 }

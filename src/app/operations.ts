@@ -1,10 +1,12 @@
 import { createServer, type Server } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { createDiskGauges, type DiskGauges } from '#app/housekeeping/index.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 /** What Prometheus reads. */
 export interface Metrics {
   registry: Registry;
+  disk: DiskGauges;
   answered(route: string, method: string, status: number, seconds: number): void;
 }
 
@@ -37,6 +39,7 @@ export function createMetrics(db: Database): Metrics {
   new Counter({ name: 'quarterdeck_starts_total', help: 'Starts of this process.', registers: [registry] }).inc();
   return {
     registry,
+    disk: createDiskGauges(registry),
     answered: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds),
   };
 }

@@ -78,7 +78,7 @@ export async function start(
     }
     // Only now, as its token is shown once: what could fail is behind us.
     const first = await firstSteps(base, runtime);
-    if (settings.role !== 'api') stops.push(await startBackground(base, runtimes, sources, tracer));
+    if (settings.role !== 'api') stops.push(await startBackground(base, runtimes, sources, tracer, metrics.disk));
     const operationsUrl = `http://${bracketed(settings.host)}:${settings.operationsPort}`;
     return { base, settings, runtimes, url, operationsUrl, first, runtime, stop };
   } catch (error) {

@@ -1,3 +1,4 @@
+import { RETENTION_TASKS } from '#app/housekeeping/index.ts';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import { maintainEventPartitions } from '#platform/events/partitions.ts';
@@ -10,9 +11,6 @@ import { deleteEnvironment } from '#services/capabilities/actions/delete.ts';
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-
-/** Releases of a service that are kept for a rollback (engine.md, *Snapshot, resolution, plan*). */
-const KEPT_RELEASES = 10;
 
 /** Everything that recurs in the database. What looks at runtimes stands in watchers.ts. */
 export const TASKS: RecurringTask[] = [
@@ -46,18 +44,7 @@ export const TASKS: RecurringTask[] = [
         .execute();
     },
   },
-  {
-    name: 'old-releases',
-    everySeconds: HOUR,
-    run: async ({ db }) => {
-      await sql`delete from release using (
-          select id, row_number() over (partition by service_id order by created_at desc) as age from release
-        ) aged, service
-        where release.id = aged.id and aged.age > ${KEPT_RELEASES} and service.id = release.service_id and service.release_id is distinct from release.id`.execute(
-        db,
-      );
-    },
-  },
+  ...RETENTION_TASKS,
 ];
 
 /** Deletes environments whose time is over (service.md §2.1, `expires_at`). */

@@ -234,7 +234,7 @@ export interface Runtime {
   removeBroken?(): Promise<void>;
 
   /** Bytes on disk of what the runtime made here. Slow: asked every few minutes. */
-  diskUse?(): Promise<DiskUse>;
+  diskUse?(signal: AbortSignal): Promise<DiskUse>;
 
   /** Called when the process ends: closes connections; what runs stays up. */
   close(): Promise<void>;

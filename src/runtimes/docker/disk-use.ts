@@ -3,7 +3,7 @@ import type { DiskUse } from '#runtimes/runtime.ts';
 import { ours } from './search.ts';
 import type { Place } from './search.ts';
 
-/** What of the engine's answer counts; the client has no type for it. */
+/** What of the engine's answer counts; the client's types know neither it nor that the question can be broken off. */
 interface EngineUse {
   Images?: (Docker.ImageInfo & { SharedSize: number })[] | null;
   Volumes?: (Docker.VolumeInspectInfo & { UsageData?: { Size: number } | null })[] | null;
@@ -11,8 +11,9 @@ interface EngineUse {
 }
 
 /** Bytes of what carries our labels, as the engine counts them. It looks at every file of every volume for that: seconds. */
-export async function measureDisk(place: Place): Promise<DiskUse> {
-  const use = (await place.engine.df()) as EngineUse;
+export async function measureDisk(place: Place, signal: AbortSignal): Promise<DiskUse> {
+  const engine = place.engine as unknown as { df(options: { abortSignal: AbortSignal }): Promise<EngineUse> };
+  const use = await engine.df({ abortSignal: signal });
   const images = ours(place, {}, use.Images ?? []);
   // Layers that images share (mostly the base) are counted once, with the largest of them.
   const shared = Math.max(0, ...images.map((image) => image.SharedSize));

@@ -75,7 +75,7 @@ function runtimeOf(node: DockerNode): Runtime {
     metrics: (handle) => answer(measureService(node, handle)),
     removeImages: (identity, images) => answer(removeImages(node, identity, images)),
     removeEnvironment: ({ environmentId }) => answer(removeEnvironmentNetwork(node, environmentId)),
-    diskUse: () => answer(measureDisk(node)),
+    diskUse: (signal) => answer(measureDisk(node, signal), signal),
     // Each call to the engine has a connection of its own: nothing stays open.
     close: async () => undefined,
   };

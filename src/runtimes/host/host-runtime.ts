@@ -200,8 +200,8 @@ export class HostRuntime implements Runtime {
     removeAbandoned(join(this.#parts.layout.dataDir, 'host'));
   }
 
-  diskUse(): Promise<DiskUse> {
-    return measureDisk(this.#parts.layout.dataDir);
+  diskUse(signal: AbortSignal): Promise<DiskUse> {
+    return measureDisk(this.#parts.layout.dataDir, signal);
   }
 
   async close(): Promise<void> {

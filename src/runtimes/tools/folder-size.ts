@@ -5,10 +5,10 @@ import { runCommand } from '#runtimes/tools/command.ts';
 const TIMEOUT_SECONDS = 300;
 
 /** Bytes that a folder with everything in it takes on disk, 0 where it isn't there. Other file systems in it don't count. */
-export async function folderBytes(folder: string): Promise<number> {
+export async function folderBytes(folder: string, signal: AbortSignal): Promise<number> {
   if (!existsSync(folder)) return 0;
   // Files come and go while it looks: that ends with status 1 and a figure all the same.
-  const { stdout } = await runCommand('du', ['-skx', '--', folder], { timeoutSeconds: TIMEOUT_SECONDS });
+  const { stdout } = await runCommand('du', ['-skx', '--', folder], { timeoutSeconds: TIMEOUT_SECONDS, signal });
   const kilobytes = /^(\d+)\s/m.exec(stdout)?.[1];
   if (kilobytes === undefined) throw new Error(`du did not say what ${folder} takes.`);
   return Number(kilobytes) * 1024;

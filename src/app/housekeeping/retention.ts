@@ -1,0 +1,153 @@
+import { sql, type Database } from '#platform/database/index.ts';
+
+/** Rows that one transaction removes at most: a deployment may carry megabytes of log. */
+const BATCH = 200;
+/** What is left of a snapshot that no kept release needs: nothing of it can be deployed again. */
+const EXPIRED = '{"services": [], "expired": true}';
+
+/**
+ * Removes releases beyond the newest `kept` of each service that are older than `days`. Their images get tombstones in the same transaction,
+ * and their snapshots lose what only a rollback needs. One that runs stays, and so does everything of a service with a deployment under way,
+ * which may be a rollback to one of them. Answers how many went.
+ */
+export async function trimReleases(db: Database, limits: { kept: number; days: number }): Promise<number> {
+  return removeReleases(
+    db,
+    sql`ranked.rank > ${limits.kept} and ranked.created_at < now() - make_interval(days => ${limits.days})`,
+  );
+}
+
+/** Removes the oldest releases on a machine beyond the newest `kept` of each service, whatever their age: its images take too much. */
+export async function trimReleasesOfNode(
+  db: Database,
+  limits: { kept: number; nodeId: string; count: number },
+): Promise<number> {
+  return removeReleases(
+    db,
+    sql`ranked.id in (
+      select ranked.id from ranked
+      join service on service.id = ranked.service_id
+      join environment on environment.id = service.environment_id
+      join cluster on cluster.id = environment.cluster_id
+      where ranked.rank > ${limits.kept} and cluster.node_id = ${limits.nodeId}
+      order by ranked.created_at limit ${limits.count})`,
+  );
+}
+
+async function removeReleases(db: Database, condition: ReturnType<typeof sql>): Promise<number> {
+  const { rows } = await sql<{ id: string }>`
+    with ranked as (
+      select id, service_id, created_at, row_number() over (partition by service_id order by created_at desc, id) as rank from release
+    ), gone as (
+      delete from release using ranked, service
+      where release.id = ranked.id and service.id = release.service_id and ${condition}
+        and service.release_id is distinct from release.id
+        and not exists (select from deployment_service s join deployment d on d.id = s.deployment_id
+          where d.status <> 'ENDED' and s.service_id = service.id)
+      returning release.id, release.deployment_id
+    ), thinned as (
+      update deployment set snapshot = snapshot || ${EXPIRED}::jsonb
+      where id in (select deployment_id from gone)
+        and not exists (select from release where release.deployment_id = deployment.id and release.id not in (select id from gone))
+    )
+    select id from gone`.execute(db);
+  return rows.length;
+}
+
+/**
+ * Takes the configuration out of snapshots of deployments that ended yesterday and left no release: stops, deletes and what failed. They name
+ * versions of secrets, which would be kept for them.
+ */
+export async function thinSnapshots(db: Database): Promise<void> {
+  await sql`update deployment set snapshot = snapshot || ${EXPIRED}::jsonb
+    where status = 'ENDED' and ended_at between now() - interval '3 days' and now() - interval '1 day'
+      and not snapshot ? 'expired'
+      and not exists (select from release where release.deployment_id = deployment.id)`.execute(db);
+}
+
+/**
+ * Removes ended deployments with their steps and logs: those older than `days`, and those of which every service has `kept` newer ones. What a
+ * kept release names stays, and what the present state of a service or an environment is derived from. Answers how many went.
+ */
+export async function trimDeployments(
+  db: Database,
+  limits: { kept: number; days: number },
+  signal: AbortSignal,
+): Promise<number> {
+  for (let total = 0; ;) {
+    signal.throwIfAborted();
+    const gone = await removeDeployments(db, limits);
+    total += gone;
+    if (gone < BATCH) return total;
+  }
+}
+
+async function removeDeployments(db: Database, limits: { kept: number; days: number }): Promise<number> {
+  const result = await sql`
+    with oldest_kept as (
+      select service.id as service_id, nth.number from service cross join lateral (
+        select number from deployment_service where service_id = service.id order by number desc offset ${limits.kept - 1} limit 1) nth
+    )
+    delete from deployment where id in (
+      select d.id from deployment d join environment e on e.id = d.environment_id
+      where d.status = 'ENDED'
+        and (
+          d.ended_at < now() - make_interval(days => ${limits.days})
+          or d.number <= e.deployment_number - ${limits.kept} and not exists (
+            select from deployment_service s left join oldest_kept k on k.service_id = s.service_id
+            where s.deployment_id = d.id and (k.number is null or s.number >= k.number))
+        )
+        and not exists (select from release r where r.deployment_id = d.id)
+        and not exists (
+          select from deployment_service s join service on service.id = s.service_id
+          where s.deployment_id = d.id and not exists (
+            select from deployment_service newer join deployment n on n.id = newer.deployment_id
+            where newer.service_id = s.service_id and newer.number > s.number and n.status = 'ENDED'))
+        and exists (
+          select from deployment newer where newer.environment_id = d.environment_id and newer.number > d.number
+            and newer.status = 'ENDED' and (newer.whole_environment or newer.action <> 'DELETE'))
+      limit ${BATCH})`.execute(db);
+  return Number(result.numAffectedRows ?? 0);
+}
+
+/** Removes the logs of deployments that ended longer than `days` ago, and the oldest while all take more than `megabytes` (0: no limit). */
+export async function trimLogs(db: Database, limits: { days: number; megabytes: number }): Promise<void> {
+  await sql`delete from deployment_log using deployment d
+    where d.id = deployment_log.deployment_id and d.status = 'ENDED'
+      and d.ended_at < now() - make_interval(days => ${limits.days})`.execute(db);
+  if (limits.megabytes === 0) return;
+  const bytes = limits.megabytes * 2 ** 20;
+  const { rows } = await sql<{ bytes: number }>`select pg_total_relation_size('deployment_log') as bytes`.execute(db);
+  // The table's own size is known at once, and is never less than what is in it.
+  if (rows[0]!.bytes <= bytes) return;
+  await sql`
+    with sized as (select deployment_id, sum(octet_length(content)) as bytes from deployment_log group by deployment_id),
+    ranked as (
+      select d.id, d.status, sum(sized.bytes) over (order by d.created_at desc, d.id) as total
+      from sized join deployment d on d.id = sized.deployment_id)
+    delete from deployment_log where deployment_id in (select id from ranked where total > ${bytes} and status = 'ENDED')`.execute(
+    db,
+  );
+}
+
+/** Removes work on clusters that ended longer than `days` ago, with its log; the newest of each cluster stays. */
+export async function trimClusterWork(db: Database, days: number): Promise<void> {
+  await sql`delete from cluster_work w where status = 'ENDED' and ended_at < now() - make_interval(days => ${days})
+    and exists (select from cluster_work newer where newer.cluster_id = w.cluster_id and newer.number > w.number and newer.status = 'ENDED')`.execute(
+    db,
+  );
+}
+
+/** Days that the checkouts of a deployment that is gone are looked for, and that a machine may be away before what lies there is given up. */
+const CHECKOUT_DAYS = 30;
+const NODE_DAYS = 90;
+
+/** Removes tombstones that nobody works off any more. Answers how many were of a machine that has been away for long. */
+export async function trimTombstones(db: Database): Promise<number> {
+  await sql`delete from tombstone where kind = 'DEPLOYMENT' and created_at < now() - make_interval(days => ${CHECKOUT_DAYS})`.execute(
+    db,
+  );
+  const lost = await sql`delete from tombstone t using node where node.id = t.node_id
+    and node.seen_at < now() - make_interval(days => ${NODE_DAYS})`.execute(db);
+  return Number(lost.numAffectedRows ?? 0);
+}
