@@ -17,6 +17,7 @@ export default defineConfig({
             '**/*.docker.test.ts',
             '**/*.crash.test.ts',
             '**/*.soak.test.ts',
+            '**/*.host.test.ts',
             'src/runtimes/host/**',
             'node_modules/**',
           ],
@@ -56,7 +57,7 @@ export default defineConfig({
         // These make networks and look at all that the machine has: one file at a time, and nothing beside them.
         test: {
           name: 'host',
-          include: ['src/runtimes/host/**/*.test.ts'],
+          include: ['src/runtimes/host/**/*.test.ts', 'test/**/*.host.test.ts'],
           pool: 'forks',
           retry,
           maxWorkers: 1,

@@ -22,6 +22,8 @@ export interface TrafficReport {
   sent: number;
   /** Answers with status 200 and a whole body by the release that gave them. */
   answered: Record<string, number>;
+  /** How many processes of each release answered. */
+  processes: Record<string, number>;
   /** What was not answered so: kind, milliseconds since the beginning, and why. */
   failures: string[];
 }
@@ -41,7 +43,8 @@ const PIECE_EVERY_MS = 60;
 export class Traffic implements AsyncDisposable {
   readonly #target: TrafficTarget;
   readonly #started = performance.now();
-  readonly #report: TrafficReport = { sent: 0, answered: {}, failures: [] };
+  readonly #report: TrafficReport = { sent: 0, answered: {}, processes: {}, failures: [] };
+  readonly #seen = new Set<string>();
   readonly #lines: Promise<unknown>;
   #running = true;
   #waiters: (() => void)[] = [];
@@ -102,8 +105,12 @@ export class Traffic implements AsyncDisposable {
     const [response] = await answered;
     const body = await text(response);
     if (response.statusCode !== 200) throw new Error(`${response.statusCode} ${body.trim()}`);
-    const { release, bytes } = JSON.parse(body) as { release: string; bytes: number };
+    const { release, instance, bytes } = JSON.parse(body) as { release: string; instance: string; bytes: number };
     if (kind === 'upload' && bytes !== PIECES * PIECE.length) throw new Error(`${bytes} bytes of the body arrived`);
+    if (!this.#seen.has(instance)) {
+      this.#seen.add(instance);
+      this.#report.processes[release] = (this.#report.processes[release] ?? 0) + 1;
+    }
     return release;
   }
 }
@@ -121,7 +128,8 @@ async function sendPieces(sent: ReturnType<typeof request>): Promise<void> {
  */
 export const trafficApplication = (release: string): string => `
 const { createServer } = require('node:http');
-const { createHash } = require('node:crypto');
+const { createHash, randomUUID } = require('node:crypto');
+const instance = randomUUID();
 const release = ${JSON.stringify(release)};
 const sockets = new Set();
 const server = createServer((request, response) => {
@@ -129,7 +137,7 @@ const server = createServer((request, response) => {
   let bytes = 0;
   request.on('data', (piece) => (bytes += piece.length));
   request.on('end', () => {
-    const answer = () => response.end(JSON.stringify({ release, bytes }));
+    const answer = () => response.end(JSON.stringify({ release, instance, bytes }));
     const ms = Number(url.searchParams.get('ms') ?? 0);
     if (ms > 0) setTimeout(answer, ms);
     else answer();

@@ -70,12 +70,11 @@ async function startProxy(directory: string, config: ProxyConfig, log: (line: st
     const present = await untilUp(directory).catch((error: unknown) => {
       log(`The proxy in ${directory} is started anew: ${(error as Error).message}`);
     });
-    if (present && isDeepStrictEqual(present.config, config)) {
+    if (present && isSame(present, config)) {
       log(`The proxy on port ${present.port} (pid ${present.pid}) is taken over with ${present.services} service(s).`);
       return present;
     }
-    if (present && present.config.host === config.host && present.config.port === config.port)
-      return handOver(directory, config, present, log);
+    if (present && isThere(present, config)) return handOver(directory, config, present, log);
   }
   await stopShim(shim, ENDING_MS);
   const status = await startFresh(directory, config).catch(async (error: unknown) => {
@@ -85,6 +84,13 @@ async function startProxy(directory: string, config: ProxyConfig, log: (line: st
   log(`The proxy listens on ${config.host}:${status.port} (pid ${status.pid}).`);
   return status;
 }
+
+/** Whether a proxy listens where it shall; a port of 0 is any. */
+const isThere = ({ port, config }: ProxyStatus, wanted: ProxyConfig): boolean =>
+  config.host === wanted.host && (wanted.port === 0 || wanted.port === port);
+
+const isSame = (present: ProxyStatus, wanted: ProxyConfig): boolean =>
+  isThere(present, wanted) && isDeepStrictEqual({ ...present.config, port: wanted.port }, wanted);
 
 /** How the proxy is run. */
 const program = (directory: string, config: ProxyConfig) => ({

@@ -1,0 +1,27 @@
+import { afterAll, beforeAll } from 'vitest';
+import { makeRepositoryRoot } from '#test/harness/repository.ts';
+import { Installation } from './program.ts';
+import { firstRelease, type Stage } from './scenarios.ts';
+import { Service } from './service.ts';
+
+/** An installation with an application that serves, for the tests of a file. `settings` are asked for when they begin. */
+export function useStage(settings: () => Record<string, string>): () => Stage {
+  const repositories = makeRepositoryRoot();
+  let installation: Installation | undefined;
+  let stage: Stage | undefined;
+
+  beforeAll(async () => {
+    installation = await Installation.make({ QUARTERDECK_LOCAL_GIT_ROOTS: repositories.folder, ...settings() });
+    const program = await installation.start();
+    const service = await Service.make(installation, repositories.make());
+    stage = await firstRelease({ installation, program, service });
+  }, 120_000);
+
+  afterAll(async () => {
+    await stage?.service.remove();
+    await installation?.close();
+    repositories.remove();
+  }, 120_000);
+
+  return () => stage!;
+}
