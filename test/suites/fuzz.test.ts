@@ -1,0 +1,133 @@
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { allRoutes } from '#app/routes.ts';
+import { newId } from '#kernel/ids.ts';
+import type { Route } from '#platform/http/route.ts';
+import { ok, useApp, type Answer } from '#test/harness/app.ts';
+import { EXAMPLE, makeExample } from '#test/harness/engine.ts';
+import { exampleOf, undocumented } from './answers.ts';
+import { digestOf } from './fuzz/digest.ts';
+import { requestsFor, type Ids, type Sent } from './fuzz/requests.ts';
+import { makeWorld, type World } from './world.ts';
+
+/**
+ * Requests that nobody thought of, for every operation, made from its schemas. `FUZZ_RUNS=500` tries more with a seed of the clock,
+ * `FUZZ_SEED=…` repeats it, `FUZZ_LOG=error` shows why something failed. A counterexample is printed as small as it could be made.
+ */
+const RUNS = Number(process.env.FUZZ_RUNS ?? 16);
+const SEED = Number(process.env.FUZZ_SEED ?? (process.env.FUZZ_RUNS ? Date.now() % 2 ** 31 : 4));
+
+/** No request may take longer. Those that call other hosts end by time limits of their own. */
+const LIMIT_MS = 10_000;
+/** Of refused requests every nth is followed by a look at all tables. */
+const LOOK_EVERY = 4;
+
+const app = useApp({ QUARTERDECK_LOG_LEVEL: process.env.FUZZ_LOG ?? 'silent' });
+const routes = allRoutes();
+/** These take things of the world away: each gets a world of its own. */
+const removes = (route: Route) =>
+  route.method === 'DELETE' || /\/(uninstall|delete|transferOwnership|lock)$/.test(route.path);
+
+let world: World;
+let other: World;
+let ids: Ids;
+let digest: () => Promise<string>;
+let shown: Awaited<ReturnType<typeof allThatIsShown>>;
+/** Operations that were answered with their success, and with a refusal: a suite that is only refused tries nothing. */
+const [succeeded, refused] = [new Set<string>(), new Set<string>()];
+beforeAll(async () => {
+  console.info(`fuzz: FUZZ_RUNS=${RUNS} FUZZ_SEED=${SEED}`);
+  [world, other] = [await makeWorld(app), await makeWorld(app)];
+  ids = { own: idsOf(world), foreign: idsOf(other), gone: [newId(), ...(await deletedIds())] };
+  digest = await digestOf(app);
+  shown = await allThatIsShown(other);
+});
+
+/** These start git or look names up, which takes its time; the repository they show is one that is written to meanwhile. */
+const SLOW = /commit|contributor|\/check[A-Z]|FromGitRepo/i;
+
+/** What every reading operation answers to the administrator of a world. */
+async function allThatIsShown(at: World): Promise<Record<string, unknown>> {
+  const answers: Record<string, unknown> = {};
+  for (const route of routes.filter((one) => one.method === 'GET' && !SLOW.test(one.path))) {
+    const example = exampleOf(at, route);
+    answers[route.id] = (await at.admin.get((example.path ?? at.pathOf(route)) + (example.query ?? ''))).body;
+  }
+  return answers;
+}
+
+const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+const idsOf = (at: World): string[] => [
+  ...new Set(routes.flatMap((route) => at.pathOf(route).match(UUID) ?? []).concat(at.spareClusterId)),
+];
+
+async function deletedIds(): Promise<string[]> {
+  const { project, environment, application } = await makeExample(world.admin);
+  ok(await world.admin.delete(`/project/${project.id}`), 204);
+  return [project.id, environment.id, application.id];
+}
+
+/** Words of the inside of the program, which no answer says. */
+const INSIDE = /\.ts:\d|node_modules|violates |invalid input syntax|\bat \S+ \(|pg_|relation "/;
+
+/** What is wrong with an answer, or undefined. */
+function wrongWith(route: Route, sent: Sent, answer: Answer): string | undefined {
+  const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
+  if (answer.status === 500) return `answered 500: ${text}`;
+  // A query or path that is not even a URL never gets as far as the operation.
+  const unrouted = answer.status === 400 && answer.body?.message === 'The request is malformed.';
+  const unlike = unrouted ? undefined : undocumented(route, answer);
+  if (unlike) return unlike;
+  if (answer.status === 400 && /exist/i.test(answer.body.message.replaceAll(/".*"/g, '')))
+    return `a 400 says "exist" (decisions.md 6): ${text}`;
+  if (answer.status >= 400 && INSIDE.test(answer.body.message)) return `tells of the inside: ${text}`;
+  const asked = `${sent.url} ${sent.body} ${JSON.stringify(sent.headers)}`;
+  const leaked = ids.foreign.find((id) => text.includes(id) && !asked.includes(id));
+  return leaked && `names ${leaked} of another organization: ${text}`;
+}
+
+async function timed<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not answered within ${LIMIT_MS} ms`)), LIMIT_MS);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+async function fuzz(route: Route, at: World): Promise<void> {
+  let tried = 0;
+  const property = fc.asyncProperty(requestsFor(route, at, ids, EXAMPLE), async (sent) => {
+    const looks = tried++ % LOOK_EVERY === 0;
+    const before = looks ? await digest() : '';
+    const headers = sent.body === undefined ? sent.headers : { 'content-type': 'application/json', ...sent.headers };
+    const answer = await timed(at.admin.call(route.method, sent.url, sent.body, headers));
+    expect(wrongWith(route, sent, answer)).toBeUndefined();
+    (answer.status < 400 ? succeeded : refused).add(route.id);
+    if (looks && answer.status >= 400) expect(await digest(), 'a refused request changed something').toBe(before);
+  });
+  await fc.assert(property, {
+    seed: SEED,
+    numRuns: Math.ceil(SLOW.test(route.path) ? RUNS / 4 : RUNS),
+    interruptAfterTimeLimit: 100_000,
+  });
+}
+
+const by = (wanted: (route: Route) => boolean) =>
+  routes.filter(wanted).map((route) => [`${route.id}: ${route.method} ${route.path}`, route] as const);
+
+describe('whatever is asked, the answer is one of the document, in time, and a refusal changes nothing', () => {
+  test.each(by((route) => !removes(route)))('%s', (_name, route) => fuzz(route, world), 120_000);
+  test.each(by(removes))('%s', async (_name, route) => fuzz(route, await makeWorld(app)), 120_000);
+});
+
+test('most operations were tried with success, and all that name something with refusal', () => {
+  const never = (seen: Set<string>) => routes.filter((route) => !seen.has(route.id));
+  const possible = never(succeeded).filter((route) => exampleOf(world, route).refused === undefined);
+  // What was edited at random does not always allow what comes after it.
+  expect(possible.length, possible.map((route) => route.id).join(' ')).toBeLessThan(routes.length / 10);
+  expect(never(refused).filter((route) => route.path.includes('{'))).toEqual([]);
+});
+
+test('what another organization is shown is the same as before', async () => {
+  expect(await allThatIsShown(other)).toEqual(shown);
+});
