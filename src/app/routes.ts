@@ -14,6 +14,8 @@ import { projectRoutes } from '#resources/project/index.ts';
 import { roleRoutes } from '#resources/role/index.ts';
 import { signUpRoutes } from '#resources/sign-up/index.ts';
 import { eventRoutes } from '#resources/event/index.ts';
+import { eventStreamRoutes } from '#resources/event-stream/index.ts';
+import { noStreams, type EventStreams } from '#platform/events/stream.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
 import { deleteProject } from '#services/capabilities/actions/delete.ts';
 import { createResolver } from '#services/capabilities/custom-domains/index.ts';
@@ -22,7 +24,9 @@ import { terraformRepositoryRoutes } from '#services/terraform-repository/index.
 import type { ServiceNeeds } from '#services/needs.ts';
 
 /** Every endpoint of the program. */
-export function allRoutes(needs: Partial<ServiceNeeds & ClusterNeeds & OrganizationRoutesNeeds> = {}): Route[] {
+export function allRoutes(
+  needs: Partial<ServiceNeeds & ClusterNeeds & OrganizationRoutesNeeds & { streams: EventStreams }> = {},
+): Route[] {
   const services: ServiceNeeds = {
     resolver: createResolver(),
     repositories: noRepositories,
@@ -45,6 +49,7 @@ export function allRoutes(needs: Partial<ServiceNeeds & ClusterNeeds & Organizat
     ...environmentRoutes,
     ...deploymentStageRoutes,
     ...eventRoutes,
+    ...eventStreamRoutes(needs.streams ?? noStreams),
     ...webhookRoutes,
     ...clusterRoutes({ ...clusterNeeds(), ...needs }),
     ...mountServices(services),

@@ -8,8 +8,11 @@ import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
 import { createSources } from '#app/sources.ts';
+import { createEventStreams } from '#delivery/stream/index.ts';
+import { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/index.ts';
 import { createSessionVerifier } from '#platform/access/oidc.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
+import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
 import { createServer } from '#platform/http/server.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { createTracer } from '#platform/telemetry/index.ts';
@@ -59,11 +62,18 @@ export async function start(
       settings.proxyPort = (await listening('proxyPort', settings, () => runtimes.router())).port;
     let url: string | null = null;
     if (settings.role !== 'worker') {
+      const streams = createEventStreams({
+        platform: base.platform,
+        directConfig: base.directConfig,
+        channels: [PROGRESS, DEPLOYMENTS, CANCELLATIONS, OUTBOX_CHANNEL],
+      });
+      stops.push(() => streams.close());
       const server = createServer({
         platform: base.platform,
         sessions: createSessionVerifier(base.platform),
         limiter: new RateLimiter(base.database.db, settings.rateLimitPerHour),
         routes: allRoutes({
+          streams,
           repositories: createRepositoryReader(sources),
           runtimeOf: (cluster) => runtimes.get(cluster.runtime),
           ...clusterNeeds(base.nodeId),

@@ -3,6 +3,7 @@ import { inTransaction, systemContext, type Platform } from '#platform/context.t
 import { sql } from '#platform/database/index.ts';
 import { maintainEventPartitions } from '#platform/events/partitions.ts';
 import type { RecurringTask } from '#platform/jobs/schedule.ts';
+import { removeOldStreamEvents } from '#delivery/stream/index.ts';
 import { removeOldDeliveries } from '#delivery/webhooks/index.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
@@ -24,6 +25,11 @@ export const TASKS: RecurringTask[] = [
     name: 'superseded-secrets',
     everySeconds: HOUR,
     run: async (platform) => void (await removeUnusedSecretVersions(systemContext(platform))),
+  },
+  {
+    name: 'stream-events',
+    everySeconds: 10 * MINUTE,
+    run: async (platform, signal) => void (await removeOldStreamEvents(platform, signal)),
   },
   { name: 'environment-expiry', everySeconds: MINUTE, run: deleteExpired },
   {

@@ -8,7 +8,8 @@ export {
   type HistoryOf,
   type HistoryService,
 } from '#deployments/history.ts';
-export { readDeploymentLog } from '#deployments/logs/reader.ts';
+export { readDeploymentLog, readLogChunks } from '#deployments/logs/reader.ts';
+export type { DeploymentLine } from '#deployments/logs/writer.ts';
 export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channels.ts';
 export type { BuildRecipe, DeployableKind, ExpandedVariables, SourceToResolve } from '#deployments/model/kind.ts';
 export {
@@ -24,6 +25,7 @@ export { findDeployment, listActiveDeployments, type DeploymentRow } from '#depl
 export { requestDeployment, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
 export { waitForEnd } from '#deployments/settle.ts';
 export {
+  deploymentState,
   environmentStatuses,
   executionIdOf,
   pollingStatus,

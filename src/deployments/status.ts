@@ -101,6 +101,15 @@ function environmentState(
   return stateOf(of, status === 'WAITING' ? 'queued' : 'active');
 }
 
+/** A deployment's own state: RECAP while its result is being written (decisions.md 11). */
+export const deploymentState = (row: {
+  action: string;
+  status: string;
+  outcome: string | null;
+  cancel_requested_at: Date | null;
+}): State =>
+  row.status === 'RECAP' ? 'RECAP' : environmentState(row.action, row.status, row.outcome, row.cancel_requested_at);
+
 /** Statuses of services, in creation order. */
 export const serviceStatuses = async (
   db: Database,

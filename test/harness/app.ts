@@ -12,6 +12,8 @@ import { createSessionVerifier } from '#platform/access/oidc.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { makeToken } from '#platform/access/tokens.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
+import { createEventStreams } from '#delivery/stream/index.ts';
+import { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/index.ts';
 import { createNotifier } from '#platform/database/notify.ts';
 import { openDatabase, type Database, type OpenDatabase } from '#platform/database/index.ts';
 import { createServer } from '#platform/http/server.ts';
@@ -104,17 +106,25 @@ export async function startTestApp(
     notify: (channel, payload) => notifier.notify(channel, payload),
   };
   const context = systemContext(platform);
+  const streams = createEventStreams({
+    platform,
+    directConfig: clone.config,
+    channels: [PROGRESS, DEPLOYMENTS, CANCELLATIONS],
+  });
   const server = createServer({
     platform,
     sessions: createSessionVerifier(platform),
     limiter: new RateLimiter(open.db, settings.rateLimitPerHour),
-    routes: allRoutes({ repositories: createRepositoryReader(createSources(platform)), ...needs }),
+    routes: allRoutes({ streams, repositories: createRepositoryReader(createSources(platform)), ...needs }),
     log,
   });
   const send =
     (authorization: string | undefined) =>
     async (method: Method, url: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> => {
+      const leave = new AbortController();
+      const follows = method === 'GET' && STREAM.test(url);
       const response = await server.inject({
+        ...(follows ? { payloadAsStream: true as const, signal: leave.signal } : {}),
         method,
         url,
         headers: {
@@ -124,6 +134,7 @@ export async function startTestApp(
         },
         ...(body === undefined ? {} : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
       });
+      if (follows) return { ...(await beginningOf(response)), ...(leave.abort(), {}) };
       const json = String(response.headers['content-type'] ?? '').startsWith('application/json');
       return {
         status: response.statusCode,
@@ -177,12 +188,27 @@ export async function startTestApp(
     anonymous: send(undefined),
     close: async () => {
       await server.close();
+      await streams.close();
       await notifier.flush();
       await open.close();
       await clone.drop();
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** What goes on until the caller leaves: only its beginning is read here (src/resources/event-stream has the rest). */
+const STREAM = /\/eventStream(?:\?|$)/;
+
+async function beginningOf(response: Awaited<ReturnType<FastifyInstance['inject']>>): Promise<Answer> {
+  const { statusCode: status, headers } = response;
+  let text = '';
+  for await (const chunk of response.stream()) {
+    text += String(chunk);
+    if (status === 200 && text.includes('\nid: ')) break;
+  }
+  const json = String(headers['content-type'] ?? '').startsWith('application/json');
+  return { status, body: json ? JSON.parse(text) : text, headers };
 }
 
 const callerOf = (call: Caller['call']): Caller => ({

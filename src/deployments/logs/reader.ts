@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib';
-import type { Database, Scope } from '#platform/database/index.ts';
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { DeploymentLine } from '#deployments/logs/writer.ts';
 
 /** Lines of a deployment after a chunk, oldest first, with the sequence of the last chunk read. */
@@ -17,11 +17,26 @@ export async function readDeploymentLog(
     .where('sequence', '>', after)
     .orderBy('sequence')
     .execute();
-  const lines = chunks.flatMap((chunk) =>
-    gunzipSync(chunk.content)
-      .toString()
-      .split('\n')
-      .map((line) => JSON.parse(line) as DeploymentLine),
-  );
-  return { lines, last: chunks.at(-1)?.sequence ?? after };
+  return { lines: chunks.flatMap((chunk) => linesOf(chunk.content)), last: chunks.at(-1)?.sequence ?? after };
+}
+
+const linesOf = (content: Buffer): DeploymentLine[] =>
+  gunzipSync(content)
+    .toString()
+    .split('\n')
+    .map((line) => JSON.parse(line) as DeploymentLine);
+
+/** Single chunks of deployments in the order in which they are named; undefined for one that is gone. */
+export async function readLogChunks(
+  db: Database,
+  scope: Scope,
+  chunks: { deploymentId: string; sequence: number }[],
+): Promise<(DeploymentLine[] | undefined)[]> {
+  const { rows } = await sql<{ content: Buffer | null }>`
+    select log.content from unnest(${chunks.map((chunk) => chunk.deploymentId)}::uuid[], ${chunks.map((chunk) => chunk.sequence)}::bigint[])
+      with ordinality as wanted(deployment_id, sequence, place)
+    left join deployment_log log on log.organization_id = ${scope.organizationId}
+      and log.deployment_id = wanted.deployment_id and log.sequence = wanted.sequence
+    order by wanted.place`.execute(db);
+  return rows.map((row) => (row.content ? linesOf(row.content) : undefined));
 }

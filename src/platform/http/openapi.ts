@@ -17,6 +17,7 @@ const ERRORS: Record<number, string> = {
   429: 'The rate limit of the token is used up.',
   500: 'Internal server error; the message carries the request id.',
   502: 'A system that was asked for the answer did not give it.',
+  503: 'The server cannot take this on at the moment: try again after `Retry-After`.',
 };
 
 /** The OpenAPI 3.0 document of the routes. Schemas with a title become components. */

@@ -12,16 +12,20 @@ import { checkBody, checkQuery, serialize } from '#platform/http/compile.ts';
 import { IDEMPOTENCY_HEADER, recall, remember } from '#platform/http/idempotency.ts';
 import { callerOf, forbiddenTo, load } from '#platform/http/load.ts';
 import type { Call, Route } from '#platform/http/route.ts';
+import { EventStreamAnswer, sendStream } from '#platform/http/stream.ts';
 
 export interface Pipeline extends Credentials {
   limiter: RateLimiter;
   /** The GET with the same path, whose representation `If-Match` speaks of. */
   getOf(path: string): Route | undefined;
+  /** Aborted when the server closes: streams end then. */
+  closing: AbortSignal;
 }
 
 interface Answer {
   status: number;
   text: string | null;
+  stream?: EventStreamAnswer;
 }
 
 const WAIT_LIMIT_SECONDS = 600;
@@ -68,6 +72,17 @@ export async function handle(
     const call = { ...outcome.call, db: platform.db, afterCommit: context.afterCommit };
     outcome.answer = answerOf(route, await route.settle!(call, outcome.value, wait));
   }
+  if (outcome.answer.stream)
+    return sendStream(reply, outcome.answer.stream, {
+      requestId: request.id,
+      signal: AbortSignal.any([signal(), pipeline.closing]),
+      log: context.log,
+      check: async () => {
+        const present = await authenticate(pipeline, header);
+        return (await load(pipeline, route, { db: platform.db, caller: present, header, params, writes: false }))
+          .principal;
+      },
+    });
   return send(route, outcome.answer, request, reply);
 }
 
@@ -213,6 +228,7 @@ function takeWait(query: Record<string, unknown>): number {
 
 function answerOf(route: Route, value: unknown): Answer {
   const { status, body, contentType } = route.answer;
+  if (value instanceof EventStreamAnswer) return { status, text: null, stream: value };
   if (!body) return { status, text: null };
   return { status, text: contentType ? String(value) : serialize(body, value) };
 }

@@ -73,12 +73,13 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
   /** Success status and its body; null for none. */
   answer: { status: 200 | 201 | 204; body: TSchema | null; description?: string; contentType?: string };
   /** Errors besides 401, 403 (where `action` is one), 404 (where the path names something), 429, 500 (and 400 where there is input). */
-  errors?: (400 | 403 | 404 | 409 | 502)[];
+  errors?: (400 | 403 | 404 | 409 | 502 | 503)[];
   /**
    * Whether the handler runs in one transaction (writes do by default). False for those that talk to other systems, which must
    * not be done inside one: they open their own with `inTransaction`.
    */
   transaction?: boolean;
+  /** Answers what `answer.body` describes, or an EventStreamAnswer (http/stream.ts). */
   handler(call: Call<T, PathParams<P>, Static<Q>, Static<B>>): Promise<unknown> | unknown;
   /** Present representation for `If-Match`, where no GET has the same path. */
   current?(call: Call<T, PathParams<P>, Static<Q>, unknown>): Promise<unknown>;

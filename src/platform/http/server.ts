@@ -12,7 +12,7 @@ import { traceRequests } from '#platform/telemetry/requests.ts';
 
 const BODY_LIMIT = 1024 * 1024;
 
-export interface ServerOptions extends Omit<Pipeline, 'getOf' | 'memory'> {
+export interface ServerOptions extends Omit<Pipeline, 'getOf' | 'memory' | 'closing'> {
   routes: Route[];
   log: Logger;
   /** Gets a span per request; without it none is made. */
@@ -75,7 +75,15 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
 
   const gets = new Map(options.routes.filter((route) => route.method === 'GET').map((route) => [route.path, route]));
-  const pipeline: Pipeline = { ...options, memory: new CallerMemory(), getOf: (path) => gets.get(path) };
+  const closing = new AbortController();
+  // Before it waits for what is under way: a stream has no end of its own.
+  app.addHook('preClose', async () => closing.abort());
+  const pipeline: Pipeline = {
+    ...options,
+    memory: new CallerMemory(),
+    getOf: (path) => gets.get(path),
+    closing: closing.signal,
+  };
   for (const route of options.routes) {
     app.route({
       method: route.method,

@@ -284,6 +284,24 @@ export const SETTINGS = {
     integer(0, 100_000_000),
     'Megabytes of deployment logs, compressed, above which the oldest go early; 0 sets no limit.',
   ),
+  streamRetentionHours: setting(
+    'QUARTERDECK_STREAM_RETENTION_HOURS',
+    24,
+    integer(1, 8760),
+    'Hours for which a client may resume an event stream where it was.',
+  ),
+  streamsPerToken: setting(
+    'QUARTERDECK_STREAMS_PER_TOKEN',
+    20,
+    integer(1, 100_000),
+    'Event streams that one caller may have open in one process.',
+  ),
+  streams: setting(
+    'QUARTERDECK_STREAMS',
+    1000,
+    integer(1, 100_000),
+    'Event streams that one process serves at a time.',
+  ),
   agenticRunHours: setting(
     'QUARTERDECK_AGENTIC_RUN_HOURS',
     24,

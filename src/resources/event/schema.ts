@@ -51,7 +51,8 @@ export const TargetQuery = Type.Object({
 });
 export type TargetQuery = Static<typeof TargetQuery>;
 
-const Event = named(
+/** One event, as lists and streams answer it. */
+export const Event = named(
   'OrganizationEvent',
   Type.Object({
     id: Uuid,

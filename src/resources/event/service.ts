@@ -52,7 +52,8 @@ export async function findEvents(
   };
 }
 
-const toEventView = (row: queries.EventRow) => ({
+/** An event as it is answered. */
+export const toEventView = (row: Omit<queries.EventRow, 'micros'>) => ({
   id: row.id,
   timestamp: row.at.toISOString(),
   event_type: row.event_type,

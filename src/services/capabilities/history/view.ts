@@ -1,7 +1,7 @@
 import {
+  deploymentState,
   detailsOf,
   executionIdOf,
-  stateOf,
   type DeploymentAction,
   type HistoryDeployment,
   type HistoryService,
@@ -13,16 +13,6 @@ import { stageStatus } from '#services/capabilities/status/list.ts';
 export function durationOf(from: Date | null, to: Date | null): string {
   const seconds = from && to ? Math.max(0, Math.round((to.getTime() - from.getTime()) / 1000)) : 0;
   return `PT${seconds}S`;
-}
-
-/** A deployment's own state: RECAP while its result is being written (decisions.md 11). */
-export function deploymentState(row: HistoryDeployment): State {
-  const action = row.action as DeploymentAction;
-  if (row.status === 'RECAP') return 'RECAP';
-  if (row.status === 'ENDED')
-    return stateOf(action, row.outcome === 'SUCCESS' ? 'succeeded' : row.outcome === 'ERROR' ? 'failed' : 'canceled');
-  if (row.cancel_requested_at) return 'CANCELING';
-  return stateOf(action, row.status === 'WAITING' ? 'queued' : 'active');
 }
 
 export const auditingOf = (row: HistoryDeployment) => ({

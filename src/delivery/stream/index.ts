@@ -1,0 +1,58 @@
+import type pg from 'pg';
+import type { Platform } from '#platform/context.ts';
+import { createListener, type Listener } from '#platform/database/notify.ts';
+import type { EventStreams } from '#platform/events/stream.ts';
+import { Feed } from '#delivery/stream/feed.ts';
+import { ensureLine } from '#delivery/stream/line.ts';
+import { Streams } from '#delivery/stream/stream.ts';
+
+export { removeOldStreamEvents } from '#delivery/stream/retention.ts';
+
+export interface EventStreamOptions {
+  platform: Platform;
+  /** Connection to listen on, not through a pooler. */
+  directConfig: pg.ClientConfig;
+  /** Channels on which something is told that streams carry. What is told on none is found by looking. */
+  channels: string[];
+  /** After so long without an event a stream says how far it has come, in ms. */
+  pauseMs?: number;
+}
+
+const PAUSE_MS = 15_000;
+
+/**
+ * Streams of events for this process. Nothing is read and nothing is listened on before the first one is opened. `close` ends what reads for
+ * them; end the streams themselves by their signals first.
+ */
+export function createEventStreams(options: EventStreamOptions): EventStreams & { close(): Promise<void> } {
+  const { platform } = options;
+  const feed = new Feed(platform);
+  const streams = new Streams(platform, feed, options.pauseMs ?? PAUSE_MS);
+  let listener: Listener | undefined;
+  let ensured: Promise<void> | undefined;
+  const begin = async (): Promise<void> => {
+    listener ??= createListener(
+      options.directConfig,
+      options.channels,
+      () => feed.nudge(),
+      (error) => platform.log.warn({ err: error }, 'the listener of streams lost its connection'),
+    );
+    ensured ??= ensureLine(platform.db);
+    try {
+      await ensured;
+    } catch (error) {
+      ensured = undefined;
+      throw error;
+    }
+  };
+  return {
+    async *open(filter, cursor, wants, signal) {
+      await begin();
+      yield* streams.open(filter, cursor, wants, signal);
+    },
+    close: async () => {
+      await listener?.close();
+      await feed.close();
+    },
+  };
+}

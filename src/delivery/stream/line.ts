@@ -1,0 +1,25 @@
+import { sql, type Database } from '#platform/database/index.ts';
+
+/**
+ * Begins a new line of transactions where the events are of another one: the installation's epoch has moved (a restore raises it), or they
+ * carry numbers of transactions that this server has yet to give out (the database was copied from another server). Every cursor given out
+ * before leads nowhere then. For every process, before its first stream.
+ */
+export async function ensureLine(db: Database): Promise<void> {
+  const { rows } = await selectState(db, false);
+  if (!rows[0]?.foreign) return;
+  await db.transaction().execute(async (inside) => {
+    const { rows: locked } = await selectState(inside, true);
+    if (!locked[0]?.foreign) return;
+    await sql`truncate stream_event`.execute(inside);
+    await sql`update stream_state set line = substr(md5(gen_random_uuid()::text), 1, 12), removed_xid = '0', removed_id = 0,
+      epoch = (select epoch from installation)`.execute(inside);
+  });
+}
+
+const selectState = (db: Database, lock: boolean) =>
+  sql<{ foreign: boolean }>`
+    select state.epoch <> (select epoch from installation)
+      or state.removed_xid >= pg_snapshot_xmax(pg_current_snapshot())
+      or exists (select from stream_event where xid >= pg_snapshot_xmax(pg_current_snapshot())) as foreign
+    from stream_state state ${lock ? sql`for update` : sql``}`.execute(db);

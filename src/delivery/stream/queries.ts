@@ -1,0 +1,88 @@
+import { sql, type Database } from '#platform/database/index.ts';
+import { STREAM_TYPES, type StreamFilter, type StreamRow } from '#platform/events/stream.ts';
+import { compare, positionOf, type Position } from '#delivery/stream/position.ts';
+
+/** What is asked for: of several organizations at once, or of one by the rest of a filter. */
+export type PageFilter = Omit<StreamFilter, 'organizationId' | 'types'> & {
+  organizationIds: string[];
+  types?: StreamFilter['types'];
+};
+
+/** Events after a place, and how far they reach. */
+export interface Page {
+  /** Line of transactions that they are of: another one after a restore. */
+  line: string;
+  rows: StreamRow[];
+  /** Everything that was asked for is in `rows` up to here. */
+  position: Position;
+  /** There may be more before `horizon`. */
+  full: boolean;
+  /** Place of the last event of all that can be read: nothing appears before it any more. Who wants to hear from now on begins here. */
+  horizon: Position;
+  /** Somebody has written events that wait for a transaction that is still under way. */
+  pending: boolean;
+  /** Events up to here were removed. */
+  removed: Position;
+}
+
+interface State {
+  line: string;
+  removed_xid: string;
+  removed_id: number;
+  last_xid: string | null;
+  last_id: number | null;
+  pending: boolean;
+}
+type Row = State & (StreamRow | { [K in keyof StreamRow]: null });
+
+/**
+ * Reads a page of events in their order. Only those of transactions below the oldest one that is under way are answered: whatever comes
+ * later has a higher number, so that nothing can be skipped (docs/decisions/0010-the-stream-is-read-by-transaction.md). All of it is one statement:
+ * rows, horizon and retention are of the same snapshot.
+ */
+export async function readPage(db: Database, filter: PageFilter, after: Position, limit: number): Promise<Page> {
+  const { organizationIds, types = STREAM_TYPES } = filter;
+  const equals = (column: string, value: string | undefined) =>
+    sql`(${value ?? null}::uuid is null or e.${sql.ref(column)} = ${value ?? null})`;
+  const { rows } = await sql<Row>`
+    select state.line, state.removed_xid, state.removed_id, last.xid as last_xid, last.id as last_id,
+      exists (select from stream_event late where late.xid >= pg_snapshot_xmin(pg_current_snapshot())) as pending,
+      event.*
+    from stream_state state left join lateral (
+      select xid, id from stream_event where xid < pg_snapshot_xmin(pg_current_snapshot()) order by xid desc, id desc limit 1
+    ) last on true left join lateral (
+      select page.xid, page.id, page.organization_id, page.at, page.type, page.project_id, page.environment_id, page.service_id,
+        page.deployment_id, page.data, environment.mode, environment.cluster_id, environment.name as environment_name,
+        project.name as project_name, to_jsonb(audit) as audit
+      from (
+        select one.* from unnest(${organizationIds}::uuid[]) as wanted(id) cross join lateral (
+          select * from stream_event e
+          where e.organization_id = wanted.id and (e.xid, e.id) > (${String(after.xid)}::xid8, ${after.id}::bigint)
+            and e.xid < pg_snapshot_xmin(pg_current_snapshot()) and e.type = any(${types as string[]}::text[])
+            and ${equals('project_id', filter.projectId)} and ${equals('environment_id', filter.environmentId)}
+            and ${equals('service_id', filter.serviceId)} and ${equals('deployment_id', filter.deploymentId)}
+          order by e.xid, e.id limit ${limit}
+        ) one order by one.xid, one.id limit ${limit}
+      ) page
+      left join environment on environment.id = page.environment_id and environment.organization_id = page.organization_id
+      left join project on project.id = page.project_id and project.organization_id = page.organization_id
+      left join audit_event audit on audit.at = page.at and audit.id = page.audit_id and audit.organization_id = page.organization_id
+    ) event on true
+    order by event.xid, event.id`.execute(db);
+  const [first] = rows;
+  if (!first) throw new Error('The table stream_state has no row: a migration made it, and nothing removes it.');
+  const events = first.id === null ? [] : (rows as (State & StreamRow)[]);
+  const removed = { xid: BigInt(first.removed_xid), id: first.removed_id };
+  const last = first.last_xid === null ? removed : { xid: BigInt(first.last_xid), id: first.last_id! };
+  const horizon = compare(last, removed) >= 0 ? last : removed;
+  const full = limit > 0 && events.length === limit;
+  return {
+    line: first.line,
+    rows: events,
+    position: full ? positionOf(events.at(-1)!) : horizon,
+    full,
+    horizon,
+    pending: first.pending,
+    removed,
+  };
+}

@@ -1,0 +1,35 @@
+import type { Platform } from '#platform/context.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+
+const AT_ONCE = 5_000;
+const HOUR_MS = 3_600_000;
+
+/**
+ * Removes events of streams that are older than the retention, the oldest first, and notes up to where, in the same statement: a stream that
+ * hasn't come that far is told. Answers how many. For the scheduler.
+ */
+export async function removeOldStreamEvents(platform: Platform, signal?: AbortSignal): Promise<number> {
+  const before = new Date(platform.clock.now().getTime() - platform.settings.streamRetentionHours * HOUR_MS);
+  for (let total = 0; ;) {
+    signal?.throwIfAborted();
+    const removed = await removeBefore(platform.db, before);
+    total += removed;
+    if (removed < AT_ONCE) return total;
+  }
+}
+
+/** Removes from the beginning, up to the first event that is not old: what is kept has no holes. */
+async function removeBefore(db: Database, before: Date): Promise<number> {
+  const { rows } = await sql<{ removed: number }>`
+    with first as (
+      select xid, id, at from stream_event where xid < pg_snapshot_xmin(pg_current_snapshot()) order by xid, id limit ${AT_ONCE}
+    ), aged as (
+      select xid, id, bool_and(at < ${before}) over (order by xid, id) as old from first
+    ), gone as (
+      delete from stream_event event using aged where aged.old and event.xid = aged.xid and event.id = aged.id
+      returning event.xid, event.id
+    ), last as (select xid, id from gone order by xid desc, id desc limit 1)
+    update stream_state set removed_xid = last.xid, removed_id = last.id from last
+    returning (select count(*) from gone) as removed`.execute(db);
+  return rows[0]?.removed ?? 0;
+}

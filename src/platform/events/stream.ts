@@ -1,0 +1,80 @@
+import { internal } from '#kernel/errors.ts';
+
+/** Kinds of events that the stream carries (docs/event-stream.md). */
+export const STREAM_TYPES = ['deployment', 'service-state', 'step', 'audit', 'log'] as const;
+export type StreamType = (typeof STREAM_TYPES)[number];
+
+/** What one stream is about: an organization, and what of it. */
+export interface StreamFilter {
+  organizationId: string;
+  types: readonly StreamType[];
+  projectId?: string;
+  environmentId?: string;
+  /** Of audit events: their target. */
+  serviceId?: string;
+  deploymentId?: string;
+}
+
+/** One event as it is stored, with what its environment is now: null where that is gone. */
+export interface StreamRow {
+  /** Number of the transaction that wrote it, in decimal digits. */
+  xid: string;
+  id: number;
+  organization_id: string;
+  at: Date;
+  type: StreamType;
+  project_id: string | null;
+  environment_id: string | null;
+  service_id: string | null;
+  deployment_id: string | null;
+  data: any;
+  mode: string | null;
+  cluster_id: string | null;
+  environment_name: string | null;
+  project_name: string | null;
+  /** The row of an audit event, with its times as text; null where its retention is over. */
+  audit: any;
+}
+
+/** Why events are missing: their retention is over, or they are of a database that was replaced by a restored one. */
+export type Missing = 'REMOVED' | 'RESTORED';
+
+/** One thing that a stream delivers: an event, word that some are missing, or (neither) only how far it has come. */
+export interface StreamItem {
+  /** Place right after it: what a client resumes from. */
+  cursor: string;
+  row?: StreamRow;
+  missing?: Missing;
+}
+
+/** Where streams come from (delivery/stream). */
+export interface EventStreams {
+  /**
+   * Events of an organization in the order of their transactions, from the cursor on (without one: from now on) until the signal. Ends without
+   * an error then. `wants` leaves out more than the filter does. An item without an event comes first and after every pause.
+   */
+  open(
+    filter: StreamFilter,
+    cursor: string | undefined,
+    wants: (row: StreamRow) => boolean,
+    signal: AbortSignal,
+  ): AsyncIterable<StreamItem[]>;
+}
+
+/** Of a program that serves none: its routes are only looked at. */
+export const noStreams: EventStreams = {
+  open: () => {
+    throw internal('No event streams were given to the routes.');
+  },
+};
+
+const FORM = /^([0-9a-f]{1,32})\.(\d{1,20})\.(\d{1,16})$/;
+
+/** Whether the text has the form of a cursor; whether it still leads anywhere is known when it is used. */
+export const looksLikeCursor = (cursor: string): boolean => FORM.test(cursor);
+
+/** The parts of a cursor, or undefined where it is none: line of transactions, transaction, event in it. */
+export function readStreamCursor(cursor: string): { line: string; xid: bigint; id: number } | undefined {
+  const match = FORM.exec(cursor);
+  return match ? { line: match[1]!, xid: BigInt(match[2]!), id: Number(match[3]) } : undefined;
+}

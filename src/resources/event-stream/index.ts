@@ -1,0 +1,1 @@
+export { eventStreamRoutes } from '#resources/event-stream/routes.ts';

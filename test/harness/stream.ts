@@ -1,0 +1,86 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyInstance } from 'fastify';
+
+/** One event of a stream. */
+export interface Sent {
+  id: string;
+  event: string;
+  data: any;
+}
+
+/** A client of Server-Sent Events over a real socket, which reads all the time. */
+export interface StreamClient {
+  status: number;
+  /** The error's body, where the answer is one. */
+  body: any;
+  events: Sent[];
+  /** Id of the last event, or how far the server said it has come. */
+  lastId: string;
+  /** Waits for so many events, or for the condition. */
+  until(wanted: number | ((events: Sent[]) => boolean), milliseconds?: number): Promise<Sent[]>;
+  /** Resolves when the server has ended the stream. */
+  ended: Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The address of an application's server on a socket of its own. */
+export async function listen(server: FastifyInstance): Promise<string> {
+  return server.server.listening
+    ? `http://127.0.0.1:${(server.server.address() as { port: number }).port}`
+    : server.listen({ host: '127.0.0.1', port: 0 });
+}
+
+/** Opens a stream. */
+export async function follow(url: string, token: string, headers: Record<string, string> = {}): Promise<StreamClient> {
+  const leave = new AbortController();
+  const response = await fetch(url, {
+    headers: { authorization: `Token ${token}`, ...headers },
+    signal: leave.signal,
+  });
+  const client = { status: response.status, body: undefined, events: [], lastId: '' } as unknown as StreamClient;
+  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
+    client.body = await response.json();
+    client.ended = Promise.resolve();
+  } else client.ended = read(client, response);
+  client.close = async () => {
+    leave.abort();
+    await client.ended;
+  };
+  client.until = async (wanted, milliseconds = 10_000) => {
+    const done = typeof wanted === 'number' ? (events: Sent[]) => events.length >= wanted : wanted;
+    for (const end = Date.now() + milliseconds; !done(client.events); await sleep(5))
+      if (Date.now() > end)
+        throw new Error(`Not within ${milliseconds} ms; there were ${JSON.stringify(client.events)}`);
+    return client.events;
+  };
+  return client;
+}
+
+async function read(client: StreamClient, response: Response): Promise<void> {
+  const decoder = new TextDecoder();
+  let text = '';
+  try {
+    for await (const chunk of response.body!) {
+      text += decoder.decode(chunk as Uint8Array, { stream: true });
+      const blocks = text.split('\n\n');
+      text = blocks.pop()!;
+      for (const block of blocks) take(client, block);
+    }
+  } catch (error) {
+    if (!['AbortError', 'TypeError'].includes((error as Error).name)) throw error; // Left, or cut off.
+  }
+}
+
+/** As the standard says: an `id` without `data` is taken over, and nothing is dispatched. */
+function take(client: StreamClient, block: string): void {
+  const fields = new Map(
+    block
+      .split('\n')
+      .filter((line) => !line.startsWith(':'))
+      .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+  );
+  client.lastId = fields.get('id') ?? client.lastId;
+  const data = fields.get('data');
+  if (data !== undefined)
+    client.events.push({ id: client.lastId, event: fields.get('event') ?? 'message', data: JSON.parse(data) });
+}
