@@ -1,0 +1,346 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Collector } from '#app/housekeeping/collector.ts';
+import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
+import { thinSnapshots, trimDeployments, trimLogs, trimReleases, trimTombstones } from '#app/housekeeping/retention.ts';
+import { newId } from '#kernel/ids.ts';
+import { sql } from '#platform/database/index.ts';
+import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { EXAMPLE, makeExample, useEngine } from '#test/harness/engine.ts';
+import { makeRepositoryRoot } from '#test/harness/repository.ts';
+
+const repositories = makeRepositoryRoot();
+const app = useApp({ QUARTERDECK_LOCAL_GIT_ROOTS: `${repositories.folder}:${path.dirname(EXAMPLE)}` });
+const engine = useEngine(app);
+afterAll(() => repositories.remove());
+
+let reachable = true;
+let collector: Collector;
+beforeAll(() => {
+  collector = new Collector({
+    platform: app.platform,
+    runtimes: {
+      get: async () => {
+        if (!reachable) throw new RuntimeError('unreachable', 'nobody answers');
+        return engine.runtime;
+      },
+    },
+    nodeId: newId(),
+    installation: { id: app.installationId, epoch: 1 },
+    graceSeconds: 0,
+  });
+});
+beforeEach(async () => {
+  reachable = true;
+  engine.runtime.faults = {};
+  await app.db.deleteFrom('tombstone').execute();
+});
+
+const DOCKERFILE = 'FROM scratch\nCMD ["serve"]\n';
+
+/** An application of a repository of its own, deployed once for each of so many commits. */
+async function deployed(admin: Actor, commits: number) {
+  const repository = repositories.make();
+  repository.commit({ Dockerfile: DOCKERFILE });
+  const made = await makeExample(admin, { git_repository: { url: repository.url, branch: 'main' } });
+  const deploy = async () => {
+    repository.commit({ version: newId() });
+    return ok(await admin.post(`/application/${made.application.id}/deploy?wait=20`), 200);
+  };
+  for (let n = 0; n < commits; n++) expect((await deploy()).state).toBe('DEPLOYED');
+  return { ...made, deploy };
+}
+
+const imagesOf = (serviceId: string): string[] =>
+  engine.runtime
+    .leftovers({ ...newIdentity(app.installationId), serviceId })
+    .filter((name) => name.startsWith('image '))
+    .map((name) => name.slice('image '.length))
+    .toSorted();
+
+const releasesOf = async (serviceId: string) =>
+  (await app.db.selectFrom('release').select('image').where('service_id', '=', serviceId).execute())
+    .map((row) => row.image!)
+    .toSorted();
+
+const tombstones = () => app.db.selectFrom('tombstone').selectAll().orderBy('id').execute();
+const due = () =>
+  app.db
+    .updateTable('tombstone')
+    .set({ next_at: new Date(0) })
+    .execute();
+const calls = (verb: string) => engine.runtime.calls.filter((call) => call.verb === verb).length;
+
+/** Waits no more for what the worker still does after a deployment's end. */
+const settled = (admin: Actor, projectId: string) =>
+  expect.poll(async () => (await admin.get(`/project/${projectId}`)).status, { timeout: 15_000 }).toBe(404);
+
+describe('what is collected', () => {
+  test('images of releases beyond the kept ones go, those of kept ones and of the one that runs stay', async () => {
+    const { application } = await deployed(await app.organization(), 4);
+    expect(imagesOf(application.id)).toHaveLength(4);
+    await trimReleases(app.db, { kept: 2, days: 0 });
+    await collector.collect();
+    expect(imagesOf(application.id)).toEqual(await releasesOf(application.id));
+    expect(imagesOf(application.id)).toHaveLength(2);
+    expect(await tombstones()).toEqual([]);
+  });
+
+  test('younger releases are kept for the days that the settings name', async () => {
+    const { application } = await deployed(await app.organization(), 2);
+    await trimReleases(app.db, { kept: 1, days: 1 });
+    expect(await releasesOf(application.id)).toHaveLength(2);
+  });
+
+  test('an image that was built for a deployment that failed goes; one that a release names as well stays', async () => {
+    const { application, deploy } = await deployed(await app.organization(), 1);
+    const [kept] = imagesOf(application.id);
+    engine.runtime.faults = { failAt: { apply: calls('apply') + 1 } };
+    expect((await deploy()).state).toBe('DEPLOYMENT_ERROR');
+    expect(imagesOf(application.id)).toHaveLength(2);
+    await collector.collect();
+    expect(imagesOf(application.id)).toEqual([kept]);
+  });
+
+  test('a deleted environment leaves nothing, also of a service that was only ever built', async () => {
+    const admin = await app.organization();
+    const { application, project, deploy } = await deployed(admin, 0);
+    engine.runtime.faults = { failAt: { apply: calls('apply') + 1 } };
+    expect((await deploy()).state).toBe('DEPLOYMENT_ERROR');
+    await app.db.deleteFrom('tombstone').execute();
+    ok(await admin.delete(`/project/${project.id}`), 204);
+    await settled(admin, project.id);
+    // The environment waits for its services; nothing else holds it up.
+    await collector.collect();
+    await due();
+    await collector.collect();
+    expect(engine.runtime.leftovers({ ...newIdentity(app.installationId), serviceId: application.id })).toEqual([]);
+    expect((await tombstones()).map((row) => row.kind).filter((kind) => kind !== 'DEPLOYMENT')).toEqual([]);
+  });
+
+  test('what the database does not know is left alone', async () => {
+    const identity = newIdentity(app.installationId);
+    const folder = path.join(repositories.folder, 'unknown');
+    mkdirSync(folder);
+    repositories.make('unknown').commit({ Dockerfile: DOCKERFILE });
+    const { image } = await engine.runtime.build!(newBuild(identity, folder), newContext());
+    const { application } = await deployed(await app.organization(), 2);
+    const unknown = { ...identity, serviceId: application.id };
+    // An image of a known service from a time that this database has not seen.
+    const later = await engine.runtime.build!(newBuild(unknown, folder, { cacheKey: 'later' }), newContext());
+    await trimReleases(app.db, { kept: 1, days: 0 });
+    await collector.collect();
+    expect(imagesOf(identity.serviceId)).toEqual([image]);
+    expect(imagesOf(application.id)).toContain(later.image);
+    expect(imagesOf(application.id)).toHaveLength(2);
+  });
+
+  test('a runtime that cannot be reached is asked again later, each time after a longer wait', async () => {
+    const { application } = await deployed(await app.organization(), 2);
+    await trimReleases(app.db, { kept: 1, days: 0 });
+    reachable = false;
+    const waits: number[] = [];
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      await due();
+      await collector.collect();
+      const [row] = await tombstones();
+      expect(row).toMatchObject({ attempts: attempt, last_error: 'nobody answers' });
+      waits.push(row!.next_at.getTime() - Date.now());
+    }
+    expect(waits[2]! > 1.5 * waits[1]! && waits[1]! > 1.5 * waits[0]!, waits.join()).toBe(true);
+    reachable = true;
+    await collector.collect();
+    expect(imagesOf(application.id)).toHaveLength(2);
+    await due();
+    await collector.collect();
+    expect(imagesOf(application.id)).toHaveLength(1);
+    expect(await tombstones()).toEqual([]);
+  });
+
+  test('an image waits while a deployment of its service is under way, and stays where that releases it again', async () => {
+    const admin = await app.organization();
+    const { application, environment } = await deployed(admin, 2);
+    const [old] = await app.db
+      .selectFrom('release')
+      .selectAll()
+      .where('service_id', '=', application.id)
+      .orderBy('created_at')
+      .execute();
+    await app.db.deleteFrom('release').where('id', '=', old!.id).execute();
+    engine.runtime.faults = { delayMs: { apply: 1500 } };
+    ok(await admin.post(`/application/${application.id}/deploy`), 200);
+    await collector.collect();
+    expect(imagesOf(application.id)).toHaveLength(2);
+    expect(await tombstones()).toMatchObject([{ image: old!.image, attempts: 0 }]);
+    await expect
+      .poll(async () => ok(await admin.get(`/environment/${environment.id}/status`), 200).state, { timeout: 10_000 })
+      .toBe('DEPLOYED');
+    await app.db
+      .insertInto('release')
+      .values({ ...old!, id: newId(), snapshot: '{}', resolution: '{}' })
+      .execute();
+    await due();
+    await collector.collect();
+    expect(imagesOf(application.id)).toContain(old!.image);
+    expect(await tombstones()).toEqual([]);
+  });
+
+  test('another machine’s things are left to its own process', async () => {
+    const { application } = await deployed(await app.organization(), 2);
+    await trimReleases(app.db, { kept: 1, days: 0 });
+    await app.db.updateTable('tombstone').set({ node_id: newId() }).execute();
+    await collector.collect();
+    expect(imagesOf(application.id)).toHaveLength(2);
+  });
+});
+
+describe('checkouts', () => {
+  test('of deployments that ended or are gone are removed, others are not', async () => {
+    const folder = path.join(app.platform.settings.dataDir, 'checkouts');
+    const admin = await app.organization();
+    const { application } = await deployed(admin, 1);
+    const ended = await app.db
+      .selectFrom('deployment')
+      .select('id')
+      .where('organization_id', '=', admin.organizationId)
+      .execute();
+    ok(await admin.delete(`/application/${application.id}`), 204);
+    const gone = await deployed(admin, 1);
+    const [buried] = await app.db
+      .selectFrom('deployment')
+      .select('id')
+      .where('environment_id', '=', gone.environment.id)
+      .execute();
+    ok(await admin.delete(`/project/${gone.project.id}`), 204);
+    await settled(admin, gone.project.id);
+    const unknown = newId();
+    for (const name of [ended[0]!.id, buried!.id, unknown, 'other'])
+      mkdirSync(path.join(folder, name), { recursive: true });
+    await collectCheckouts(app.db, folder);
+    const left = [ended[0]!.id, buried!.id, unknown, 'other'].map((name) => existsSync(path.join(folder, name)));
+    expect(left).toEqual([false, false, true, true]);
+  });
+});
+
+describe('histories', () => {
+  const numbersOf = async (environmentId: string) =>
+    (
+      await app.db
+        .selectFrom('deployment')
+        .select('number')
+        .where('environment_id', '=', environmentId)
+        .orderBy('number')
+        .execute()
+    ).map((row) => row.number);
+  const signal = new AbortController().signal;
+
+  test('keep the newest deployments of each service and those of kept releases, and the present state stays what it is', async () => {
+    const admin = await app.organization();
+    const { application, environment } = await deployed(admin, 2);
+    for (let n = 0; n < 4; n++) ok(await admin.post(`/application/${application.id}/restart-service?wait=20`), 200);
+    const before = ok(await admin.get(`/application/${application.id}/status`), 200);
+    await trimDeployments(app.db, { kept: 2, days: 365 }, signal);
+    // 1 and 2 deployed what is released; 3 and 4 were restarts.
+    expect(await numbersOf(environment.id)).toEqual([1, 2, 5, 6]);
+    await app.db
+      .updateTable('deployment')
+      .set({ ended_at: new Date('2020-01-01') })
+      .execute();
+    await trimDeployments(app.db, { kept: 2, days: 365 }, signal);
+    expect(await numbersOf(environment.id)).toEqual([1, 2, 6]);
+    expect(ok(await admin.get(`/application/${application.id}/status`), 200)).toMatchObject({
+      state: before.state,
+      service_deployment_status: before.service_deployment_status,
+    });
+  });
+
+  test('lose the logs of old deployments, and the oldest ones where all take too much', async () => {
+    const admin = await app.organization();
+    const { environment } = await deployed(admin, 2);
+    const logs = async () =>
+      (
+        await app.db
+          .selectFrom('deployment_log')
+          .innerJoin('deployment', 'deployment.id', 'deployment_log.deployment_id')
+          .select('number')
+          .distinct()
+          .where('deployment.environment_id', '=', environment.id)
+          .execute()
+      )
+        .map((row) => row.number)
+        .toSorted();
+    expect(await logs()).toEqual([1, 2]);
+    await trimLogs(app.db, { days: 1, megabytes: 0 });
+    expect(await logs()).toEqual([1, 2]);
+    // 640 KB each.
+    await sql`insert into deployment_log (deployment_id, organization_id, sequence, content, lines)
+      select id, organization_id, 1000, (select decode(string_agg(md5(n::text), ''), 'hex') from generate_series(1, 40000) n), 1
+      from deployment where environment_id = ${environment.id}`.execute(app.db);
+    await trimLogs(app.db, { days: 1, megabytes: 1 });
+    expect(await logs()).toEqual([2]);
+    await app.db
+      .updateTable('deployment')
+      .set({ ended_at: new Date('2020-01-01') })
+      .execute();
+    await trimLogs(app.db, { days: 1, megabytes: 0 });
+    expect(await logs()).toEqual([]);
+  });
+
+  test('snapshots that nothing can be deployed from any more lose their configuration', async () => {
+    const admin = await app.organization();
+    const { application, environment } = await deployed(admin, 2);
+    ok(await admin.post(`/application/${application.id}/restart-service?wait=20`), 200);
+    const expired = async () =>
+      (
+        await app.db
+          .selectFrom('deployment')
+          .select('number')
+          .where('environment_id', '=', environment.id)
+          .where(sql<boolean>`snapshot ? 'expired'`)
+          .where(sql<boolean>`jsonb_array_length(snapshot -> 'services') = 0`)
+          .orderBy('number')
+          .execute()
+      ).map((row) => row.number);
+    await trimReleases(app.db, { kept: 1, days: 0 });
+    expect(await expired()).toEqual([1]);
+    await thinSnapshots(app.db);
+    expect(await expired()).toEqual([1]);
+    await app.db
+      .updateTable('deployment')
+      .set({ ended_at: sql`now() - interval '2 days'` })
+      .where('environment_id', '=', environment.id)
+      .execute();
+    await thinSnapshots(app.db);
+    expect(await expired()).toEqual([1, 3]);
+  });
+});
+
+test('what lies on a machine that has not been seen for long is given up, what lies on others is not', async () => {
+  const [away, here] = [newId(), newId()];
+  await app.db
+    .insertInto('node')
+    .values([
+      { id: away, name: 'away', seen_at: new Date('2020-01-01') },
+      { id: here, name: 'here' },
+    ])
+    .execute();
+  const of = (node_id: string) => ({
+    kind: 'SERVICE',
+    organization_id: newId(),
+    project_id: newId(),
+    environment_id: newId(),
+    service_id: newId(),
+    runtime: 'host',
+    node_id,
+    number: 1,
+  });
+  await app.db
+    .insertInto('tombstone')
+    .values([of(away), of(here)])
+    .execute();
+  expect(await trimTombstones(app.db)).toBe(1);
+  expect(await tombstones()).toMatchObject([{ node_id: here }]);
+});
