@@ -12,7 +12,7 @@ import { openDatabase, sql, type OpenDatabase } from '#platform/database/index.t
 import { migrate } from '#platform/database/migrate.ts';
 import { createNotifier, type Notifier } from '#platform/database/notify.ts';
 import type { Settings } from '#platform/settings/index.ts';
-import { openInstallation, readVaultKeys } from '#platform/vault/key.ts';
+import { openInstallation, readVaultKeys, rereadVaultKeys } from '#platform/vault/key.ts';
 import { insertCluster } from '#resources/cluster/index.ts';
 import { makeAdministrator, makeAdministratorToken, makeOrganization } from '#resources/organization/index.ts';
 
@@ -79,7 +79,9 @@ export async function openBase(
     config: { ...config, max: Math.max(4, Math.ceil(settings.databasePoolSize / 2)) },
   });
   const keys = readVaultKeys(vaultKeyFile(settings), !settings.databaseUrl && !settings.vaultKeyFile);
-  const { vault, installationId, epoch } = await openInstallation(database.db, keys);
+  const { vault, installationId, epoch } = await openInstallation(database.db, keys, () =>
+    rereadVaultKeys(vaultKeyFile(settings)),
+  );
   const notifier = createNotifier(database.pool, (error) => log.warn({ err: error }, 'cannot notify'));
   const platform: Platform = {
     db: database.db,

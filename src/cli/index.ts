@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { backupCommand } from '#cli/backup.ts';
 import { demoCommand } from '#cli/demo.ts';
 import { doctorCommand } from '#cli/doctor.ts';
+import { keyStatusCommand, rotateKeyCommand } from '#cli/key.ts';
 import { migrateCommand } from '#cli/migrate.ts';
 import { restoreCommand } from '#cli/restore.ts';
 import { startCommand } from '#cli/start.ts';
@@ -57,8 +58,22 @@ function createProgram(environment: Environment): Command {
     .description('load a backup into an empty database; the installation is read-only afterwards')
     .argument('<file>', 'what `backup` wrote')
     .action((file: string) => restoreCommand(settings(), file));
+  addKeyCommands(program, settings);
   addTokenCommands(program, settings);
   return program;
+}
+
+function addKeyCommands(program: Command, settings: () => Settings): void {
+  const key = program.command('key').description('the key of the vault, which encrypts all secrets');
+  key
+    .command('rotate')
+    .description('put a new key in front of the key file and seal everything anew with it')
+    .option('--stage', 'only make the next key, so that it can be copied to other machines first')
+    .action((options: { stage?: true }) => rotateKeyCommand(settings(), options));
+  key
+    .command('status')
+    .description('which keys there are, and how many values each encrypts')
+    .action(() => keyStatusCommand(settings()));
 }
 
 function addTokenCommands(program: Command, settings: () => Settings): void {

@@ -2,10 +2,9 @@ import { timingSafeEqual } from 'node:crypto';
 import { conflict, invalidField } from '#kernel/errors.ts';
 import { sql } from '#platform/database/index.ts';
 import type { Context } from '#platform/context.ts';
+import { answerPlace } from '#platform/vault/rotation.ts';
 
 export const IDEMPOTENCY_HEADER = 'idempotency-key';
-
-const place = (principalId: string, key: string): string => `idempotency_record/${principalId}/${key}`;
 
 /**
  * The answer that the same request got before, within 24 hours. The record is inserted first, in the request's transaction: a second
@@ -45,7 +44,9 @@ export async function recall(
   return {
     status: record.status,
     text:
-      record.body === null ? null : context.vault.openOwn(place(principalId, key), Buffer.from(record.body, 'base64')),
+      record.body === null
+        ? null
+        : context.vault.openOwn(answerPlace(principalId, key), Buffer.from(record.body, 'base64')),
   };
 }
 
@@ -57,7 +58,7 @@ export async function remember(
   answer: { status: number; text: string | null },
 ): Promise<void> {
   const body =
-    answer.text === null ? null : context.vault.sealOwn(place(principalId, key), answer.text).toString('base64');
+    answer.text === null ? null : context.vault.sealOwn(answerPlace(principalId, key), answer.text).toString('base64');
   await context.db
     .updateTable('idempotency_record')
     .set({ status: answer.status, body })

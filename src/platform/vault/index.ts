@@ -4,7 +4,7 @@ import { internal } from '#kernel/errors.ts';
 import type { Database } from '#platform/database/index.ts';
 
 const FORMAT = 1;
-const KEY_BYTES = 32;
+export const KEY_BYTES = 32;
 const HEADER_BYTES = 1 + 4 + 12 + 16;
 
 /**
@@ -19,23 +19,36 @@ export interface Vault {
   seal(db: Database, organizationId: string, place: string, value: string): Promise<Buffer>;
   /** Decrypts; throws if the value was not sealed for this organization and place. */
   open(db: Database, organizationId: string, place: string, sealed: Buffer): Promise<string>;
-  /** The same with the installation's own key, for what belongs to no organization. */
+  /** The same with the installation's own key, for what belongs to no organization: rotation.ts has the list of such values. */
   sealOwn(place: string, value: string): Buffer;
   openOwn(place: string, sealed: Buffer): string;
+  /** What the installation's own key sealed, sealed anew with the key that encrypts now. */
+  rewrap(place: string, sealed: Buffer): Buffer;
   /** Ids of the keys that it has, the one that encrypts first, hexadecimal. */
   keyIds(): string[];
 }
 
-/** Makes a vault of the installation's keys: the first encrypts, all decrypt. Each has 32 bytes. */
-export function createVault(keys: Buffer[]): Vault {
-  const [first] = keys;
-  if (!first || keys.some((key) => key.length !== KEY_BYTES)) throw new Error('A key of the vault has 32 bytes.');
-  const byId = new Map(keys.map((key) => [keyId(key).toString('hex'), key]));
+/**
+ * Makes a vault of the installation's keys: the first encrypts, all decrypt. Each has 32 bytes. `reread` answers the keys as they are
+ * now, null where they can't be read at the moment: another process may have put a new one in front. It is asked before each use of the
+ * installation's key, which is rare (data keys are remembered), and when a value names a key that is not known.
+ */
+export function createVault(keys: Buffer[], reread: () => Buffer[] | null = () => null): Vault {
+  let ring = new KeyRing(keys);
+  const refresh = (): KeyRing => {
+    const fresh = reread();
+    if (fresh) ring = new KeyRing(fresh);
+    return ring;
+  };
   const dataKeys = new LRUCache<string, Buffer>(1000);
 
   const openWith = (place: string, sealed: Buffer): Buffer => {
-    const key = byId.get(sealed.subarray(1, 5).toString('hex'));
-    if (!key) throw internal(`${place} is encrypted with a key that is not here.`);
+    const id = keyIdOf(sealed);
+    const key = ring.find(id) ?? refresh().find(id);
+    if (!key)
+      throw internal(
+        `${place} is encrypted with the key ${id}, which is not in the key file of this machine: copy the file from the machine where the key was rotated.`,
+      );
     return decrypt(key, place, sealed);
   };
   const dataKey = async (db: Database, organizationId: string): Promise<Buffer> => {
@@ -47,20 +60,43 @@ export function createVault(keys: Buffer[]): Vault {
       .where('id', '=', organizationId)
       .executeTakeFirst();
     if (!row) throw internal(`Organization ${organizationId} has no data key.`);
-    const key = openWith(`organization/${organizationId}/data_key`, row.data_key);
+    const key = openWith(dataKeyPlace(organizationId), row.data_key);
     dataKeys.set(organizationId, key);
     return key;
   };
   return {
-    newDataKey: (organizationId) => encrypt(first, `organization/${organizationId}/data_key`, randomBytes(KEY_BYTES)),
+    newDataKey: (organizationId) => encrypt(refresh().first, dataKeyPlace(organizationId), randomBytes(KEY_BYTES)),
     seal: async (db, organizationId, place, value) =>
       encrypt(await dataKey(db, organizationId), place, Buffer.from(value)),
     open: async (db, organizationId, place, sealed) =>
       decrypt(await dataKey(db, organizationId), place, sealed).toString(),
-    sealOwn: (place, value) => encrypt(first, place, Buffer.from(value)),
+    sealOwn: (place, value) => encrypt(refresh().first, place, Buffer.from(value)),
     openOwn: (place, sealed) => openWith(place, sealed).toString(),
-    keyIds: () => keys.map((key) => keyId(key).toString('hex')),
+    rewrap: (place, sealed) => encrypt(refresh().first, place, openWith(place, sealed)),
+    keyIds: () => refresh().ids,
   };
+}
+
+/** Place of an organization's data key. */
+export const dataKeyPlace = (organizationId: string): string => `organization/${organizationId}/data_key`;
+
+class KeyRing {
+  readonly first: Buffer;
+  /** In the order of the keys. */
+  readonly ids: string[];
+  readonly #byId: Map<string, Buffer>;
+
+  constructor(keys: Buffer[]) {
+    const [first] = keys;
+    if (!first || keys.some((key) => key.length !== KEY_BYTES)) throw new Error('A key of the vault has 32 bytes.');
+    this.first = first;
+    this.ids = keys.map((key) => keyId(key).toString('hex'));
+    this.#byId = new Map(keys.map((key, index) => [this.ids[index]!, key]));
+  }
+
+  find(id: string): Buffer | undefined {
+    return this.#byId.get(id);
+  }
 }
 
 /** Layout: format, id of the key, nonce, tag, ciphertext. */

@@ -1,11 +1,24 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { newId } from '#kernel/ids.ts';
 import type { Database } from '#platform/database/index.ts';
-import { createVault, type Vault } from '#platform/vault/index.ts';
+import { createVault, KEY_BYTES, type Vault } from '#platform/vault/index.ts';
 
-/** Reads the installation's key (base64, one key per line, the first encrypts), or makes it when `mayCreate`. */
+/**
+ * Reads the installation's keys (base64, one key per line, the first encrypts), or makes the first when `mayCreate`. The staged key
+ * (`stageKey`) comes last: it decrypts only. Throws when the file is missing or has something else in it.
+ */
 export function readVaultKeys(file: string, mayCreate: boolean): Buffer[] {
   if (!existsSync(file)) {
     if (!mayCreate)
@@ -13,13 +26,67 @@ export function readVaultKeys(file: string, mayCreate: boolean): Buffer[] {
         `The key of the vault is missing: ${file}. Restore it from where you keep it; without it no secret can be read.`,
       );
     mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(`${file}.new`, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
-    renameSync(`${file}.new`, file);
+    writeKeys(file, [randomBytes(KEY_BYTES)]);
   }
+  const staged = existsSync(stagedFile(file)) ? readLines(stagedFile(file)) : [];
+  return [...readLines(file), ...staged];
+}
+
+function readLines(file: string): Buffer[] {
   const lines = readFileSync(file, 'utf8')
     .split('\n')
     .filter((line) => line.trim() !== '');
-  return lines.map((line) => Buffer.from(line.trim(), 'base64'));
+  const keys = lines.map((line) => Buffer.from(line.trim(), 'base64'));
+  if (keys.length === 0 || keys.some((key) => key.length !== KEY_BYTES))
+    throw new Error(`${file} is no key file of the vault: each line is the base64 of ${KEY_BYTES} bytes.`);
+  return keys;
+}
+
+/** Another name first, and on the disk before it gets its own: a key that was used and lost is worse than none. */
+function writeKeys(file: string, keys: Buffer[]): void {
+  const temporary = `${file}.new`;
+  rmSync(temporary, { force: true });
+  const descriptor = openSync(temporary, 'wx', 0o600);
+  try {
+    writeFileSync(descriptor, keys.map((key) => `${key.toString('base64')}\n`).join(''));
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  renameSync(temporary, file);
+}
+
+const stagedFile = (file: string): string => `${file}.next`;
+
+/**
+ * Makes the key that the next rotation will take, in a file beside the key file, unless there is one. Every process knows it from then
+ * on without encrypting with it, so that it can be brought to other machines before it is used. Answers the file.
+ */
+export function stageKey(file: string): string {
+  const staged = stagedFile(file);
+  if (!existsSync(staged)) writeKeys(staged, [randomBytes(KEY_BYTES)]);
+  return staged;
+}
+
+export const isStaged = (file: string): boolean => existsSync(stagedFile(file));
+
+/** Puts a key in front of the key file: the staged one, else a new one. The older ones stay below it. */
+export function promoteKey(file: string): void {
+  const staged = stageKey(file);
+  const [next] = readLines(staged);
+  const keys = readLines(file);
+  // A kill between the two steps leaves the staged key in both files.
+  if (!keys[0]!.equals(next!)) writeKeys(file, [next!, ...keys.filter((key) => !key.equals(next!))]);
+  rmSync(staged);
+}
+
+/** Keys as they are now for a vault that asks again, null while the file is being changed by hand or is away. */
+export function rereadVaultKeys(file: string): Buffer[] | null {
+  try {
+    return readVaultKeys(file, false);
+  } catch {
+    return null; // The keys of the start are still right; what needs another one says so.
+  }
 }
 
 /**
@@ -29,17 +96,18 @@ export function readVaultKeys(file: string, mayCreate: boolean): Buffer[] {
 export async function openInstallation(
   db: Database,
   keys: Buffer[],
+  reread?: () => Buffer[] | null,
 ): Promise<{ vault: Vault; installationId: string; epoch: number }> {
-  const vault = createVault(keys);
+  const vault = createVault(keys, reread);
   const fresh = newId();
   await db
     .insertInto('installation')
-    .values({ id: fresh, canary: vault.sealOwn('installation/canary', fresh) })
+    .values({ id: fresh, canary: vault.sealOwn(CANARY, fresh) })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
   const row = await db.selectFrom('installation').selectAll().executeTakeFirstOrThrow();
   try {
-    if (vault.openOwn('installation/canary', row.canary!) !== row.id) throw new Error('The canary is another one.');
+    if (vault.openOwn(CANARY, row.canary!) !== row.id) throw new Error('The canary is another one.');
   } catch (cause) {
     throw new Error(
       'The key of the vault is not the one that this database was made with: restore the right key file.',
@@ -48,3 +116,6 @@ export async function openInstallation(
   }
   return { vault, installationId: row.id, epoch: row.epoch };
 }
+
+/** Place of the value that proves a key. */
+export const CANARY = 'installation/canary';

@@ -1,0 +1,75 @@
+import pg from 'pg';
+import { vaultKeyFile, type Base } from '#app/install.ts';
+import { sql } from '#platform/database/index.ts';
+import { isStaged, promoteKey, stageKey } from '#platform/vault/key.ts';
+import { countByKey, countOlder, rewrapOlder } from '#platform/vault/rotation.ts';
+
+/** Any constant: it names the lock that lets one process rotate at a time. */
+const LOCK = 7_301_070;
+/** A machine that was not seen for this long is taken for gone. */
+const SEEN_HOURS = 1;
+
+export interface Rotation {
+  file: string;
+  /** Id of the key that encrypts now. */
+  keyId: string;
+  /** Whether an earlier rotation was gone on with, so that no new key was made. */
+  resumed: boolean;
+  /** Values that were sealed anew. */
+  rewrapped: number;
+  /** Names of the other machines, which need the new key file. */
+  others: string[];
+}
+
+/**
+ * Puts a new key in front of the key file and seals anew what an older one encrypts; one that was broken off is gone on with. Other
+ * machines must know the key before anything needs it, so where there are some it takes one that was staged. Throws what to do instead.
+ */
+export async function rotateKey(base: Base): Promise<Rotation> {
+  const file = vaultKeyFile(base.settings);
+  const { db, vault } = base.platform;
+  const lock = new pg.Client({ ...base.directConfig, application_name: 'quarterdeck key rotation' });
+  await lock.connect();
+  try {
+    await lock.query('select pg_advisory_lock($1)', [LOCK]);
+    const others = await listOtherMachines(base);
+    const resumed = (await countOlder(db, vault)) > 0;
+    if (!resumed) {
+      if (others.length > 0 && !isStaged(file)) throw new Error(stageFirst(file, others));
+      promoteKey(file);
+    }
+    const rewrapped = await rewrapOlder(db, vault);
+    return { file, keyId: vault.keyIds()[0]!, resumed, rewrapped, others };
+  } finally {
+    await lock.end();
+  }
+}
+
+const stageFirst = (file: string, others: string[]): string =>
+  `Other machines work with this database (${others.join(', ')}), and they must know the next key before it is used: ` +
+  `make it with \`quarterdeck key rotate --stage\`, copy ${file}.next beside their key files, then rotate.`;
+
+/** Makes the key that the next rotation takes, without using it yet. Answers its file. */
+export const stageNextKey = (base: Base): string => stageKey(vaultKeyFile(base.settings));
+
+/** Which keys encrypt how many values, and whether the key file has them. */
+export async function describeKeys(base: Base): Promise<{ keyId: string; values: number; here: boolean }[]> {
+  const counts = await countByKey(base.platform.db);
+  const ids = base.platform.vault.keyIds();
+  return [...new Set([...ids, ...counts.keys()])].map((keyId) => ({
+    keyId,
+    values: counts.get(keyId) ?? 0,
+    here: ids.includes(keyId),
+  }));
+}
+
+async function listOtherMachines({ platform, nodeId }: Base): Promise<string[]> {
+  const rows = await platform.db
+    .selectFrom('node')
+    .select('name')
+    .where('id', '<>', nodeId)
+    .where('seen_at', '>', sql<Date>`now() - make_interval(hours => ${SEEN_HOURS})`)
+    .orderBy('name')
+    .execute();
+  return rows.map(({ name }) => name);
+}
