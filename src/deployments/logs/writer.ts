@@ -18,7 +18,12 @@ export interface DeploymentLine {
 /** Bytes of a chunk before compression, and of a whole deployment (engine.md, *What people read*). */
 const CHUNK_BYTES = 64 * 1024;
 const TOTAL_BYTES = 50 * 1024 * 1024;
+const FULL = 'The log has 50 MB: what follows is left out, but for errors.';
 const FLUSH_MS = 250;
+
+/** Bytes of a chunk before compression: gzip's own last four, least first. */
+const UNPACKED = sql<number>`get_byte(content, octet_length(content) - 4) + 256 * get_byte(content, octet_length(content) - 3)
+  + 65536 * get_byte(content, octet_length(content) - 2) + 16777216::bigint * get_byte(content, octet_length(content) - 1)`;
 
 /** Masks secrets in text that comes in pieces; made by app/ (runtimes/tools/secrets-mask.ts). */
 export type Mask = (text: string) => string;
@@ -30,42 +35,44 @@ export class DeploymentLog {
   #sequence: number;
   #pending: string[] = [];
   #pendingBytes = 0;
-  #totalBytes = 0;
+  /** Before compression, with what earlier attempts wrote. */
+  #totalBytes: number;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  /** `last` is the number of the last chunk that is there. */
-  constructor(db: Database, claim: Claim, last: number) {
+  /** `last` is the number of the last chunk that is there, `bytes` what all of them hold. */
+  constructor(db: Database, claim: Claim, last: number, bytes = 0) {
     this.#db = db;
     this.#claim = claim;
     this.#sequence = last;
+    this.#totalBytes = bytes;
   }
 
   /** Goes on after the last chunk that an earlier attempt wrote. */
   static async resume(db: Database, claim: Claim): Promise<DeploymentLog> {
     const row = await db
       .selectFrom('deployment_log')
-      .select(sql<number>`coalesce(max(sequence), 0)`.as('last'))
+      .select([
+        sql<number>`coalesce(max(sequence), 0)`.as('last'),
+        sql<number>`coalesce(sum(${UNPACKED}), 0)::bigint`.as('bytes'),
+      ])
       .where('organization_id', '=', claim.deployment.organization_id)
       .where('deployment_id', '=', claim.deployment.id)
       .executeTakeFirstOrThrow();
-    return new DeploymentLog(db, claim, row.last);
+    return new DeploymentLog(db, claim, row.last, row.bytes);
   }
 
+  /** Above 50 MB only what made something fail is still written. */
   write(line: Omit<DeploymentLine, 'at'>): void {
-    if (this.#totalBytes > TOTAL_BYTES) return;
+    const full = this.#totalBytes > TOTAL_BYTES;
+    if (full && !line.error) return;
     const text = JSON.stringify({ at: new Date().toISOString(), ...line } satisfies DeploymentLine);
-    this.#totalBytes += text.length;
-    this.#push(
-      this.#totalBytes > TOTAL_BYTES
-        ? JSON.stringify({
-            at: new Date().toISOString(),
-            serviceId: line.serviceId,
-            step: line.step,
-            text: 'The log has 50 MB: what follows is left out.',
-          })
-        : text,
-    );
+    this.#totalBytes += Buffer.byteLength(text);
+    if (full || this.#totalBytes <= TOTAL_BYTES) return this.#push(text);
+    const { serviceId, step } = line;
+    const end: DeploymentLine = { at: new Date().toISOString(), serviceId, step, text: FULL };
+    this.#push(JSON.stringify(end));
+    if (line.error) this.#push(text);
   }
 
   #push(text: string): void {
