@@ -34,8 +34,11 @@ export const systemContext = (platform: Platform, name = 'quarterdeck'): Context
   afterCommit: (work) => work(),
 });
 
-/** Deadlocks and serialisation failures: nothing was done, and the same work succeeds when it is done again. */
-const AGAIN = ['40P01', '40001'];
+/**
+ * Deadlocks, serialisation failures, statements prepared before a table was changed: nothing was done, and the same work succeeds when it
+ * is done again.
+ */
+const AGAIN = ['40P01', '40001', '0A000'];
 const ATTEMPTS = 4;
 
 /**
@@ -53,7 +56,7 @@ export async function inTransaction<T>(context: Context, work: (context: Context
       return result;
     } catch (error) {
       if (attempt === ATTEMPTS || !AGAIN.includes((error as { code?: string }).code ?? '')) throw error;
-      context.log.info({ attempt }, 'a transaction met a deadlock: it is done again');
+      context.log.info({ attempt }, 'a transaction could not go on: it is done again');
     }
   }
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } from 'kysely';
 import pg from 'pg';
+import { createLine, LineBroken } from '#platform/database/line.ts';
 import type { DB } from '#platform/database/tables.ts';
 
 export type { DB } from '#platform/database/tables.ts';
@@ -19,6 +20,8 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 /** Statement names are kept per connection by the server, so only as many as a program's own texts are named. */
 const MAX_NAMED = 2000;
+/** A table has another shape since the statement was prepared, because a newer release has migrated the database. */
+const STALE_PLAN = '0A000';
 
 export interface DatabaseOptions {
   config: pg.PoolConfig;
@@ -32,31 +35,32 @@ export interface OpenDatabase {
   close(): Promise<void>;
 }
 
-type Send = (text: string, values: unknown[]) => Promise<unknown[]>;
-const pools = new WeakMap<Database, Send>();
+/** What a statement outside any transaction is sent by, past the query builder (prepared.ts). */
+export interface Wire {
+  send(text: string, values: unknown[]): Promise<unknown[]>;
+  /** The same over a connection that many share: for reads by key only (line.ts). */
+  read(text: string, values: unknown[]): Promise<unknown[]>;
+}
 
-/** Sends a statement to the pool itself, past the query builder; undefined for a transaction. For prepared.ts. */
-export const poolOf = (db: Database): Send | undefined => pools.get(db);
+const wires = new WeakMap<Database, Wire>();
+
+/** Undefined for a transaction. */
+export const wireOf = (db: Database): Wire | undefined => wires.get(db);
 
 /**
  * Opens a pool. Statements are sent under a name made from their text, so that PostgreSQL plans each of them once per
  * connection (measured: a third less processor time a select).
  */
 export function openDatabase({ config, onStatement }: DatabaseOptions): OpenDatabase {
-  const pool = new pg.Pool({
+  const defaults = {
     application_name: 'quarterdeck',
     idle_in_transaction_session_timeout: 30_000,
     lock_timeout: 15_000,
-    ...config,
-  });
-  pool.on('error', () => undefined); // An idle connection broke (PostgreSQL was restarted): the pool opens another.
-  const names = new Map<string, string>();
-  const nameOf = (text: string): string | undefined => {
-    let name = names.get(text);
-    if (!name && names.size < MAX_NAMED)
-      names.set(text, (name = createHash('sha256').update(text).digest('base64url').slice(0, 20)));
-    return name;
   };
+  const pool = new pg.Pool({ ...defaults, ...config });
+  pool.on('error', () => undefined); // An idle connection broke (PostgreSQL was restarted): the pool opens another.
+  const line = createLine({ ...defaults, ...config });
+  const names = new StatementNames();
   const dialect = new PostgresDialect({
     pool: {
       connect: async () => {
@@ -64,7 +68,7 @@ export function openDatabase({ config, onStatement }: DatabaseOptions): OpenData
         return {
           query: (text: string, values: readonly unknown[]) => {
             onStatement?.(text);
-            return client.query({ text, values: [...values], name: nameOf(text) });
+            return client.query({ text, values: [...values], name: names.of(text) }).catch(names.heed);
           },
           release: () => client.release(),
         } as never;
@@ -73,11 +77,51 @@ export function openDatabase({ config, onStatement }: DatabaseOptions): OpenData
     },
   });
   const db = new Kysely<DB>({ dialect });
-  pools.set(db, async (text, values) => {
-    onStatement?.(text);
-    return (await pool.query({ text, values, name: nameOf(text) })).rows;
+  const named = (text: string, values: unknown[]) => ({ text, values, name: names.of(text) });
+  const send = async (text: string, values: unknown[]) =>
+    (await pool.query(named(text, values)).catch(names.heed)).rows as unknown[];
+  wires.set(db, {
+    send: (text, values) => {
+      onStatement?.(text);
+      return send(text, values);
+    },
+    read: async (text, values) => {
+      onStatement?.(text);
+      try {
+        return await line.send(named(text, values)).catch(names.heed);
+      } catch (error) {
+        // A read may be done again, over a connection of its own.
+        if (error instanceof LineBroken || (error as { code?: string }).code === STALE_PLAN) return send(text, values);
+        throw error;
+      }
+    },
   });
-  return { db, pool, close: () => db.destroy() };
+  return { db, pool, close: async () => void (await Promise.all([line.close(), db.destroy()])) };
+}
+
+/** Names of prepared statements. */
+class StatementNames {
+  readonly #names = new Map<string, string>();
+  #generation = 0;
+
+  /** Undefined for one too many. */
+  of(text: string): string | undefined {
+    let name = this.#names.get(text);
+    if (!name && this.#names.size < MAX_NAMED) {
+      const digest = createHash('sha256').update(`${this.#generation} ${text}`).digest('base64url');
+      this.#names.set(text, (name = digest.slice(0, 20)));
+    }
+    return name;
+  }
+
+  /** After a statement that was prepared for tables of another shape all get new names: else each would fail once per connection. */
+  heed = (error: unknown): never => {
+    if ((error as { code?: string }).code === STALE_PLAN) {
+      this.#generation++;
+      this.#names.clear();
+    }
+    throw error;
+  };
 }
 
 /** `created_at` of the rows of one statement, a microsecond apart: lists in creation order show them as they were given. */

@@ -7,7 +7,7 @@ import {
   PostgresQueryCompiler,
 } from 'kysely';
 import type { Compilable } from 'kysely';
-import { poolOf, type Database, type DB } from '#platform/database/index.ts';
+import { wireOf, type Database, type Wire, type DB } from '#platform/database/index.ts';
 
 /** Builds statements and sends none. */
 const builder = new Kysely<DB>({
@@ -38,28 +38,33 @@ interface Statement {
  * of a path: a fifth of the processor time of its request went into building the same text again.)
  * `build` sees no real arguments: it may hand them to the statement, and must not look at them.
  */
-export function prepared<Args extends unknown[], Row>(
-  build: (db: Database, ...args: Args) => Compilable<Row>,
-): (db: Database, ...args: Args) => Promise<Row[]> {
+export const prepared = <Args extends unknown[], Row>(build: Build<Args, Row>): Prepared<Args, Row> =>
+  compiled(build, 'send');
+
+/**
+ * The same for a read by key that costs next to nothing: outside a transaction it shares a connection with others (line.ts). It must not
+ * wait for locks.
+ */
+export const preparedRead = <Args extends unknown[], Row>(build: Build<Args, Row>): Prepared<Args, Row> =>
+  compiled(build, 'read');
+
+type Build<Args extends unknown[], Row> = (db: Database, ...args: Args) => Compilable<Row>;
+type Prepared<Args extends unknown[], Row> = (db: Database, ...args: Args) => Promise<Row[]>;
+
+function compiled<Args extends unknown[], Row>(build: Build<Args, Row>, by: keyof Wire): Prepared<Args, Row> {
   let statement: Statement | undefined;
   return (db, ...args) => {
-    statement ??= compile(build as (db: Database, ...args: unknown[]) => Compilable, args.length);
+    statement ??= compile(build as Build<unknown[], unknown>, args.length);
     const values = statement.parameters.map((part) => (part instanceof Argument ? args[part.index] : part));
-    return run<Row>(db, statement.text, values);
+    const wire = wireOf(db);
+    // Straight to the database where there is no transaction: nothing of the query builder is needed on the way.
+    if (wire) return wire[by](statement.text, values) as Promise<Row[]>;
+    return db.executeQuery<Row>(CompiledQuery.raw(statement.text, values)).then(({ rows }) => rows);
   };
 }
 
-function compile(build: (db: Database, ...args: unknown[]) => Compilable, count: number): Statement {
-  const { sql, parameters } = build(
-    builder,
-    ...Array.from({ length: count }, (_, index) => new Argument(index)),
-  ).compile();
+function compile(build: Build<unknown[], unknown>, count: number): Statement {
+  const stand = Array.from({ length: count }, (_, index) => new Argument(index));
+  const { sql, parameters } = build(builder, ...stand).compile();
   return { text: sql, parameters };
-}
-
-/** Straight to the pool where there is no transaction: nothing of the query builder is needed on the way. */
-async function run<Row>(db: Database, text: string, values: unknown[]): Promise<Row[]> {
-  const send = poolOf(db);
-  if (send) return (await send(text, values)) as Row[];
-  return (await db.executeQuery<Row>(CompiledQuery.raw(text, values))).rows;
 }

@@ -3,7 +3,7 @@ import { accessVersionOf } from '#platform/access/remembered.ts';
 import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
-import { prepared } from '#platform/database/prepared.ts';
+import { preparedRead } from '#platform/database/prepared.ts';
 
 /** A secret manager access as it may be shown: its secret is not selected. */
 export interface AccessRow {
@@ -54,7 +54,7 @@ export const listClusters = (db: Database, scope: Scope) =>
 export const listLockedClusters = (db: Database, scope: Scope) =>
   listClusters(db, scope).where('cluster.locked_at', 'is not', null).execute();
 
-const selectById = prepared((db, organizationIds: string[], id: string, userId: string | null) =>
+const selectById = preparedRead((db, organizationIds: string[], id: string, userId: string | null) =>
   selectClusters(db)
     .select(accessVersionOf(userId).as('accessVersion'))
     .where('cluster.organization_id', '=', sql<string>`any(${organizationIds})`)

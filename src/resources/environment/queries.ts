@@ -1,6 +1,6 @@
 import { accessVersionOf } from '#platform/access/remembered.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
-import { prepared } from '#platform/database/prepared.ts';
+import { preparedRead } from '#platform/database/prepared.ts';
 
 const selectEnvironments = (db: Database) =>
   db
@@ -26,7 +26,7 @@ export const listEnvironmentsByProject = (db: Database, scope: Scope, projectId:
     .orderBy('environment.created_at')
     .orderBy('environment.id');
 
-const selectById = prepared((db, organizationIds: string[], id: string, userId: string | null) =>
+const selectById = preparedRead((db, organizationIds: string[], id: string, userId: string | null) =>
   selectEnvironments(db)
     .select(accessVersionOf(userId).as('accessVersion'))
     .where('environment.organization_id', '=', sql<string>`any(${organizationIds})`)

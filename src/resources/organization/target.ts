@@ -1,6 +1,6 @@
 import { accessVersionOf } from '#platform/access/remembered.ts';
 import { sql, type Database } from '#platform/database/index.ts';
-import { prepared } from '#platform/database/prepared.ts';
+import { prepared, preparedRead } from '#platform/database/prepared.ts';
 import type { Target } from '#platform/http/route.ts';
 
 const build = (db: Database, organizationIds: string[], id: string, userId: string | null) =>
@@ -11,7 +11,7 @@ const build = (db: Database, organizationIds: string[], id: string, userId: stri
     .where('id', '=', id)
     .where('id', '=', sql<string>`any(${organizationIds})`);
 
-const selectById = prepared(build);
+const selectById = preparedRead(build);
 const HELD = {
   forShare: prepared((...args: Parameters<typeof build>) => build(...args).forShare()),
   forUpdate: prepared((...args: Parameters<typeof build>) => build(...args).forUpdate()),

@@ -1,6 +1,6 @@
 import { accessVersionOf } from '#platform/access/remembered.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
-import { prepared } from '#platform/database/prepared.ts';
+import { preparedRead } from '#platform/database/prepared.ts';
 
 const environmentsOf = sql<number>`(select count(*) from environment where environment.project_id = project.id and environment.organization_id = project.organization_id)`;
 
@@ -12,7 +12,7 @@ export type ProjectRow = Awaited<ReturnType<ReturnType<typeof selectProjects>['e
 export const listProjects = (db: Database, scope: Scope) =>
   selectProjects(db).where('organization_id', '=', scope.organizationId).orderBy('created_at').orderBy('id');
 
-const selectById = prepared((db, organizationIds: string[], id: string, userId: string | null) =>
+const selectById = preparedRead((db, organizationIds: string[], id: string, userId: string | null) =>
   selectProjects(db)
     .select(accessVersionOf(userId).as('accessVersion'))
     .where('organization_id', '=', sql<string>`any(${organizationIds})`)

@@ -1,7 +1,7 @@
 import { accessVersionOf } from '#platform/access/remembered.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
-import { prepared } from '#platform/database/prepared.ts';
+import { preparedRead } from '#platform/database/prepared.ts';
 import type { ServiceKind } from '#services/holder.ts';
 
 /** A service with where it stands and what was last applied of it. */
@@ -31,7 +31,7 @@ export const selectServices = (db: Database) =>
 
 export type ServiceRow = Awaited<ReturnType<ReturnType<typeof selectServices>['execute']>>[number];
 
-const selectById = prepared((db, organizationIds: string[], id: string, userId: string | null) =>
+const selectById = preparedRead((db, organizationIds: string[], id: string, userId: string | null) =>
   selectServices(db)
     .select(accessVersionOf(userId).as('accessVersion'))
     .where('service.organization_id', '=', sql<string>`any(${organizationIds})`)
