@@ -126,6 +126,15 @@ export interface Observation {
   message: string;
 }
 
+/** A workload that is there, found by its identity: whoever asks need not have known of it. */
+export interface FoundWorkload {
+  /** Its generation is the one that serves, else the highest of which something is there. */
+  identity: WorkloadIdentity;
+  displayName: string;
+  /** `running`: at least one process of it lives, whether it is ready or not. */
+  state: 'running' | 'stopped';
+}
+
 export interface LogLine {
   /** ISO 8601 with milliseconds. */
   at: string;
@@ -232,6 +241,9 @@ export interface Runtime {
 
   /** Removes what processes of ours that are gone left half made. What another process still makes is left alone. */
   removeBroken?(): Promise<void>;
+
+  /** Every workload of this installation that is there, running or stopped. For people who compare it with the database. */
+  list?(): Promise<FoundWorkload[]>;
 
   /** Bytes on disk of what the runtime made here. Slow: asked every few minutes. */
   diskUse?(signal: AbortSignal): Promise<DiskUse>;

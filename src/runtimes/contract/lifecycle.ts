@@ -76,6 +76,33 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     expect((await c.get(spec, '/')).status).toBe(404);
   });
 
+  test('what is there is listed by its identity, whoever asks, and what is gone is not', async () => {
+    const c = contract();
+    const [running, stopped, removed] = [c.spec(), c.spec(), c.spec()];
+    const listed = async () => {
+      const other = await c.subject.reopen();
+      try {
+        return new Map((await other.list!()).map((found) => [found.identity.serviceId, found]));
+      } finally {
+        await other.close();
+      }
+    };
+    await c.apply(running);
+    const next = nextSpec(running);
+    await c.apply(next);
+    await c.runtime.stop(await c.apply(stopped), newContext());
+    await c.runtime.remove(removed.identity, await c.apply(removed), newContext());
+    const found = await listed();
+    expect(found.get(running.identity.serviceId)).toEqual({
+      identity: next.identity,
+      displayName: running.displayName,
+      state: 'running',
+    });
+    expect(found.get(stopped.identity.serviceId)).toMatchObject({ identity: stopped.identity, state: 'stopped' });
+    expect(found.has(removed.identity.serviceId)).toBe(false);
+    for (const { identity } of found.values()) expect(identity.installation).toBe(c.setup.installation);
+  });
+
   test('removing one service leaves its siblings running', async () => {
     const c = contract();
     const first = c.spec();

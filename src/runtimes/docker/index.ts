@@ -9,6 +9,7 @@ import { connect } from './connect.ts';
 import { LOOPBACK } from './container-config.ts';
 import { asRuntimeError } from './errors.ts';
 import { removeService, stopService } from './lifecycle.ts';
+import { listWorkloads } from './list.ts';
 import { readLogs } from './logs.ts';
 import { removeEnvironmentNetwork } from './network.ts';
 import { makeNode } from './node.ts';
@@ -75,6 +76,7 @@ function runtimeOf(node: DockerNode): Runtime {
     metrics: (handle) => answer(measureService(node, handle)),
     removeImages: (identity, images) => answer(removeImages(node, identity, images)),
     removeEnvironment: ({ environmentId }) => answer(removeEnvironmentNetwork(node, environmentId)),
+    list: () => answer(listWorkloads(node)),
     diskUse: (signal) => answer(measureDisk(node, signal), signal),
     // Each call to the engine has a connection of its own: nothing stays open.
     close: async () => undefined,

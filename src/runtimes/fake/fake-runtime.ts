@@ -4,6 +4,7 @@ import { identify, isRunning, readBootId } from '#runtimes/tools/shim/identity.t
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type {
   BuildSpec,
+  FoundWorkload,
   Handle,
   InstanceMetrics,
   LogLine,
@@ -170,6 +171,14 @@ export class FakeRuntimeObject implements FakeRuntime {
     const { cpuMilli, memoryMib } = service.spec.resources;
     return service.instances.map(({ name }) => {
       return { instance: name, cpuMilli: Math.round(cpuMilli / 10), memoryBytes: memoryMib * 2 ** 19, at: now() };
+    });
+  }
+
+  /** Without taking over what another process serves: it only looks. */
+  async list(): Promise<FoundWorkload[]> {
+    await this.#plan.enter('list', null);
+    return this.#store.all().map(({ spec, stopped }) => {
+      return { identity: spec.identity, displayName: spec.displayName, state: stopped ? 'stopped' : 'running' };
     });
   }
 

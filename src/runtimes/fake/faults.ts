@@ -4,6 +4,7 @@ import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 
 export type FakeVerb =
   | 'check'
+  | 'list'
   | 'apply'
   | 'observe'
   | 'stop'

@@ -3,6 +3,7 @@ import { buildImage } from '#runtimes/host/build/build.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import { Instances } from '#runtimes/host/instances.ts';
 import type { InstanceKey } from '#runtimes/host/layout.ts';
+import { listWorkloads } from '#runtimes/host/list.ts';
 import { KeyedLock } from '#runtimes/host/locks.ts';
 import { followService, tailService } from '#runtimes/host/logs.ts';
 import { measure } from '#runtimes/host/metrics.ts';
@@ -18,6 +19,7 @@ import { removeAbandoned } from '#runtimes/host/work-folders.ts';
 import {
   RuntimeError,
   type BuildSpec,
+  type FoundWorkload,
   type DiskUse,
   type EnvironmentIdentity,
   type Handle,
@@ -175,6 +177,11 @@ export class HostRuntime implements Runtime {
     const current = this.#parts.releases.current(serviceId);
     const keys = (current?.instances ?? []).map((n) => ({ serviceId, generation: current!.generation, n }));
     return measure(this.#instances, keys);
+  }
+
+  async list(): Promise<FoundWorkload[]> {
+    const { installation } = this.#parts;
+    return listWorkloads(this.#parts, this.#instances).filter(({ identity }) => identity.installation === installation);
   }
 
   async removeImages({ serviceId }: WorkloadIdentity, images: string[] | 'all'): Promise<void> {
