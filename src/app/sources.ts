@@ -3,6 +3,7 @@ import type { Platform } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { Git, type GitCredentials, type GitSource } from '#runtimes/tools/git/index.ts';
+import { locate, overHttps } from '#runtimes/tools/git/location.ts';
 
 export interface SourceAddress {
   organizationId: string;
@@ -57,20 +58,26 @@ async function findCredentials(
     .where('id', '=', id)
     .executeTakeFirst();
   if (!row) throw new Error('The git token of the service is gone: give the service another one.');
-  refuseOtherHost(repository, row.git_api_url);
+  refuseOtherHost(repository, row.git_api_url, platform.settings.localGitRoots);
   return {
     username: USERNAMES[row.type] ?? 'git',
     password: await platform.vault.open(platform.db, organizationId, `git_token/${id}/token`, row.token),
   };
 }
 
-/** A token is sent to its own provider only: whoever may edit a service could else read it by naming a host of theirs. */
-function refuseOtherHost(repository: string, apiUrl: string): void {
-  if (!URL.canParse(repository) || !URL.canParse(apiUrl)) return; // Without a host there is nobody to send it to.
-  const [host, apiHost] = [new URL(repository).hostname, new URL(apiUrl).hostname];
-  if (host !== apiHost && `api.${host}` !== apiHost)
+/**
+ * A token is sent to its own provider only, and over TLS where that has it: whoever may edit a service could else read it by naming
+ * a place of theirs. What counts is where git will connect to (`git@host:path` is https with a token), not how the URL is written.
+ */
+function refuseOtherHost(repository: string, apiUrl: string, localRoots: readonly string[]): void {
+  const location = locate(repository, localRoots);
+  const web = location.kind === 'ssh' ? overHttps(location) : location.kind === 'local' ? null : location.url;
+  if (web === null) return; // Read without the token.
+  const [target, api] = [new URL(web), new URL(apiUrl)];
+  const isHost = target.hostname === api.hostname || `api.${target.hostname}` === api.hostname;
+  if (!isHost || target.port !== api.port || target.protocol !== api.protocol)
     throw new RuntimeError(
       'refused',
-      `The git token is for ${apiHost}, the repository is at ${host}: give the service a token of that host.`,
+      `The git token is for ${api.origin}, the repository is at ${target.origin}: give the service a token of that place.`,
     );
 }

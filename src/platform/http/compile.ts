@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import fastJsonStringify from 'fast-json-stringify';
 import type { TSchema } from 'typebox';
+import { prune } from '#platform/http/prune.ts';
 import { AppError, type FieldError } from '#kernel/errors.ts';
 
 const OPTIONS = { allErrors: true, useDefaults: true, strict: false, addUsedSchema: false } as const;
@@ -38,11 +39,20 @@ const bodyValidator = lazily((schema) => bodies.compile(schema));
 const queryValidator = lazily((schema) => queries.compile(schema));
 const serializer = lazily((schema) => fastJsonStringify(schema as never, { rounding: 'round' }));
 
-/** Checks a body in place (defaults are filled in). Throws 400 that names every wrong field (decisions.md 6). */
-export const checkBody = (schema: TSchema, value: unknown): void => check(bodyValidator(schema), value, 'body');
+/**
+ * Checks a body in place (defaults are filled in); what the schema does not name is left out, so that no handler stores it by
+ * mistake. Throws 400 that names every wrong field (decisions.md 6).
+ */
+export function checkBody(schema: TSchema, value: unknown): void {
+  check(bodyValidator(schema), value, 'body');
+  prune(schema, value);
+}
 
-/** Checks and converts a query in place. */
-export const checkQuery = (schema: TSchema, value: unknown): void => check(queryValidator(schema), value, 'query');
+/** Checks and converts a query in place; what the schema does not name is left out. */
+export function checkQuery(schema: TSchema, value: unknown): void {
+  check(queryValidator(schema), value, 'query');
+  prune(schema, value);
+}
 
 /** Text of an answer. Only what the schema names goes out; a required field that is missing throws. */
 export const serialize = (schema: TSchema, value: unknown): string => serializer(schema)(value);

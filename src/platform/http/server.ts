@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import Fastify, { LogController, type FastifyInstance } from 'fastify';
+import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { newId } from '#kernel/ids.ts';
 import { notFound } from '#kernel/errors.ts';
@@ -24,6 +24,17 @@ export interface ServerOptions extends Omit<Pipeline, 'getOf' | 'memory' | 'clos
 const hasNoBody = (headers: IncomingHttpHeaders): boolean =>
   headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 
+function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const answer = answerTo(error, request.id);
+  if (answer.status >= 500)
+    request.log.error({ err: error, detail: (error as { detail?: unknown }).detail }, 'request failed');
+  return reply
+    .code(answer.status)
+    .headers({ ...answer.headers, 'x-request-id': request.id })
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(JSON.stringify(answer.body));
+}
+
 /** The API's HTTP server with all its routes; the caller listens. Every path is served bare and under /api/v1 (decisions.md 3). */
 export function createServer(options: ServerOptions): FastifyInstance {
   const app = Fastify({
@@ -31,7 +42,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT,
     genReqId: () => newId(),
-    routerOptions: { maxParamLength: 300 },
+    // As long as a request line can be: an id that is none is 404, however long.
+    routerOptions: { maxParamLength: 16_384 },
+    // What the router itself refuses is a path that leads nowhere, such as an id with half of an escape.
+    frameworkErrors: (_error, request, reply) => answerError(notFound('Path'), request, reply),
     rewriteUrl: (request) => (request.url ?? '/').replace(/^\/api\/v1(?=\/)/, ''),
     requestTimeout: 60_000,
     forceCloseConnections: 'idle',
@@ -60,16 +74,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       'request',
     );
   });
-  app.setErrorHandler((error, request, reply) => {
-    const answer = answerTo(error, request.id);
-    if (answer.status >= 500)
-      request.log.error({ err: error, detail: (error as { detail?: unknown }).detail }, 'request failed');
-    return reply
-      .code(answer.status)
-      .headers(answer.headers)
-      .header('content-type', 'application/json; charset=utf-8')
-      .send(JSON.stringify(answer.body));
-  });
+  app.setErrorHandler(answerError);
   app.setNotFoundHandler(() => {
     throw notFound('Path');
   });

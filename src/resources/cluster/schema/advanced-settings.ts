@@ -113,7 +113,11 @@ const properties = Object.fromEntries(
 
 export const ClusterAdvancedSettingsRequest = named(
   'ClusterAdvancedSettingsRequest',
-  Type.Object(properties, { description: 'What is absent or null falls back to its default.' }),
+  Type.Object(properties, {
+    description: 'What is absent or null falls back to its default.',
+    // What no setting is called stays in, so that it is refused by its name.
+    additionalProperties: true,
+  }),
 );
 
 export const ClusterAdvancedSettings = named(

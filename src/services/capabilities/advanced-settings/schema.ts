@@ -24,6 +24,8 @@ export const advancedSettingsRequest = (kind: Kind) =>
           Type.Optional({ ...Nullable(schema), default: fallback, description }),
         ]),
       ),
+      // What no setting is called stays in, so that it is refused by its name.
+      { additionalProperties: true },
     ),
   );
 

@@ -115,6 +115,7 @@ describe('the token of a service', () => {
         organization_id: admin.organizationId,
         name: 'forge',
         type: 'GITLAB',
+        git_api_url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v4`,
         token: await app.platform.vault.seal(app.db, admin.organizationId, `git_token/${tokenId}/token`, secret),
       })
       .execute();
