@@ -53,9 +53,9 @@ const sources = {
   resolve: async () => ({
     id: String(commit).padStart(40, '0'),
     message: '',
-    authorName: '',
-    authorAvatarUrl: '',
-    createdAt: new Date(0).toISOString(),
+    author: '',
+    tag: '',
+    date: new Date(0).toISOString(),
   }),
   checkout: async ({ directory }: { directory: string }) => {
     checkedOut?.();
@@ -67,7 +67,7 @@ const server = createServer({
   platform: base.platform,
   sessions: null,
   limiter: new RateLimiter(db, settings.rateLimitPerHour),
-  routes: allRoutes({ repositories: createRepositoryReader(sources), runtimeOf: async () => runtime }),
+  routes: allRoutes({ repositories: createRepositoryReader(createSources(base.platform)), runtimeOf: async () => runtime }),
   log: base.log,
   onAnswer: (route, ...rest) => {
     metrics.answered(route, ...rest);

@@ -20,9 +20,11 @@ export {
   type ServiceSnapshot,
   type StepName,
 } from '#deployments/model/snapshot.ts';
-export { detailsOf, STATES, stateOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
+export { ACTIONS, detailsOf, STATES, stateOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
 export { findDeployment, listActiveDeployments, type DeploymentRow } from '#deployments/queries.ts';
-export { requestDeployment, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
+export { requestDeployment, snapshotOf, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
+export { findEarlierExecution, type EarlierExecution } from '#deployments/rollback.ts';
+export { previewDeployment, type DeploymentPreview } from '#deployments/preview.ts';
 export { waitForEnd } from '#deployments/settle.ts';
 export {
   deploymentState,

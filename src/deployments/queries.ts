@@ -53,17 +53,23 @@ export interface NewDeployment {
   action: DeploymentAction;
   trigger: string;
   whole_environment: boolean;
-  snapshot: unknown;
+  snapshot: { format: number };
+  resolution: unknown;
   requested_by: string | null;
   requested_by_name: string;
   origin: string;
   automatic: boolean;
 }
 
-export const insertDeployment = (db: Database, { snapshot, ...deployment }: NewDeployment) =>
+export const insertDeployment = (db: Database, { snapshot, resolution, ...deployment }: NewDeployment) =>
   db
     .insertInto('deployment')
-    .values({ ...deployment, snapshot: json(snapshot) })
+    .values({
+      ...deployment,
+      format: snapshot.format,
+      snapshot: json(snapshot),
+      resolution: resolution === null ? null : json(resolution),
+    })
     .execute();
 
 export interface NewDeploymentService {

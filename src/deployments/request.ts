@@ -3,7 +3,7 @@ import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { audit, type EventType } from '#platform/events/audit.ts';
 import { cancelCovered } from '#deployments/cancel.ts';
-import { FORMAT, type ServiceSnapshot, type Snapshot } from '#deployments/model/snapshot.ts';
+import { FORMAT, type Resolution, type ServiceSnapshot, type Snapshot } from '#deployments/model/snapshot.ts';
 import { DEPLOYMENTS } from '#deployments/model/channels.ts';
 import { stateOf, type DeploymentAction } from '#deployments/model/states.ts';
 import * as queries from '#deployments/queries.ts';
@@ -23,13 +23,15 @@ export interface DeploymentRequest {
   place: DeploymentPlace;
   action: DeploymentAction;
   /** Which call asked: `REDEPLOY` repeats the commits of the last release. */
-  trigger: 'DEPLOY' | 'REDEPLOY' | 'STOP' | 'RESTART' | 'DELETE' | 'UNINSTALL';
+  trigger: 'DEPLOY' | 'REDEPLOY' | 'ROLLBACK' | 'STOP' | 'RESTART' | 'DELETE' | 'UNINSTALL';
   /** Every service of the environment, or some of them. */
   whole: boolean;
   services: ServiceSnapshot[];
   bestEffort?: boolean;
   /** Requested by a push, a rule or a schedule. */
   automatic?: boolean;
+  /** Of a rollback: the execution that it goes back to, with what that was resolved to. */
+  rollback?: { to: NonNullable<Snapshot['rollbackTo']>; resolution: Resolution };
 }
 
 /**
@@ -45,24 +47,30 @@ export async function requestDeployment(context: Context, request: DeploymentReq
   const removes = action === 'DELETE' || action === 'UNINSTALL';
   if (removes) await cancelCovered(context, place, new Set(request.services.map((service) => service.serviceId)));
 
-  const snapshot: Snapshot = {
-    format: FORMAT,
-    action,
-    organizationId: place.organizationId,
-    projectId: place.projectId,
-    environmentId: place.environmentId,
-    clusterId: place.clusterId,
-    services: request.services,
-    repeat: request.trigger === 'REDEPLOY',
-    bestEffort: request.bestEffort ?? false,
-  };
-  await audit(context, eventOf(request, `TRIGGER_${request.trigger}` as EventType));
+  const snapshot = snapshotOf(request);
+  // The audit log has no event of its own for a rollback: it is a deploy.
+  const trigger = request.trigger === 'ROLLBACK' ? 'DEPLOY' : request.trigger;
+  await audit(context, eventOf(request, `TRIGGER_${trigger}` as EventType));
   const joined = await joinLast(context, request, snapshot);
   const id = joined ?? (await enqueue(context, request, snapshot, scope));
   await audit(context, eventOf(request, `${action}_QUEUED` as EventType));
   context.afterCommit(() => context.notify(DEPLOYMENTS));
   return id;
 }
+
+/** What is frozen of a request. */
+export const snapshotOf = (request: Omit<DeploymentRequest, 'whole'>): Snapshot => ({
+  format: FORMAT,
+  action: request.action,
+  organizationId: request.place.organizationId,
+  projectId: request.place.projectId,
+  environmentId: request.place.environmentId,
+  clusterId: request.place.clusterId,
+  services: request.services,
+  repeat: request.trigger === 'REDEPLOY',
+  bestEffort: request.bestEffort ?? false,
+  ...(request.rollback ? { rollbackTo: request.rollback.to } : {}),
+});
 
 async function enqueue(
   context: Context,
@@ -83,6 +91,7 @@ async function enqueue(
     trigger: request.trigger,
     whole_environment: request.whole,
     snapshot,
+    resolution: request.rollback?.resolution ?? null,
     requested_by: context.actor.userId,
     requested_by_name: context.actor.name,
     origin: context.actor.origin,
@@ -110,7 +119,7 @@ async function enqueue(
   return id;
 }
 
-/** Joins the environment's last waiting deployment if action and services are the same. */
+/** Joins the environment's last waiting deployment if action and services are the same and it is no rollback. */
 async function joinLast(context: Context, request: DeploymentRequest, snapshot: Snapshot): Promise<string | undefined> {
   const scope = { organizationId: request.place.organizationId };
   const active = await queries.listActiveDeployments(context.db, scope, request.place.environmentId);
@@ -120,7 +129,8 @@ async function joinLast(context: Context, request: DeploymentRequest, snapshot: 
     last.status !== 'WAITING' ||
     last.cancel_requested_at ||
     last.action !== request.action ||
-    last.trigger !== request.trigger
+    last.trigger !== request.trigger ||
+    request.rollback
   )
     return undefined;
   if (last.whole_environment !== request.whole) return undefined;

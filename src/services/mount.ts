@@ -7,6 +7,7 @@ import { checkRoutes } from '#services/capabilities/checks/index.ts';
 import { cloneRoutes, environmentCloneRoutes } from '#services/capabilities/clone/index.ts';
 import { commitRoutes } from '#services/capabilities/commits/index.ts';
 import { customDomainRoutes } from '#services/capabilities/custom-domains/index.ts';
+import { environmentPlanRoutes, planRoutes } from '#services/capabilities/deployment-plan/index.ts';
 import { deploymentRestrictionRoutes } from '#services/capabilities/deployment-restrictions/index.ts';
 import { gitWebhookRoutes } from '#services/capabilities/git-webhook/index.ts';
 import { buildReportRoutes } from '#services/capabilities/history/build-report.ts';
@@ -14,6 +15,7 @@ import { historyRoutes, kindHistoryRoutes } from '#services/capabilities/history
 import { environmentLinkRoutes, linkRoutes } from '#services/capabilities/links/index.ts';
 import { environmentLogRoutes, serviceLogRoutes } from '#services/capabilities/logs/routes.ts';
 import { kindStatusRoutes, statusRoutes } from '#services/capabilities/status/routes.ts';
+import { environmentRollbackRoutes, rollbackRoutes } from '#services/capabilities/rollback/index.ts';
 import { serviceStageRoutes } from '#services/capabilities/status/stage-route.ts';
 import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/variables/index.ts';
 import { environmentHolder, projectHolder, type Holder } from '#services/holder.ts';
@@ -38,9 +40,12 @@ const VARIABLE_HOLDERS: Holder[] = [
 
 /** Joins kinds and capabilities: every endpoint of every kind of service. */
 export function mountServices(needs: ServiceNeeds): Route[] {
+  const planNeeds = { kinds: DEPLOYMENTS_BY_KIND, repositories: needs.repositories };
   const ofEachKind = KINDS.flatMap((kind) => [
     ...serviceRoutes(kind),
     ...actionRoutes(kind),
+    ...rollbackRoutes(kind),
+    ...planRoutes(kind, planNeeds),
     ...kindStatusRoutes(kind),
     ...kindHistoryRoutes(kind),
     ...serviceLogRoutes(kind, needs),
@@ -62,6 +67,8 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...buildReportRoutes,
     ...environmentLogRoutes,
     ...environmentActionRoutes,
+    ...environmentRollbackRoutes,
+    ...environmentPlanRoutes(planNeeds),
     ...queueRoutes,
     ...environmentLinkRoutes(KINDS),
     ...environmentCloneRoutes(KINDS),

@@ -89,7 +89,12 @@ export async function startTestApp(
 ): Promise<TestApp> {
   const clone = await cloneDatabase(inject('postgres'), inject('template'));
   const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-test-'));
-  const settings = readSettings({ QUARTERDECK_DATA_DIR: dataDir, QUARTERDECK_RATE_LIMIT_PER_HOUR: '0', ...extra });
+  const settings = readSettings({
+    QUARTERDECK_DATA_DIR: dataDir,
+    QUARTERDECK_RATE_LIMIT_PER_HOUR: '0',
+    QUARTERDECK_LOCAL_GIT_ROOTS: path.dirname(inject('example')),
+    ...extra,
+  });
   const log = pino({ level: extra.QUARTERDECK_LOG_LEVEL ?? 'silent' });
   const open: OpenDatabase = openDatabase({
     config: { ...clone.config, max: 10 },

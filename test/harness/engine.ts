@@ -1,5 +1,4 @@
-import path from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, inject } from 'vitest';
 import { createWorker } from '#app/engine.ts';
 import { createSources } from '#app/sources.ts';
 import { newId } from '#kernel/ids.ts';
@@ -8,8 +7,8 @@ import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { createFakeRuntime, type FakeOptions, type FakeRuntime } from '#runtimes/fake/index.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 
-/** Folder of the example application, which is a local git source. */
-export const EXAMPLE = path.join(import.meta.dirname, '../../examples/hello');
+/** The example application in a repository of its own: what is committed to this project meanwhile changes nothing. */
+export const EXAMPLE = inject('example');
 
 export interface TestEngine {
   runtime: FakeRuntime;

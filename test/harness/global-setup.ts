@@ -1,7 +1,12 @@
 import type {} from 'vitest';
 import type { TestProject } from 'vitest/node';
 import type { ClientConfig } from 'pg';
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { makeTemplate, startTestServer } from '#test/harness/database.ts';
+import { makeRepositoryRoot } from '#test/harness/repository.ts';
+
+const HELLO = path.join(import.meta.dirname, '../../examples/hello');
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -9,13 +14,24 @@ declare module 'vitest' {
     postgres: ClientConfig;
     /** Name of the migrated database that test files clone. */
     template: string;
+    /** A git repository with the example application and nothing else. */
+    example: string;
   }
 }
 
-/** One PostgreSQL for a whole run; each test file clones the migrated template. */
+/** One PostgreSQL for a whole run, of which each test file clones the migrated template, and the example in a repository of its own. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startTestServer();
   project.provide('postgres', server.config);
   project.provide('template', await makeTemplate(server.config));
-  return () => server.stop();
+  const repositories = makeRepositoryRoot();
+  const example = repositories.make('example');
+  example.commit(
+    Object.fromEntries(readdirSync(HELLO).map((file) => [file, readFileSync(path.join(HELLO, file), 'utf8')])),
+  );
+  project.provide('example', example.url);
+  return async () => {
+    await server.stop();
+    repositories.remove();
+  };
 }

@@ -159,6 +159,9 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   uninstallSelectedServices: (world) => ({ body: services(world) }),
   deleteSelectedServices: (world) => ({ body: services(world) }),
   deployAllServices: (world) => ({ body: { applications: [{ application_id: world.applicationId }] } }),
+  // Nothing was deployed in the world of the examples.
+  rollbackEnvironment: () => ({ body: { execution_id: 'none' }, refused: 400 }),
+  rollbackApplication: () => ({ body: { execution_id: 'none' }, refused: 400 }),
   cancelEnvironmentDeployment: () => ({ body: {} }),
   cancelDeploymentRequest: () => ({ body: {} }),
   cleanFailedJobs: () => ({ body: {} }),

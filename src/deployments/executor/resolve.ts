@@ -5,12 +5,18 @@ import { FORMAT } from '#deployments/model/snapshot.ts';
 /** What the last release of each service was made of. */
 type Releases = Map<string, { release: LastRelease | null }>;
 
+/** What of the engine's parts resolving takes. */
+export interface Resolving {
+  kinds: EngineParts['kinds'];
+  sources: Pick<EngineParts['sources'], 'resolve'>;
+}
+
 /**
  * Looks up, outside any transaction, what a snapshot leaves open: the commits of branches. A redeploy repeats those of the last releases
  * (decisions.md 14). Throws what the first source that can't be read says.
  */
 export async function resolve(
-  parts: Pick<EngineParts, 'kinds' | 'sources'>,
+  parts: Resolving,
   snapshot: Snapshot,
   releases: Releases,
   signal: AbortSignal,

@@ -2,7 +2,6 @@ import pg from 'pg';
 import { CANCELLATIONS, DEPLOYMENTS } from '#deployments/model/channels.ts';
 import {
   claimNext,
-  ClaimLost,
   clearLeftover,
   giveBack,
   LIVENESS_CLASS,
@@ -123,7 +122,7 @@ export class DeploymentWorker {
         if (this.#stopping || !this.#liveness || free <= 0) break;
         const claims = await this.#claim(free);
         for (const claim of claims) this.#begin(claim);
-        if (claims.length === 0) break;
+        if (claims.length < free) break;
       }
     } while (this.#again && !this.#stopping);
   }
@@ -169,8 +168,9 @@ export class DeploymentWorker {
         'stopped working on a deployment; another attempt goes on with it',
       );
     try {
-      if (error instanceof ClaimLost) await clearLeftover(db, claim, this.#workerId);
-      else await giveBack(db, claim, !inOrder);
+      await giveBack(db, claim, !inOrder);
+      // Where it was cancelled by force there is nothing to give back, but somebody waits to hear that it has stopped.
+      if (!inOrder) await clearLeftover(db, claim, this.#workerId);
       notify(DEPLOYMENTS);
     } catch (cause) {
       log.warn(

@@ -96,6 +96,8 @@ export interface PlannedService {
   buildKey: string | null;
   /** Image to apply where nothing is built. */
   image: string | null;
+  /** What becomes of the instances that run: replaced by new ones without a gap, or ended before the new ones begin. */
+  rollout: 'ROLLING' | 'RECREATE' | 'NONE';
 }
 
 export interface PlannedStage {

@@ -62,6 +62,11 @@ export class FakeRuntimeObject implements FakeRuntime {
     this.#plan.faults = faults;
   }
 
+  /** What was last applied of a service and is there still. */
+  specOf(serviceId: string): WorkloadSpec | undefined {
+    return this.#store.read(serviceId)?.spec;
+  }
+
   leftovers({ serviceId }: WorkloadIdentity): string[] {
     const service = this.#store.read(serviceId);
     const images = this.#store.images(serviceId).map((image) => `image ${image}`);

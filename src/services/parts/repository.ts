@@ -25,6 +25,8 @@ export interface RepositoryCommit {
 export interface RepositoryReader {
   /** Newest commits of the branch, newest first. */
   listCommits(address: RepositoryAddress & { limit: number }): Promise<RepositoryCommit[]>;
+  /** The commit of the branch's head, or the named one. */
+  resolve(address: RepositoryAddress & { commitId: string | null }): Promise<Omit<RepositoryCommit, 'email'>>;
   /** Text of a file at the head of the branch, undefined if there is none. */
   readFile(address: RepositoryAddress & { path: string }): Promise<string | undefined>;
   /** Paths of the files at the head of the branch. */

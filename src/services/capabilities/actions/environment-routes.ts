@@ -1,7 +1,7 @@
 import { invalidField } from '#kernel/errors.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { named, Type, Uuid } from '#platform/http/schema.ts';
-import { cancelEnvironment, waitForEnd } from '#deployments/index.ts';
+import { cancelEnvironment } from '#deployments/index.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
 import { deleteEnvironment, requireRemoval } from '#services/capabilities/actions/delete.ts';
 import * as queries from '#services/capabilities/actions/queries.ts';
@@ -13,8 +13,8 @@ import {
   type ActionOptions,
   type Trigger,
 } from '#services/capabilities/actions/request.ts';
+import { settleEnvironment } from '#services/capabilities/actions/settle.ts';
 import { EnvironmentStatus } from '#services/capabilities/status/schema.ts';
-import type { Context } from '#platform/context.ts';
 
 const Ids = Type.Optional(Type.Array(Uuid, { maxItems: 1000 }));
 const SelectedServices = named(
@@ -63,16 +63,6 @@ const at = (environment: EnvironmentTarget) => ({
   projectId: environment.projectId,
   mode: environment.mode,
 });
-
-async function settle(
-  call: Context & { target: EnvironmentTarget; signal: AbortSignal },
-  answer: unknown,
-  seconds: number,
-) {
-  const { deployment_request_id } = answer as { deployment_request_id: string | null };
-  if (deployment_request_id) await waitForEnd(call.db, call.target, deployment_request_id, seconds, call.signal);
-  return (await statusOfEnvironment(call, call.target)) ?? answer;
-}
 
 /** Ids that a body selects, whatever their kind. */
 const selected = (body: Record<string, string[] | undefined>): string[] => [
@@ -124,7 +114,7 @@ const environmentAction = (trigger: Trigger, segment: string, id: string, summar
       }
       return actOnEnvironment(call, call.target, trigger, null);
     },
-    settle,
+    settle: settleEnvironment,
   });
 
 const selectionAction = (
@@ -148,7 +138,7 @@ const selectionAction = (
     answer: { status: 200, body: EnvironmentStatus },
     errors: [409],
     handler: (call) => run(call as EnvironmentCall),
-    settle,
+    settle: settleEnvironment,
   });
 
 export const environmentActionRoutes: Route[] = [
@@ -226,7 +216,7 @@ export const environmentActionRoutes: Route[] = [
       );
       return actOnEnvironment(call, call.target, 'DEPLOY', ids, { commits });
     },
-    settle,
+    settle: settleEnvironment,
   }),
   defineRoute({
     id: 'cancelEnvironmentDeployment',
@@ -251,7 +241,7 @@ export const environmentActionRoutes: Route[] = [
       await cancelEnvironment(call, call.target, call.body.force_cancel ?? false);
       return statusOfEnvironment(call, call.target);
     },
-    settle,
+    settle: settleEnvironment,
   }),
   defineRoute({
     id: 'cleanFailedJobs',

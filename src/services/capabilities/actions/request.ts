@@ -1,6 +1,13 @@
 import { conflict, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
-import { environmentStatuses, requestDeployment, serviceStatuses, type DeploymentRequest } from '#deployments/index.ts';
+import {
+  environmentStatuses,
+  requestDeployment,
+  serviceStatuses,
+  type DeploymentAction,
+  type DeploymentRequest,
+  type ServiceSnapshot,
+} from '#deployments/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import { freeze } from '#services/capabilities/actions/freeze.ts';
 import * as queries from '#services/capabilities/actions/queries.ts';
@@ -12,6 +19,7 @@ export type Trigger = DeploymentRequest['trigger'];
 const ACTION_OF: Record<Trigger, DeploymentRequest['action']> = {
   DEPLOY: 'DEPLOY',
   REDEPLOY: 'DEPLOY',
+  ROLLBACK: 'DEPLOY',
   STOP: 'STOP',
   RESTART: 'RESTART',
   DELETE: 'DELETE',
@@ -90,6 +98,25 @@ export async function submit(
   serviceIds: string[] | null,
   options: ActionOptions,
 ): Promise<string> {
+  return requestDeployment(context, {
+    place,
+    action: ACTION_OF[trigger],
+    trigger,
+    whole: serviceIds === null,
+    services: await freezeChosen(context, place, trigger, serviceIds, options),
+    bestEffort: options.bestEffort,
+    automatic: options.automatic,
+  });
+}
+
+/** What a request would deploy: its services as they are now. */
+export async function freezeChosen(
+  context: Context,
+  place: Pick<ReturnType<typeof placeOfEnvironment>, 'organizationId' | 'environmentId'>,
+  trigger: Trigger,
+  serviceIds: string[] | null,
+  options: ActionOptions,
+): Promise<ServiceSnapshot[]> {
   const rows = await queries.listForSnapshot(context.db, place, place.environmentId, serviceIds);
   for (const id of serviceIds ?? [])
     if (!rows.some((row) => row.id === id)) throw invalidField('id', `${id} names no service of this environment`);
@@ -97,26 +124,13 @@ export async function submit(
   if (trigger === 'RESTART')
     for (const row of rows)
       if (row.wanted !== 'running') throw conflict(`${row.name} is not running: deploy it first.`);
+  const isDeploy = ACTION_OF[trigger] === 'DEPLOY';
   const chosen =
     trigger === 'DELETE'
       ? rows
-      : rows.filter(
-          (row) => !row.deleting && (serviceIds !== null || !row.is_skipped || ACTION_OF[trigger] !== 'DEPLOY'),
-        );
-  const services = await freeze(
-    context,
-    place.organizationId,
-    place.environmentId,
-    chosen,
-    options.commits ?? new Map(),
-  );
-  return requestDeployment(context, {
-    place,
-    action: ACTION_OF[trigger],
-    trigger,
-    whole: serviceIds === null,
-    services,
-    bestEffort: options.bestEffort,
-    automatic: options.automatic,
-  });
+      : rows.filter((row) => !row.deleting && (serviceIds !== null || !row.is_skipped || !isDeploy));
+  return freeze(context, place.organizationId, place.environmentId, chosen, options.commits ?? new Map());
 }
+
+/** The action that a call asks for. */
+export const actionOf = (trigger: Trigger): DeploymentAction => ACTION_OF[trigger];

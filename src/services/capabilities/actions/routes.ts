@@ -1,11 +1,10 @@
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { named, Type } from '#platform/http/schema.ts';
-import { waitForEnd } from '#deployments/index.ts';
+import { settleService } from '#services/capabilities/actions/settle.ts';
 import { deleteService } from '#services/capabilities/actions/delete.ts';
 import { actOnService, statusOfService, type Trigger } from '#services/capabilities/actions/request.ts';
 import { Status } from '#services/capabilities/status/schema.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
-import type { ServiceTarget } from '#services/service/target.ts';
 
 const Commit = Type.String({
   pattern: '^[0-9a-f]{7,40}$',
@@ -118,16 +117,4 @@ export function actionRoutes(kind: Kind): Route[] {
       handler: (call) => statusOfService(call, call.target),
     }),
   ];
-}
-
-async function settleService(
-  context: Parameters<typeof statusOfService>[0],
-  service: ServiceTarget,
-  answer: unknown,
-  seconds: number,
-  signal: AbortSignal,
-) {
-  const { deployment_request_id } = answer as { deployment_request_id: string | null };
-  if (deployment_request_id) await waitForEnd(context.db, service, deployment_request_id, seconds, signal);
-  return (await statusOfService(context, service)) ?? answer;
 }

@@ -4,6 +4,7 @@ import type { FrozenVariable, VariableDefinition, VariableRecord } from '#deploy
 import { findEnvironmentSurroundings } from '#services/capabilities/variables/built-ins.ts';
 import { ofBuiltIn, ofRow, type Entry } from '#services/capabilities/variables/line.ts';
 import { listVisible } from '#services/capabilities/variables/queries.ts';
+import { listSecretVersions } from '#services/capabilities/variables/secret-queries.ts';
 import { openSealed, openSecrets } from '#services/capabilities/variables/secrets.ts';
 
 /**
@@ -61,4 +62,12 @@ export async function thawVariables(
     records.push({ ...definitionOf(one), value });
   }
   return records;
+}
+
+/** Keys of the frozen secrets whose values are no longer kept: what was frozen can't be deployed again. */
+export async function listLostSecrets(context: Context, scope: Scope, frozen: FrozenVariable[]): Promise<string[]> {
+  const named = frozen.flatMap((one) => (one.secret ? [{ key: one.key, ...one.secret }] : []));
+  const kept = await listSecretVersions(context.db, scope, named);
+  const isKept = new Set(kept.map((one) => `${one.variable_id}/${one.version}`));
+  return [...new Set(named.filter((one) => !isKept.has(`${one.id}/${one.version}`)).map((one) => one.key))].sort();
 }

@@ -1,9 +1,11 @@
+import { canonicalJson } from '#kernel/canonical-json.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 import { createHash } from 'node:crypto';
 import type {
   BuildRecipe,
   Commit,
   DeployableKind,
+  DeploymentAction,
   LastRelease,
   PlannedService,
   ServiceSnapshot,
@@ -18,7 +20,12 @@ export const applicationDeployment: DeployableKind = {
     return { url, branch, gitTokenId: git_token_id };
   },
   plan: (service, action, commit, last): PlannedService => {
-    const base = { serviceId: service.serviceId, name: service.name, kind: service.kind };
+    const base = {
+      serviceId: service.serviceId,
+      name: service.name,
+      kind: service.kind,
+      rollout: rolloutOf(service, action),
+    };
     if (action !== 'DEPLOY')
       return {
         ...base,
@@ -64,6 +71,12 @@ export const applicationDeployment: DeployableKind = {
 
 const specOf = (service: ServiceSnapshot): ApplicationSpec => service.spec;
 
+/** What has storage is recreated: two instances must not write to one volume (engine.md, *Runtimes*). */
+function rolloutOf(service: ServiceSnapshot, action: DeploymentAction): PlannedService['rollout'] {
+  if (action !== 'DEPLOY' && action !== 'RESTART') return 'NONE';
+  return specOf(service).storage.length > 0 ? 'RECREATE' : 'ROLLING';
+}
+
 /**
  * What the image is made of. Variables are part of it because they may be build arguments: a changed one leads to a build, which the cache of
  * layers makes short where the Dockerfile does not use it.
@@ -73,7 +86,7 @@ function buildKeyOf(service: ServiceSnapshot, commit: Commit | null): string {
   // Built-in ones name all siblings: a new service would have every application built again.
   const variables = (service.variables as FrozenVariable[]).filter(({ scope }) => scope !== 'BUILT_IN');
   const content = [git.url, commit?.id, git.root_path, dockerfile_path, docker_target_build_stage, variables];
-  return createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 32);
+  return createHash('sha256').update(canonicalJson(content)).digest('hex').slice(0, 32);
 }
 
 function whyBuilt(commit: Commit | null, last: LastRelease | null): string {

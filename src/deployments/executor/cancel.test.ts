@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { makeExample, useEngine } from '#test/harness/engine.ts';
+
+const app = useApp();
+const engine = useEngine(app);
+
+const stateOf = async (admin: Actor, id: string): Promise<string> =>
+  ok(await admin.get(`/application/${id}/status`), 200).state;
+const stepsOf = (status: { steps: { details: { step_name: string; status: string }[] } }) =>
+  status.steps.details.map((step) => `${step.step_name} ${step.status}`);
+
+/** An application that is deployed already, and whose next deployment hangs in the runtime. */
+async function hanging(admin: Actor) {
+  const example = await makeExample(admin);
+  const url = `/application/${example.application.id}`;
+  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  engine.runtime.faults.delayMs = { apply: 60_000 };
+  ok(await admin.post(`${url}/deploy`), 200);
+  await expect.poll(() => stateOf(admin, example.application.id), { timeout: 15_000 }).toBe('DEPLOYING');
+  return { ...example, url };
+}
+
+test('a cancelled deployment comes to an end at its next safe point, and the next one goes on as ever', async () => {
+  const admin = await app.organization();
+  const { environment, application, url } = await hanging(admin);
+  ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=10`), 200);
+  const status = ok(await admin.get(`${url}/status`), 200);
+  expect(status).toMatchObject({ state: 'CANCELED', status: 'CANCELED' });
+  expect(stepsOf(status).at(-1)).toBe('DEPLOYMENT CANCEL');
+  engine.runtime.faults.delayMs = {};
+  ok(await admin.post(`${url}/redeploy?wait=20`), 200);
+  expect(await stateOf(admin, application.id)).toBe('DEPLOYED');
+});
+
+test('a forced cancel ends at once; the next deployment begins when the work has stopped, and skips nothing', async () => {
+  const admin = await app.organization();
+  const { environment, application, url } = await hanging(admin);
+  const answer = ok(await admin.post(`/environment/${environment.id}/cancelDeployment`, { force_cancel: true }), 200);
+  expect(answer.state).toBe('CANCELED');
+  expect(await stateOf(admin, application.id)).toBe('CANCELED');
+  ok(await admin.post(`/environment/${environment.id}/cancelDeployment`), 409);
+  engine.runtime.faults.delayMs = {};
+  const status = ok(await admin.post(`${url}/redeploy?wait=20`), 200);
+  expect(status.state).toBe('DEPLOYED');
+  expect(stepsOf(status)).toEqual(['GIT_CLONE SUCCESS', 'BUILD SUCCESS', 'DEPLOYMENT SUCCESS']);
+  const left = await app.db.selectFrom('deployment').select('id').where('leftover_worker', 'is not', null).execute();
+  expect(left).toEqual([]);
+});
+
+test('nothing begins in an environment while a worker that was cut off by force may still be at work', async () => {
+  const admin = await app.organization();
+  const { environment, url, application } = await hanging(admin);
+  // The worker does not notice: it neither hears of the cancel nor stops its work.
+  ok(await admin.post(`/environment/${environment.id}/cancelDeployment`, { force_cancel: true }), 200);
+  engine.runtime.faults.delayMs = {};
+  const holder = await app.database.pool.connect();
+  try {
+    const { rows } = await holder.query(`select nextval('worker_number') as id`);
+    await holder.query('select pg_advisory_lock(7301, $1)', [rows[0].id]);
+    await holder.query(
+      `update deployment set leftover_worker = $1, leftover_until = now() + interval '1 hour' where environment_id = $2 and outcome = 'CANCELED'`,
+      [rows[0].id, environment.id],
+    );
+    ok(await admin.post(`${url}/deploy?wait=2`), 200);
+    expect(await stateOf(admin, application.id)).toBe('DEPLOYMENT_QUEUED');
+  } finally {
+    holder.release(true);
+  }
+  await expect.poll(() => stateOf(admin, application.id), { timeout: 15_000 }).toBe('DEPLOYED');
+});
+
+test('a cancelled delete of an environment leaves it usable', async () => {
+  const admin = await app.organization();
+  const { environment, application, url } = await makeExample(admin).then((example) => ({
+    ...example,
+    url: `/application/${example.application.id}`,
+  }));
+  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  engine.runtime.faults.delayMs = { remove: 60_000 };
+  ok(await admin.delete(`/environment/${environment.id}`), 204);
+  await expect.poll(() => stateOf(admin, application.id), { timeout: 15_000 }).toBe('DELETING');
+  ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=10`), 200);
+  expect(await stateOf(admin, application.id)).toBe('CANCELED');
+  engine.runtime.faults.delayMs = {};
+  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  expect(await stateOf(admin, application.id)).toBe('DEPLOYED');
+});

@@ -1,0 +1,90 @@
+import type { Context } from '#platform/context.ts';
+import { audit, type EventType } from '#platform/events/audit.ts';
+import { sql } from '#platform/database/index.ts';
+import { cancelDeployment } from '#deployments/cancel.ts';
+import type { Snapshot } from '#deployments/model/snapshot.ts';
+import type { DeploymentAction } from '#deployments/model/states.ts';
+import * as queries from '#deployments/queries.ts';
+import { eventOf } from '#deployments/request.ts';
+
+/**
+ * Ends what a restored database says is running: the workers that had it are gone, and how it ended in the world nobody here knows. Its
+ * services are marked dirty, so that their next deployment skips nothing. Answers how many there were.
+ */
+export async function endInterrupted(context: Context, why: string): Promise<number> {
+  const running = await listByStatus(context, ['RUNNING', 'RECAP']);
+  for (const deployment of running) await endOne(context, deployment, why);
+  return running.length;
+}
+
+/** Cancels all that waits in the queue of a restored database. Answers how many requests there were. */
+export async function cancelAllWaiting(context: Context): Promise<number> {
+  const waiting = await listByStatus(context, ['WAITING']);
+  for (const deployment of waiting)
+    await cancelDeployment(context, { organizationId: deployment.organization_id }, deployment);
+  return waiting.length;
+}
+
+const listByStatus = ({ db }: Context, statuses: string[]) =>
+  db
+    .selectFrom('deployment')
+    .selectAll()
+    .where('status', '=', sql<string>`any(${statuses})`)
+    .orderBy('environment_id')
+    .orderBy('number')
+    .forUpdate()
+    .execute();
+
+async function endOne(context: Context, deployment: queries.DeploymentRow, why: string): Promise<void> {
+  const { db } = context;
+  const scope = { organizationId: deployment.organization_id };
+  const action = deployment.action as DeploymentAction;
+  const cancelled = deployment.cancel_requested_at !== null;
+  const moved = await queries
+    .moveServices(db, scope, deployment.id, action, cancelled ? 'cancelled' : 'fail', { error: why })
+    .execute();
+  await queries.markDirty(
+    db,
+    scope,
+    moved.map((service) => service.service_id),
+  );
+  await db
+    .updateTable('deployment_step')
+    .set({ status: cancelled ? 'CANCEL' : 'ERROR', error: why, ended_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('deployment_id', '=', deployment.id)
+    .where('status', '=', 'STARTED')
+    .execute();
+  await db
+    .updateTable('deployment')
+    .set({ ...queries.ENDED, outcome: cancelled ? 'CANCELED' : 'ERROR', error: why })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', deployment.id)
+    .execute();
+  if (action === 'DELETE') await queries.revive(db, scope, deployment);
+  if (!cancelled) await tell(context, deployment);
+}
+
+/** The event of its end (decisions.md 42). Webhooks are not called: what they would say may be wrong by now. */
+async function tell(context: Context, deployment: queries.DeploymentRow): Promise<void> {
+  const place = await context.db
+    .selectFrom('environment')
+    .innerJoin('project', 'project.id', 'environment.project_id')
+    .select([
+      'environment.organization_id as organizationId',
+      'environment.id as environmentId',
+      'environment.name as environmentName',
+      'project.id as projectId',
+      'project.name as projectName',
+      'environment.cluster_id as clusterId',
+    ])
+    .where('environment.organization_id', '=', deployment.organization_id)
+    .where('environment.id', '=', deployment.environment_id)
+    .executeTakeFirstOrThrow();
+  const { services } = deployment.snapshot as Snapshot;
+  const type = `${deployment.action}_FAILED` as EventType;
+  await audit(
+    context,
+    eventOf({ place: { ...place, clusterLocked: false }, whole: deployment.whole_environment, services }, type),
+  );
+}

@@ -1,0 +1,81 @@
+import { conflict, invalidField } from '#kernel/errors.ts';
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { findExecution } from '#deployments/history.ts';
+import type { Resolution, ServiceSnapshot, Snapshot } from '#deployments/model/snapshot.ts';
+import { findDeployment } from '#deployments/queries.ts';
+
+/** An execution that can be gone back to: what was deployed then, of the services that are still there. */
+export interface EarlierExecution {
+  to: NonNullable<Snapshot['rollbackTo']>;
+  services: ServiceSnapshot[];
+  resolution: Resolution;
+  /** Whether the execution was of the whole environment. */
+  whole: boolean;
+}
+
+/**
+ * Finds what an earlier execution deployed, of the whole environment or of one service (engine.md, *Snapshot, resolution, plan*: Rollback).
+ * 400 for an execution that the environment never had, 409 for one that deployed nothing: what never ran is nothing to go back to.
+ */
+export async function findEarlierExecution(
+  db: Database,
+  scope: Scope,
+  environmentId: string,
+  executionId: string,
+  serviceId?: string,
+): Promise<EarlierExecution> {
+  const found = await findExecution(db, scope, environmentId, executionId);
+  const deployment = found && (await findDeployment(db, scope, found.id));
+  if (!deployment) throw invalidField('execution_id', 'names no execution of this environment');
+  const { number } = deployment;
+  const snapshot = deployment.snapshot as Snapshot;
+  const resolution = deployment.resolution as Resolution | null;
+  if (snapshot.action !== 'DEPLOY' || !resolution)
+    throw conflict(`Execution ${number} deployed nothing: name one that did.`);
+  const deployed = await listDeployed(db, scope, deployment.id);
+  if (serviceId === undefined && deployment.outcome !== 'SUCCESS')
+    throw conflict(`Execution ${number} did not succeed: only one that did can be gone back to.`);
+  const services = snapshot.services.filter(
+    (service) => deployed.has(service.serviceId) && (serviceId === undefined || service.serviceId === serviceId),
+  );
+  if (services.length === 0)
+    throw conflict(
+      serviceId === undefined
+        ? `Nothing of execution ${number} is left in the environment.`
+        : `The service was not deployed with success in execution ${number}.`,
+    );
+  return {
+    to: { deploymentId: deployment.id, number },
+    services,
+    resolution: {
+      ...resolution,
+      services: Object.fromEntries(
+        services.map(({ serviceId: id }) => [
+          id,
+          { commit: resolution.services[id]?.commit, ...imageOf(deployed.get(id)!) },
+        ]),
+      ),
+    },
+    whole: serviceId === undefined && deployment.whole_environment,
+  };
+}
+
+const imageOf = ({ image, build_key }: { image: string | null; build_key: string | null }) =>
+  image ? { image, ...(build_key ? { buildKey: build_key } : {}) } : {};
+
+/** Services that a deployment deployed with success and that are still there, with the release that it made where it is kept. */
+async function listDeployed(db: Database, scope: Scope, deploymentId: string) {
+  const rows = await db
+    .selectFrom('deployment_service as ds')
+    .innerJoin('service', 'service.id', 'ds.service_id')
+    .leftJoin('release', (join) =>
+      join.onRef('release.service_id', '=', 'ds.service_id').onRef('release.deployment_id', '=', 'ds.deployment_id'),
+    )
+    .select(['ds.service_id', 'release.image', 'release.build_key'])
+    .where('ds.organization_id', '=', scope.organizationId)
+    .where('ds.deployment_id', '=', deploymentId)
+    .where('ds.state', '=', sql.lit('DEPLOYED'))
+    .where('service.deleting', '=', false)
+    .execute();
+  return new Map(rows.map((row) => [row.service_id, row]));
+}

@@ -1,0 +1,31 @@
+import type { Context } from '#platform/context.ts';
+import { waitForEnd } from '#deployments/index.ts';
+import type { EnvironmentTarget } from '#resources/environment/index.ts';
+import { statusOfEnvironment, statusOfService } from '#services/capabilities/actions/request.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
+
+const requestOf = (answer: unknown) => (answer as { deployment_request_id: string | null }).deployment_request_id;
+
+/** Waits for the request that an action on an environment made, and answers its status then (`?wait=`). */
+export async function settleEnvironment(
+  call: Context & { target: EnvironmentTarget; signal: AbortSignal },
+  answer: unknown,
+  seconds: number,
+) {
+  const id = requestOf(answer);
+  if (id) await waitForEnd(call.db, call.target, id, seconds, call.signal);
+  return (await statusOfEnvironment(call, call.target)) ?? answer;
+}
+
+/** The same for a service. */
+export async function settleService(
+  context: Context,
+  service: ServiceTarget,
+  answer: unknown,
+  seconds: number,
+  signal: AbortSignal,
+) {
+  const id = requestOf(answer);
+  if (id) await waitForEnd(context.db, service, id, seconds, signal);
+  return (await statusOfService(context, service)) ?? answer;
+}

@@ -1,0 +1,1 @@
+export { environmentPlanRoutes, planRoutes } from '#services/capabilities/deployment-plan/routes.ts';

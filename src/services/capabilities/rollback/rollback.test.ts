@@ -1,0 +1,139 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
+import { makeRepositoryRoot } from '#test/harness/repository.ts';
+
+const repositories = makeRepositoryRoot();
+const app = useApp({ QUARTERDECK_LOCAL_GIT_ROOTS: repositories.folder });
+const engine = useEngine(app);
+afterAll(() => repositories.remove());
+
+const DOCKERFILE = { Dockerfile: 'FROM scratch\nCMD ["/hello"]\n' };
+
+/** An application of a repository of its own. */
+async function make(admin: Actor) {
+  const repository = repositories.make();
+  const first = repository.commit(DOCKERFILE);
+  const git_repository = { url: repository.url, branch: 'main' };
+  const example = await makeExample(admin, { git_repository });
+  return { ...example, repository, first, git_repository, url: `/application/${example.application.id}` };
+}
+
+const deploy = async (admin: Actor, url: string, body?: object) => {
+  const status = ok(await admin.post(`${url}/deploy?wait=20`, body), 200);
+  expect(status.state).toBe('DEPLOYED');
+  return status as { execution_id: string; last_deployment_id: string };
+};
+
+/** What the runtime was last asked to run of a service. */
+const applied = (serviceId: string) => engine.runtime.specOf(serviceId)!;
+
+describe('going back to an earlier execution', () => {
+  test('deploys its image, configuration and variables as they were, secrets in their version, and leaves the stored ones', async () => {
+    const admin = await app.organization();
+    const { application, repository, git_repository, url } = await make(admin);
+    const variable = ok(await admin.post(`${url}/environmentVariable`, { key: 'GREETING', value: 'hello' }), 201);
+    const secret = ok(await admin.post(`${url}/secret`, { key: 'PASSWORD', value: 'first-secret' }), 201);
+    const first = await deploy(admin, url);
+    const before = applied(application.id);
+
+    repository.commit({ Dockerfile: 'FROM scratch\nCMD ["/other"]\n' });
+    ok(await admin.put(url, exampleBody({ git_repository, cpu: 750, name: application.name })), 200);
+    ok(await admin.put(`${url}/environmentVariable/${variable.id}`, { key: 'GREETING', value: 'bye' }), 200);
+    ok(await admin.put(`${url}/secret/${secret.id}`, { key: 'PASSWORD', value: 'second-secret' }), 200);
+    await deploy(admin, url);
+    expect(applied(application.id)).toMatchObject({
+      resources: { cpuMilli: 750 },
+      environment: { GREETING: 'bye', PASSWORD: 'second-secret' },
+    });
+
+    const back = ok(await admin.post(`${url}/rollback?wait=20`, { execution_id: first.execution_id }), 200);
+    expect(back).toMatchObject({ state: 'DEPLOYED', service_deployment_status: 'OUT_OF_DATE' });
+    expect(back.steps.details.map((step: { step_name: string }) => step.step_name)).toEqual(['DEPLOYMENT']);
+    const again = applied(application.id);
+    expect(again.identity.generation).toBeGreaterThan(before.identity.generation);
+    expect({ ...again, identity: before.identity }).toEqual(before);
+    expect(ok(await admin.get(url), 200).cpu).toBe(750);
+    // The present configuration is what the next deploy takes.
+    await deploy(admin, url);
+    expect(applied(application.id).environment).toMatchObject({ GREETING: 'bye', PASSWORD: 'second-secret' });
+  });
+
+  test('of the whole environment takes every service of it but those that were deleted since', async () => {
+    const admin = await app.organization();
+    const { application, environment, git_repository } = await make(admin);
+    const more = exampleBody({ git_repository, name: 'second' });
+    const second = ok(await admin.post(`/environment/${environment.id}/application`, more), 201);
+    const gone = ok(
+      await admin.post(`/environment/${environment.id}/application`, exampleBody({ git_repository, name: 'third' })),
+      201,
+    );
+    const first = await deploy(admin, `/environment/${environment.id}`);
+    ok(await admin.put(`/application/${second.id}`, { ...more, cpu: 900 }), 200);
+    await deploy(admin, `/environment/${environment.id}`);
+    ok(await admin.delete(`/application/${gone.id}`), 204);
+    await expect.poll(async () => (await admin.get(`/application/${gone.id}`)).status, { timeout: 10_000 }).toBe(404);
+    const url = `/environment/${environment.id}/rollback?wait=20`;
+    ok(await admin.post(url, { execution_id: first.last_deployment_id }), 200);
+    expect(applied(second.id).resources.cpuMilli).toBe(500);
+    for (const id of [application.id, second.id])
+      expect(ok(await admin.get(`/application/${id}/status`), 200)).toMatchObject({ state: 'DEPLOYED' });
+  });
+
+  test('is built again of the same commit where the image is no longer kept', async () => {
+    const admin = await app.organization();
+    const { url, repository, application, first } = await make(admin);
+    const { execution_id } = await deploy(admin, url);
+    repository.commit({ Dockerfile: 'FROM scratch\nCMD ["/other"]\n' });
+    await deploy(admin, url);
+    await app.db
+      .deleteFrom('release')
+      .where('service_id', '=', application.id)
+      .where('id', '!=', currentOf(application.id))
+      .execute();
+    const back = ok(await admin.post(`${url}/rollback?wait=20`, { execution_id }), 200);
+    expect(back.steps.details.map((step: { step_name: string }) => step.step_name)).toEqual([
+      'GIT_CLONE',
+      'BUILD',
+      'DEPLOYMENT',
+    ]);
+    expect(ok(await admin.get(url), 200).git_repository.deployed_commit_id).toBe(first);
+  });
+
+  test('is refused where it never was, deployed nothing, failed, or its secrets are gone; and nothing is requested', async () => {
+    const admin = await app.organization();
+    const { url, environment, application, repository } = await make(admin);
+    ok(await admin.post(`${url}/secret`, { key: 'PASSWORD', value: 'first-secret' }), 201);
+    const { execution_id } = await deploy(admin, url);
+    repository.commit({ Dockerfile: 'not a Dockerfile' });
+    repository.git('rm', '--quiet', 'Dockerfile');
+    repository.commit({ README: 'nothing to build' });
+    const failed = ok(await admin.post(`${url}/deploy?wait=20`), 200);
+    expect(failed.state).toBe('BUILD_ERROR');
+    const stopped = ok(await admin.post(`${url}/stop?wait=20`), 200);
+    const number = async () =>
+      (
+        await app.db
+          .selectFrom('environment')
+          .select('deployment_number')
+          .where('id', '=', environment.id)
+          .executeTakeFirstOrThrow()
+      ).deployment_number;
+    const before = await number();
+    for (const execution of ['x', `${environment.id}-77`, `${application.id}-1`])
+      expect(ok(await admin.post(`${url}/rollback`, { execution_id: execution }), 400).message).toContain(
+        'execution_id',
+      );
+    ok(await admin.post(`${url}/rollback`, {}), 400);
+    ok(await admin.post(`${url}/rollback`, { execution_id: stopped.execution_id }), 409);
+    ok(await admin.post(`${url}/rollback`, { execution_id: failed.execution_id }), 409);
+    ok(await admin.post(`/environment/${environment.id}/rollback`, { execution_id: failed.execution_id }), 409);
+    await app.db.deleteFrom('variable_secret_version').where('organization_id', '=', admin.organizationId).execute();
+    expect(ok(await admin.post(`${url}/rollback`, { execution_id }), 409).message).toContain('PASSWORD');
+    expect(await number()).toBe(before);
+    const stranger = await app.organization();
+    ok(await stranger.post(`${url}/rollback`, { execution_id }), 404);
+  });
+});
+
+const currentOf = (serviceId: string) => app.db.selectFrom('service').select('release_id').where('id', '=', serviceId);

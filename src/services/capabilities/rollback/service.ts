@@ -1,0 +1,58 @@
+import { conflict } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import type { Scope } from '#platform/database/index.ts';
+import {
+  findEarlierExecution,
+  requestDeployment,
+  type DeploymentPlace,
+  type EarlierExecution,
+} from '#deployments/index.ts';
+import type { FrozenVariable } from '#deployments/model/variables.ts';
+import { listDomainsByServices } from '#services/capabilities/custom-domains/index.ts';
+import { listLostSecrets } from '#services/capabilities/variables/index.ts';
+
+/**
+ * What going back to an execution would deploy: image, configuration and variables as they were, secrets in their version. Of its custom
+ * domains those that the service still has: another may have them now. 409 where a secret of it is no longer kept.
+ */
+export async function findRollback(
+  context: Context,
+  scope: Scope,
+  environmentId: string,
+  executionId: string,
+  serviceId?: string,
+): Promise<EarlierExecution> {
+  const earlier = await findEarlierExecution(context.db, scope, environmentId, executionId, serviceId);
+  const variables = earlier.services.flatMap((service) => service.variables as FrozenVariable[]);
+  const lost = await listLostSecrets(context, scope, variables);
+  if (lost.length > 0)
+    throw conflict(
+      `Execution ${earlier.to.number} can't be gone back to: the values that ${lost.join(', ')} had then are no longer kept.`,
+    );
+  const ids = earlier.services.map((service) => service.serviceId);
+  const domains = await listDomainsByServices(context.db, scope, ids);
+  const isStillOf = (id: string, name: string) => domains.some((one) => one.service_id === id && one.domain === name);
+  const services = earlier.services.map((service) => ({
+    ...service,
+    customDomains: service.customDomains.filter((name) => isStillOf(service.serviceId, name)),
+  }));
+  return { ...earlier, services };
+}
+
+/** Requests to go back to an earlier execution; answers the deployment's id. The environment's row is locked by the caller. */
+export async function requestRollback(
+  context: Context,
+  place: DeploymentPlace,
+  executionId: string,
+  serviceId?: string,
+): Promise<string> {
+  const { to, services, resolution, whole } = await findRollback(
+    context,
+    place,
+    place.environmentId,
+    executionId,
+    serviceId,
+  );
+  const rollback = { to, resolution };
+  return requestDeployment(context, { place, action: 'DEPLOY', trigger: 'ROLLBACK', whole, services, rollback });
+}
