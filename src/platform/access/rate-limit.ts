@@ -32,8 +32,11 @@ export class RateLimiter {
     this.#step = Math.max(1, Math.floor(limitPerHour / 200));
   }
 
-  /** Counts one request of a token. Throws 429 with `Retry-After` in seconds when the window is used up. */
-  async count(tokenId: string, now: Date): Promise<RateLimitAnswer> {
+  /**
+   * Counts one request of a token. Throws 429 with `Retry-After` in seconds when the window is used up. A promise only where the
+   * database is asked.
+   */
+  count(tokenId: string, now: Date): RateLimitAnswer | Promise<RateLimitAnswer> {
     if (this.#limit === 0) return { headers: {} };
     const startedAt = Math.floor(now.getTime() / 1000 / HOUR) * HOUR;
     let window = this.#windows.get(tokenId);
@@ -41,8 +44,13 @@ export class RateLimiter {
       window = { startedAt, counted: 0, ahead: 0 };
       this.#windows.set(tokenId, window);
     }
-    if (window.ahead === 0) await this.#countAhead(tokenId, window);
-    const reset = startedAt + HOUR;
+    if (window.ahead > 0) return this.#use(window, now);
+    const present = window;
+    return this.#countAhead(tokenId, present).then(() => this.#use(present, now));
+  }
+
+  #use(window: Window, now: Date): RateLimitAnswer {
+    const reset = window.startedAt + HOUR;
     const used = window.counted - window.ahead + 1;
     const headers = {
       'X-RateLimit-Limit': String(this.#limit),

@@ -65,7 +65,7 @@ class Connection {
     try {
       await this.#ready;
       this.#gather();
-      return (await this.#client.query(query)).rows;
+      return await ask(this.#client, query);
     } catch (error) {
       if (isEnd(error)) this.ended = true;
       throw this.ended ? new LineBroken('The connection to the database ended.', { cause: error }) : error;
@@ -95,6 +95,21 @@ class Connection {
     await this.#client.end();
   }
 }
+
+/** What the driver makes of a query; its types leave the parts out that it reads. */
+type DriverQuery = pg.Query & {
+  name: string | undefined;
+  callback(error: Error | null, result: pg.QueryResult): void;
+};
+
+/** Fills in the driver's own object: of a plain one it makes a copy, property by property. */
+const ask = (client: pg.Client, { text, values, name }: Query) =>
+  new Promise<unknown[]>((resolve, reject) => {
+    const query = new pg.Query(text, values) as DriverQuery;
+    query.name = name;
+    query.callback = (error, result) => (error ? reject(error) : resolve(result.rows));
+    client.query(query);
+  });
 
 /** PostgreSQL ends this connection: it is stopped, it crashed, or somebody asked for it. */
 const isEnd = (error: unknown): boolean => (error as { code?: string }).code?.startsWith('57P0') ?? false;

@@ -7,7 +7,7 @@ import { CallerMemory } from '#platform/access/remembered.ts';
 import { answerTo } from '#platform/http/errors.ts';
 import { handle, type Pipeline } from '#platform/http/pipeline.ts';
 import type { Route } from '#platform/http/route.ts';
-import type { Tracer } from '#platform/telemetry/index.ts';
+import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
 import { traceRequests } from '#platform/telemetry/requests.ts';
 
 const BODY_LIMIT = 1024 * 1024;
@@ -54,25 +54,28 @@ export function createServer(options: ServerOptions): FastifyInstance {
   // Bodies stay text until the caller is known: nobody learns from a parser's complaint what needs a token.
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    const { headers } = request;
     // The type of a body that is not there is nobody's business, even one that is none (decisions.md 5).
-    if (hasNoBody(request.headers)) delete request.headers['content-type'];
+    if (headers['content-type'] !== undefined && hasNoBody(headers)) delete headers['content-type'];
+    done();
   });
-  if (options.tracer) traceRequests(app, options.tracer);
-  app.addHook('onResponse', async (request, reply) => {
-    const seconds = reply.elapsedTime / 1000;
+  if (options.tracer && options.tracer !== noTracer) traceRequests(app, options.tracer);
+  app.addHook('onResponse', (request, reply, done) => {
+    const ms = reply.elapsedTime;
     const path = request.routeOptions.url ?? 'unknown';
-    options.onAnswer?.(path, request.method, reply.statusCode, seconds);
+    options.onAnswer?.(path, request.method, reply.statusCode, ms / 1000);
     request.log.info(
       {
         method: request.method,
         path: request.url.split('?')[0],
         status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime * 10) / 10,
+        ms: Math.round(ms * 10) / 10,
       },
       'request',
     );
+    done();
   });
   app.setErrorHandler(answerError);
   app.setNotFoundHandler(() => {
