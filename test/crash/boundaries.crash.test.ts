@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest';
+import type { HttpActor } from '#test/crash/harness/actor.ts';
+import { differences, readEndState } from '#test/crash/harness/end-state.ts';
+import { carryOn, startDyingWorker } from '#test/crash/harness/lane.ts';
+import { useMachine, type Machine } from '#test/crash/harness/machine.ts';
+import { until } from '#test/crash/harness/until.ts';
+import { findFaults } from '#test/crash/harness/world.ts';
+
+/** An environment whose services are what the scenario needs. */
+interface Place {
+  id: string;
+  services: Record<string, string>;
+}
+
+interface Scenario {
+  name: string;
+  /** Names of the services, one list for each stage. */
+  stages: string[][];
+  /** What is deployed before the request. */
+  deployed: boolean;
+  request(actor: HttpActor, place: Place): Promise<unknown>;
+}
+
+const ACTIONS: Omit<Scenario, 'stages'>[] = [
+  { name: 'deploy', deployed: false, request: (actor, { id }) => actor.ask('POST', `/environment/${id}/deploy`, 200) },
+  {
+    name: 'redeploy',
+    deployed: true,
+    request: (actor, { id }) => actor.ask('POST', `/environment/${id}/redeploy`, 200),
+  },
+  { name: 'stop', deployed: true, request: (actor, { id }) => actor.ask('POST', `/environment/${id}/stop`, 200) },
+  {
+    name: 'restart',
+    deployed: true,
+    request: (actor, { services }) => actor.ask('POST', `/application/${services['web']}/restart-service`, 200),
+  },
+  {
+    name: 'uninstall',
+    deployed: true,
+    request: (actor, { services }) => actor.ask('POST', `/application/${services['web']}/uninstall`, 200),
+  },
+  {
+    name: 'delete',
+    deployed: true,
+    request: (actor, { services }) => actor.ask('DELETE', `/application/${services['web']}`, 204),
+  },
+  {
+    name: 'delete of the environment',
+    deployed: true,
+    request: (actor, { id }) => actor.ask('DELETE', `/environment/${id}`, 204),
+  },
+];
+
+/** Scenarios run two at a time, each on a machine of its own: most of it is waiting for processes to start. */
+const machines = [useMachine(), useMachine()];
+const free = [...machines];
+
+/** Places are made and deployed so many at a time, each for one worker that dies. */
+const PLACES = 20;
+let made = 0;
+
+async function makePlaces(machine: Machine, actor: HttpActor, { stages, deployed }: Scenario): Promise<Place[]> {
+  const places: Place[] = [];
+  for (let count = 0; count < PLACES; count++) {
+    const id = await actor.environment(`project ${++made}`);
+    const known = stages.length > 1 ? (await actor.ask('GET', `/environment/${id}/deploymentStage`, 200)).results : [];
+    const services: Record<string, string> = {};
+    for (const [stage, names] of stages.entries())
+      for (const name of names) {
+        services[name] = await actor.application(id, name);
+        if (stages.length > 1)
+          await actor.ask('PUT', `/deploymentStage/${known[stage].id}/service/${services[name]}`, 200);
+      }
+    if (deployed) await actor.ask('POST', `/environment/${id}/deploy`, 200);
+    places.push({ id, services });
+  }
+  if (deployed) await carryOn(machine);
+  return places;
+}
+
+/** Lets a worker die at its first doing, the next at its second, and so on until one brings the request to its end. */
+async function walk(machine: Machine, scenario: Scenario): Promise<void> {
+  const actor = await machine.organization(`organization of ${scenario.name}`);
+  const places = await makePlaces(machine, actor, scenario);
+  const endState = ({ id, services }: Place) => readEndState(machine.db, machine.dataDir, id, services);
+  const calm = places.pop()!;
+  await scenario.request(actor, calm);
+  await carryOn(machine);
+  const expected = await endState(calm);
+  // What differs, with where the workers died that it differs for.
+  const wrong = new Map<string, string[]>();
+  for (let dieAt = 1, ended = false; !ended; dieAt++) {
+    if (places.length === 0) places.push(...(await makePlaces(machine, actor, scenario)));
+    const place = places.pop()!;
+    await scenario.request(actor, place);
+    const child = startDyingWorker(machine, dieAt);
+    await until('it dies or ends its work', async () => !child.running || (ended = await isSettled(machine)));
+    if (ended) await child.kill();
+    else await carryOn(machine);
+    for (const difference of differences(await endState(place), expected))
+      wrong.set(difference, [...(wrong.get(difference) ?? []), diedAt(child.output)]);
+  }
+  expect([...wrong].map(([difference, where]) => `${difference}\n${where.join('\n')}`)).toEqual([]);
+  expect(await findFaults({ ...machine, organizationId: actor.organizationId })).toEqual([]);
+}
+
+const diedAt = (output: string): string =>
+  /dies at [^]*/.exec(output)?.[0].replaceAll(/\s+/g, ' ').slice(0, 120) ?? 'not at all';
+
+const isSettled = async ({ db }: Machine): Promise<boolean> =>
+  !(await db.selectFrom('deployment').select('id').where('status', '<>', 'ENDED').limit(1).executeTakeFirst());
+
+async function onFreeMachine(work: (machine: Machine) => Promise<void>): Promise<void> {
+  const machine = free.pop()!;
+  try {
+    if (machine.processes.length === 0) await machine.start('api', { role: 'api' });
+    await work(machine);
+  } finally {
+    free.push(machine);
+  }
+}
+
+describe('a worker that is killed at any of its doings leaves the same as one that is not:', () => {
+  test.concurrent.each(ACTIONS)('$name', { timeout: 300_000 }, (action) =>
+    onFreeMachine((machine) => walk(machine, { ...action, stages: [['web']] })),
+  );
+  test.concurrent('deploy of three services in two stages', { timeout: 300_000 }, () =>
+    onFreeMachine((machine) =>
+      walk(machine, { ...ACTIONS[0]!, name: 'stages', stages: [['base'], ['left', 'right']] }),
+    ),
+  );
+});

@@ -1,0 +1,62 @@
+import path from 'node:path';
+import { createWorker } from '#app/engine.ts';
+import { createSources } from '#app/sources.ts';
+import type { DeploymentWorker } from '#deployments/executor/worker.ts';
+import { newId } from '#kernel/ids.ts';
+import { createFakeRuntime, type FakeOptions, type FakeRuntime } from '#runtimes/fake/index.ts';
+import type { Machine } from '#test/crash/harness/machine.ts';
+import { startChild, type ChildOfTest } from '#test/crash/harness/process.ts';
+
+const FIXTURE = path.join(import.meta.dirname, '../worker.fixture.ts');
+
+/** A worker in the test's own process, on a machine's database and fake runtime. */
+export interface OwnWorker {
+  worker: DeploymentWorker;
+  runtime: FakeRuntime;
+}
+
+/** A worker that goes on where another one was killed. Not started yet. */
+export function makeOwnWorker(machine: Machine, faults: FakeOptions = {}): OwnWorker {
+  const runtime = createFakeRuntime({ directory: path.join(machine.dataDir, 'fake'), ...faults });
+  const worker = createWorker(
+    {
+      settings: machine.platform.settings,
+      platform: machine.platform,
+      engineDatabase: machine.database,
+      directConfig: machine.databaseConfig,
+      nodeId: newId(),
+      installation: machine.installation,
+    },
+    { get: async () => runtime },
+    createSources(machine.platform),
+  );
+  return { worker, runtime };
+}
+
+/** Lets a worker of ours do everything that waits. */
+export async function carryOn(machine: Machine, faults: FakeOptions = {}): Promise<void> {
+  const { worker, runtime } = makeOwnWorker(machine, faults);
+  await worker.start();
+  try {
+    await machine.settled();
+  } finally {
+    await worker.stop();
+    await runtime.close();
+  }
+}
+
+/** A worker process that kills itself at its n-th doing (worker.fixture.ts). */
+export const startDyingWorker = (machine: Machine, dieAt: number, faults: FakeOptions = {}): ChildOfTest =>
+  startChild(
+    FIXTURE,
+    [],
+    { PATH: process.env.PATH, NODE_COMPILE_CACHE: machine.environment['NODE_COMPILE_CACHE'] },
+    JSON.stringify({
+      config: machine.databaseConfig,
+      environment: machine.environment,
+      nodeId: newId(),
+      dieAt,
+      every: process.env.SOAK !== undefined,
+      faults,
+    }),
+  );
