@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
+import { NO_ROUTER } from '#app/no-router.ts';
 import { createRuntimes } from '#app/runtimes.ts';
 import { inspectEmbeddedPostgres } from '#platform/database/embedded.ts';
 import type { Settings } from '#platform/settings/index.ts';
-import type { Router } from '#runtimes/router.ts';
 import { RuntimeError, type RuntimeReport } from '#runtimes/runtime.ts';
 import { runCommand } from '#runtimes/tools/command.ts';
 
@@ -52,14 +52,6 @@ async function askPostgres(kind: string, config: pg.ClientConfig, mend: string):
     await client.end();
   }
 }
-
-/** Only looks: no proxy is started for it. */
-const NO_ROUTER: Router = {
-  port: 0,
-  set: () => Promise.reject(new RuntimeError('refused', 'There are no routes while the machine is only looked at.')),
-  drained: () => Promise.resolve(),
-  remove: () => Promise.resolve(),
-};
 
 /** What each runtime says of this machine, and which one a first cluster would get. */
 export async function inspectRuntimes(settings: Settings): Promise<{ chosen: string; findings: Finding[] }> {

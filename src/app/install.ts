@@ -11,6 +11,7 @@ import { startEmbeddedPostgres, type EmbeddedPostgres } from '#platform/database
 import { openDatabase, sql, type OpenDatabase } from '#platform/database/index.ts';
 import { migrate } from '#platform/database/migrate.ts';
 import { createNotifier, type Notifier } from '#platform/database/notify.ts';
+import { readInstallation } from '#platform/installation/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { openInstallation, readVaultKeys, rereadVaultKeys } from '#platform/vault/key.ts';
 import { insertCluster } from '#resources/cluster/index.ts';
@@ -178,6 +179,8 @@ export async function firstSteps(base: Base, runtime: 'docker' | 'host' | 'fake'
   return inTransaction(systemContext(base.platform), async (context) => {
     // One process at a time: several may start on an empty database.
     await sql`select pg_advisory_xact_lock(7301010)`.execute(context.db);
+    // What was restored is all that there is to be, even if that is nothing.
+    if ((await readInstallation(context.db)).restoredAt) return undefined;
     const present = await context.db.selectFrom('organization').select('id').limit(1).executeTakeFirst();
     if (present) return undefined;
     const userId = await makeAdministrator(context);

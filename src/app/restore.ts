@@ -1,11 +1,16 @@
 import { statSync } from 'node:fs';
-import { openServer, vaultKeyFile } from '#app/install.ts';
-import { dumpDatabase, restoreDatabase, type Manifest } from '#platform/backup/index.ts';
-import { sql, type Transaction } from '#platform/database/index.ts';
-import { enterReadOnly } from '#platform/installation/index.ts';
-import type { Settings } from '#platform/settings/index.ts';
-import { readVaultKeys } from '#platform/vault/key.ts';
+import { openServer, vaultKeyFile, type Base } from '#app/install.ts';
+import { createQuietLog } from '#app/log.ts';
 import { RELEASE } from '#app/release.ts';
+import { cancelAllWaiting, endInterrupted } from '#deployments/restored.ts';
+import { systemClock } from '#kernel/clock.ts';
+import { dumpDatabase, restoreDatabase, type Manifest } from '#platform/backup/index.ts';
+import { inTransaction, systemContext, type Context } from '#platform/context.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+import { enterReadOnly, leaveReadOnly, readInstallation, removeGuards } from '#platform/installation/index.ts';
+import type { Settings } from '#platform/settings/index.ts';
+import { createVault } from '#platform/vault/index.ts';
+import { readVaultKeys } from '#platform/vault/key.ts';
 
 type Progress = (text: string) => void;
 
@@ -26,22 +31,92 @@ export async function backUp(
 }
 
 /** Restores a backup into the empty database that the settings name. The installation is read-only afterwards, under a higher epoch. */
-export async function restore(settings: Settings, file: string, progress: Progress): Promise<Manifest> {
+export async function restore(settings: Settings, file: string, progress: Progress): Promise<Restored> {
   // Never made here: a new key would read nothing of the backup.
   const vaultKeys = readVaultKeys(vaultKeyFile(settings), false);
   const server = await openServer(settings, progress);
   try {
-    return await restoreDatabase(server.directConfig, file, { vaultKeys, progress, finish: makeReadOnly });
+    let interrupted = 0;
+    const manifest = await restoreDatabase(server.directConfig, file, {
+      vaultKeys,
+      progress,
+      finish: async (db, { takenAt }) => {
+        const platform = { db, vault: createVault(vaultKeys), settings, clock: systemClock, log: createQuietLog() };
+        const context = systemContext({ ...platform, notify: () => undefined }, 'quarterdeck restore');
+        interrupted = await holdAll(context, new Date(takenAt));
+      },
+    });
+    return { manifest, interrupted };
   } finally {
     await server.close();
   }
 }
 
-async function makeReadOnly(db: Transaction, manifest: Manifest): Promise<void> {
+export interface Restored {
+  manifest: Manifest;
+  /** Deployments that were running when the backup was made. */
+  interrupted: number;
+}
+
+/** Ends what ran, holds what should run, and lets nothing be written from then on. */
+async function holdAll(context: Context, takenAt: Date): Promise<number> {
+  const { db } = context;
+  const interrupted = await endInterrupted(
+    context,
+    `The database was restored from a backup of ${takenAt.toISOString()}, when this deployment was under way: how it ended is not known.`,
+  );
+  // The triggers gave up what these had built. In the world it may be what serves: only what was given up before the backup is collected.
+  await db
+    .deleteFrom('tombstone')
+    .where('created_at', '=', sql<Date>`now()`)
+    .execute();
   await db
     .updateTable('service')
     .set({ restored_at: sql`now()` })
     .where('wanted', '=', 'running')
     .execute();
-  await enterReadOnly(db, new Date(manifest.takenAt));
+  await enterReadOnly(db, takenAt);
+  return interrupted;
+}
+
+export interface Acceptance {
+  /** Raised above what the world was found to have, where that was higher. */
+  epoch: number;
+  cancelled: number;
+  /** Services that start again where they do not run. */
+  applied: number;
+}
+
+export interface AcceptOptions {
+  /** Start what should run and does not. */
+  applyMissing: boolean;
+  /** Carry out what waited in the queue when the backup was made; it is cancelled otherwise. */
+  runWaiting: boolean;
+  /** Highest epoch that something in the world was made under. */
+  worldEpoch: number;
+}
+
+/** Ends the read-only state of a restored installation. Throws when it is not in it. */
+export async function accept(base: Base, options: AcceptOptions): Promise<Acceptance> {
+  const acceptance = await inTransaction(systemContext(base.platform, 'quarterdeck restore'), async (context) => {
+    const { readOnlySince } = await readInstallation(context.db);
+    if (!readOnlySince) throw new Error('There is nothing to accept: the installation is not read-only.');
+    await leaveReadOnly(context.db, options.worldEpoch + 1);
+    const cancelled = options.runWaiting ? 0 : await cancelAllWaiting(context);
+    const applied = options.applyMissing ? await applyMissing(context.db) : 0;
+    const { epoch } = await readInstallation(context.db);
+    return { epoch, cancelled, applied };
+  });
+  await removeGuards(base.platform.db);
+  return acceptance;
+}
+
+/** Services that a restore holds back are started again by the watcher of their machine where they do not run. Answers how many. */
+export async function applyMissing(db: Database): Promise<number> {
+  const held = await db
+    .updateTable('service')
+    .set({ restored_at: null })
+    .where('restored_at', 'is not', null)
+    .executeTakeFirst();
+  return Number(held.numUpdatedRows);
 }

@@ -4,6 +4,7 @@ import { startBackground } from '#app/background.ts';
 import { firstSteps, openBase, tokenFile, type Base, type FirstSteps } from '#app/install.ts';
 import { createMetrics, createOperationsServer } from '#app/operations.ts';
 import { clusterNeeds } from '#app/clusters.ts';
+import { BackgroundSwitch } from '#app/read-only.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
@@ -88,7 +89,11 @@ export async function start(
     }
     // Only now, as its token is shown once: what could fail is behind us.
     const first = await firstSteps(base, runtime);
-    if (settings.role !== 'api') stops.push(await startBackground(base, runtimes, sources, tracer, metrics.disk));
+    if (settings.role !== 'api') {
+      const begin = () => startBackground(base, runtimes, sources, tracer, metrics.disk);
+      const background = await BackgroundSwitch.start(base, begin);
+      stops.push(() => background.stop());
+    }
     const operationsUrl = `http://${bracketed(settings.host)}:${settings.operationsPort}`;
     return { base, settings, runtimes, url, operationsUrl, first, runtime, stop };
   } catch (error) {

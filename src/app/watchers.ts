@@ -54,7 +54,10 @@ export class RunningWatcher {
       try {
         const runtime = await this.#runtimes.get(service.runtime);
         const seen = await runtime.observe(service.handle as Handle);
-        if (seen.state === 'absent' || seen.state === 'stopped')
+        // After a restore what does not run may be meant not to: it is left alone until it was seen running, or is deployed.
+        if (service.held) {
+          if (seen.state === 'running') await this.#release(service.organization_id, service.id);
+        } else if (seen.state === 'absent' || seen.state === 'stopped')
           await this.#restart(service.id, service.environment_id);
       } catch (error) {
         this.#platform.log.warn({ err: error, serviceId: service.id }, 'cannot observe a service');
@@ -68,7 +71,11 @@ export class RunningWatcher {
       .selectFrom('service')
       .innerJoin('environment', 'environment.id', 'service.environment_id')
       .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
-      .select(['service.id', 'service.environment_id', 'service.handle', 'cluster.runtime'])
+      .select(['service.id', 'service.organization_id', 'service.environment_id', 'service.handle', 'cluster.runtime'])
+      .select(
+        sql<boolean>`service.restored_at is not null and not exists (select 1 from deployment_service ds
+          where ds.service_id = service.id and ds.created_at > service.restored_at)`.as('held'),
+      )
       .where('cluster.node_id', '=', this.#nodeId)
       .where('cluster.locked_at', 'is', null)
       .where('service.wanted', '=', 'running')
@@ -79,6 +86,15 @@ export class RunningWatcher {
         sql<boolean>`not exists (select 1 from deployment_service ds join deployment d on d.id = ds.deployment_id
           where ds.service_id = service.id and (d.status <> 'ENDED' or (d.trigger = 'RESTART' and d.automatic and d.ended_at > now() - interval '10 minutes')))`,
       )
+      .execute();
+  }
+
+  async #release(organizationId: string, serviceId: string): Promise<void> {
+    await this.#platform.db
+      .updateTable('service')
+      .set({ restored_at: null })
+      .where('organization_id', '=', organizationId)
+      .where('id', '=', serviceId)
       .execute();
   }
 

@@ -4,9 +4,10 @@ import { demoCommand } from '#cli/demo.ts';
 import { doctorCommand } from '#cli/doctor.ts';
 import { keyStatusCommand, rotateKeyCommand } from '#cli/key.ts';
 import { migrateCommand } from '#cli/migrate.ts';
-import { restoreCommand } from '#cli/restore.ts';
+import { restoreCommand, type RestoreOptions } from '#cli/restore.ts';
 import { startCommand } from '#cli/start.ts';
 import { createTokenCommand, listTokensCommand, revokeTokenCommand, type TokenOptions } from '#cli/token.ts';
+import { worldCommand, type WorldOptions } from '#cli/world.ts';
 import { readSettings, SettingsError, type Settings } from '#platform/settings/index.ts';
 
 type Environment = Record<string, string | undefined>;
@@ -55,9 +56,19 @@ function createProgram(environment: Environment): Command {
     .action(({ output }: { output: string }) => backupCommand(settings(), output));
   program
     .command('restore')
-    .description('load a backup into an empty database; the installation is read-only afterwards')
-    .argument('<file>', 'what `backup` wrote')
-    .action((file: string) => restoreCommand(settings(), file));
+    .description('load a backup into an empty database; the installation is read-only until it is accepted')
+    .argument('[file]', 'what `backup` wrote')
+    .option('--accept', 'end the read-only state after a restore')
+    .option('--apply-missing', 'with --accept: start what should run and does not')
+    .option('--run-waiting', 'with --accept: carry out what waited in the queue; it is cancelled otherwise')
+    .action((file: string | undefined, options: RestoreOptions) => restoreCommand(settings(), file, options));
+  program
+    .command('world')
+    .description('how what runs on this machine differs from the database')
+    .option('--json', 'for programs')
+    .option('--remove-unknown', 'remove what the database does not know, with its storage')
+    .option('--apply-missing', 'start what a restore left stopped and should run')
+    .action((options: WorldOptions) => worldCommand(settings(), options));
   addKeyCommands(program, settings);
   addTokenCommands(program, settings);
   return program;

@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http';
+import { READ_ONLY_CODE } from '#platform/installation/index.ts';
 import { AppError, type ErrorCode, type FieldError } from '#kernel/errors.ts';
 
 /** The only place that knows status codes. */
@@ -25,7 +26,7 @@ export interface ErrorAnswer {
 
 /** The answer to an error (decisions.md 6). A 500 tells nothing of the inside, only the request id. */
 export function answerTo(error: unknown, requestId: string): ErrorAnswer {
-  const known = error instanceof AppError ? error : fromFastify(error);
+  const known = error instanceof AppError ? error : fromElsewhere(error);
   const status = known ? STATUS[known.code] : 500;
   const message =
     known && status !== 500 ? known.message : `Internal server error. Tell the operator this request id: ${requestId}`;
@@ -43,9 +44,10 @@ export function answerTo(error: unknown, requestId: string): ErrorAnswer {
   };
 }
 
-/** Errors that the HTTP library finds before a handler runs. */
-function fromFastify(error: unknown): AppError | undefined {
+/** Errors that the HTTP library finds before a handler runs, and the refusal of the database to be written. */
+function fromElsewhere(error: unknown): AppError | undefined {
   const { code } = error as { code?: string };
+  if (code === READ_ONLY_CODE) return new AppError('unavailable', (error as Error).message);
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new AppError('too_large', 'The body is larger than 1 MiB.');
   if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH')
     return new AppError('bad_request', 'Content-Length is not the length of the body.');

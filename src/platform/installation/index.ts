@@ -5,8 +5,16 @@ export const READ_ONLY_CODE = 'QD001';
 
 const TRIGGER = 'refuse_while_read_only';
 
-/** Written while nothing else may be: who is there, how much they asked, and the end of the state itself. */
-const STILL_WRITTEN = ['installation', 'node', 'rate_window', 'user_account', 'schema_migration'];
+/** Written while nothing else may be: who is there, how much they asked, what their streams stand on, and the end of the state itself. */
+const STILL_WRITTEN = [
+  'installation',
+  'node',
+  'rate_window',
+  'schema_migration',
+  'stream_event',
+  'stream_state',
+  'user_account',
+];
 
 export interface InstallationState {
   id: string;
@@ -20,7 +28,11 @@ export interface InstallationState {
 }
 
 export async function readInstallation(db: Database): Promise<InstallationState> {
-  const row = await db.selectFrom('installation').selectAll().executeTakeFirstOrThrow();
+  // Named one by one: a statement for all columns fails on connections of before a migration that adds one.
+  const row = await db
+    .selectFrom('installation')
+    .select(['id', 'epoch', 'read_only_since', 'restored_at', 'restored_from'])
+    .executeTakeFirstOrThrow();
   return {
     id: row.id,
     epoch: row.epoch,
@@ -56,15 +68,21 @@ export async function enterReadOnly(db: Database, restoredFrom: Date): Promise<v
 }
 
 /** Ends the read-only state; from the commit on everything may be written. `epoch` raises the installation's where that is lower. */
-export async function leaveReadOnly(db: Database, epoch: number): Promise<void> {
+export const leaveReadOnly = (db: Database, epoch: number) =>
+  db
+    .updateTable('installation')
+    .set({ read_only_since: null, epoch: sql`greatest(epoch, ${epoch})` })
+    .execute();
+
+/**
+ * Takes away what asks on every write whether the installation is read-only, a table at a time, so that nobody waits for long. To be
+ * called outside a transaction, after the state has ended; what a kill leaves only costs a little.
+ */
+export async function removeGuards(db: Database): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select c.relname::text as name from pg_trigger t join pg_class c on c.oid = t.tgrelid
     where t.tgname = ${TRIGGER} and t.tgparentid = 0 and c.relnamespace = current_schema()::regnamespace order by 1`.execute(
     db,
   );
-  for (const { name } of rows) await sql`drop trigger ${sql.id(TRIGGER)} on ${sql.id(name)}`.execute(db);
-  await db
-    .updateTable('installation')
-    .set({ read_only_since: null, epoch: sql`greatest(epoch, ${epoch})` })
-    .execute();
+  for (const { name } of rows) await sql`drop trigger if exists ${sql.id(TRIGGER)} on ${sql.id(name)}`.execute(db);
 }

@@ -1,0 +1,10 @@
+import type { Router } from '#runtimes/router.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+
+/** For who only looks at the machine: no proxy is started for that. */
+export const NO_ROUTER: Router = {
+  port: 0,
+  set: () => Promise.reject(new RuntimeError('refused', 'There are no routes while the machine is only looked at.')),
+  drained: () => Promise.resolve(),
+  remove: () => Promise.resolve(),
+};

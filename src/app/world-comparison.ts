@@ -1,0 +1,98 @@
+import type { FoundWorkload } from '#runtimes/runtime.ts';
+
+/** How a service of the world differs from the database. */
+export type Difference =
+  /** It is there, and the database has no such service, or nothing of it. */
+  | 'unknown'
+  /** It should run, and nothing of it lives. */
+  | 'missing'
+  /** It lives, and should be stopped. */
+  | 'running'
+  /** A later deployment made it than the last that the database knows of. */
+  | 'newer'
+  /** An earlier deployment made it. */
+  | 'older';
+
+/** What the database has of a service. */
+export interface KnownService {
+  id: string;
+  name: string;
+  /** Organization, project and environment, for people. */
+  place: string;
+  runtime: string;
+  /** Whether it would be found here: its cluster belongs to this machine or to none. */
+  here: boolean;
+  wanted: 'absent' | 'stopped' | 'running';
+  /** Of what was last applied with success; null where nothing was. */
+  generation: number | null;
+  /** It should run with no instance at all. */
+  scaledToNothing: boolean;
+  /** A deployment works on it at this moment: it differs because of that. */
+  underWay: boolean;
+}
+
+export type Found = FoundWorkload & { runtime: string };
+
+export interface WorldEntry {
+  difference: Difference;
+  serviceId: string;
+  name: string;
+  runtime: string;
+  /** Where the database has it; null where it does not know it. */
+  place: string | null;
+  found: FoundWorkload | null;
+  /** What the database has; null where it has nothing. */
+  generation: number | null;
+}
+
+export interface Comparison {
+  differences: WorldEntry[];
+  /** Services that are as the database has them. */
+  alike: number;
+  /** Highest epoch that something was found of; 0 where nothing was. */
+  epoch: number;
+}
+
+/** Epoch of the installation in a generation (engine.md, *The queue*). */
+export const epochOf = (generation: number): number => Math.floor(generation / 2 ** 32);
+
+/** What runs beside what should run. Services that are deployed at this moment are left out. */
+export function compareWorld(known: KnownService[], found: Found[]): Comparison {
+  const services = new Map(known.map((service) => [service.id, service]));
+  const there = new Map(found.map((workload) => [workload.identity.serviceId, workload]));
+  const differences: WorldEntry[] = [];
+  let alike = 0;
+  for (const workload of found) {
+    const service = services.get(workload.identity.serviceId);
+    if (service?.underWay) continue;
+    const difference = differenceOf(service, workload);
+    if (difference) differences.push(entryOf(difference, service, workload));
+    else alike++;
+  }
+  for (const service of known)
+    if (service.here && !service.underWay && !there.has(service.id) && shouldLive(service))
+      differences.push(entryOf('missing', service, null));
+  return { differences, alike, epoch: Math.max(0, ...found.map(({ identity }) => epochOf(identity.generation))) };
+}
+
+const shouldLive = (service: KnownService): boolean =>
+  service.wanted === 'running' && service.generation !== null && !service.scaledToNothing;
+
+function differenceOf(service: KnownService | undefined, { state, identity }: Found): Difference | undefined {
+  if (!service || service.generation === null || service.wanted === 'absent') return 'unknown';
+  if (identity.generation > service.generation) return 'newer';
+  if (state === 'stopped' && shouldLive(service)) return 'missing';
+  if (identity.generation < service.generation) return 'older';
+  if (state === 'running' && service.wanted === 'stopped') return 'running';
+  return undefined;
+}
+
+const entryOf = (difference: Difference, service: KnownService | undefined, found: Found | null): WorldEntry => ({
+  difference,
+  serviceId: service?.id ?? found!.identity.serviceId,
+  name: service?.name ?? found!.displayName,
+  runtime: found?.runtime ?? service!.runtime,
+  place: service?.place ?? null,
+  found: found && { identity: found.identity, displayName: found.displayName, state: found.state },
+  generation: service?.generation ?? null,
+});

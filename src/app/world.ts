@@ -1,0 +1,118 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import type { Base } from '#app/install.ts';
+import { NO_ROUTER } from '#app/no-router.ts';
+import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
+import { compareWorld, type Comparison, type Found, type KnownService } from '#app/world-comparison.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+import { RuntimeError, type Handle } from '#runtimes/runtime.ts';
+
+export interface World extends Comparison {
+  /** What could not be looked at from here, and why, a sentence each. */
+  unseen: string[];
+}
+
+const LOCAL = ['host', 'docker', 'fake'];
+
+/** Compares what runs on this machine, and on clusters that belong to none, with what the database has. Only looks. */
+export async function lookAtWorld(base: Base): Promise<World> {
+  const runtimes = createRuntimes(base.settings, base.installation.id, base.log, async () => NO_ROUTER);
+  try {
+    const { found, unseen } = await findAll(base, runtimes);
+    return { ...compareWorld(await listKnown(base), found), unseen };
+  } finally {
+    await runtimes.close();
+  }
+}
+
+/** Removes what the database does not know, with its storage. Answers what was removed. */
+export async function removeUnknown(base: Base): Promise<Comparison['differences']> {
+  const { differences } = await lookAtWorld(base);
+  const unknown = differences.filter(({ difference }) => difference === 'unknown');
+  // With the node's own proxy: routes of what is removed go with it.
+  const runtimes = createRuntimes(base.settings, base.installation.id, base.log);
+  try {
+    for (const { found, runtime } of unknown)
+      await (
+        await runtimes.get(runtime)
+      ).remove(found!.identity, null, {
+        signal: new AbortController().signal,
+        log: (line) => base.log.info(line),
+      });
+    return unknown;
+  } finally {
+    await runtimes.close();
+  }
+}
+
+async function findAll(base: Base, runtimes: Runtimes): Promise<{ found: Found[]; unseen: string[] }> {
+  const clusters = await base.platform.db
+    .selectFrom('cluster')
+    .leftJoin('node', 'node.id', 'cluster.node_id')
+    .select(['cluster.runtime', 'cluster.name', 'cluster.node_id', 'node.name as machine'])
+    .execute();
+  const away = clusters.filter(({ node_id }) => node_id !== null && node_id !== base.nodeId);
+  const unseen = away.map(
+    ({ name, machine }) => `The cluster ${name} belongs to the machine ${machine}: run this there.`,
+  );
+  const used = new Set(clusters.filter((cluster) => !away.includes(cluster)).map(({ runtime }) => runtime));
+  const found: Found[] = [];
+  // Also those that no cluster of the database uses: one may have been made since the backup.
+  for (const name of new Set([...used, ...LOCAL])) {
+    if (!used.has(name) && name === 'fake' && !existsSync(path.join(base.settings.dataDir, 'fake'))) continue;
+    const listed = await listOf(runtimes, name);
+    if (typeof listed !== 'string') found.push(...listed.map((workload) => ({ ...workload, runtime: name })));
+    else if (used.has(name)) unseen.push(listed);
+  }
+  return { found, unseen };
+}
+
+/** What the runtime has, or why that cannot be said. */
+async function listOf(runtimes: Runtimes, name: string) {
+  try {
+    const runtime = await runtimes.get(name);
+    return (await runtime.list?.()) ?? `The runtime ${name} cannot list what it runs.`;
+  } catch (error) {
+    if (error instanceof RuntimeError) return `The runtime ${name} cannot be asked: ${error.message}`;
+    throw error;
+  }
+}
+
+async function listKnown({ platform, nodeId }: Base): Promise<KnownService[]> {
+  const rows = await serviceRows(platform.db);
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    place: `${row.organization} / ${row.project} / ${row.environment}`,
+    runtime: row.runtime,
+    here: row.node_id === null || row.node_id === nodeId,
+    wanted: row.wanted as KnownService['wanted'],
+    generation: (row.handle as Handle | null)?.identity.generation ?? null,
+    scaledToNothing: row.scaled_to_nothing,
+    underWay: row.under_way,
+  }));
+}
+
+const serviceRows = (db: Database) =>
+  db
+    .selectFrom('service')
+    .innerJoin('environment', 'environment.id', 'service.environment_id')
+    .innerJoin('project', 'project.id', 'environment.project_id')
+    .innerJoin('organization', 'organization.id', 'service.organization_id')
+    .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
+    .select([
+      'service.id',
+      'service.name',
+      'service.wanted',
+      'service.handle',
+      'environment.name as environment',
+      'project.name as project',
+      'organization.name as organization',
+      'cluster.runtime',
+      'cluster.node_id',
+      sql<boolean>`coalesce((service.spec ->> 'min_running_instances')::int, 1) = 0`.as('scaled_to_nothing'),
+      sql<boolean>`exists (select 1 from deployment_service ds join deployment d on d.id = ds.deployment_id
+        where ds.service_id = service.id and d.status in ('RUNNING', 'RECAP'))`.as('under_way'),
+    ])
+    .orderBy('service.id')
+    .execute();
