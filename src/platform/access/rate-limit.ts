@@ -10,6 +10,8 @@ interface Window {
   counted: number;
   /** Requests that we counted there ahead and haven't used. */
   ahead: number;
+  /** While more are counted. */
+  counting?: Promise<void>;
 }
 
 export interface RateLimitAnswer {
@@ -45,8 +47,16 @@ export class RateLimiter {
       this.#windows.set(tokenId, window);
     }
     if (window.ahead > 0) return this.#use(window, now);
-    const present = window;
-    return this.#countAhead(tokenId, present).then(() => this.#use(present, now));
+    return this.#countAndUse(tokenId, window, now);
+  }
+
+  /** Those who come while the database is asked wait for the same answer. */
+  async #countAndUse(tokenId: string, window: Window, now: Date): Promise<RateLimitAnswer> {
+    while (window.ahead === 0) {
+      window.counting ??= this.#countAhead(tokenId, window).finally(() => delete window.counting);
+      await window.counting;
+    }
+    return this.#use(window, now);
   }
 
   #use(window: Window, now: Date): RateLimitAnswer {
