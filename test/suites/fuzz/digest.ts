@@ -4,17 +4,30 @@ import type { TestApp } from '#test/harness/app.ts';
 /** What requests write although they are refused: nothing that a user sees. */
 const BESIDE = new Set(['idempotency_record', 'rate_limit_window']);
 
+async function tablesOf({ db }: TestApp): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition order by 1`.execute(db);
+  return rows.map(({ name }) => name);
+}
+
 /** A function that answers a digest of all rows of all tables: equal digests mean that nothing changed. */
 export async function digestOf(app: TestApp): Promise<() => Promise<string>> {
-  const tables = await sql<{ name: string }>`
-    select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition order by 1`.execute(app.db);
-  const parts = tables.rows
-    .filter(({ name }) => !BESIDE.has(name))
-    .map(
-      ({ name }) => sql`select ${sql.lit(name)} as name, count(*) as rows,
+  const tables = (await tablesOf(app)).filter((name) => !BESIDE.has(name));
+  const parts = tables.map(
+    (name) => sql`select ${sql.lit(name)} as name, count(*) as rows,
       coalesce(sum(hashtextextended(t::text, 0)), 0)::text as sum from ${sql.table(name)} t`,
-    );
+  );
   const all = sql`${sql.join(parts, sql` union all `)}`;
   return async () => JSON.stringify((await all.execute(app.db)).rows);
+}
+
+/** Rows of all tables that hold a text in any column, bytes as hexadecimal digits included. */
+export async function rowsWith(app: TestApp, text: string): Promise<{ table: string; row: string }[]> {
+  const hex = Buffer.from(text).toString('hex');
+  const parts = (await tablesOf(app)).map(
+    (name) => sql<{ table: string; row: string }>`select ${sql.lit(name)} as "table", left(t::text, 2000) as row
+      from ${sql.table(name)} t where position(${text} in t::text) > 0 or position(${hex} in t::text) > 0`,
+  );
+  return (await sql<{ table: string; row: string }>`${sql.join(parts, sql` union all `)}`.execute(app.db)).rows;
 }
