@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { RouteEntry, Upstream } from '#runtimes/router.ts';
 import { identify, isRunning, readBootId } from '#runtimes/tools/shim/identity.ts';
@@ -47,7 +48,7 @@ export class FakeRuntimeObject implements FakeRuntime {
     this.#store = store;
     this.#options = options;
     this.#servers = new FakeServers(store);
-    this.#plan = new FaultPlan(options);
+    this.#plan = new FaultPlan(options, options.directory && join(options.directory, 'faults'));
   }
 
   get calls(): readonly FakeCall[] {

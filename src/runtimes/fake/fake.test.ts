@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -62,6 +62,17 @@ describe('the fake runtime', () => {
     expect(early).toBe('hangs');
     abort.abort();
     await expect(applying).rejects.toMatchObject({ code: 'aborted' });
+  });
+
+  test('can be ordered in its folder, for a process that runs already, and every call is then written down', async () => {
+    const directory = newDirectory();
+    const runtime = createFakeRuntime({ directory });
+    await runtime.check();
+    const journal = join(directory, 'journal');
+    writeFileSync(join(directory, 'faults'), JSON.stringify({ failAt: { apply: 1 }, journal }));
+    await expect(runtime.apply(spec, newContext())).rejects.toThrow('told to fail at call 1 of apply');
+    await runtime.check();
+    expect(readFileSync(journal, 'utf8')).toBe(`${JSON.stringify({ pid: process.pid, verb: 'check' })}\n`);
   });
 
   test('takes as much longer as ordered', async () => {

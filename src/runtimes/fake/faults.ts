@@ -1,4 +1,6 @@
+import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readJson } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 
@@ -26,6 +28,8 @@ export interface FakeFaults {
   hangAt?: Partial<Record<FakeVerb, number>>;
   /** The call in which the whole process ends with status 137, as if it were killed. */
   dieAt?: Partial<Record<FakeVerb, number>>;
+  /** File that each call is added to when it is let through, a JSON line with the pid: what several processes did, in order. */
+  journal?: string;
 }
 
 /** A call that the fake got, for tests that look at what was asked of it. */
@@ -57,10 +61,21 @@ export class FaultPlan {
   /** The last ones, oldest first. */
   readonly calls: FakeCall[] = [];
   readonly #counts = new Map<FakeVerb, number>();
-  faults: FakeFaults;
+  readonly #file: string | undefined;
+  #faults: FakeFaults;
 
-  constructor(faults: FakeFaults) {
-    this.faults = faults;
+  /** `file` may hold further faults in JSON, for processes that run already: it is read at each call. */
+  constructor(faults: FakeFaults, file?: string) {
+    this.#faults = faults;
+    this.#file = file;
+  }
+
+  get faults(): FakeFaults {
+    return this.#file === undefined ? this.#faults : { ...this.#faults, ...readJson<FakeFaults>(this.#file) };
+  }
+
+  set faults(faults: FakeFaults) {
+    this.#faults = faults;
   }
 
   /** To be awaited at the start of each verb. */
@@ -70,16 +85,18 @@ export class FaultPlan {
     const call = (this.#counts.get(verb) ?? 0) + 1;
     this.#counts.set(verb, call);
     assertNotAborted(signal);
-    const delay = this.faults.delayMs?.[verb];
+    const { delayMs, dieAt, hangAt, failAt, journal } = this.faults;
+    const delay = delayMs?.[verb];
     if (delay) await wait(delay, signal);
-    if (this.faults.dieAt?.[verb] === call) process.exit(137);
-    if (this.faults.hangAt?.[verb] === call) await hang(signal);
-    const fail = this.faults.failAt?.[verb];
+    if (dieAt?.[verb] === call) process.exit(137);
+    if (hangAt?.[verb] === call) await hang(signal);
+    const fail = failAt?.[verb];
     const failing = typeof fail === 'number' ? { call: fail, error: null } : fail;
     if (failing?.call === call)
       throw (
         failing.error ?? new RuntimeError('failed', `The fake runtime was told to fail at call ${call} of ${verb}.`)
       );
+    if (journal !== undefined) appendFileSync(journal, `${JSON.stringify({ pid: process.pid, verb, ...identity })}\n`);
   }
 }
 

@@ -6,7 +6,7 @@ import type { WorkloadSpec } from '#runtimes/runtime.ts';
 export interface FakeOptions extends FakeFaults {
   /** Gets the routes; each pretended instance then has an HTTP server of its own. Without it nothing listens. */
   router?: Router;
-  /** Folder of the state, so that another process sees it. Without it the state lives and dies with this object. */
+  /** Folder of the state, so that another process sees it; a file `faults` in it holds more FakeFaults in JSON. Without it the state lives and dies with this object. */
   directory?: string;
   /** What `refusals` answers; by default nothing is refused. */
   refusals?(spec: WorkloadSpec): string[];
