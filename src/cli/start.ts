@@ -11,8 +11,10 @@ export async function startCommand(settings: Settings): Promise<void> {
   const began = performance.now();
   const log = createLog(settings);
   const running = await startShowing(settings, log);
+  // Whoever reads the welcome may send a signal at once.
+  const end = signalled();
   console.log(await welcome(running, performance.now() - began));
-  await signalled();
+  await end;
   console.log('Stopping: running deployments are handed over, deployed services stay up.');
   await running.stop();
 }
