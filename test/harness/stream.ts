@@ -16,6 +16,10 @@ export interface StreamClient {
   events: Sent[];
   /** Id of the last event, or how far the server said it has come. */
   lastId: string;
+  /** Where the stream began. */
+  begin: string;
+  /** Resolves when the server has said where. */
+  begun(): Promise<void>;
   /** Waits for so many events, or for the condition. */
   until(wanted: number | ((events: Sent[]) => boolean), milliseconds?: number): Promise<Sent[]>;
   /** Resolves when the server has ended the stream. */
@@ -37,7 +41,13 @@ export async function follow(url: string, token: string, headers: Record<string,
     headers: { authorization: `Token ${token}`, ...headers },
     signal: leave.signal,
   });
-  const client = { status: response.status, body: undefined, events: [], lastId: '' } as unknown as StreamClient;
+  const client = {
+    status: response.status,
+    body: undefined,
+    events: [],
+    lastId: '',
+    begin: '',
+  } as unknown as StreamClient;
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
     client.body = await response.json();
     client.ended = Promise.resolve();
@@ -45,6 +55,10 @@ export async function follow(url: string, token: string, headers: Record<string,
   client.close = async () => {
     leave.abort();
     await client.ended;
+  };
+  client.begun = async () => {
+    for (const end = Date.now() + 10_000; !client.begin; await sleep(2))
+      if (Date.now() > end) throw new Error('The stream has not begun.');
   };
   client.until = async (wanted, milliseconds = 10_000) => {
     const done = typeof wanted === 'number' ? (events: Sent[]) => events.length >= wanted : wanted;
@@ -80,6 +94,7 @@ function take(client: StreamClient, block: string): void {
       .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
   );
   client.lastId = fields.get('id') ?? client.lastId;
+  client.begin ||= client.lastId;
   const data = fields.get('data');
   if (data !== undefined)
     client.events.push({ id: client.lastId, event: fields.get('event') ?? 'message', data: JSON.parse(data) });

@@ -79,12 +79,12 @@ export class Feed {
 
   async #run(): Promise<void> {
     while (!this.#closed) {
+      this.#nudged = false;
       if (this.#members.size === 0) {
         this.#position = undefined;
         await this.#pause(undefined);
         continue;
       }
-      this.#nudged = false;
       let wait = POLL_MS;
       try {
         wait = await this.#read(this.#position!);

@@ -60,7 +60,7 @@ export async function readPage(db: Database, filter: PageFilter, after: Position
           where e.organization_id = wanted.id and (e.xid, e.id) > (${String(after.xid)}::xid8, ${after.id}::bigint)
             and e.xid < pg_snapshot_xmin(pg_current_snapshot()) and e.type = any(${types as string[]}::text[])
             and ${equals('project_id', filter.projectId)} and ${equals('environment_id', filter.environmentId)}
-            and ${equals('service_id', filter.serviceId)} and ${equals('deployment_id', filter.deploymentId)}
+            and (e.type = 'log' or ${equals('service_id', filter.serviceId)}) and ${equals('deployment_id', filter.deploymentId)}
           order by e.xid, e.id limit ${limit}
         ) one order by one.xid, one.id limit ${limit}
       ) page

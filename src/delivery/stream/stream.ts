@@ -74,7 +74,7 @@ export class Streams implements EventStreams {
       types.has(row.type) &&
       (filter.projectId === undefined || row.project_id === filter.projectId) &&
       (filter.environmentId === undefined || row.environment_id === filter.environmentId) &&
-      (filter.serviceId === undefined || row.service_id === filter.serviceId) &&
+      (filter.serviceId === undefined || row.service_id === filter.serviceId || row.type === 'log') &&
       (filter.deploymentId === undefined || row.deployment_id === filter.deploymentId);
     return this.#feed.join(organizationId, line, at, (row) => chosen(row) && wants(row));
   }

@@ -10,7 +10,7 @@ export interface StreamFilter {
   types: readonly StreamType[];
   projectId?: string;
   environmentId?: string;
-  /** Of audit events: their target. */
+  /** Of audit events: their target. Log chunks hold lines of several services: theirs all pass. */
   serviceId?: string;
   deploymentId?: string;
 }

@@ -61,6 +61,8 @@ export function sendStream(reply: FastifyReply, answer: EventStreamAnswer, parts
     .headers({
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
+      // A server that closes waits for connections that are kept.
+      connection: 'close',
       // Proxies of the kind of nginx would keep events back until they have a page of them.
       'x-accel-buffering': 'no',
     })

@@ -1,21 +1,388 @@
-import { expect, test } from 'vitest';
-import { ok, useApp } from '#test/harness/app.ts';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterEach, describe, expect, test } from 'vitest';
+import { allRoutes } from '#app/routes.ts';
+import { createEventStreams } from '#delivery/stream/index.ts';
+import { newId } from '#kernel/ids.ts';
+import { RateLimiter } from '#platform/access/rate-limit.ts';
+import { makeToken } from '#platform/access/tokens.ts';
+import { json } from '#platform/database/json.ts';
+import { createServer } from '#platform/http/server.ts';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample, useEngine } from '#test/harness/engine.ts';
-import { follow, listen } from '#test/harness/stream.ts';
+import { follow, listen, type Sent, type StreamClient } from '#test/harness/stream.ts';
 
-const app = useApp();
+const app = useApp({ QUARTERDECK_STREAMS_PER_TOKEN: '5', QUARTERDECK_STREAMS: '12' });
 useEngine(app);
 
-test('a deployment is told from request to end, with its services, steps and audit events, in order', async () => {
-  const admin = await app.organization();
-  const base = await listen(app.server);
-  const { environment, application } = await makeExample(admin);
-  const client = await follow(`${base}/organization/${admin.organizationId}/eventStream`, admin.token);
-  const answer = ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
-  expect(answer.state).toBe('DEPLOYED');
-  const events = await client.until((all) =>
-    all.some(({ event, data }) => event === 'deployment' && data.status === 'DEPLOYED'),
-  );
-  console.log(JSON.stringify(events, null, 1).slice(0, 4000), environment.id);
-  await client.close();
+const open: StreamClient[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((client) => client.close()));
 });
+
+const path = (actor: Actor, query = '') => `/organization/${actor.organizationId}/eventStream${query}`;
+
+/** Opens a stream of the application's server, or of another one. */
+async function stream(
+  actor: Pick<Actor, 'organizationId' | 'token'>,
+  { query = '', base, lastId }: { query?: string; base?: string; lastId?: string } = {},
+): Promise<StreamClient> {
+  const client = await follow(
+    `${base ?? (await listen(app.server))}${path(actor as Actor, query)}`,
+    actor.token,
+    lastId === undefined ? {} : { 'last-event-id': lastId },
+  );
+  open.push(client);
+  if (client.status === 200) await client.begun();
+  return client;
+}
+
+/** Another process of the same installation: a server of its own with readers of its own. */
+async function replica(): Promise<{ base: string; close(): Promise<void> }> {
+  const streams = createEventStreams({ platform: app.platform, directConfig: app.databaseConfig, channels: [] });
+  const server = createServer({
+    platform: app.platform,
+    sessions: null,
+    limiter: new RateLimiter(app.db, 0),
+    routes: allRoutes({ streams }),
+    log: pino({ level: 'silent' }),
+  });
+  return {
+    base: await listen(server),
+    close: async () => {
+      await server.close();
+      await streams.close();
+    },
+  };
+}
+
+const makeProject = async (actor: Actor): Promise<any> =>
+  ok(await actor.post(`/organization/${actor.organizationId}/project`, { name: `p ${newId()}` }), 201);
+
+const of = (events: Sent[], event: string): any[] =>
+  events.filter((one) => one.event === event).map(({ data }) => data);
+const isDeployed = (events: Sent[]): boolean => of(events, 'deployment').some(({ status }) => status === 'DEPLOYED');
+
+describe('a deployment', () => {
+  test('is told from its request to its end, with its services, steps and audit events, as the API answers them', async () => {
+    const admin = await app.organization();
+    const { project, environment, application } = await makeExample(admin);
+    const client = await stream(admin);
+    const { deployment_request_id, execution_id } = ok(
+      await admin.post(`/application/${application.id}/deploy?wait=15`, {}),
+      200,
+    );
+    const events = await client.until(isDeployed);
+    const place = {
+      organization_id: admin.organizationId,
+      project_id: project.id,
+      project_name: project.name,
+      environment_id: environment.id,
+      environment_name: environment.name,
+      deployment_request_id,
+      execution_id,
+    };
+    for (const name of ['deployment', 'service-state', 'step'])
+      for (const data of of(events, name)) expect(data).toMatchObject(place);
+    expect(of(events, 'deployment').map((data) => data.status)).toEqual(
+      ['DEPLOYMENT_QUEUED', 'DEPLOYING', 'RECAP', 'DEPLOYED'].filter((status) =>
+        of(events, 'deployment').some((data) => data.status === status),
+      ),
+    );
+    const states = of(events, 'service-state');
+    expect(states.map((data) => data.state)).toEqual([
+      'DEPLOYMENT_QUEUED',
+      'WAITING_RUNNING',
+      'BUILDING',
+      'DEPLOYING',
+      'DEPLOYED',
+    ]);
+    expect(states[0]).toMatchObject({
+      service: { id: application.id, name: 'hello', service_type: 'APPLICATION' },
+      status_details: { action: 'DEPLOY', status: 'QUEUED', sub_action: 'NONE' },
+    });
+    const { details } = ok(await admin.get(`/application/${application.id}/status`), 200).steps;
+    expect(
+      of(events, 'step')
+        .filter((step) => step.status !== 'ONGOING')
+        .map(({ step_name, status, started_at }) => ({ step_name, status, started_at })),
+    ).toEqual(details.map(({ step_name, status, started_at }: any) => ({ step_name, status, started_at })));
+    const listed = ok(await admin.get(`/organization/${admin.organizationId}/events?pageSize=100`), 200).events;
+    const told = of(events, 'audit');
+    expect(told.length).toBeGreaterThanOrEqual(2);
+    for (const event of told) expect(listed).toContainEqual(event);
+    expect(new Set(events.map((event) => event.id)).size).toBe(events.length);
+  });
+
+  test('is followed by its log lines, all of them once, of the deployment or of one of its services', async () => {
+    const admin = await app.organization();
+    const { environment, application } = await makeExample(admin);
+    const whole = await stream(admin, { query: `?types=log&environmentId=${environment.id}` });
+    const one = await stream(admin, { query: `?types=log&serviceId=${application.id}` });
+    ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
+    const lines: any[] = ok(await admin.get(`/environment/${environment.id}/logs`), 200);
+    const told = (client: StreamClient) => of(client.events, 'log').flatMap((data) => data.lines);
+    await whole.until(() => told(whole).length >= lines.length);
+    expect(told(whole).map(({ timestamp, message }) => ({ timestamp, message }))).toEqual(
+      lines.map((line) => ({ timestamp: line.timestamp, message: line.message.safe_message })),
+    );
+    const own = lines.filter((line) => line.details.transmitter.id === application.id);
+    await one.until(() => told(one).length >= own.length);
+    expect(own.length).toBeGreaterThan(0);
+    expect(told(one).map((line) => line.message)).toEqual(own.map((line) => line.message.safe_message));
+  });
+});
+
+describe('a client', () => {
+  test('resumes after its last event by header or by query, on another process and after a restart, without a gap or a double', async () => {
+    const admin = await app.organization();
+    const first = await stream(admin);
+    const made: string[] = [(await makeProject(admin)).id];
+    await first.until(1);
+    await first.close();
+    made.push((await makeProject(admin)).id, (await makeProject(admin)).id);
+    const other = await replica();
+    try {
+      const second = await stream(admin, { base: other.base, lastId: first.lastId });
+      await second.until(2);
+      made.push((await makeProject(admin)).id);
+      await second.until(3);
+      // A restart: the server ends its streams itself, and at once.
+      await other.close();
+      await second.ended;
+      made.push((await makeProject(admin)).id);
+      const third = await stream(admin, { query: `?lastEventId=${second.lastId}` });
+      await third.until(1);
+      made.push((await makeProject(admin)).id);
+      await third.until(2);
+      expect([...first.events, ...second.events, ...third.events].map(({ data }) => data.target_id)).toEqual(made);
+      // The header is the newer one: what reconnects by itself sends the query of its first connection again.
+      const fourth = await stream(admin, { query: `?lastEventId=${first.lastId}`, lastId: third.lastId });
+      made.push((await makeProject(admin)).id);
+      await fourth.until(1);
+      expect(fourth.events.map(({ data }) => data.target_id)).toEqual([made.at(-1)]);
+    } finally {
+      await other.close();
+    }
+  });
+
+  test('hears of what its filters name only', async () => {
+    const admin = await app.organization();
+    const [watched, other] = [await makeExample(admin), await makeExample(admin)];
+    const queries = [
+      `?projectId=${watched.project.id}`,
+      `?environmentId=${watched.environment.id}&types=step&types=service-state`,
+      `?serviceId=${watched.application.id}&types=service-state`,
+      '?types=deployment',
+    ];
+    const [project, environment, service, types] = await Promise.all(queries.map((query) => stream(admin, { query })));
+    const ended = await stream(admin);
+    for (const { application } of [other, watched])
+      ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
+    const { deployment_request_id: request } = ok(
+      await admin.get(`/application/${watched.application.id}/status`),
+      200,
+    );
+    await ended.until(() => of(ended.events, 'deployment').filter(({ status }) => status === 'DEPLOYED').length === 2);
+    await project!.until(isDeployed);
+    await types!.until((events) => of(events, 'deployment').filter(({ status }) => status === 'DEPLOYED').length === 2);
+    expect(new Set(project!.events.map(({ data }) => data.project_id))).toEqual(new Set([watched.project.id]));
+    expect(new Set(project!.events.map(({ event }) => event))).toEqual(
+      new Set(['deployment', 'service-state', 'step', 'audit']),
+    );
+    await environment!.until((events) => of(events, 'service-state').at(-1)?.state === 'DEPLOYED');
+    expect(new Set(environment!.events.map(({ event }) => event))).toEqual(new Set(['service-state', 'step']));
+    expect(new Set(environment!.events.map(({ data }) => data.environment_id))).toEqual(
+      new Set([watched.environment.id]),
+    );
+    await service!.until((events) => events.at(-1)?.data.state === 'DEPLOYED');
+    expect(new Set(service!.events.map(({ data }) => data.service.id))).toEqual(new Set([watched.application.id]));
+    expect(new Set(types!.events.map(({ event }) => event))).toEqual(new Set(['deployment']));
+    await Promise.all(open.splice(0).map((client) => client.close()));
+    const past = await stream(admin, { query: `?deploymentRequestId=${request}`, lastId: project!.begin });
+    await past.until(isDeployed);
+    expect(new Set(past.events.map(({ data }) => data.deployment_request_id))).toEqual(new Set([request]));
+  });
+
+  test('that reads nothing holds up nobody, and reads all of it later', async () => {
+    const admin = await app.organization();
+    const url = new URL(`${await listen(app.server)}${path(admin)}`);
+    const socket = connect(Number(url.port), url.hostname);
+    socket.write(`GET ${url.pathname} HTTP/1.1\r\nhost: x\r\nauthorization: Token ${admin.token}\r\n\r\n`);
+    await once(socket, 'readable');
+    const quick = await stream(admin);
+    const note = 'x'.repeat(2_000);
+    const count = 6_000;
+    for (let from = 0; from < count; from += 1_000)
+      await app.database.pool.query(
+        `insert into audit_event (id, organization_id, event_type, target_type, target_id, target_name, triggered_by, origin)
+          select gen_random_uuid(), $1, 'UPDATE', 'PROJECT', gen_random_uuid(), $2 || n, 'ada', 'API'
+          from generate_series($3::int + 1, $3::int + 1000) n`,
+        [admin.organizationId, note, from],
+      );
+    await quick.until(count, 15_000);
+    let text = '';
+    socket.setEncoding('utf8').on('data', (chunk) => (text += String(chunk)));
+    const names = () => [...text.matchAll(/"target_name":"x+(\d+)"/g)].map((match) => Number(match[1]));
+    for (const end = Date.now() + 15_000; !text.includes(`x${count}"`) && Date.now() < end;) await sleep(20);
+    socket.destroy();
+    // Chunks of the transfer may cut a name in two: those that are whole are all there is in order, and hardly any is cut.
+    const whole = names();
+    expect(whole.length).toBeGreaterThan(count * 0.95);
+    expect(whole).toEqual([...whole].sort((a, b) => a - b));
+  });
+});
+
+describe('access', () => {
+  test('is that of the organization: nothing of another one is told, by path, filter or cursor', async () => {
+    const [admin, stranger] = [await app.organization(), await app.organization()];
+    const { project, environment, application } = await makeExample(admin);
+    const deployed = ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
+    expect((await stream({ ...stranger, organizationId: admin.organizationId })).status).toBe(404);
+    expect((await app.anonymous('GET', path(admin))).status).toBe(401);
+    for (const [field, id] of [
+      ['projectId', project.id],
+      ['environmentId', environment.id],
+      ['serviceId', application.id],
+      ['deploymentRequestId', deployed.deployment_request_id],
+    ]) {
+      const [foreign, unknown] = [
+        await stranger.get(path(stranger, `?${field}=${id}`)),
+        await stranger.get(path(stranger, `?${field}=${newId()}`)),
+      ];
+      expect(foreign).toMatchObject({ status: 400, body: { errors: [{ field }] } });
+      expect(foreign.body).toEqual(unknown.body);
+      expect((await admin.get(path(admin, `?${field}=${id}`))).status).toBe(200);
+    }
+    const own = await stream(admin);
+    const foreign = await stream(stranger, { lastId: '0'.repeat(12) + '.0.0' });
+    await foreign.until(1); // The line of the cursor is another one: reset.
+    const spy = await stream(stranger, { lastId: own.begin });
+    await makeProject(admin);
+    const seen = await makeProject(stranger);
+    await own.until(1);
+    await spy.until((events) => events.some(({ data }) => data.target_id === seen.id));
+    for (const client of [spy, foreign])
+      for (const { event, data } of client.events) if (event === 'audit') expect(data.target_id).toBe(seen.id);
+  });
+
+  test('of a custom role leaves out what it has no access to, also of what is gone', async () => {
+    const admin = await app.organization();
+    const [shown, hidden] = [await makeExample(admin), await makeExample(admin)];
+    const token = await guestToken(admin, hidden.project.id, ['PRODUCTION']);
+    const guest = await stream({ organizationId: admin.organizationId, token });
+    for (const { application } of [hidden, shown])
+      ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
+    await guest.until(isDeployed);
+    expect(new Set(guest.events.map(({ data }) => data.environment_id))).toEqual(new Set([shown.environment.id]));
+    ok(await admin.delete(`/environment/${hidden.environment.id}`), 204);
+    const marker = await makeProject(admin);
+    await guest.until((events) => events.some(({ data }) => data.target_id === marker.id));
+    const all = await stream(admin, { lastId: guest.begin });
+    await all.until((events) => events.some(({ data }) => data.target_id === marker.id));
+    const again = await stream({ organizationId: admin.organizationId, token }, { lastId: guest.begin });
+    await again.until((events) => events.some(({ data }) => data.target_id === marker.id));
+    expect(all.events.filter(({ data }) => data.environment_id === hidden.environment.id).length).toBeGreaterThan(5);
+    for (const client of [guest, again])
+      expect(client.events.filter(({ data }) => data.environment_id === hidden.environment.id)).toEqual([]);
+    expect(
+      await app.anonymous('GET', path(admin, `?environmentId=${hidden.environment.id}`), undefined, {
+        authorization: `Token ${token}`,
+      }),
+    ).toMatchObject({ status: expect.toSatisfy((status: number) => status === 403 || status === 400) });
+  });
+
+  test('that ends, ends the stream within seconds, on every process', async () => {
+    const admin = await app.organization();
+    const other = await replica();
+    try {
+      const made = ok(
+        await admin.post(`/organization/${admin.organizationId}/apiToken`, { name: 'revoked', scope: 'READ' }),
+        201,
+      );
+      const expiring = await tokenUntil(admin, new Date(Date.now() + 1_500));
+      const revoked = { organizationId: admin.organizationId, token: made.token as string };
+      const clients = [
+        await stream(revoked),
+        await stream(revoked, { base: other.base }),
+        await stream({ organizationId: admin.organizationId, token: expiring }),
+      ];
+      ok(await admin.delete(`/organization/${admin.organizationId}/apiToken/${made.id}`), 204);
+      const since = Date.now();
+      await Promise.all(clients.map((client) => client.ended));
+      expect(Date.now() - since).toBeLessThan(8_000);
+      for (const client of clients) expect(client.events.at(-1)).toMatchObject({ event: 'end', data: { status: 401 } });
+      expect((await stream(revoked)).status).toBe(401);
+    } finally {
+      await other.close();
+    }
+  });
+});
+
+describe('what is asked wrongly', () => {
+  test.each([
+    ['?types=log', 'types'],
+    ['?types=deployment&types=log', 'types'],
+    ['?types=nonsense', 'types[0]'],
+    ['?environmentId=nonsense', 'environmentId'],
+    ['?lastEventId=nonsense', 'lastEventId'],
+  ])('%s is 400 and names the field', async (query, field) => {
+    const admin = await app.organization();
+    expect(await admin.get(path(admin, query))).toMatchObject({ status: 400, body: { errors: [{ field }] } });
+  });
+
+  test('more streams than a token may have are 429, more than a process serves 503, and one that is closed makes room', async () => {
+    const [admin, second, third] = [await app.organization(), await app.organization(), await app.organization()];
+    for (let n = 0; n < 5; n++) await stream(admin);
+    expect(await admin.get(path(admin))).toMatchObject({ status: 429, headers: { 'retry-after': '10' } });
+    for (let n = 0; n < 5; n++) await stream(second);
+    await stream(third);
+    await stream(third);
+    expect(await third.get(path(third))).toMatchObject({ status: 503, headers: { 'retry-after': '10' } });
+    await open.pop()!.close();
+    for (const end = Date.now() + 5_000; Date.now() < end; await sleep(20))
+      if ((await third.get(path(third))).status === 200) return;
+    throw new Error('No room was made.');
+  });
+});
+
+async function guestToken(admin: Actor, projectId: string, modes: string[]): Promise<string> {
+  const [role, id] = [newId(), newId()];
+  const { token, hash } = makeToken(id);
+  const permissions = modes.map((environment_type) => ({ environment_type, permission: 'NO_ACCESS' }));
+  const common = { organization_id: admin.organizationId, name: 'guest' };
+  await app.db
+    .insertInto('role')
+    .values({
+      ...common,
+      id: role,
+      built_in: false,
+      permissions: json({ clusters: [], projects: [{ project_id: projectId, is_admin: false, permissions }] }),
+    })
+    .execute();
+  await app.db
+    .insertInto('api_token')
+    .values({ ...common, id, role_id: role, secret_hash: hash, created_by: admin.userId })
+    .execute();
+  return token;
+}
+
+async function tokenUntil(admin: Actor, expires: Date): Promise<string> {
+  const id = newId();
+  const { token, hash } = makeToken(id);
+  await app.db
+    .insertInto('api_token')
+    .values({
+      id,
+      organization_id: admin.organizationId,
+      name: 'expiring',
+      scope: 'READ',
+      secret_hash: hash,
+      created_by: admin.userId,
+      expires_at: expires,
+    })
+    .execute();
+  return token;
+}

@@ -105,6 +105,7 @@ async function checkFilter(call: StreamCall): Promise<StreamFilter> {
       'types: log lines are sent of one place only: add environmentId, serviceId or deploymentRequestId.',
       [{ field: 'types', message: 'log takes environmentId, serviceId or deploymentRequestId beside it' }],
     );
+  let inside = environmentId;
   for (const [field, id, find, action] of [
     ['projectId', projectId, queries.findProjectPlace, 'project.read'],
     ['environmentId', environmentId, queries.findEnvironmentPlace, 'environment.read'],
@@ -121,6 +122,8 @@ async function checkFilter(call: StreamCall): Promise<StreamFilter> {
       mode: place.mode ?? undefined,
       clusterId: place.cluster_id ?? undefined,
     });
+    // A service has one environment: naming it keeps the logs of others from being read for its lines.
+    inside ??= place.environment_id ?? undefined;
   }
-  return { organizationId: target.organizationId, types, projectId, environmentId, serviceId, deploymentId };
+  return { organizationId: target.organizationId, types, projectId, environmentId: inside, serviceId, deploymentId };
 }
