@@ -1,18 +1,23 @@
 import { pino, type Logger } from 'pino';
 import pretty from 'pino-pretty';
+import { printable, spelledJson } from '#kernel/printable.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 /** The log of commands, whose standard output is their answer: warnings, on standard error. */
-export const createQuietLog = (): Logger => pino({ level: 'warn', base: null }, pino.destination(2));
+export const createQuietLog = (): Logger =>
+  pino({ level: 'warn', base: null, hooks: { streamWrite: printable } }, pino.destination(2));
 
 /** JSON lines; for people on a terminal, coloured ones. Tokens never get in. */
 export function createLog(settings: Settings): Logger {
+  const { isTTY } = process.stdout;
   const options = {
     level: settings.logLevel,
     redact: ['req.headers.authorization', 'headers.authorization'],
     base: null,
+    // JSON escapes most of what a terminal obeys; the rest is escaped as well, and on a terminal all of it is spelled out.
+    hooks: { streamWrite: isTTY ? spelledJson : printable },
   };
-  return process.stdout.isTTY
+  return isTTY
     ? pino(options, pretty({ colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname,reqId' }))
     : pino(options, gatheringOutput());
 }

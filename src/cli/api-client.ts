@@ -1,5 +1,6 @@
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { printable } from '#kernel/printable.ts';
 
 /** Calls of the API with a token. An answer that isn't 2xx throws with what the service says. */
 export class ApiClient {
@@ -13,14 +14,14 @@ export class ApiClient {
 
   async call<T>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<T> {
     const { status, text } = await this.#send(method, path, body);
-    if (status >= 300) throw new Error(`${method} ${path} was answered ${status}: ${text}`);
+    if (status >= 300) throw new Error(`${method} ${path} was answered ${status}: ${printable(text)}`);
     return (text ? JSON.parse(text) : undefined) as T;
   }
 
   /** Whether there is something at the path (no 404). */
   async exists(path: string): Promise<boolean> {
     const { status, text } = await this.#send('GET', path);
-    if (status !== 404 && status >= 300) throw new Error(`GET ${path} was answered ${status}: ${text}`);
+    if (status !== 404 && status >= 300) throw new Error(`GET ${path} was answered ${status}: ${printable(text)}`);
     return status !== 404;
   }
 

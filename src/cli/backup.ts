@@ -1,4 +1,5 @@
 import { backUp } from '#app/restore.ts';
+import { print } from '#cli/print.ts';
 import { Progress } from '#cli/progress.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
@@ -9,7 +10,7 @@ export async function backupCommand(settings: Settings, file: string): Promise<v
     progress.clear(),
   );
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
-  console.log(
+  print(
     [
       `Backed up ${rows} rows of ${manifest.tables.length} tables, as of ${manifest.takenAt}, into ${file} (${megabytes(bytes)}).`,
       `The key of the vault is not in it: keep the key file elsewhere (${manifest.vaultKeys.join(', ')}). Without it no secret of the backup can be read.`,

@@ -6,7 +6,9 @@ import { createQuietLog } from '#app/log.ts';
 import type { Running } from '#app/start.ts';
 import { ApiClient, readPage, until } from '#cli/api-client.ts';
 import { exampleApplication } from '#cli/first-deployment.ts';
+import { print } from '#cli/print.ts';
 import { startShowing } from '#cli/start.ts';
+import { printable } from '#kernel/printable.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 const DEPLOY_SECONDS = 600;
@@ -27,7 +29,7 @@ export async function demoCommand(settings: Settings, options: { remove?: true; 
   try {
     const url = running?.url ?? `http://${settings.host}:${settings.port}`;
     if (running && !running.url) throw new Error('The demo needs the API: QUARTERDECK_ROLE=worker has none.');
-    console.log(`${running ? 'Started a service' : 'Using the service that runs'} at ${url}.`);
+    print(`${running ? 'Started a service' : 'Using the service that runs'} at ${url}.`);
     const removed = await deployAndRemove({ api: new ApiClient(url, readToken(settings)) }, options);
     if (running && removed && !(await isAnythingDeployed(running))) await running.runtimes.endProxy();
   } finally {
@@ -66,12 +68,12 @@ async function deployAndRemove(demo: Demo, options: { remove?: true; keep?: true
     if (demo.projectId && !options.keep) await remove(demo);
     throw error;
   }
-  console.log(`\n  ${demo.url}\n\n${demo.answer!.trim()}\n`);
+  print(`\n  ${demo.url}\n\n${demo.answer!.trim()}\n`);
   if (options.remove || (!options.keep && (await wantsRemoval()))) {
     await remove(demo);
     return true;
   }
-  console.log(`It stays. To remove it: DELETE /project/${demo.projectId}`);
+  print(`It stays. To remove it: DELETE /project/${demo.projectId}`);
   return false;
 }
 
@@ -110,7 +112,7 @@ function deploying() {
         );
         demo.url = links.results[0]!.url;
         const { status, text } = await readPage(demo.url);
-        if (status !== 200) throw new Error(`${demo.url} answers ${status}: ${text}`);
+        if (status !== 200) throw new Error(`${demo.url} answers ${status}: ${printable(text)}`);
         demo.answer = text;
       },
     },
@@ -127,7 +129,7 @@ async function whyFailed({ api, applicationId }: Demo, state: string): Promise<s
     { message?: { safe_message?: string } | null; error?: { user_log_message?: string } | null }[]
   >('GET', `/environment/${environment.id}/logs`);
   const texts = lines.map((line) => line.error?.user_log_message ?? line.message?.safe_message ?? '').filter(Boolean);
-  return [`The deployment ended as ${state}.`, ...texts.slice(-10).map((text) => `  ${text}`)].join('\n');
+  return [`The deployment ended as ${state}.`, ...texts.slice(-10).map((text) => `  ${printable(text)}`)].join('\n');
 }
 
 async function wantsRemoval(): Promise<boolean> {

@@ -1,4 +1,5 @@
 import { inspectDatabase, inspectRuntimes, inspectTools, type Finding } from '#app/inspect.ts';
+import { print } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 const MARKS = { ok: '✓', missing: '-', broken: '✗' };
@@ -13,8 +14,8 @@ export async function doctorCommand(settings: Settings, searchPath: string | und
   ]);
   const needed = [inspectNode(), database];
   const findings = [...needed, ...runtimes.findings, ...tools];
-  console.log(findings.map(show).join('\n'));
-  console.log(`\nData directory: ${settings.dataDir}\nA first cluster gets the runtime ${runtimes.chosen}.`);
+  print(findings.map(show).join('\n'));
+  print(`\nData directory: ${settings.dataDir}\nA first cluster gets the runtime ${runtimes.chosen}.`);
   const broken = findings.filter((finding) => finding.state === 'broken');
   if (!runtimes.findings.some((finding) => finding.state === 'ok')) broken.push(...runtimes.findings);
   if (broken.length > 0)

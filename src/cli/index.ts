@@ -4,6 +4,7 @@ import { demoCommand } from '#cli/demo.ts';
 import { doctorCommand } from '#cli/doctor.ts';
 import { keyStatusCommand, rotateKeyCommand } from '#cli/key.ts';
 import { migrateCommand } from '#cli/migrate.ts';
+import { printAside } from '#cli/print.ts';
 import { restoreCommand, type RestoreOptions } from '#cli/restore.ts';
 import { startCommand } from '#cli/start.ts';
 import { createTokenCommand, listTokensCommand, revokeTokenCommand, type TokenOptions } from '#cli/token.ts';
@@ -19,8 +20,9 @@ export async function runCommandLine(args: string[], environment: Environment): 
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    console.error(error instanceof SettingsError ? error.message : `quarterdeck: ${(error as Error).message}`);
-    if (!(error instanceof SettingsError) && environment.QUARTERDECK_LOG_LEVEL === 'debug') console.error(error);
+    printAside(error instanceof SettingsError ? error.message : `quarterdeck: ${(error as Error).message}`);
+    if (!(error instanceof SettingsError) && environment.QUARTERDECK_LOG_LEVEL === 'debug')
+      printAside(String((error as Error).stack));
     return error instanceof SettingsError ? 2 : 1;
   }
 }

@@ -1,5 +1,6 @@
 import { describeKeys, rotateKey, stageNextKey, type Rotation } from '#app/key-rotation.ts';
 import { withBase } from '#cli/base.ts';
+import { print } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 /** Puts a new key in front and seals everything anew with it, or only makes it for the other machines. */
@@ -7,10 +8,10 @@ export async function rotateKeyCommand(settings: Settings, { stage }: { stage?: 
   await withBase(settings, async (base) => {
     if (stage) {
       const file = stageNextKey(base);
-      console.log(
+      print(
         `The next key is in ${file}. Copy it beside the key file of every other machine, then run \`quarterdeck key rotate\`.`,
       );
-    } else console.log(textOf(await rotateKey(base)));
+    } else print(textOf(await rotateKey(base)));
   });
 }
 
@@ -32,6 +33,6 @@ function textOf({ file, keyId, resumed, rewrapped, others }: Rotation): string {
 export async function keyStatusCommand(settings: Settings): Promise<void> {
   await withBase(settings, async (base) => {
     for (const [index, { keyId, values, here }] of (await describeKeys(base)).entries())
-      console.log(`${keyId}  ${values} values${index === 0 ? ', encrypts' : ''}${here ? '' : ', NOT IN THE KEY FILE'}`);
+      print(`${keyId}  ${values} values${index === 0 ? ', encrypts' : ''}${here ? '' : ', NOT IN THE KEY FILE'}`);
   });
 }

@@ -1,6 +1,7 @@
 import { accept, restore } from '#app/restore.ts';
 import { lookAtWorld } from '#app/world.ts';
 import { withBase } from '#cli/base.ts';
+import { print } from '#cli/print.ts';
 import { Progress } from '#cli/progress.ts';
 import { describeWorld } from '#cli/world.ts';
 import type { Settings } from '#platform/settings/index.ts';
@@ -23,7 +24,7 @@ export async function restoreCommand(settings: Settings, file: string | undefine
     progress.clear(),
   );
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
-  console.log(
+  print(
     [
       `Restored ${rows} rows of ${manifest.tables.length} tables, as of ${manifest.takenAt}.`,
       ...(interrupted > 0 ? [`${interrupted} deployments that were under way then are ended with an error.`] : []),
@@ -32,7 +33,7 @@ export async function restoreCommand(settings: Settings, file: string | undefine
       '',
     ].join('\n'),
   );
-  await withBase(settings, async (base) => console.log(describeWorld(await lookAtWorld(base))));
+  await withBase(settings, async (base) => print(describeWorld(await lookAtWorld(base))));
 }
 
 async function acceptCommand(settings: Settings, options: RestoreOptions): Promise<void> {
@@ -43,9 +44,9 @@ async function acceptCommand(settings: Settings, options: RestoreOptions): Promi
       runWaiting: options.runWaiting ?? false,
       worldEpoch: world.epoch,
     });
-    console.log('The installation can be written again: services that run go on within a second.');
-    if (cancelled > 0) console.log(`${cancelled} requests that waited when the backup was made are cancelled.`);
-    if (applied > 0) console.log('What should run and does not is started within a minute.');
-    console.log(describeWorld(world));
+    print('The installation can be written again: services that run go on within a second.');
+    if (cancelled > 0) print(`${cancelled} requests that waited when the backup was made are cancelled.`);
+    if (applied > 0) print('What should run and does not is started within a minute.');
+    print(describeWorld(world));
   });
 }

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { createLog } from '#app/log.ts';
 import { start, tokenFile, type Running } from '#app/start.ts';
 import { firstDeployment } from '#cli/first-deployment.ts';
+import { print } from '#cli/print.ts';
 import { Progress } from '#cli/progress.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
@@ -13,9 +14,9 @@ export async function startCommand(settings: Settings): Promise<void> {
   const running = await startShowing(settings, log);
   // Whoever reads the welcome may send a signal at once.
   const end = signalled();
-  console.log(await welcome(running, performance.now() - began));
+  print(await welcome(running, performance.now() - began));
   await end;
-  console.log('Stopping: running deployments are handed over, deployed services stay up.');
+  print('Stopping: running deployments are handed over, deployed services stay up.');
   await running.stop();
 }
 

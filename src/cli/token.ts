@@ -1,5 +1,6 @@
 import type { Base } from '#app/install.ts';
 import { withBase } from '#cli/base.ts';
+import { print, printAside } from '#cli/print.ts';
 import { AppError } from '#kernel/errors.ts';
 import { systemContext, type Context } from '#platform/context.ts';
 import type { Settings } from '#platform/settings/index.ts';
@@ -23,8 +24,8 @@ export async function createTokenCommand(settings: Settings, organization: strin
       expires_at: options.expires ? readTime(options.expires) : null,
     }),
   );
-  console.error(`Token ${made.name} (${made.id}, ${made.scope}, ${endOf(made.expires_at)}), shown only now:`);
-  console.log(made.token);
+  printAside(`Token ${made.name} (${made.id}, ${made.scope}, ${endOf(made.expires_at)}), shown only now:`);
+  print(made.token);
 }
 
 /** Prints the tokens as a table, without secrets. */
@@ -37,13 +38,13 @@ export async function listTokensCommand(settings: Settings, organization: string
     endOf(token.expires_at),
     token.creator_name,
   ]);
-  console.log(table(['ID', 'NAME', 'SCOPE', 'EXPIRES', 'CREATED BY'], rows));
+  print(table(['ID', 'NAME', 'SCOPE', 'EXPIRES', 'CREATED BY'], rows));
 }
 
 /** Revokes a token by its id or its name. */
 export async function revokeTokenCommand(settings: Settings, organization: string | undefined, token: string) {
   await inOrganization(settings, organization, (context, id) => revokeApiToken(context, id, token));
-  console.log(`Revoked ${token}.`);
+  print(`Revoked ${token}.`);
 }
 
 /** Runs the work in the organization with that id or name; without one in the only one there is. */

@@ -2,6 +2,7 @@ import { applyMissing } from '#app/restore.ts';
 import { lookAtWorld, removeUnknown, type World } from '#app/world.ts';
 import { epochOf, type Difference, type WorldEntry } from '#app/world-comparison.ts';
 import { withBase } from '#cli/base.ts';
+import { print, printAside } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 export interface WorldOptions {
@@ -14,10 +15,10 @@ export interface WorldOptions {
 export async function worldCommand(settings: Settings, options: WorldOptions): Promise<void> {
   await withBase(settings, async (base) => {
     if (options.removeUnknown)
-      for (const entry of await removeUnknown(base)) console.error(`Removed ${entry.name} (${entry.serviceId}).`);
+      for (const entry of await removeUnknown(base)) printAside(`Removed ${entry.name} (${entry.serviceId}).`);
     if (options.applyMissing) await applyMissing(base.platform.db);
     const world = await lookAtWorld(base);
-    console.log(options.json ? JSON.stringify(world, null, 2) : describeWorld(world));
+    print(options.json ? JSON.stringify(world, null, 2) : describeWorld(world));
   });
 }
 

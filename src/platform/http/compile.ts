@@ -3,6 +3,7 @@ import addFormats from 'ajv-formats';
 import fastJsonStringify from 'fast-json-stringify';
 import type { TSchema } from 'typebox';
 import { prune } from '#platform/http/prune.ts';
+import { NAME_PATTERN } from '#platform/http/schema.ts';
 import { AppError, type FieldError } from '#kernel/errors.ts';
 
 const OPTIONS = { allErrors: true, useDefaults: true, strict: false, addUsedSchema: false } as const;
@@ -92,6 +93,8 @@ function messageOf(error: ErrorObject): string {
     return `must be one of ${(params.allowedValues as unknown[]).filter((value) => value !== null).join(', ')}`;
   if (error.keyword === 'format' || (error.keyword === 'pattern' && error.schemaPath.includes('Uuid')))
     return `must be a valid ${String(params.format)}`;
+  if (error.keyword === 'pattern' && params.pattern === NAME_PATTERN)
+    return 'must have a character that can be seen, and no control characters';
   if (error.keyword === 'pattern') return `must match ${String(params.pattern)}`;
   return error.message ?? 'is not valid';
 }

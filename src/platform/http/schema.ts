@@ -37,11 +37,14 @@ export const Merge = <A extends TProperties, B extends TProperties>(a: TObject<A
 /** A record that a caller names by id only. */
 export const Reference = named('Reference', Type.Object({ id: Uuid }));
 
+/** Something to be seen, and no control characters: names stand in lists, logs and on terminals, one to a line. */
+export const NAME_PATTERN = '^[^\\u0000-\\u001f\\u007f-\\u009f]*\\S[^\\u0000-\\u001f\\u007f-\\u009f]*$';
+
 /** A name: any spelling, without outer blanks, compared without case (decisions.md 8). */
 export const Name = Type.String({
   minLength: 1,
   maxLength: 255,
-  pattern: '\\S',
+  pattern: NAME_PATTERN,
   description: 'Compared without case; outer blanks are dropped.',
 });
 

@@ -1,0 +1,21 @@
+/**
+ * What a terminal obeys instead of showing it, or shows in another order than it stands: control characters (ANSI escapes, OSC,
+ * carriage returns that overwrite a line), marks of direction (bidi) and separators of lines. Line feeds and tabs are text.
+ */
+const OBEYED = /(?![\n\t])[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
+
+const spelled = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** Text of somebody else as it may be printed: what a terminal would obey is spelled out, such as `\u001b`. */
+export const printable = (text: string): string => text.replaceAll(OBEYED, spelled);
+
+/** A line of JSON whose texts are printable also after it is parsed: what stands escaped in it becomes the spelling. */
+export const spelledJson = (line: string): string =>
+  // A raw character has become an escape by now.
+  printable(line).replaceAll(/\\(?:u[0-9a-fA-F]{4}|[^u])/g, (escape) => {
+    if (escape === '\\r' || escape === '\\b' || escape === '\\f') return `\\${escape}`;
+    const code = escape.startsWith('\\u') ? Number.parseInt(escape.slice(2), 16) : undefined;
+    return code !== undefined && printable(String.fromCharCode(code)) !== String.fromCharCode(code)
+      ? `\\${escape}`
+      : escape;
+  });

@@ -1,0 +1,47 @@
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+
+const ROOT = path.join(import.meta.dirname, '../../..');
+const files = globSync('src/**/*.ts', { cwd: ROOT })
+  .filter((file) => !/\.(test|fixture)\.ts$/.test(file))
+  .map((file) => ({ file, text: readFileSync(path.join(ROOT, file), 'utf8') }));
+
+/** Places of a pattern in the program's own files: `file: line`. */
+const places = (pattern: RegExp, where: (file: string) => boolean = () => true): string[] =>
+  files
+    .filter(({ file }) => where(file))
+    .flatMap(({ file, text }) =>
+      text
+        .split('\n')
+        .filter((line) => pattern.test(line))
+        .map((line) => `${file}: ${line.trim()}`),
+    );
+
+test('programs are started with argument lists: no shell, and no text that is run', () => {
+  expect(places(/shell: *true|\bexecSync\(|\{ *exec *[,}].*child_process/)).toEqual([]);
+  expect(places(/\beval\(|new Function\(|node:vm/)).toEqual([]);
+});
+
+test('what is compared with a secret is compared in constant time: hashes are in no condition of a statement or program', () => {
+  const hashes = /(secret_hash|secretHash|\.fingerprint)\b/;
+  expect(places(new RegExp(`${hashes.source}[^;]*(===|!==|\\.equals\\()|(===|!==)[^;]*${hashes.source}`))).toEqual([]);
+  expect(places(new RegExp(`where\\([^)]*${hashes.source}`))).toEqual([]);
+  const compared = places(/timingSafeEqual\(/).map((place) => place.split(':')[0]);
+  expect([...new Set(compared)].sort()).toEqual([
+    'src/platform/access/tokens.ts',
+    'src/platform/http/idempotency.ts',
+    'src/services/capabilities/history/build-report.ts',
+  ]);
+});
+
+test('whatever a command prints goes through the one function that makes it harmless', () => {
+  expect(places(/console\.|process\.stdout\.write/, (file) => file.startsWith('src/cli/')).sort()).toEqual([
+    'src/cli/print.ts: export const print = (text: string): void => console.log(printable(text));',
+    'src/cli/print.ts: export const printAside = (text: string): void => console.error(printable(text));',
+  ]);
+});
+
+test('secrets come from the generator that is made for them', () => {
+  expect(places(/Math\.random\(/, (file) => /access|vault|webhook|token|secret/i.test(file))).toEqual([]);
+});
