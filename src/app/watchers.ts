@@ -1,6 +1,7 @@
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import type { Runtimes } from '#app/runtimes.ts';
+import { markDirty } from '#deployments/queries.ts';
 import { submit } from '#services/capabilities/actions/request.ts';
 import type { Handle } from '#runtimes/runtime.ts';
 
@@ -57,8 +58,9 @@ export class RunningWatcher {
         // After a restore what does not run may be meant not to: it is left alone until it was seen running, or is deployed.
         if (service.held) {
           if (seen.state === 'running') await this.#release(service.organization_id, service.id);
-        } else if (seen.state === 'absent' || seen.state === 'stopped')
-          await this.#restart(service.id, service.environment_id);
+        } else if (seen.state === 'stopped') await this.#ask('RESTART', service.id, service.environment_id);
+        // Nothing is left that could be restarted.
+        else if (seen.state === 'absent') await this.#ask('REDEPLOY', service.id, service.environment_id);
       } catch (error) {
         this.#platform.log.warn({ err: error, serviceId: service.id }, 'cannot observe a service');
       }
@@ -84,7 +86,7 @@ export class RunningWatcher {
       .where(sql<boolean>`coalesce((service.spec ->> 'min_running_instances')::int, 1) > 0`)
       .where(
         sql<boolean>`not exists (select 1 from deployment_service ds join deployment d on d.id = ds.deployment_id
-          where ds.service_id = service.id and (d.status <> 'ENDED' or (d.trigger = 'RESTART' and d.automatic and d.ended_at > now() - interval '10 minutes')))`,
+          where ds.service_id = service.id and (d.status <> 'ENDED' or (d.trigger in ('RESTART', 'REDEPLOY') and d.automatic and d.ended_at > now() - interval '10 minutes')))`,
       )
       .execute();
   }
@@ -98,7 +100,7 @@ export class RunningWatcher {
       .execute();
   }
 
-  async #restart(serviceId: string, environmentId: string): Promise<void> {
+  async #ask(trigger: 'RESTART' | 'REDEPLOY', serviceId: string, environmentId: string): Promise<void> {
     await inTransaction(systemContext(this.#platform), async (context) => {
       const place = await context.db
         .selectFrom('environment')
@@ -115,6 +117,7 @@ export class RunningWatcher {
         .forUpdate('environment')
         .executeTakeFirst();
       if (!place) return;
+      if (trigger === 'REDEPLOY') await markDirty(context.db, { organizationId: place.organization_id }, [serviceId]);
       this.#platform.log.info({ serviceId }, 'a service that should run is not there any more: it is started again');
       await submit(
         context,
@@ -127,7 +130,7 @@ export class RunningWatcher {
           clusterId: place.cluster_id,
           clusterLocked: false,
         },
-        'RESTART',
+        trigger,
         [serviceId],
         { automatic: true },
       );

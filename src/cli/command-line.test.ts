@@ -1,15 +1,14 @@
-import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { createRuntimes } from '#app/runtimes.ts';
+import { launchProgram, runProgram } from '#cli/testing.ts';
 import { inspectEmbeddedPostgres } from '#platform/database/embedded.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import { pino } from 'pino';
 
-const MAIN = path.join(import.meta.dirname, '../main.ts');
 const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-cli-'));
 chmodSync(dataDir, 0o755);
 const SETTINGS = {
@@ -28,31 +27,8 @@ afterAll(async () => {
 });
 
 /** The real program with a data directory of this file. */
-function launch(args: string[], extra: Record<string, string> = {}) {
-  const env = { PATH: process.env.PATH, HOME: dataDir, ...SETTINGS, ...extra };
-  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  const said = { stdout: '', stderr: '' };
-  const waiting = new Set<() => void>();
-  for (const stream of ['stdout', 'stderr'] as const)
-    child[stream].setEncoding('utf8').on('data', (text: string) => {
-      said[stream] += text;
-      for (const look of waiting) look();
-    });
-  const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
-  const says = (pattern: RegExp) =>
-    new Promise<string>((resolve, reject) => {
-      const look = () => pattern.test(said.stdout) && resolve(said.stdout);
-      waiting.add(look);
-      look();
-      void ended.then(() => reject(new Error(`It ended without ${pattern}: ${said.stdout}${said.stderr}`)));
-    });
-  return { said, ended, says, kill: (signal: NodeJS.Signals) => child.kill(signal) };
-}
-
-async function run(args: string[], extra: Record<string, string> = {}) {
-  const program = launch(args, extra);
-  return { status: await program.ended, ...program.said };
-}
+const launch = (args: string[], extra: Record<string, string> = {}) => launchProgram(args, { ...SETTINGS, ...extra });
+const run = (args: string[], extra: Record<string, string> = {}) => runProgram(args, { ...SETTINGS, ...extra });
 
 /** Starts the service and answers when its welcome is printed whole. */
 async function startService() {
