@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { newId } from '#kernel/ids.ts';
 import { notFound } from '#kernel/errors.ts';
 import { CallerMemory } from '#platform/access/remembered.ts';
+import { drain } from '#platform/http/drain.ts';
 import { answerTo } from '#platform/http/errors.ts';
 import { handle, type Pipeline } from '#platform/http/pipeline.ts';
 import type { Route } from '#platform/http/route.ts';
@@ -49,6 +50,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     rewriteUrl: (request) => (request.url ?? '/').replace(/^\/api\/v1(?=\/)/, ''),
     requestTimeout: 60_000,
     forceCloseConnections: 'idle',
+    // What came on a connection that stood is answered, with the request to close it.
+    return503OnClosing: false,
   }) as unknown as FastifyInstance;
   app.removeAllContentTypeParsers();
   // Bodies stay text until the caller is known: nobody learns from a parser's complaint what needs a token.
@@ -85,7 +88,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const gets = new Map(options.routes.filter((route) => route.method === 'GET').map((route) => [route.path, route]));
   const closing = new AbortController();
   // Before it waits for what is under way: a stream has no end of its own.
-  app.addHook('preClose', async () => closing.abort());
+  app.addHook('preClose', async () => {
+    closing.abort();
+    await drain(app.server);
+  });
   const pipeline: Pipeline = {
     ...options,
     memory: new CallerMemory(),

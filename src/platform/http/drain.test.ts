@@ -1,0 +1,57 @@
+import { connect } from 'node:net';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { createServer } from '#platform/http/server.ts';
+import { useApp } from '#test/harness/app.ts';
+
+const app = useApp();
+
+/** A server that listens, and a connection to it that has sent nothing. */
+async function listening() {
+  const server = createServer({
+    platform: app.platform,
+    sessions: null,
+    limiter: null as never,
+    routes: [],
+    log: pino({ level: 'silent' }),
+  });
+  await server.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = server.server.address() as { port: number };
+  const open = async () => {
+    const socket = connect(port, '127.0.0.1');
+    await once(socket, 'connect');
+    socket.setEncoding('utf8');
+    return socket;
+  };
+  return { server, open };
+}
+
+const ask = (socket: ReturnType<typeof connect>) => {
+  socket.write('GET /nowhere HTTP/1.1\r\nhost: x\r\n\r\n');
+  return once(socket, 'data') as Promise<string[]>;
+};
+
+test('a server that ends answers what comes on connections that stand, and asks to close them', async () => {
+  const { server, open } = await listening();
+  const [fresh, kept] = [await open(), await open()];
+  expect((await ask(kept))[0]).toMatch(/^HTTP\/1.1 404[^]*connection: keep-alive/i);
+  const closed = server.close();
+  await sleep(100);
+  for (const socket of [fresh, kept]) expect((await ask(socket))[0]).toMatch(/^HTTP\/1.1 404[^]*connection: close/i);
+  await closed;
+  await expect(open()).rejects.toThrow('ECONNREFUSED');
+});
+
+test('a server that ends waits for idle connections only a moment, and for none not at all', async () => {
+  const began = performance.now();
+  const first = await listening();
+  await first.server.close();
+  expect(performance.now() - began).toBeLessThan(1_000);
+  const second = await listening();
+  const idle = await second.open();
+  const ended = once(idle, 'close');
+  await second.server.close();
+  await ended;
+});

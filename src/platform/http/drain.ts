@@ -1,0 +1,24 @@
+import type { Server } from 'node:http';
+import { Server as NetServer } from 'node:net';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+
+/** How long connections without a request may stay open after the end of listening: their clients may just be sending one. */
+const GRACE_MS = 1_500;
+const LOOK_MS = 10;
+
+/**
+ * Ends listening so that nobody who has a connection sees it break: what the kernel has taken in by then is accepted and answered, and clients
+ * that keep connections are told with their next answer to close them. Resolves when all are gone, or the time for idle ones is over.
+ */
+export async function drain(server: Server): Promise<void> {
+  if (!server.listening) return;
+  // A turn of the event loop accepts all connections that stand; those that come until the next statement are refused or answered.
+  await nextTurn();
+  // Not the HTTP server's own: that one ends idle connections at once.
+  NetServer.prototype.close.call(server);
+  for (const end = performance.now() + GRACE_MS; performance.now() < end; await sleep(LOOK_MS))
+    if ((await connectionsOf(server)) === 0) return;
+}
+
+const connectionsOf = (server: Server): Promise<number> =>
+  new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count))));
