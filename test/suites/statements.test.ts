@@ -25,6 +25,10 @@ const UNSCOPED: [part: RegExp, reason: string][] = [
     /from "organization" where "id" = (?:any\()?\$/,
     'the organization is what is asked for; its members are joined to it',
   ],
+  [
+    /from stream_state state/,
+    'events are of the organizations in the list that is handed in; of the state there is one row',
+  ],
   [/^select token\.id, token\.name, token\.secret_hash/, 'whose token it is says the token'],
 ];
 
