@@ -40,6 +40,33 @@ describe('checking a kubeconfig', () => {
     expect(() => checkKubeconfig(make(SERVER, {}, { users }))).toThrow('exec');
   });
 
+  test('sees what a reader of YAML sees: merged, aliased and tagged entries hide nothing', () => {
+    const config = (user: string, more = '') => `
+current-context: main
+contexts: [{name: main, context: {cluster: k8s, user: admin}}]
+clusters: [{name: k8s, cluster: {server: "https://10.0.0.1:6443"}}]
+${more}
+users:
+  - name: admin
+    user: ${user}`;
+    checkKubeconfig(config('{token: t}'));
+    for (const [user, more] of [
+      ['{token: t, <<: {exec: {command: sh}}}', ''],
+      ['{<<: [*a], token: t}', 'x: &a {exec: {command: sh}}'],
+      ['*a', 'x: &a {exec: {command: sh}}'],
+      ['{token: t, "ex\\u0065c": {command: sh}}', ''],
+      ['{token: t, !!str exec: {command: sh}}', ''],
+    ] as const)
+      expect(() => checkKubeconfig(config(user, more)), user).toThrow('exec runs a program');
+    for (const text of [config('{token: t}\n---\n{}'), config('{token: t, token: u}'), config('!!js/function x')])
+      expect(() => checkKubeconfig(text), text).toThrow(/^kubeconfig: /);
+  });
+
+  test('is not brought to a halt by aliases of aliases', () => {
+    const bomb = ['a0: &a0 [x, x]', ...Array.from({ length: 40 }, (_, n) => `a${n + 1}: &a${n + 1} [*a${n}, *a${n}]`)];
+    expect(() => checkKubeconfig(bomb.join('\n'))).toThrow(/^kubeconfig: /);
+  });
+
   test('refuses what is no kubeconfig, and never quotes it', () => {
     for (const text of [
       'token: [s3cret',

@@ -63,7 +63,8 @@ export function withoutCredentials(text: string): string {
 function read(text: string): Fields {
   let config: unknown;
   try {
-    config = parse(text);
+    // With merge keys (`<<`), as other readers of YAML take them: what is checked is what a client makes of it.
+    config = parse(text, { merge: true, maxAliasCount: 100 });
   } catch {
     // The parser's message quotes the line, which may hold a credential.
     throw badRequest('kubeconfig: not YAML.');
