@@ -212,8 +212,11 @@ export interface Runtime {
   /** Ends all instances, keeps storage, image and what `restart` or `apply` needs. Stopping what is stopped is done. */
   stop(handle: Handle, context: RuntimeContext): Promise<void>;
 
-  /** New processes of the same release, without a failed request where the kind of workload allows it. Ready when it returns. */
-  restart(handle: Handle, context: RuntimeContext): Promise<Handle>;
+  /**
+   * New processes of the same release, without a failed request where the kind of workload allows it. Ready when it returns. `asked` is the
+   * generation of the deployment that asks: called again with the same one, after a crash in any place, it goes on and restarts nothing twice.
+   */
+  restart(handle: Handle, asked: number, context: RuntimeContext): Promise<Handle>;
 
   /**
    * Removes everything of the service: instances, routes, storage, images, files, and the environment's network when it was

@@ -51,6 +51,15 @@ export interface PlannedRun extends Run {
 
 export const writeOf = (run: Run): FencedWrite => new FencedWrite(run.db, run.claim);
 
+/**
+ * Sends a write that ends a step or a service, with the lines of the log up to now: what is not done again is not said again either.
+ */
+export async function sendWithLog(run: Run, write: FencedWrite) {
+  const lines = await run.log.drain();
+  if (lines) write.add(lines);
+  return send(run, write);
+}
+
 /** Sends a write of the run and wakes those who watch. A cancel that is found with it ends the run like one that is told. */
 export async function send(run: Run, write: FencedWrite) {
   const result = await write.send();

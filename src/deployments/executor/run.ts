@@ -10,6 +10,7 @@ import {
   contextOf,
   isHandedOver,
   send,
+  sendWithLog,
   tell,
   writeOf,
   type PlannedRun,
@@ -171,8 +172,6 @@ async function finishUp(run: Run, failure: string | null): Promise<void> {
 /** What is left of the log, with the state that tells of it; answers where the services are. */
 async function recap(run: Run): Promise<ServiceState[]> {
   const write = writeOf(run).set({ status: 'RECAP' });
-  const rest = await run.log.drain();
-  if (rest) write.add(rest);
   write.addReturning(
     run.db
       .selectFrom('deployment_service')
@@ -180,7 +179,7 @@ async function recap(run: Run): Promise<ServiceState[]> {
       .where('organization_id', '=', run.scope.organizationId)
       .where('deployment_id', '=', run.claim.deployment.id),
   );
-  return (await send(run, write)).rows;
+  return (await sendWithLog(run, write)).rows;
 }
 
 /** A cancel that came when all work had ended changes nothing any more: the end is the real one (engine.md). */

@@ -3,7 +3,7 @@ import { ClaimLost, DatabaseAway } from '#deployments/executor/claims.ts';
 import { deleteService, insertRelease, markWanted, recordHandle } from '#deployments/executor/facts.ts';
 import type { FencedWrite } from '#deployments/executor/fenced-write.ts';
 import { Deadline } from '#deployments/executor/deadline.ts';
-import { addMove, isHandedOver, send, writeOf, type PlannedRun } from '#deployments/executor/run-context.ts';
+import { addMove, isHandedOver, sendWithLog, writeOf, type PlannedRun } from '#deployments/executor/run-context.ts';
 import { beginStep, endStep, failStep, stepKey, type StepPlace } from '#deployments/executor/step-log.ts';
 import { STEPS, type ServiceWork, type Step } from '#deployments/executor/steps.ts';
 import type { PlannedService } from '#deployments/model/snapshot.ts';
@@ -34,7 +34,7 @@ export async function runService(run: PlannedRun, planned: PlannedService): Prom
       else await carryOut(work, STEPS[name], place, at);
     }
     addEnd(work, at.write);
-    await send(run, at.write);
+    await sendWithLog(run, at.write);
     return true;
   } catch (error) {
     await fail(work, at, error as Error);
@@ -69,7 +69,7 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
     at.write.add(markWanted(run.db, run.scope, service.serviceId, 'running'));
   const { write } = at;
   at.write = writeOf(run);
-  await send(run, write);
+  await sendWithLog(run, write);
   run.signal.throwIfAborted();
 
   const span = run.span.child(place.name, { 'quarterdeck.service.id': service.serviceId });
@@ -168,5 +168,5 @@ async function fail(work: ServiceWork, at: Position, error: Error): Promise<void
     serviceIds: [service.serviceId],
     ...(cancelled ? {} : { error: message }),
   });
-  await send(run, at.write);
+  await sendWithLog(run, at.write);
 }

@@ -208,7 +208,7 @@ async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<
       return facts?.handle ?? null;
     case 'RESTART':
       if (!facts?.handle) throw new Error(`${service.name} is not running: deploy it first.`);
-      return runtime.restart(facts.handle, context);
+      return runtime.restart(facts.handle, identityOf(work).generation, context);
     case 'DELETE':
     case 'UNINSTALL':
       await runtime.remove(identityOf(work), facts?.handle ?? null, context);

@@ -28,12 +28,14 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     const handle = await c.apply(spec);
     const before = await c.ask(spec, '/');
     const stop = startTraffic(() => c.get(spec, '/wait?ms=20'));
-    const restarted = await c.runtime.restart(handle, newContext());
+    const restarted = await c.runtime.restart(handle, 2, newContext());
     const { failures } = await stop();
     expect(failures).toEqual([]);
     const after = await c.ask(spec, '/');
     expect(after['process']).not.toBe(before['process']);
     expect(after['release']).toBe('1');
+    await c.runtime.restart(restarted, 2, newContext());
+    expect((await c.ask(spec, '/'))['process'], 'asked again for the same deployment').toBe(after['process']);
     const observation = await c.runtime.observe(restarted);
     expect(observation).toMatchObject({ state: 'running', generation: 1 });
     expect(observation.instances).toHaveLength(1);

@@ -62,11 +62,17 @@ const rank = (instance: Instance): number => (instance.named ? 2 : 0) + (isUp(in
  * New processes of the same release (`Runtime.restart`). Everything is taken from the containers that are there, running or
  * stopped, because a handle has no secrets in it; files lie in a volume that the new ones share.
  */
-export async function restartRelease(node: DockerNode, handle: Handle, context: RuntimeContext): Promise<Handle> {
+export async function restartRelease(
+  node: DockerNode,
+  handle: Handle,
+  asked: number,
+  context: RuntimeContext,
+): Promise<Handle> {
   context.signal.throwIfAborted();
   const release = releaseFrom(handle);
   const present = await listInstances(node, handle.identity);
-  const template = sameRelease(present, handle.identity.generation, release.configHash)[0];
+  const same = sameRelease(present, handle.identity.generation, release.configHash);
+  const template = same[0];
   if (!template && release.wanted > 0)
     throw new RuntimeError('failed', 'No container of this release is left to restart: deploy the service again.');
   return rollOut(
@@ -75,8 +81,9 @@ export async function restartRelease(node: DockerNode, handle: Handle, context: 
       identity: handle.identity,
       release,
       present,
-      adopted: [],
-      optionsFor: (placement) => cloneOptions(template!.inspected, placement, release.ports),
+      // What an earlier call has made for the same request stays.
+      adopted: same.filter((one) => one.labels[LABEL.restart] === String(asked)).slice(0, release.wanted),
+      optionsFor: (placement) => cloneOptions(template!.inspected, placement, release.ports, asked),
       prepare: async () => undefined,
       filePaths: JSON.parse(template?.labels[LABEL.files] ?? '[]') as string[],
       secrets: template ? secretValues(template.inspected.Config) : [],

@@ -138,11 +138,12 @@ const ownMounts = (mounts: Docker.ContainerInspectInfo['Mounts']): Docker.MountC
     .filter((mount) => mount.Type === 'volume' && mount.Name?.startsWith('qd-'))
     .map((mount) => ({ Type: 'volume', Source: mount.Name!, Target: mount.Destination, ReadOnly: !mount.RW }));
 
-/** The same container once more for a restart: all of its configuration, in another place. */
+/** The same container once more for a restart that the deployment `asked` wants: all of its configuration, in another place. */
 export function cloneOptions(
   original: Docker.ContainerInspectInfo,
   placement: Placement,
   ports: PublishedPort[],
+  asked: number,
 ): Docker.ContainerCreateOptions {
   const { Config: config, HostConfig: host } = original;
   const name = containerName(
@@ -159,7 +160,7 @@ export function cloneOptions(
     Env: config.Env,
     Healthcheck: { Test: ['NONE'] },
     StopTimeout: Number(config.Labels[LABEL.grace]),
-    Labels: { ...config.Labels, ...placementLabels(placement) },
+    Labels: { ...config.Labels, ...placementLabels(placement), [LABEL.restart]: String(asked) },
     ...networkOptions(placement, ports),
     HostConfig: {
       NetworkMode: placement.network,

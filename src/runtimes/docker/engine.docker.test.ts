@@ -61,7 +61,7 @@ describe('behind the real proxy', () => {
       await routed.apply(spec);
       const stop = startTraffic(() => getThrough(router.port, hostOf(spec.identity), agent), 8);
       const handle = await routed.apply(nextSpec(spec));
-      await routed.runtime.restart(handle, newContext());
+      await routed.runtime.restart(handle, 2, newContext());
       const { sent, failures } = await stop();
       expect(failures).toEqual([]);
       expect(sent).toBeGreaterThan(100);

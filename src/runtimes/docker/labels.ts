@@ -31,6 +31,8 @@ export const LABEL = {
   liveness: 'quarterdeck.liveness',
   /** Grace period of its end in seconds. */
   grace: 'quarterdeck.grace',
+  /** Generation of the deployment that it was restarted for. */
+  restart: 'quarterdeck.restart',
   cacheKey: 'quarterdeck.cache-key',
   storage: 'quarterdeck.storage',
 } as const;

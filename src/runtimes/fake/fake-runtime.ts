@@ -29,6 +29,8 @@ export interface FakeRuntime extends Runtime {
   readonly calls: readonly FakeCall[];
   /** What goes wrong from now on. */
   faults: FakeFaults;
+  /** What was last applied of a service and is there still. */
+  specOf(serviceId: string): WorkloadSpec | undefined;
   /** Names of everything that is kept of a service. */
   leftovers(identity: WorkloadIdentity): string[];
 }
@@ -127,13 +129,14 @@ export class FakeRuntimeObject implements FakeRuntime {
     this.#end(service, context);
   }
 
-  async restart(handle: Handle, context: RuntimeContext): Promise<Handle> {
+  async restart(handle: Handle, asked: number, context: RuntimeContext): Promise<Handle> {
     await this.#enter('restart', handle.identity, context.signal);
     const service = this.#store.read(handle.identity.serviceId);
     if (!service) throw new RuntimeError('failed', 'There is nothing to restart: the service was never applied here.');
     this.#refuseOlder(handle.identity, service);
+    if (service.restartedFor === asked && !service.stopped) return handleOf(service.spec.identity);
     await this.#becomeReady(service.spec, context);
-    await this.#takeOver(service.spec, service, context);
+    await this.#takeOver(service.spec, service, context, asked);
     return handleOf(service.spec.identity);
   }
 
@@ -240,10 +243,15 @@ export class FakeRuntimeObject implements FakeRuntime {
     throw new RuntimeError('not_ready', `${name} did not get ready within ${spec.readyTimeoutSeconds} s.`);
   }
 
-  async #takeOver(spec: WorkloadSpec, present: FakeService | null, context: RuntimeContext): Promise<void> {
+  async #takeOver(
+    spec: WorkloadSpec,
+    present: FakeService | null,
+    context: RuntimeContext,
+    restartedFor?: number,
+  ): Promise<void> {
     const instances = Array.from({ length: spec.instances.min }, (_, index) => newInstance(nameOf(spec, index + 1)));
     const stopped = instances.length === 0;
-    const service = { spec, stopped, instances, storage: present?.storage ?? {}, owner: this.#self };
+    const service = { spec, stopped, restartedFor, instances, storage: present?.storage ?? {}, owner: this.#self };
     const release = spec.environment['RELEASE'] ?? spec.identity.generation;
     for (const { name } of instances) writeLog(this.#store, service, name, `listening, release ${release}`);
     await this.#serve(service);

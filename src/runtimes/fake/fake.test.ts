@@ -111,7 +111,7 @@ describe('the fake runtime', () => {
       const runtime = createFakeRuntime({ directory: process.argv[1], router: new MemoryRouter(), dieAt: { restart: 1 } });
       const context = { signal: new AbortController().signal, log() {} };
       const handle = await runtime.apply(JSON.parse(process.argv[2]), context);
-      await runtime.restart(handle, context);
+      await runtime.restart(handle, 2, context);
       console.log('not reached');
     `;
     const args = ['--input-type=module', '-e', program, directory, JSON.stringify(spec)];

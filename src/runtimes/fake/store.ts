@@ -29,6 +29,8 @@ export interface FakeImage {
 export interface FakeService {
   spec: WorkloadSpec;
   stopped: boolean;
+  /** Generation of the deployment that its instances were restarted for. */
+  restartedFor?: number;
   instances: FakeInstance[];
   /** Files that the workload wrote below its mount paths. */
   storage: Record<string, string>;

@@ -129,14 +129,17 @@ export class HostRuntime implements Runtime {
     });
   }
 
-  restart(handle: Handle, context: RuntimeContext): Promise<Handle> {
+  restart(handle: Handle, asked: number, context: RuntimeContext): Promise<Handle> {
     const { serviceId } = handle.identity;
     return this.#lock.run(serviceId, async () => {
       requireGoing(context);
       const current = this.#parts.releases.current(serviceId);
       const spec = current && this.#parts.releases.read(serviceId, current.generation);
       if (!spec) throw new RuntimeError('failed', 'Nothing of the service is here that could be restarted; deploy it.');
-      await this.#rollout.roll(spec, this.#wanted(spec, true), context);
+      const { generation } = current;
+      const isDone = current.restartedFor === asked && !current.stopped;
+      const wanted = isDone ? current.instances.map((n) => ({ serviceId, generation, n })) : this.#wanted(spec, true);
+      await this.#rollout.roll(spec, wanted, context, asked);
       return this.#handle(spec.identity);
     });
   }

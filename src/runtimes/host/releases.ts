@@ -18,6 +18,8 @@ export interface Current {
   instances: number[];
   /** Stopped on request: nothing runs, and that is as it should be. */
   stopped: boolean;
+  /** Generation of the deployment that these instances were restarted for. */
+  restartedFor?: number;
 }
 
 /** What of a service is written down besides its instances. */

@@ -23,8 +23,9 @@ export class Rollout {
   /**
    * Starts what is wanted, waits until it is ready, moves the routes and the internal name, and ends the others. If a
    * candidate fails it is removed and the others serve on; where they had to make room they are started again.
+   * `restartedFor` is written down with them.
    */
-  async roll(spec: WorkloadSpec, wanted: InstanceKey[], context: RuntimeContext): Promise<void> {
+  async roll(spec: WorkloadSpec, wanted: InstanceKey[], context: RuntimeContext, restartedFor?: number): Promise<void> {
     const present = this.#parts.layout.instances(spec.identity.serviceId);
     const others = present.filter((at) => !wanted.some((one) => same(one, at)));
     const makeRoom = wanted.length > 0 && this.#mustMakeRoom(spec, others);
@@ -43,7 +44,7 @@ export class Rollout {
       await this.#undo(spec, wanted, makeRoom ? others : []);
       throw error;
     }
-    await this.#switchTo(spec, wanted, others, context);
+    await this.#switchTo(spec, wanted, others, context, restartedFor);
   }
 
   /** Routes of a spec to instances; without any the hosts are known and answer that nothing serves. */
@@ -61,6 +62,7 @@ export class Rollout {
     wanted: InstanceKey[],
     others: InstanceKey[],
     context: RuntimeContext,
+    restartedFor: number | undefined,
   ): Promise<void> {
     const { serviceId, generation } = spec.identity;
     const old = others.flatMap((at) => this.#upstreams(at));
@@ -69,7 +71,8 @@ export class Rollout {
       spec,
       wanted.flatMap((at) => this.#instances.record(at)?.attachment.address ?? []),
     );
-    this.#parts.releases.setCurrent(serviceId, { generation, instances: wanted.map((at) => at.n), stopped: false });
+    const instances = wanted.map((at) => at.n);
+    this.#parts.releases.setCurrent(serviceId, { generation, instances, stopped: false, restartedFor });
     context.log(
       wanted.length ? `${wanted.length} ready; requests go to generation ${generation}.` : 'No instance is wanted.',
     );
