@@ -69,7 +69,7 @@ function runtimeOf(node: DockerNode): Runtime {
     apply: (spec, context) => answer(applySpec(node, spec, context), context.signal),
     observe: (handle) => answer(observeService(node, handle)),
     stop: (handle, context) => answer(stopService(node, handle, context), context.signal),
-    restart: (handle, context) => answer(restartRelease(node, handle, context), context.signal),
+    restart: (handle, asked, context) => answer(restartRelease(node, handle, asked, context), context.signal),
     remove: (identity, handle, context) => answer(removeService(node, identity, handle, context), context.signal),
     logs: (handle, options) => translated(readLogs(node, handle, options), options.signal),
     build: (spec, context) => answer(buildImage(node, spec, context), context.signal),

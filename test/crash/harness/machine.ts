@@ -17,8 +17,9 @@ import { HttpActor } from '#test/crash/harness/actor.ts';
 import { freePort, startService, type ChildOfTest, type ServiceProcess } from '#test/crash/harness/process.ts';
 import { until } from '#test/crash/harness/until.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
-import { EXAMPLE } from '#test/harness/engine.ts';
 import { makeRepositoryRoot, type RepositoryRoot, type TestRepository } from '#test/harness/repository.ts';
+
+const EXAMPLE = path.join(import.meta.dirname, '../../../examples/hello');
 
 /** Names of settings with their values, as a process gets them. */
 export type Environment = Record<string, string>;
