@@ -1,14 +1,26 @@
+import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
 import type { Settings } from '#platform/settings/index.ts';
-import { createDockerRuntime, findDockerSocket } from '#runtimes/docker/index.ts';
-import { createFakeRuntime } from '#runtimes/fake/index.ts';
-import { createHostRuntime } from '#runtimes/host/index.ts';
+import { findDockerSocket } from '#runtimes/docker/socket.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
 import type { Router } from '#runtimes/router.ts';
 import { RuntimeError, type Runtime } from '#runtimes/runtime.ts';
 
 type Name = Runtime['name'];
+
+/**
+ * What no workload may see: the key that encrypts the secrets, with its folder, where rotation puts the next one, and the settings, which
+ * may hold a database's password.
+ */
+function hiddenFrom({ vaultKeyFile, config }: Settings): string[] {
+  const keys = vaultKeyFile ? [path.resolve(vaultKeyFile), real(vaultKeyFile)] : [];
+  const files = config ? [path.resolve(config), real(config)] : [];
+  return [...keys, ...keys.map((file) => path.dirname(file)), ...files];
+}
+
+/** Where links of a path lead; one that isn't there stays as written. */
+const real = (file: string): string => (existsSync(file) ? realpathSync(file) : path.resolve(file));
 
 /** The runtimes of this machine, each made when it is first asked for. */
 export interface Runtimes {
@@ -43,17 +55,19 @@ export function createRuntimes(
   const router = ownRouter ?? nodeRouter;
   const socket = () => findDockerSocket({ DOCKER_HOST: settings.dockerHost || undefined });
 
+  // Each is loaded with the first cluster on it: what drives Docker takes 16 MB.
   const make = async (name: string): Promise<Runtime> => {
     switch (name) {
-      case 'host':
+      case 'host': {
+        const { createHostRuntime } = await import('#runtimes/host/index.ts');
         return createHostRuntime({
           dataDir: settings.dataDir,
           installation,
           router: await router(),
           log: line,
-          // Nobody's build may read the key that encrypts the secrets: its folder is covered in every view.
-          hidden: settings.vaultKeyFile ? [path.dirname(path.resolve(settings.vaultKeyFile))] : [],
+          hidden: hiddenFrom(settings),
         });
+      }
       case 'docker': {
         const found = await socket();
         if (!found)
@@ -62,6 +76,7 @@ export function createRuntimes(
             'No Docker Engine or Podman answers on this machine: start it, or set DOCKER_HOST.',
           );
         const address = found.startsWith('tcp:') ? { host: found } : { socketPath: found.replace(/^unix:\/\//, '') };
+        const { createDockerRuntime } = await import('#runtimes/docker/index.ts');
         return createDockerRuntime({
           ...address,
           installation,
@@ -70,8 +85,10 @@ export function createRuntimes(
           log: line,
         });
       }
-      case 'fake':
+      case 'fake': {
+        const { createFakeRuntime } = await import('#runtimes/fake/index.ts');
         return createFakeRuntime({ router: await router(), directory: path.join(settings.dataDir, 'fake') });
+      }
       default:
         throw new RuntimeError('refused', `This release has no runtime ${name}: use a host or docker cluster.`);
     }

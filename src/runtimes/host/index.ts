@@ -27,7 +27,7 @@ export interface HostRuntimeOptions {
   mode?: 'auto' | 'plain';
   /** `machine` shares the machine's network even where instances could have their own. */
   network?: 'auto' | 'machine';
-  /** Further folders that no workload may see (keys, settings). */
+  /** Further folders and files that no workload may see (keys, settings). */
   hidden?: string[];
   /** Name of this run of the machine; found out where it isn't given. */
   bootId?: string;

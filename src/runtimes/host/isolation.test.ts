@@ -1,97 +1,234 @@
-import { mkdirSync, writeFileSync, existsSync } from 'node:fs';
+import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { ATTEMPTS, seenIn, type Seen, type Targets } from '#runtimes/host/isolation-attempts.fixture.ts';
 import { findProgram } from '#runtimes/host/machine.ts';
 import { TestHost, tryMachine } from '#runtimes/host/testing.ts';
 
-/**
- * Runs inside a view and tries to get out of it; prints what it could see or do as one line of JSON. The data directory lies
- * below /var, which views show, so that it is hidden only because the runtime hides it.
- */
-const ATTEMPTS = `
-import { execFileSync } from 'node:child_process';
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
-const [directory, pid] = process.argv.slice(2);
-const attempt = (work) => { try { return work(); } catch (error) { return 'no: ' + (error.code ?? error.status ?? error.message); } };
-const run = (program, ...args) => attempt(() => execFileSync(program, args, { stdio: ['ignore', 'pipe', 'ignore'] }).toString());
-const result = {
-  data: attempt(() => readdirSync(directory + '/data')),
-  key: attempt(() => readFileSync(directory + '/data/key', 'utf8')),
-  settings: attempt(() => readFileSync(directory + '/settings/env', 'utf8')),
-  environ: attempt(() => readFileSync('/proc/' + pid + '/environ', 'utf8')),
-  kill: attempt(() => process.kill(Number(pid), 0)),
-  pids: readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name)).length,
-  unmount: run('umount', directory + '/data'),
-  lazy: run('umount', '-l', directory + '/data'),
-  remount: run('mount', '-o', 'remount,rw', directory + '/data'),
-  user: run('unshare', '--user', '--map-root-user', 'true'),
-  spaces: run('unshare', '--mount', 'true'),
-  device: run('mknod', '/tmp/disk', 'b', '1', '0'),
-  enter: run('nsenter', '--target', '1', '--mount', 'true'),
-  first: attempt(() => readdirSync('/proc/1/root' + directory)),
-  kernel: attempt(() => writeFileSync('/proc/sys/kernel/panic', '0')),
-  passwords: attempt(() => readFileSync('/etc/shadow', 'utf8').split('\\n').filter((line) => /^[^:]+:[$]/.test(line)).length),
-  program: attempt(() => writeFileSync('/usr/bin/quarterdeck-mark', 'x')),
-  after: attempt(() => readdirSync(directory + '/data')),
-  root: run('perl', '-e', 'mkdir "/tmp/a"; chroot("/tmp/a") or die; chdir("..") for 1..20; chroot(".") or die; print join(",", map { my $d = $_; opendir(H, $d) ? "$d:" . scalar(grep { !/^[.]/ } readdir H) : "$d:closed" } ("/var", "/home", "/root", "/tmp", "/proc", "/dev", "/etc"))'),
-  capabilities: /CapEff:\\s*(\\w+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1],
-};
-console.log('RESULT ' + JSON.stringify(result));
-if (process.argv[4]) setInterval(() => 0, 1000);
-`;
-
-type Result = Record<string, unknown> & { data: unknown; pids: number };
-
 const { namespaces } = await tryMachine();
+const asRoot = process.getuid?.() === 0;
+/** An account without any rights, as tests of an ordinary user need one. */
+const ORDINARY_USER = 65_534;
+const MARKER = 'the-secret-of-the-control-plane';
 
-describe.skipIf(!namespaces)('a workload', () => {
-  let host: TestHost;
-  const result = (lines: string): Result => JSON.parse(/^RESULT (.*)$/m.exec(lines)![1]!) as Result;
+/**
+ * A control plane to get at: a data directory below /var, which views show, so that it is hidden only because the runtime hides it; keys
+ * elsewhere; sockets; and a process with secrets in its environment. Everything may be read by everybody, where modes don't matter.
+ */
+class ControlPlane {
+  readonly host: TestHost;
+  readonly settings: string;
+  /** Right in a top-level folder, which can't be hidden as a whole. */
+  readonly key = `/etc/quarterdeck-test-${process.pid}.key`;
+  readonly #servers: Server[] = [];
+  readonly #process: ChildProcess;
+  readonly targets: Targets;
 
-  beforeAll(async () => {
-    host = new TestHost('/var/tmp');
-    const settings = join(host.directory, 'settings');
-    mkdirSync(settings);
-    mkdirSync(host.dataDir);
-    writeFileSync(join(settings, 'env'), 'PASSWORD=1', { mode: 0o600 });
-    writeFileSync(join(host.dataDir, 'key'), 'the key', { mode: 0o600 });
-    await host.start({ hidden: [settings] });
-    host.write({
+  constructor(modes: { file: number; folder: number }, owner: number | null) {
+    this.host = new TestHost('/var/tmp');
+    const { directory, dataDir } = this.host;
+    this.settings = join(directory, 'settings');
+    const [real, link] = [join(this.settings, 'real.key'), join(directory, 'link.key')];
+    const files = [
+      join(dataDir, 'vault.key'),
+      join(dataDir, 'admin-token'),
+      join(dataDir, 'postgres', 'data', 'pg_hba.conf'),
+      join(dataDir, 'volumes', 'other', 'data', 'file'),
+      real,
+      ...(asRoot ? [this.key] : []),
+    ];
+    const folders = [dataDir, join(dataDir, 'postgres'), join(dataDir, 'host'), this.settings];
+    for (const folder of [...folders, ...files.map((file) => join(file, '..'))])
+      mkdirSync(folder, { recursive: true, mode: modes.folder });
+    for (const file of files) writeFileSync(file, MARKER, { mode: modes.file });
+    symlinkSync(real, link);
+    const sockets = [join(dataDir, 'postgres', 'sock'), join(dataDir, 'control'), join(this.settings, 'sock')];
+    for (const path of sockets) this.#listen(path);
+    this.#process = spawn('sleep', ['1000'], {
+      env: { PATH: process.env.PATH, VAULT_KEY: MARKER },
+      cwd: dataDir,
+      stdio: 'ignore',
+      ...(owner === null ? {} : { uid: owner, gid: owner }),
+    });
+    this.targets = { files: [...files, link], folders, sockets, pid: this.#process.pid!, marker: MARKER };
+    this.host.write({
       'attempts.mjs': ATTEMPTS,
+      'targets.json': JSON.stringify(this.targets),
       Dockerfile: `FROM x
 WORKDIR /app
-COPY attempts.mjs .
-RUN node attempts.mjs ${host.directory} ${process.pid}
-CMD ["node", "attempts.mjs", "${host.directory}", "${process.pid}", "stay"]`,
+COPY attempts.mjs targets.json ./
+RUN node attempts.mjs
+CMD ["node", "attempts.mjs", "stay"]`,
     });
-  });
-  afterAll(() => host.close());
+    if (owner !== null) execFileSync('chown', ['-R', '-h', `${owner}:${owner}`, '--', directory]);
+  }
 
-  const expectShut = (seen: Result) => {
-    for (const what of ['data', 'after']) expect([[], 'no: ENOENT'], what).toContainEqual(seen[what]);
-    for (const what of ['key', 'settings', 'environ', 'kill', 'unmount', 'lazy', 'remount', 'kernel'])
-      expect(seen[what], what).toMatch(/^no: /);
-    for (const what of ['user', 'spaces', 'device', 'enter']) expect(seen[what], what).toMatch(/^no: /);
-    expect([0, 'no: EACCES']).toContain(seen['passwords']);
-    expect(seen.pids).toBeLessThan(10);
+  get hidden(): string[] {
+    return [this.settings, join(this.host.directory, 'link.key'), ...(asRoot ? [this.key] : [])];
+  }
+
+  /** Nothing of it was changed or ended. */
+  expectUnharmed(): void {
+    expect(existsSync(join(this.host.dataDir, 'written'))).toBe(false);
     expect(existsSync('/usr/bin/quarterdeck-mark')).toBe(false);
-  };
+    expect(this.#process.exitCode).toBe(null);
+    expect(readFileSync(`/proc/${this.#process.pid}/environ`, 'utf8')).toContain(MARKER);
+    for (const file of this.targets.files) expect(readFileSync(file, 'utf8')).toBe(MARKER);
+  }
 
-  test('has no capability and sees neither our data, keys and settings nor other processes, and cannot get out', async () => {
+  async close(): Promise<void> {
+    this.#process.kill('SIGKILL');
+    for (const server of this.#servers) server.close();
+    rmSync(this.key, { force: true });
+    await this.host.close();
+  }
+
+  #listen(path: string): void {
+    const server = createServer((socket) => socket.destroy());
+    server.listen(path, () => chmodSync(path, 0o777));
+    this.#servers.push(server);
+  }
+}
+
+const expectShut = (seen: Seen) => {
+  for (const what of ['files', 'folders', 'sockets', 'marked', 'descriptors', 'after'])
+    expect(seen[what], what).toEqual([]);
+  expect(seen.own).toBe(false);
+  for (const what of ['environ', 'memory', 'directory', 'kill', 'trace', 'write', 'unmount', 'lazy', 'remount', 'bind'])
+    expect(seen[what], what).toMatch(/^no: /);
+  for (const what of ['user', 'spaces', 'network', 'device', 'enter', 'first', 'kernel'])
+    expect(seen[what], what).toMatch(/^no: /);
+  expect([0, 'no: EACCES']).toContain(seen.passwords);
+  expect(seen.pids).toBeLessThan(10);
+};
+
+/** What one that got out of its root by chroot sees: nothing, where it may call it at all. */
+const expectNothingOutside = (seen: Seen) => {
+  if (findProgram('perl'))
+    expect(seen.root).toMatch(/^(no: .*|\/var:0,\/home:0,\/root:(0|closed),\/tmp:0,\/proc:.*,\/dev:0,\/etc:0)$/);
+};
+
+describe.skipIf(!namespaces)('a workload', () => {
+  let plane: ControlPlane;
+  beforeAll(async () => {
+    plane = new ControlPlane({ file: 0o644, folder: 0o755 }, null);
+    await plane.host.start({ hidden: plane.hidden });
+  });
+  afterAll(() => plane.close());
+
+  test('has no capability and gets at neither our data, keys, sockets and settings nor our processes, and cannot get out', async () => {
+    const { host } = plane;
     const { image } = await host.build();
     const handle = await host.apply(host.spec(image, { ports: [], routes: [] }));
-    const seen = result(await host.line(handle, /^RESULT/));
+    const seen = seenIn(await host.line(handle, /^RESULT/));
     expectShut(seen);
-    expect(seen).toMatchObject({ capabilities: '0000000000000000' });
-    expect(seen['first']).toMatch(/^no: /);
-    expect(seen['root']).toMatch(/^no: /);
+    expect(seen.capabilities).toBe('0000000000000000');
+    expect(seen.root).toMatch(/^no: /);
+    plane.expectUnharmed();
   });
 
   test('neither does a RUN of a build, which has the rights that installing packages takes', async () => {
-    const seen = result((await host.build()).log);
+    const seen = seenIn((await plane.host.build()).log);
     expectShut(seen);
-    expect(seen['first']).toMatch(/^no: /);
-    if (findProgram('perl'))
-      expect(seen['root']).toMatch(/^\/var:0,\/home:0,\/root:(0|closed),\/tmp:0,\/proc:.*,\/dev:0,\/etc:0$/);
+    expectNothingOutside(seen);
+    plane.expectUnharmed();
   });
+
+  test('neither does a COPY out of another stage, which is made with all rights', async () => {
+    const { host, targets } = plane;
+    const [data, , , , elsewhere, ...others] = targets.files;
+    for (const file of [data, elsewhere, ...others]) {
+      host.write({
+        Dockerfile: `FROM x AS one\nFROM x\nWORKDIR /app\nCOPY --from=one ${file} /app/stolen\nRUN cat /app/stolen`,
+      });
+      const outcome = await host.build().then(
+        ({ log }) => log,
+        (error: Error) => error.message,
+      );
+      expect(outcome, file).not.toContain(`${MARKER}\n`);
+      expect(outcome.split('\n'), file).not.toContain(MARKER);
+    }
+  });
+
+  test('gets at neither variables, files nor volumes of another service', async () => {
+    const { host } = plane;
+    host.write({
+      'attempts.mjs': ATTEMPTS,
+      'targets.json': JSON.stringify({
+        ...plane.targets,
+        marker: 'of-the-other-service',
+        files: ['/data/kept', '/config'],
+      }),
+      Dockerfile: 'FROM x\nWORKDIR /app\nCOPY attempts.mjs targets.json ./\nCMD ["node", "attempts.mjs", "stay"]',
+    });
+    const identity = host.identity();
+    const { image } = await host.build({ identity });
+    const secret = { ports: [], routes: [], environment: { SECRET: 'of-the-other-service' } };
+    const files = [{ path: '/config', content: 'of-the-other-service' }];
+    const storage = [{ id: identity.serviceId, mountPath: '/data', sizeGib: 1 }];
+    const other = host.spec(image, { ...secret, identity, files, storage });
+    const otherSees = seenIn(await host.line(await host.apply(other), /^RESULT/));
+    expect(otherSees).toMatchObject({ own: true, files: ['/config'] });
+    writeFileSync(join(host.dataDir, 'volumes', identity.serviceId, 'data', 'kept'), 'of-the-other-service');
+    const sibling = { ...host.identity({ environmentId: identity.environmentId }) };
+    const built = await host.build({ identity: sibling });
+    const seen = seenIn(
+      await host.line(
+        await host.apply(host.spec(built.image, { ports: [], routes: [], identity: sibling })),
+        /^RESULT/,
+      ),
+    );
+    expect(seen).toMatchObject({ own: false, files: [], marked: [], folders: [] });
+  });
+});
+
+describe.skipIf(process.platform !== 'linux')('what another account runs', () => {
+  const run = promisify(execFile);
+  const fixture = join(import.meta.dirname, 'isolation-run.fixture.ts');
+  let plane: ControlPlane | undefined;
+  afterEach(() => plane?.close());
+
+  /** Builds and runs the attempts in a process of the given account. */
+  async function attempted(mode: 'auto' | 'plain', account: number | null) {
+    const { host, hidden } = plane!;
+    const { stdout } = await run(process.execPath, [fixture, host.dataDir, host.repository, mode, ...hidden], {
+      env: { PATH: process.env.PATH, HOME: host.directory },
+      ...(account === null ? {} : { uid: account, gid: account }),
+    });
+    return JSON.parse(stdout) as { mode: string; build: Seen; instance: Seen };
+  }
+
+  test.skipIf(!asRoot || !namespaces)(
+    'in namespaces as an ordinary user gets at nothing of that user either',
+    async () => {
+      plane = new ControlPlane({ file: 0o600, folder: 0o700 }, ORDINARY_USER);
+      chmodSync(plane.host.directory, 0o755);
+      const { mode, build, instance } = await attempted('auto', ORDINARY_USER);
+      expect(mode).toContain('namespaces');
+      for (const seen of [build, instance]) expectShut(seen);
+      expectNothingOutside(build);
+      expect(instance.capabilities).toBe('0000000000000000');
+      plane.expectUnharmed();
+    },
+    // The first build of an ordinary user makes some 20,000 folders.
+    60_000,
+  );
+
+  test.skipIf(!asRoot)(
+    'in plain folders, where root runs us, is an account of its own: it reads what everybody may and harms nothing',
+    async () => {
+      plane = new ControlPlane({ file: 0o600, folder: 0o711 }, null);
+      const { mode, build, instance } = await attempted('plain', null);
+      expect(mode).toContain('plain');
+      for (const seen of [build, instance]) {
+        expect(seen).toMatchObject({ files: [], marked: [], folders: [], own: false });
+        for (const what of ['environ', 'memory', 'directory', 'kill', 'trace', 'write', 'unmount', 'kernel', 'program'])
+          expect(seen[what], what).toMatch(/^no: /);
+      }
+      plane.expectUnharmed();
+    },
+  );
 });

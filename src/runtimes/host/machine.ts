@@ -67,7 +67,7 @@ export interface Machine {
 export interface MachineOptions {
   dataDir: string;
   mode: 'auto' | 'plain';
-  /** Further folders that no workload may see. */
+  /** Further folders and files that no workload may see. */
   hidden: string[];
 }
 
@@ -84,7 +84,7 @@ export async function findMachine(options: MachineOptions): Promise<Machine> {
     tools: tools as Tools,
     tops: process.platform === 'linux' ? machineTops(options.dataDir) : [],
     skeleton,
-    hidden: hiddenFolders(options),
+    hidden: hiddenPaths(options),
     anchor: findAnchor(options.dataDir),
     resolv: foreignResolver(),
     outsideResolv: outsideResolver(),
@@ -181,10 +181,13 @@ export function findProgram(name: string, path: string = DEFAULT_PATH): string |
   );
 }
 
-function isExecutable(path: string): boolean {
+const isExecutable = (path: string): boolean => mayUse(path, constants.X_OK) && lstatSync(realpathSync(path)).isFile();
+
+/** Whether we may use a path in this way; one that isn't there we may not. */
+function mayUse(path: string, how: number): boolean {
   try {
-    accessSync(path, constants.X_OK);
-    return lstatSync(realpathSync(path)).isFile();
+    accessSync(path, how);
+    return true;
   } catch (error) {
     if (['ENOENT', 'EACCES', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return false;
     throw error;
@@ -197,12 +200,17 @@ function isExecutable(path: string): boolean {
  * beside it on the way takes its place.
  */
 function machineTops(dataDir: string): string[] {
-  const shown = readdirSync('/').filter((name) => TOPS.includes(name) || /^lib(32|64|x32)?$/.test(name));
+  const shown = readdirSync('/').filter(isShown);
   return shown.flatMap((name) => beside(name, dataDir));
 }
 
 function beside(path: string, dataDir: string): string[] {
-  if (kindOf(`/${path}`) !== 'directory' || `/${path}` === dataDir) return [];
+  if (
+    kindOf(`/${path}`) !== 'directory' ||
+    `/${path}` === dataDir ||
+    !mayUse(`/${path}`, constants.R_OK | constants.X_OK)
+  )
+    return [];
   if (!isWithin(`/${path}`, dataDir)) return [path];
   return readdirSync(`/${path}`).flatMap((name) => beside(`${path}/${name}`, dataDir));
 }
@@ -230,12 +238,18 @@ function makeSkeleton(skeleton: string, tops: string[], dataDir: string): void {
 const isWithinTops = (target: string, tops: string[]) =>
   tops.some((top) => top.split('/')[0] === target.replace(/^\//, '').split('/')[0]);
 
-/** What no workload may see, as far as views show its top-level folder: our data, our home, and the machine's own keys. */
-function hiddenFolders({ dataDir, hidden }: MachineOptions): string[] {
-  const folders = [dataDir, homedir(), ...hidden, ...PRIVATE].filter((path) => existsSync(path));
-  const real = folders.map((path) => realpathSync(path)).filter((path) => TOPS.includes(path.split('/')[1]!));
+/**
+ * What no workload may see, as far as views show its top-level folder: our data, our home, and the machine's own keys. A top-level folder
+ * itself can't be hidden, single files in it can.
+ */
+function hiddenPaths({ dataDir, hidden }: MachineOptions): string[] {
+  const paths = [dataDir, homedir(), ...hidden, ...PRIVATE].filter((path) => existsSync(path));
+  const real = paths.map((path) => realpathSync(path)).filter((path) => isShown(path.split('/')[1]!));
   return [...new Set(real)].filter((path) => path.split('/').length > 2);
 }
+
+/** Whether views show a top-level entry of the machine. */
+const isShown = (name: string): boolean => TOPS.includes(name) || /^lib(32|64|x32)?$/.test(name);
 
 /** An existing folder that neither holds our data nor programs, to put the finished view on. */
 function findAnchor(dataDir: string): string {

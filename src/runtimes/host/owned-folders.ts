@@ -4,6 +4,7 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -27,9 +28,12 @@ export async function makeOwnedFolders(layer: string, tops: readonly string[], u
   const making = `${layer}.making`;
   removeTree(making);
   const closed = tops.flatMap((top) => mirror(`/${top}`, join(making, 'top', top)));
-  // What overlayfs takes as "not there": a device that anybody may make inside a user namespace (Linux 5.8).
-  for (const path of closed)
-    await runChecked(unshare, ['--user', '--map-root-user', '--', 'mknod', path, 'c', '0', '0']);
+  const [first, ...others] = closed;
+  if (first !== undefined) {
+    // What overlayfs takes as "not there": a device that anybody may make inside a user namespace (Linux 5.8).
+    await runChecked(unshare, ['--user', '--map-root-user', '--', 'mknod', first, 'c', '0', '0']);
+    for (const path of others) linkSync(first, path);
+  }
   copyChanged(join(making, 'top'));
   provideAccounts(join(making, 'top', 'etc'));
   renameSync(making, layer);

@@ -180,7 +180,7 @@ export class TestHost {
 
   async close(): Promise<void> {
     for (const identity of this.#identities) await this.runtime.remove(identity, null, newContext());
-    await this.runtime.close();
+    await this.#runtime?.close();
     removeTree(this.directory);
   }
 }

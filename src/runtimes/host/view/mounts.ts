@@ -34,6 +34,8 @@ export function assemble(plan: ViewPlan, mount: Mount): void {
   if (plan.from) {
     const target = makeInRoot(root, `${OURS}/from`);
     overlays(plan, target, plan.from.layers, plan.from.upper, plan.from.work, mount);
+    // Files are copied from it with all rights of the view's root.
+    for (const hidden of plan.hidden) cover(resolveInRoot(target, hidden), mount);
   }
 }
 
@@ -50,12 +52,20 @@ function overlays(plan: ViewPlan, root: string, layers: string[], upper: string,
     mount(['-t', 'overlay', '-o', overlayOptions(lower, ...folders), 'overlay', target]);
   };
   one('rest', plan.skeleton, root);
-  for (const top of plan.tops) one(`top/${top}`, `/${top}`, join(root, top));
+  for (const top of plan.tops) if (isThere(plan, top)) one(`top/${top}`, `/${top}`, join(root, top));
 }
 
-/** An empty read-only file system over a folder, so that nothing in it can be seen. */
+/** A folder may have gone since we started, and one that we may not read is marked as not there: the view has an empty one. */
+function isThere(plan: ViewPlan, top: string): boolean {
+  const owned = plan.owned === null ? null : kindOf(join(plan.owned, 'top', top));
+  return kindOf(`/${top}`) === 'directory' && (owned === null || owned === 'directory');
+}
+
+/** An empty read-only file system over a folder, so that nothing in it can be seen; nothing in place of a file. */
 export function cover(path: string, mount: Mount): void {
-  if (kindOf(path) === 'directory') mount(['-t', 'tmpfs', '-o', 'ro,size=4k,mode=755', 'tmpfs', path]);
+  const kind = kindOf(path);
+  if (kind === 'directory') mount(['-t', 'tmpfs', '-o', 'ro,size=4k,mode=755', 'tmpfs', path]);
+  else if (kind !== null && kind !== 'link') mount(['--bind', '/dev/null', path]);
 }
 
 function devices(root: string, mount: Mount): void {
@@ -106,8 +116,9 @@ function provideResolver(root: string, content: string): void {
 export function coverOuterTree(plan: ViewPlan, mount: Mount): void {
   const kept = new Set(['usr', 'bin', 'sbin', ...readdirSync('/').filter((name) => name.startsWith('lib'))]);
   const names = readdirSync('/').filter((name) => !kept.has(name) && name !== 'proc' && `/${name}` !== plan.anchor);
-  for (const name of names) cover(`/${name}`, mount);
+  // Before /dev is covered: /dev/null stands in the place of files.
   for (const path of plan.hidden) cover(path, mount);
+  for (const name of names) if (kindOf(`/${name}`) === 'directory') cover(`/${name}`, mount);
   // Who makes a nested user namespace needs the /proc of these namespaces; the machine's settings in it are not ours to write.
   if (plan.nested) mount(['-t', 'proc', '-o', 'nosuid,nodev,noexec', 'proc', '/proc']);
   else cover('/proc', mount);

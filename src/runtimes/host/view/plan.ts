@@ -51,7 +51,7 @@ export interface ViewPlan {
   work: string;
   /** Layers of a second view, shown read-only for `COPY --from`. */
   from: { layers: string[]; upper: string; work: string } | null;
-  /** Folders of the machine that appear empty. */
+  /** Folders and files of the machine that appear empty. */
   hidden: string[];
   binds: Bind[];
   /** Node's executable, shown at the end of PATH. */
