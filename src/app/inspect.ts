@@ -5,8 +5,13 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { NO_ROUTER } from '#app/no-router.ts';
 import { createRuntimes } from '#app/runtimes.ts';
+import { vaultKeyFile } from '#app/install.ts';
 import { inspectEmbeddedPostgres } from '#platform/database/embedded.ts';
+import { openDatabase } from '#platform/database/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
+import { createVault } from '#platform/vault/index.ts';
+import { readVaultKeys } from '#platform/vault/key.ts';
+import { countByKey } from '#platform/vault/rotation.ts';
 import { RuntimeError, type RuntimeReport } from '#runtimes/runtime.ts';
 import { runCommand } from '#runtimes/tools/command.ts';
 
@@ -37,6 +42,52 @@ export async function inspectDatabase(settings: Settings): Promise<Finding> {
         found: `no embedded one for ${platform}`,
         advice: ['Run `npm install` without --omit=optional, or set DATABASE_URL to a PostgreSQL of your own.'],
       };
+}
+
+/** Which keys encrypt how much of what is in the database, as far as it can be asked now. Starts nothing. */
+export async function inspectVault(settings: Settings): Promise<Finding> {
+  const counts = await countKeys(settings);
+  const judged =
+    typeof counts === 'string'
+      ? { state: 'ok' as const, found: `not looked at: ${counts}`, advice: [] }
+      : judgeKeys(counts, vaultKeyFile(settings));
+  return { name: 'key of the vault', ...judged };
+}
+
+/** How many values each key encrypts, or why that cannot be said. */
+async function countKeys(settings: Settings): Promise<Map<string, number> | string> {
+  const config = settings.databaseUrl ? { connectionString: settings.databaseUrl } : embeddedConfig(settings);
+  if (!config) return 'PostgreSQL is not running now';
+  const { db, close } = openDatabase({ config: { ...config, max: 1, connectionTimeoutMillis: 5000 } });
+  try {
+    return await countByKey(db);
+  } catch (error) {
+    return (error as Error).message || String((error as NodeJS.ErrnoException).code);
+  } finally {
+    await close();
+  }
+}
+
+function embeddedConfig(settings: Settings): pg.ClientConfig | undefined {
+  const { running } = inspectEmbeddedPostgres(path.join(settings.dataDir, 'postgres'));
+  return running ? { ...running, database: 'quarterdeck' } : undefined;
+}
+
+function judgeKeys(counts: Map<string, number>, file: string): Pick<Finding, 'state' | 'found' | 'advice'> {
+  if (!existsSync(file))
+    return { state: 'broken', found: `${file} is missing`, advice: ['Put it back from where you keep it.'] };
+  const keys = createVault(readVaultKeys(file, false)).keyIds();
+  const sum = (ids: string[]) => ids.reduce((all, id) => all + (counts.get(id) ?? 0), 0);
+  const older = sum(keys.slice(1));
+  const unreadable = sum([...counts.keys()].filter((id) => !keys.includes(id)));
+  const found = `${file} encrypts ${sum(keys.slice(0, 1))} values with its first key (${keys[0]}), ${older} with older ones`;
+  if (unreadable > 0)
+    return {
+      state: 'broken',
+      found: `${found}; ${unreadable} need a key that is not in it`,
+      advice: ['Copy the key file from the machine where the key was rotated, or from where you keep it.'],
+    };
+  return { state: 'ok', found, advice: older > 0 ? ['`quarterdeck key rotate` seals them anew with the first.'] : [] };
 }
 
 async function askPostgres(kind: string, config: pg.ClientConfig, mend: string): Promise<Finding> {

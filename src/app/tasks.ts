@@ -5,6 +5,7 @@ import { maintainEventPartitions } from '#platform/events/partitions.ts';
 import type { RecurringTask } from '#platform/jobs/schedule.ts';
 import { removeOldStreamEvents } from '#delivery/stream/index.ts';
 import { removeOldDeliveries } from '#delivery/webhooks/index.ts';
+import { rewrapOlder } from '#platform/vault/rotation.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
 import { deleteEnvironment } from '#services/capabilities/actions/delete.ts';
@@ -49,6 +50,12 @@ export const TASKS: RecurringTask[] = [
         .where('expires_at', '<', sql<Date>`now()`)
         .execute();
     },
+  },
+  // What an older key seals: after a rotation that was broken off, by a process that knew of none, or a key put in front by hand.
+  {
+    name: 'older-vault-keys',
+    everySeconds: HOUR,
+    run: async ({ db, vault }, signal) => void (await rewrapOlder(db, vault, signal)),
   },
   ...RETENTION_TASKS,
 ];

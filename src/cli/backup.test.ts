@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest';
 import { createRuntimes } from '#app/runtimes.ts';
 import { epochOf } from '#app/world-comparison.ts';
-import { launchProgram, runProgram } from '#cli/testing.ts';
+import { databaseUrl, launchProgram, ON_FREE_PORTS, query, runProgram } from '#cli/testing.ts';
 import { newId } from '#kernel/ids.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import { createFakeRuntime } from '#runtimes/fake/index.ts';
@@ -23,12 +23,7 @@ function installation(name: string): Record<string, string> {
   made.push(dataDir);
   return {
     QUARTERDECK_DATA_DIR: dataDir,
-    QUARTERDECK_PORT: '0',
-    QUARTERDECK_OPERATIONS_PORT: '0',
-    QUARTERDECK_PROXY_PORT: '0',
-    QUARTERDECK_RUNTIME: 'fake',
-    QUARTERDECK_LOG_LEVEL: 'error',
-    QUARTERDECK_RATE_LIMIT_PER_HOUR: '0',
+    ...ON_FREE_PORTS,
   };
 }
 
@@ -186,26 +181,12 @@ async function onServer(name: string): Promise<{ settings: Record<string, string
   await query(server, `create database ${database}`);
   onTestFinished(() => query(server, `drop database ${database} with (force)`).then(() => undefined));
   const dataDir = installation(name).QUARTERDECK_DATA_DIR!;
-  const url = new URL(`postgres://localhost/${database}`);
-  url.username = String(server.user);
-  url.password = String(server.password);
-  url.searchParams.set('host', String(server.host));
   const settings = {
     QUARTERDECK_DATA_DIR: dataDir,
-    DATABASE_URL: url.href,
+    DATABASE_URL: databaseUrl(server, database),
     QUARTERDECK_VAULT_KEY_FILE: path.join(dataDir, 'vault.key'),
   };
   return { settings, config: { ...server, database } };
-}
-
-async function query(config: pg.ClientConfig, text: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client(config);
-  await client.connect();
-  try {
-    return (await client.query(text)).rows;
-  } finally {
-    await client.end();
-  }
 }
 
 const writeKey = (settings: Record<string, string>, byte: number) =>

@@ -1,4 +1,4 @@
-import { inspectDatabase, inspectRuntimes, inspectTools, type Finding } from '#app/inspect.ts';
+import { inspectDatabase, inspectRuntimes, inspectTools, inspectVault, type Finding } from '#app/inspect.ts';
 import { print } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
@@ -7,12 +7,13 @@ const LEAST_NODE = 24;
 
 /** Prints what was found of all that the service stands on and what would mend the rest. Fails only when it can't run. */
 export async function doctorCommand(settings: Settings, searchPath: string | undefined): Promise<void> {
-  const [database, runtimes, tools] = await Promise.all([
+  const [database, vault, runtimes, tools] = await Promise.all([
     inspectDatabase(settings),
+    inspectVault(settings),
     inspectRuntimes(settings),
     inspectTools(searchPath),
   ]);
-  const needed = [inspectNode(), database];
+  const needed = [inspectNode(), database, vault];
   const findings = [...needed, ...runtimes.findings, ...tools];
   print(findings.map(show).join('\n'));
   print(`\nData directory: ${settings.dataDir}\nA first cluster gets the runtime ${runtimes.chosen}.`);
@@ -35,4 +36,4 @@ function inspectNode(): Finding {
 }
 
 const show = ({ name, state, found, advice }: Finding): string =>
-  [`${MARKS[state]} ${name.padEnd(15)} ${found}`, ...advice.map((line) => `${' '.repeat(18)}${line}`)].join('\n');
+  [`${MARKS[state]} ${name.padEnd(16)} ${found}`, ...advice.map((line) => `${' '.repeat(19)}${line}`)].join('\n');

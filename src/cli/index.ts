@@ -1,14 +1,8 @@
 import { Command, CommanderError, Option } from 'commander';
-import { backupCommand } from '#cli/backup.ts';
-import { demoCommand } from '#cli/demo.ts';
-import { doctorCommand } from '#cli/doctor.ts';
-import { keyStatusCommand, rotateKeyCommand } from '#cli/key.ts';
-import { migrateCommand } from '#cli/migrate.ts';
 import { printAside } from '#cli/print.ts';
-import { restoreCommand, type RestoreOptions } from '#cli/restore.ts';
-import { startCommand } from '#cli/start.ts';
-import { createTokenCommand, listTokensCommand, revokeTokenCommand, type TokenOptions } from '#cli/token.ts';
-import { worldCommand, type WorldOptions } from '#cli/world.ts';
+import type { RestoreOptions } from '#cli/restore.ts';
+import type { TokenOptions } from '#cli/token.ts';
+import type { WorldOptions } from '#cli/world.ts';
 import { readSettings, SettingsError, type Settings } from '#platform/settings/index.ts';
 
 type Environment = Record<string, string | undefined>;
@@ -27,6 +21,7 @@ export async function runCommandLine(args: string[], environment: Environment): 
   }
 }
 
+/** Each command loads its own parts when it is called. */
 function createProgram(environment: Environment): Command {
   const settings = (change: Environment = {}): Settings => readSettings({ ...environment, ...change });
   const program = new Command('quarterdeck')
@@ -36,26 +31,32 @@ function createProgram(environment: Environment): Command {
     .command('start', { isDefault: true })
     .description('start the service: API, worker, embedded PostgreSQL')
     .option('--role <role>', 'api, worker or all')
-    .action(({ role }: { role?: string }) => startCommand(settings(role ? { QUARTERDECK_ROLE: role } : {})));
+    .action(async ({ role }: { role?: string }) =>
+      (await import('#cli/start.ts')).startCommand(settings(role ? { QUARTERDECK_ROLE: role } : {})),
+    );
   program
     .command('migrate')
     .description('bring the database to this release without serving')
-    .action(() => migrateCommand(settings()));
+    .action(async () => (await import('#cli/migrate.ts')).migrateCommand(settings()));
   program
     .command('doctor')
     .description('look at what the service stands on: Node.js, PostgreSQL, runtimes, tools')
-    .action(() => doctorCommand(settings(), environment.PATH));
+    .action(async () => (await import('#cli/doctor.ts')).doctorCommand(settings(), environment.PATH));
   program
     .command('demo')
     .description('deploy the example application and show its address and answer')
     .addOption(new Option('--remove', 'remove it afterwards without asking').conflicts('keep'))
     .option('--keep', 'leave it running without asking')
-    .action((options: { remove?: true; keep?: true }) => demoCommand(settings(), options));
+    .action(async (options: { remove?: true; keep?: true }) =>
+      (await import('#cli/demo.ts')).demoCommand(settings(), options),
+    );
   program
     .command('backup')
     .description('write the database into a file, while the service runs or not; the key of the vault is not in it')
     .requiredOption('--output <file>', 'a file that is not there yet')
-    .action(({ output }: { output: string }) => backupCommand(settings(), output));
+    .action(async ({ output }: { output: string }) =>
+      (await import('#cli/backup.ts')).backupCommand(settings(), output),
+    );
   program
     .command('restore')
     .description('load a backup into an empty database; the installation is read-only until it is accepted')
@@ -63,14 +64,16 @@ function createProgram(environment: Environment): Command {
     .option('--accept', 'end the read-only state after a restore')
     .option('--apply-missing', 'with --accept: start what should run and does not')
     .option('--run-waiting', 'with --accept: carry out what waited in the queue; it is cancelled otherwise')
-    .action((file: string | undefined, options: RestoreOptions) => restoreCommand(settings(), file, options));
+    .action(async (file: string | undefined, options: RestoreOptions) =>
+      (await import('#cli/restore.ts')).restoreCommand(settings(), file, options),
+    );
   program
     .command('world')
     .description('how what runs on this machine differs from the database')
     .option('--json', 'for programs')
     .option('--remove-unknown', 'remove what the database does not know, with its storage')
     .option('--apply-missing', 'start what a restore left stopped and should run')
-    .action((options: WorldOptions) => worldCommand(settings(), options));
+    .action(async (options: WorldOptions) => (await import('#cli/world.ts')).worldCommand(settings(), options));
   addKeyCommands(program, settings);
   addTokenCommands(program, settings);
   return program;
@@ -82,11 +85,11 @@ function addKeyCommands(program: Command, settings: () => Settings): void {
     .command('rotate')
     .description('put a new key in front of the key file and seal everything anew with it')
     .option('--stage', 'only make the next key, so that it can be copied to other machines first')
-    .action((options: { stage?: true }) => rotateKeyCommand(settings(), options));
+    .action(async (options: { stage?: true }) => (await import('#cli/key.ts')).rotateKeyCommand(settings(), options));
   key
     .command('status')
     .description('which keys there are, and how many values each encrypts')
-    .action(() => keyStatusCommand(settings()));
+    .action(async () => (await import('#cli/key.ts')).keyStatusCommand(settings()));
 }
 
 function addTokenCommands(program: Command, settings: () => Settings): void {
@@ -102,14 +105,18 @@ function addTokenCommands(program: Command, settings: () => Settings): void {
     .requiredOption('--scope <scope>', 'ADMIN, WRITE, DEPLOY or READ')
     .option('--description <text>', 'what it is for')
     .option('--expires <date>', 'when it ends, such as 2030-01-31; never without')
-    .action((options: TokenOptions) => createTokenCommand(settings(), organization(), options));
+    .action(async (options: TokenOptions) =>
+      (await import('#cli/token.ts')).createTokenCommand(settings(), organization(), options),
+    );
   token
     .command('list')
     .description('list the tokens, without their secrets')
-    .action(() => listTokensCommand(settings(), organization()));
+    .action(async () => (await import('#cli/token.ts')).listTokensCommand(settings(), organization()));
   token
     .command('revoke')
     .description('end a token')
     .argument('<token>', 'its id or name')
-    .action((name: string) => revokeTokenCommand(settings(), organization(), name));
+    .action(async (name: string) =>
+      (await import('#cli/token.ts')).revokeTokenCommand(settings(), organization(), name),
+    );
 }

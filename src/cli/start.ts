@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { Logger } from 'pino';
+import { giveBackMemoryWhenIdle } from '#app/idle-memory.ts';
 import { createLog } from '#app/log.ts';
 import { start, tokenFile, type Running } from '#app/start.ts';
 import { firstDeployment } from '#cli/first-deployment.ts';
@@ -10,8 +11,9 @@ import type { Settings } from '#platform/settings/index.ts';
 /** Starts the service and runs it until a signal asks it to end. A second signal ends it at once. */
 export async function startCommand(settings: Settings): Promise<void> {
   const began = performance.now();
-  const log = createLog(settings);
+  const log = await createLog(settings);
   const running = await startShowing(settings, log);
+  giveBackMemoryWhenIdle();
   // Whoever reads the welcome may send a signal at once.
   const end = signalled();
   print(await welcome(running, performance.now() - began));

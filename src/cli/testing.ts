@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
+import pg from 'pg';
 
 const MAIN = path.join(import.meta.dirname, '../main.ts');
 
@@ -39,3 +40,37 @@ export async function runProgram(args: string[], settings: Record<string, string
   const program = launchProgram(args, settings);
   return { status: await program.ended, ...program.said };
 }
+
+/** One statement on a connection of its own; answers its rows. */
+export async function query(
+  config: pg.ClientConfig,
+  text: string,
+  values: unknown[] = [],
+): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(config);
+  await client.connect();
+  try {
+    return (await client.query(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** DATABASE_URL of a database on the server of the tests. */
+export function databaseUrl(server: pg.ClientConfig, database: string): string {
+  const url = new URL(`postgres://localhost/${database}`);
+  url.username = String(server.user);
+  url.password = String(server.password);
+  url.searchParams.set('host', String(server.host));
+  return url.href;
+}
+
+/** Settings of a service on free ports and the fake runtime. */
+export const ON_FREE_PORTS = {
+  QUARTERDECK_PORT: '0',
+  QUARTERDECK_OPERATIONS_PORT: '0',
+  QUARTERDECK_PROXY_PORT: '0',
+  QUARTERDECK_RUNTIME: 'fake',
+  QUARTERDECK_LOG_LEVEL: 'error',
+  QUARTERDECK_RATE_LIMIT_PER_HOUR: '0',
+};
