@@ -9,20 +9,35 @@ const page = (title: string, message: string): string => `<!doctype html>
 <h1>${title}</h1><p>${escapeHtml(message)}</p></html>
 `;
 
-/** An answer of the proxy itself: a page for browsers, JSON for those that ask for it, else plain text. */
-export function answerError(request: IncomingMessage, response: ServerResponse, status: number, message: string): void {
+/** An answer of the proxy itself, for whoever accepts these types: a page for browsers, JSON for those that ask for it, else text. */
+function describe(accept: string, status: number, message: string): { fields: [string, string][]; body: string } {
   const error = STATUS_CODES[status]!;
-  const accept = request.headers.accept ?? '';
   const [type, body] = accept.includes('text/html')
     ? ['text/html', page(`${status} ${error}`, message)]
     : accept.includes('json')
       ? ['application/json', `${JSON.stringify({ status, error, message })}\n`]
       : ['text/plain', `${message}\n`];
+  const fields: [string, string][] = [
+    ['content-type', `${type}; charset=utf-8`],
+    ['content-length', String(Buffer.byteLength(body))],
+    ['cache-control', 'no-store'],
+  ];
+  if (status === 503) fields.push(['retry-after', '1']);
+  return { fields, body };
+}
+
+/** The answer as it goes out: status and header lines after `HTTP/1.1 `, each with its end, and the body. */
+export function errorAnswer(accept: string, status: number, message: string): { headers: string; body: string } {
+  const { fields, body } = describe(accept, status, message);
+  const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  return { headers: `${status} ${STATUS_CODES[status]}\r\n${lines}`, body };
+}
+
+/** Gives an answer of the proxy itself. */
+export function answerError(request: IncomingMessage, response: ServerResponse, status: number, message: string): void {
+  const { fields, body } = describe(request.headers.accept ?? '', status, message);
   response.writeHead(status, {
-    'content-type': `${type}; charset=utf-8`,
-    'content-length': Buffer.byteLength(body),
-    'cache-control': 'no-store',
-    ...(status === 503 ? { 'retry-after': '1' } : {}),
+    ...Object.fromEntries(fields),
     // A body that nobody reads any more would be taken for the next request.
     ...(request.complete ? {} : { connection: 'close' }),
   });

@@ -18,17 +18,6 @@ const NOT_FORWARDED = new Set([
   'x-real-ip',
 ]);
 
-const NOT_RETURNED = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'proxy-authenticate',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
-
 const PLAIN_CONNECTION = /^(keep-alive|close|upgrade)$/i;
 
 /** Further headers that `Connection` declares to be of this connection only. */
@@ -61,20 +50,12 @@ export function forwardedHeaders(given: IncomingHttpHeaders, { host, proto, sock
     if (typeof value === 'string') headers.push(name, value);
     else if (value) for (const part of value) headers.push(name, part);
   }
-  const { remoteAddress = '', localPort } = socket;
-  const client = remoteAddress.startsWith('::ffff:') ? remoteAddress.slice('::ffff:'.length) : remoteAddress;
+  const client = clientAddress(socket.remoteAddress);
   headers.push('x-forwarded-for', client, 'x-forwarded-proto', proto, 'x-forwarded-host', host);
-  headers.push('x-forwarded-port', String(localPort ?? ''));
+  headers.push('x-forwarded-port', String(socket.localPort ?? ''));
   return headers;
 }
 
-/** Headers for the client: those of the upstream without what belongs to its connection. */
-export function returnedHeaders(given: IncomingHttpHeaders): Record<string, string | string[]> {
-  const headers: Record<string, string | string[]> = {};
-  const named = namedByConnection(given.connection);
-  for (const name in given) {
-    const value = given[name];
-    if (value !== undefined && !NOT_RETURNED.has(name) && !named.includes(name)) headers[name] = value;
-  }
-  return headers;
-}
+/** The address of a client as the upstream is told it: one of IPv4 as such. */
+export const clientAddress = (remoteAddress = ''): string =>
+  remoteAddress.startsWith('::ffff:') ? remoteAddress.slice('::ffff:'.length) : remoteAddress;

@@ -1,22 +1,16 @@
 import { createServer } from 'node:http';
 import type { Server as HttpServer } from 'node:http';
-import { constants, createServer as createHttp2Server } from 'node:http2';
-import type { ServerHttp2Session } from 'node:http2';
 import { Server } from 'node:net';
 import type { Socket } from 'node:net';
-import { Exchange } from '#runtimes/proxy/exchange.ts';
-import { forwardCall } from '#runtimes/proxy/grpc-call.ts';
+import type { GrpcServer } from '#runtimes/proxy/grpc-server.ts';
+import { NodeClient } from '#runtimes/proxy/node-client.ts';
+import { KEPT_SECONDS, PlainClient } from '#runtimes/proxy/plain-client.ts';
 import type { RouteTable } from '#runtimes/proxy/route-table.ts';
 
-/** How long a connection may say nothing at first. */
-const FIRST_BYTE_MS = 60_000;
+/** How often connections are looked for that have said nothing for too long. */
+const SWEEP_MS = 1_000;
 /** How clients begin that speak HTTP/2 without asking (RFC 9113 §3.4), as those of gRPC do; no method of HTTP/1 begins so. */
 const HTTP2_BEGINNING = Buffer.from('PRI');
-
-/** The highest number of a stream: none is refused yet. */
-const LAST_STREAM = 2 ** 31 - 1;
-/** How long a client may take to read that its connection ends. */
-const GOAWAY_MS = 1_000;
 
 export interface ProxyServer {
   /** Does not listen yet. */
@@ -36,7 +30,7 @@ export function createProxyServer(table: RouteTable): ProxyServer {
     {
       // Upgrades to anything else (h2c of a careful client) are answered as if they had not been offered (RFC 9110 §7.8).
       shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === 'websocket',
-      keepAliveTimeout: 65_000,
+      keepAliveTimeout: KEPT_SECONDS * 1000,
       maxHeaderSize: 32 << 10,
       // No limit for uploads; the head of a request still has to come within a minute.
       requestTimeout: 0,
@@ -44,57 +38,62 @@ export function createProxyServer(table: RouteTable): ProxyServer {
     },
     (request, response) => {
       if (retired) response.shouldKeepAlive = false;
-      new Exchange(table, request, response).forward();
+      new NodeClient(table, request, response).forward();
     },
   );
   let retired = false;
-  server.on('upgrade', (request, socket, head) => Exchange.forUpgrade(table, request, socket, head).forward());
-  const sessions = letHttp2In(server, table);
+  server.on('upgrade', (request, socket, head) => NodeClient.forUpgrade(table, request, socket, head).forward());
+  const clients = letPlainIn(server, table, () => retired);
   const retire = () => {
     retired = true;
     // Not the method of the HTTP server, which closes idle connections as well.
     Server.prototype.close.call(server);
-    for (const session of sessions) {
-      // First the news, then the end: calls that are on their way to us meanwhile are still answered (RFC 9113 §6.8).
-      session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM);
-      setTimeout(() => session.close(), GOAWAY_MS).unref();
-    }
+    clients.retire();
   };
   const end = () => {
     server.close();
     server.closeIdleConnections();
-    for (const session of sessions) session.close();
+    clients.end();
   };
   return { server, retire, end };
 }
 
-/** Looks at the first bytes of each connection and hands it to the server of its protocol. Answers the HTTP/2 connections. */
-function letHttp2In(server: HttpServer, table: RouteTable): Set<ServerHttp2Session> {
-  const http2 = createHttp2Server();
-  const sessions = new Set<ServerHttp2Session>();
-  http2.on('session', (session) => {
-    sessions.add(session);
-    session.on('close', () => sessions.delete(session));
-  });
-  http2.on('stream', (stream, headers) => void forwardCall(table, stream, headers));
-  http2.on('sessionError', () => undefined);
+/** Looks at what each connection says: plain requests are served here, all others by the server of their protocol. */
+function letPlainIn(server: HttpServer, table: RouteTable, isRetired: () => boolean) {
   const [http1] = server.listeners('connection') as [(socket: Socket) => void];
-  server.removeListener('connection', http1);
-  server.on('connection', (socket: Socket) => {
-    const end = () => socket.destroy();
-    socket.setTimeout(FIRST_BYTE_MS, end);
-    socket.on('error', end);
-    socket.once('data', (bytes: Buffer) => {
-      socket.setTimeout(0);
-      socket.removeListener('timeout', end);
-      socket.removeListener('error', end);
-      const isHttp2 = bytes.subarray(0, HTTP2_BEGINNING.length).equals(HTTP2_BEGINNING);
-      // The HTTP/2 server takes what is waiting in the socket, which flowing would lose.
-      if (isHttp2) socket.pause();
+  const clients = new Set<PlainClient>();
+  let grpc: Promise<GrpcServer> | undefined;
+  const handOver = (socket: Socket, bytes: Buffer) => {
+    const isHttp2 = bytes.subarray(0, HTTP2_BEGINNING.length).equals(HTTP2_BEGINNING);
+    if (isHttp2) {
+      // Most proxies never see a call of gRPC, and HTTP/2 takes its memory.
+      const fail = () => socket.destroy();
+      socket.on('error', fail);
+      socket.pause();
       socket.unshift(bytes);
-      if (isHttp2) http2.emit('connection', socket);
-      else http1.call(server, socket);
-    });
-  });
-  return sessions;
+      grpc ??= import('#runtimes/proxy/grpc-server.ts').then(({ createGrpcServer }) => createGrpcServer(table));
+      return void grpc.then((found) => {
+        socket.removeListener('error', fail);
+        if (!socket.destroyed) found.take(socket);
+      });
+    }
+    socket.unshift(bytes);
+    http1.call(server, socket);
+    socket.resume();
+  };
+  const options = { table, handOver, isRetired, onClosed: (client: PlainClient) => void clients.delete(client) };
+  server.removeListener('connection', http1);
+  server.on('connection', (socket: Socket) => clients.add(new PlainClient(socket, options)));
+  const sweep = () => {
+    const now = performance.now();
+    for (const client of clients) if (client.deadline <= now) client.destroy();
+  };
+  setInterval(sweep, SWEEP_MS).unref();
+  return {
+    retire: () => void grpc?.then((found) => found.retire()),
+    end: () => {
+      for (const client of clients) if (client.isIdle) client.destroy();
+      void grpc?.then((found) => found.end());
+    },
+  };
 }

@@ -1,8 +1,9 @@
-import { connect } from 'node:http2';
 import type { ClientHttp2Session } from 'node:http2';
-import { Pool } from 'undici';
 import type { Upstream } from '#runtimes/router.ts';
+import type { ResponseHead } from '#runtimes/proxy/heads.ts';
 import { upstreamKey } from '#runtimes/proxy/protocol.ts';
+import { UpstreamConnection } from '#runtimes/proxy/upstream-connection.ts';
+import type { Attempt } from '#runtimes/proxy/upstream-connection.ts';
 
 /** Times in milliseconds. */
 export interface UpstreamTimes {
@@ -17,34 +18,35 @@ export const DEFAULT_TIMES: UpstreamTimes = { connectMs: 5_000, answerMs: 300_00
 /** How long an upstream that refused a connection is passed over while there are others. */
 const PASS_OVER_MS = 1_000;
 
+/** How long a connection is kept where the upstream says nothing about that. Node's own servers close after 5 s. */
+const KEPT_MS = 4_000;
+/** A connection is given up so long before its upstream would: one that closes just then loses the request. */
+const MARGIN_MS = 1_000;
+const LONGEST_KEPT_MS = 600_000;
+
 /** One instance of a workload with its kept connections. */
 export class UpstreamState {
   readonly key: string;
-  readonly pool: Pool;
+  readonly #host: string;
+  readonly #port: number;
+  readonly #connections = new Set<UpstreamConnection>();
+  /** Kept connections, the one used last at the end, each with the time until which it is kept as its deadline. */
+  readonly #kept: UpstreamConnection[] = [];
   readonly #onUnused: (state: UpstreamState) => void;
   /** Routes that name it. */
   #references = 0;
   #underWay = 0;
   #failedAt = -Infinity;
   readonly #times: UpstreamTimes;
-  readonly #origin: string;
   #session: Promise<ClientHttp2Session> | undefined;
   #idle: (() => void)[] = [];
 
   constructor(upstream: Upstream, times: UpstreamTimes, onUnused: (state: UpstreamState) => void) {
     this.#onUnused = onUnused;
     this.key = upstreamKey(upstream);
-    const host = upstream.address.includes(':') ? `[${upstream.address}]` : upstream.address;
-    // Connections are kept 4 s, or as long as the upstream says: longer than it keeps them would lose requests.
+    this.#host = upstream.address;
+    this.#port = upstream.port;
     this.#times = times;
-    this.#origin = `http://${host}:${upstream.port}`;
-    this.pool = new Pool(this.#origin, {
-      pipelining: 1,
-      connect: { timeout: times.connectMs },
-      headersTimeout: times.answerMs,
-      bodyTimeout: 0,
-      keepAliveTimeout: 4_000,
-    });
   }
 
   get underWay(): number {
@@ -61,6 +63,47 @@ export class UpstreamState {
     this.#check();
   }
 
+  /**
+   * Takes a request: on a kept connection at once, else, or with `fresh`, on a new one as soon as it stands (`Attempt.onReady`).
+   */
+  open(attempt: Attempt, fresh: boolean): void {
+    const now = performance.now();
+    for (let kept = this.#kept.pop(); kept; kept = this.#kept.pop()) {
+      if (kept.deadline > now && kept.isUsable && !fresh) {
+        kept.deadline = Infinity;
+        return kept.use(attempt);
+      }
+      kept.destroy();
+    }
+    const place = { host: this.#host, port: this.#port };
+    const connection = new UpstreamConnection(place, attempt, this.#keep, this.#forget);
+    connection.deadline = now + this.#times.connectMs;
+    this.#connections.add(connection);
+  }
+
+  /** When an answer to what was sent now has to begin. */
+  answerDeadline(): number {
+    return performance.now() + this.#times.answerMs;
+  }
+
+  /** Ends what is past its deadline. */
+  sweep(now: number): void {
+    for (const connection of this.#connections) if (connection.deadline <= now) connection.expire();
+  }
+
+  readonly #keep = (connection: UpstreamConnection, { keptMs }: ResponseHead): void => {
+    const ms = keptMs === undefined ? KEPT_MS : Math.min(keptMs, LONGEST_KEPT_MS) - MARGIN_MS;
+    if (ms <= 0 || this.#references === 0) return connection.destroy();
+    connection.deadline = performance.now() + ms;
+    this.#kept.push(connection);
+  };
+
+  readonly #forget = (connection: UpstreamConnection): void => {
+    this.#connections.delete(connection);
+    const at = this.#kept.indexOf(connection);
+    if (at !== -1) this.#kept.splice(at, 1);
+  };
+
   acquire(): void {
     this.#references++;
   }
@@ -73,7 +116,8 @@ export class UpstreamState {
   /** The HTTP/2 connection for gRPC, which takes all calls; rejects when none comes about. */
   session(): Promise<ClientHttp2Session> {
     if (this.#session) return this.#session;
-    const opening = openSession(this.#origin, this.#times.connectMs);
+    const host = this.#host.includes(':') ? `[${this.#host}]` : this.#host;
+    const opening = openSession(`http://${host}:${this.#port}`, this.#times.connectMs);
     this.#session = opening;
     const forget = () => {
       if (this.#session === opening) this.#session = undefined;
@@ -86,7 +130,7 @@ export class UpstreamState {
   async close(): Promise<void> {
     const session = await this.#session?.catch(() => undefined);
     session?.close();
-    await this.pool.close();
+    for (const connection of this.#kept.splice(0)) connection.destroy();
   }
 
   /** Resolves when nothing is under way. */
@@ -108,7 +152,9 @@ export class UpstreamState {
   }
 }
 
-function openSession(origin: string, timeoutMs: number): Promise<ClientHttp2Session> {
+async function openSession(origin: string, timeoutMs: number): Promise<ClientHttp2Session> {
+  // Most proxies never see a call of gRPC, and HTTP/2 takes its memory.
+  const { connect } = await import('node:http2');
   return new Promise((resolve, reject) => {
     const session = connect(origin);
     const timer = setTimeout(() => session.destroy(new Error('no connection in time')), timeoutMs);
@@ -131,6 +177,11 @@ export class Upstreams {
 
   constructor(times: UpstreamTimes) {
     this.#times = times;
+    const every = Math.min(1_000, times.connectMs / 4, times.answerMs / 4);
+    setInterval(() => {
+      const now = performance.now();
+      for (const state of this.#states.values()) state.sweep(now);
+    }, every).unref();
   }
 
   /** The state of an upstream, held until its `release`. */

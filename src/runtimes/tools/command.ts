@@ -1,4 +1,3 @@
-import { execa } from 'execa';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 export interface CommandOptions {
@@ -40,6 +39,8 @@ export async function runCommand(
   args: readonly string[],
   options: CommandOptions = {},
 ): Promise<CommandResult> {
+  // Loaded with the first command: it takes its time and 8 MB.
+  const { execa } = await import('execa');
   options.signal?.throwIfAborted();
   const kept = { stdout: new TailBuffer(options.keepBytes), stderr: new TailBuffer(options.keepBytes) };
   const child = execa(program, args, {

@@ -16,6 +16,7 @@ export interface ProcessStat {
   state: string;
   parent: number;
   startTime: string;
+  threads: number;
   /** Clock ticks of CPU, user and system. */
   ticks: number;
   /** Pages of resident memory. */
@@ -30,6 +31,7 @@ export function parseStat(text: string): ProcessStat {
     parent: Number(fields[1]),
     ticks: Number(fields[11]) + Number(fields[12]),
     startTime: fields[19]!,
+    threads: Number(fields[17]),
     residentPages: Number(fields[21]),
   };
 }
@@ -84,7 +86,9 @@ export function isGone(error: unknown): boolean {
 
 function linuxStart(pid: number): string | null {
   const stat = readStat(pid);
-  return stat === null || stat.state === 'Z' || stat.state === 'X' ? null : stat.startTime;
+  if (stat === null || stat.state === 'X') return null;
+  // While others of its threads are still ending, its files and sockets are still open.
+  return stat.state === 'Z' && stat.threads <= 1 ? null : stat.startTime;
 }
 
 function psStart(pid: number): string | null {

@@ -216,5 +216,5 @@ test('lines are cut at newlines whatever the pieces, and very long ones in parts
 
 test('a program name with parentheses and blanks does not confuse the fields of stat', () => {
   const text = `7 (a) R 1 b) S 42 7 7 0 -1 4 1 0 0 0 11 22 0 0 20 0 1 0 9876 1000 55 1`;
-  expect(parseStat(text)).toEqual({ state: 'S', parent: 42, ticks: 33, startTime: '9876', residentPages: 55 });
+  expect(parseStat(text)).toMatchObject({ state: 'S', parent: 42, ticks: 33, startTime: '9876', residentPages: 55 });
 });
