@@ -133,6 +133,7 @@ create table cluster (
   lock_ttl_days integer,
   lock_expires_at timestamp with time zone,
   work_number bigint not null default 0,
+  reached_at timestamp with time zone,
   constraint cluster_node_id_fkey FOREIGN KEY (node_id) REFERENCES node(id),
   constraint cluster_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint cluster_organization_id_id_key UNIQUE (organization_id, id),

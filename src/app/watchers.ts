@@ -1,8 +1,8 @@
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import type { Runtimes } from '#app/runtimes.ts';
-import { markDirty } from '#deployments/queries.ts';
 import { submit } from '#services/capabilities/actions/request.ts';
+import { requestLastRelease } from '#services/capabilities/rollback/index.ts';
 import type { Handle } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
@@ -50,6 +50,7 @@ export class RunningWatcher {
       .set({ seen_at: sql`now()` })
       .where('id', '=', this.#nodeId)
       .execute();
+    await this.#noteReached();
     for (const service of await this.#listWanted()) {
       if (this.#stopped) return;
       try {
@@ -60,11 +61,36 @@ export class RunningWatcher {
           if (seen.state === 'running') await this.#release(service.organization_id, service.id);
         } else if (seen.state === 'stopped') await this.#ask('RESTART', service.id, service.environment_id);
         // Nothing is left that could be restarted.
-        else if (seen.state === 'absent') await this.#ask('REDEPLOY', service.id, service.environment_id);
+        else if (seen.state === 'absent') await this.#ask('ROLLBACK', service.id, service.environment_id);
       } catch (error) {
         this.#platform.log.warn({ err: error, serviceId: service.id }, 'cannot observe a service');
       }
     }
+  }
+
+  /** Clusters of this machine whose runtime answers. One that does not is left as it was: an outage writes nothing (engine.md). */
+  async #noteReached(): Promise<void> {
+    const { db } = this.#platform;
+    const clusters = await db
+      .selectFrom('cluster')
+      .select(['id', 'runtime'])
+      .where('node_id', '=', this.#nodeId)
+      .execute();
+    const answering: string[] = [];
+    for (const name of new Set(clusters.map((cluster) => cluster.runtime))) {
+      const report = await this.#runtimes
+        .get(name)
+        .then((runtime) => runtime.check())
+        .catch(() => undefined);
+      if (report?.ok) answering.push(name);
+    }
+    const ids = clusters.filter((cluster) => answering.includes(cluster.runtime)).map((cluster) => cluster.id);
+    if (ids.length === 0) return;
+    await db
+      .updateTable('cluster')
+      .set({ reached_at: sql`now()` })
+      .where('id', '=', sql<string>`any(${ids})`)
+      .execute();
   }
 
   /** Services that should run here and that no request is under way for; one whose last restart of ours failed is left alone for ten minutes. */
@@ -86,7 +112,7 @@ export class RunningWatcher {
       .where(sql<boolean>`coalesce((service.spec ->> 'min_running_instances')::int, 1) > 0`)
       .where(
         sql<boolean>`not exists (select 1 from deployment_service ds join deployment d on d.id = ds.deployment_id
-          where ds.service_id = service.id and (d.status <> 'ENDED' or (d.trigger in ('RESTART', 'REDEPLOY') and d.automatic and d.ended_at > now() - interval '10 minutes')))`,
+          where ds.service_id = service.id and (d.status <> 'ENDED' or (d.trigger in ('RESTART', 'ROLLBACK') and d.automatic and d.ended_at > now() - interval '10 minutes')))`,
       )
       .execute();
   }
@@ -100,7 +126,8 @@ export class RunningWatcher {
       .execute();
   }
 
-  async #ask(trigger: 'RESTART' | 'REDEPLOY', serviceId: string, environmentId: string): Promise<void> {
+  /** What ran is asked for again, never what was configured since. */
+  async #ask(trigger: 'RESTART' | 'ROLLBACK', serviceId: string, environmentId: string): Promise<void> {
     await inTransaction(systemContext(this.#platform), async (context) => {
       const place = await context.db
         .selectFrom('environment')
@@ -117,23 +144,18 @@ export class RunningWatcher {
         .forUpdate('environment')
         .executeTakeFirst();
       if (!place) return;
-      if (trigger === 'REDEPLOY') await markDirty(context.db, { organizationId: place.organization_id }, [serviceId]);
       this.#platform.log.info({ serviceId }, 'a service that should run is not there any more: it is started again');
-      await submit(
-        context,
-        {
-          organizationId: place.organization_id,
-          projectId: place.project_id,
-          projectName: place.project_name,
-          environmentId: place.id,
-          environmentName: place.name,
-          clusterId: place.cluster_id,
-          clusterLocked: false,
-        },
-        trigger,
-        [serviceId],
-        { automatic: true },
-      );
+      const at = {
+        organizationId: place.organization_id,
+        projectId: place.project_id,
+        projectName: place.project_name,
+        environmentId: place.id,
+        environmentName: place.name,
+        clusterId: place.cluster_id,
+        clusterLocked: false,
+      };
+      if (trigger === 'RESTART') await submit(context, at, trigger, [serviceId], { automatic: true });
+      else await requestLastRelease(context, at, serviceId);
     });
   }
 }

@@ -23,7 +23,7 @@ export {
 export { ACTIONS, detailsOf, STATES, stateOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
 export { findDeployment, listActiveDeployments, type DeploymentRow } from '#deployments/queries.ts';
 export { requestDeployment, snapshotOf, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
-export { findEarlierExecution, type EarlierExecution } from '#deployments/rollback.ts';
+export { findEarlierExecution, findLastExecution, type EarlierExecution } from '#deployments/rollback.ts';
 export { previewDeployment, type DeploymentPreview } from '#deployments/preview.ts';
 export { waitForEnd } from '#deployments/settle.ts';
 export {

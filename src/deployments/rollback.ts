@@ -2,6 +2,7 @@ import { conflict, invalidField } from '#kernel/errors.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { findExecution } from '#deployments/history.ts';
 import type { Resolution, ServiceSnapshot, Snapshot } from '#deployments/model/snapshot.ts';
+import { executionIdOf } from '#deployments/status.ts';
 import { findDeployment } from '#deployments/queries.ts';
 
 /** An execution that can be gone back to: what was deployed then, of the services that are still there. */
@@ -58,6 +59,24 @@ export async function findEarlierExecution(
     },
     whole: serviceId === undefined && deployment.whole_environment,
   };
+}
+
+/** The execution that made the release which a service has; undefined without one. */
+export async function findLastExecution(
+  db: Database,
+  scope: Scope,
+  environmentId: string,
+  serviceId: string,
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('service')
+    .innerJoin('release', 'release.id', 'service.release_id')
+    .innerJoin('deployment', 'deployment.id', 'release.deployment_id')
+    .select('deployment.number')
+    .where('service.organization_id', '=', scope.organizationId)
+    .where('service.id', '=', serviceId)
+    .executeTakeFirst();
+  return row && executionIdOf(environmentId, row.number);
 }
 
 const imageOf = ({ image, build_key }: { image: string | null; build_key: string | null }) =>

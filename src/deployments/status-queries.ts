@@ -7,6 +7,9 @@ export interface StatusFilter {
   kind?: string;
 }
 
+/** Seconds without an answer of its cluster after which a service shows UNAVAILABLE (engine.md, *What is stored, what is derived*). */
+const UNREACHABLE_SECONDS = 180;
+
 export interface ServiceStatusRow {
   id: string;
   environment_id: string;
@@ -15,6 +18,8 @@ export interface ServiceStatusRow {
   wanted: string;
   deployed: boolean;
   current: boolean;
+  /** Whether something should be there, and its cluster has not answered for long. */
+  unreachable: boolean;
   action: string | null;
   sub_action: string | null;
   state: string | null;
@@ -42,6 +47,7 @@ export async function listServiceStatusRows(
     select s.id, s.environment_id, s.kind, s.name, s.wanted, r.id is not null as deployed,
       coalesce(r.service_version = s.version and r.environment_version = e.version and r.project_version = p.version
         and (s.newest_commit is null or s.newest_commit = r.resolution -> 'commit' ->> 'id'), false) as current,
+      s.wanted <> 'absent' and coalesce(c.reached_at < now() - make_interval(secs => ${sql.lit(UNREACHABLE_SECONDS)}), false) as unreachable,
       shown.action, shown.sub_action, shown.state, shown.deployment_id, shown.number, shown.request_status, shown.started_at, shown.ended_at,
       ended.ended_at as last_deployment_date, coalesce(active.requests, 0)::int as requests,
       (select max(d.number) from deployment d where d.organization_id = s.organization_id and d.environment_id = s.environment_id) as last_number,
@@ -50,6 +56,7 @@ export async function listServiceStatusRows(
     from service s
     join environment e on e.id = s.environment_id
     join project p on p.id = e.project_id
+    join cluster c on c.id = e.cluster_id
     left join release r on r.id = s.release_id
     left join lateral (
       select count(*) as requests, (array_agg(d.id order by d.status = 'WAITING', d.number))[1] as id

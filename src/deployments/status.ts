@@ -27,6 +27,8 @@ export function pollingStatus(state: State, status: string): string {
 export function toServiceStatus(row: ServiceStatusRow) {
   const state = (row.state ?? 'READY') as State;
   const details = row.state ? detailsOf(row.action as DeploymentAction, state, row.sub_action ?? 'NONE') : NEVER;
+  // What is under way tells of itself how it goes.
+  const unavailable = row.unreachable && (row.request_status ?? 'ENDED') === 'ENDED';
   const steps = (row.steps ?? []).map((step) => ({
     step_name: step.name,
     status: step.status,
@@ -35,8 +37,8 @@ export function toServiceStatus(row: ServiceStatusRow) {
   }));
   return {
     id: row.id,
-    state,
-    status: pollingStatus(state, details.status),
+    state: unavailable ? ('UNAVAILABLE' as const) : state,
+    status: unavailable ? details.status : pollingStatus(state, details.status),
     service_deployment_status: !row.deployed ? 'NEVER_DEPLOYED' : row.current ? 'UP_TO_DATE' : 'OUT_OF_DATE',
     is_part_last_deployment: row.number !== null && row.number === row.last_number,
     status_details: details,

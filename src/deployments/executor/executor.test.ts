@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { sql } from '#platform/database/index.ts';
 import { ok, useApp } from '#test/harness/app.ts';
 import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 
@@ -133,4 +134,18 @@ describe('a deployment', () => {
       .execute();
     expect(told.map((row) => row.payload.type)).toEqual(['DEPLOYMENT_STARTED', 'DEPLOYMENT_SUCCESSFUL']);
   });
+});
+
+test('a service whose cluster has not answered for long is UNAVAILABLE, until it answers again', async () => {
+  const admin = await app.organization();
+  const { application } = await makeExample(admin);
+  ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  const stateAfter = async (ago: string) => {
+    await sql`update cluster set reached_at = now() - ${ago}::interval where organization_id = ${admin.organizationId}`.execute(
+      app.db,
+    );
+    return ok(await admin.get(`/application/${application.id}/status`), 200).state;
+  };
+  expect(await stateAfter('1 hour')).toBe('UNAVAILABLE');
+  expect(await stateAfter('1 minute')).toBe('DEPLOYED');
 });

@@ -103,6 +103,7 @@ export interface Cluster {
   node_id: string | null;
   organization_id: string;
   production: Generated<boolean>;
+  reached_at: Timestamp | null;
   region: Generated<string>;
   routing_table: Generated<JsonColumn>;
   runtime: string;

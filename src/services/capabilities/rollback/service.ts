@@ -3,6 +3,7 @@ import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
 import {
   findEarlierExecution,
+  findLastExecution,
   requestDeployment,
   type DeploymentPlace,
   type EarlierExecution,
@@ -37,6 +38,23 @@ export async function findRollback(
     customDomains: service.customDomains.filter((name) => isStillOf(service.serviceId, name)),
   }));
   return { ...earlier, services };
+}
+
+/** Requests once more what a service last had with success. Its image may be gone with the rest: it is built again unless it is still there. */
+export async function requestLastRelease(context: Context, place: DeploymentPlace, serviceId: string): Promise<void> {
+  const executionId = await findLastExecution(context.db, place, place.environmentId, serviceId);
+  if (!executionId) return;
+  const earlier = await findRollback(context, place, place.environmentId, executionId, serviceId);
+  const commits = Object.entries(earlier.resolution.services).map(([id, { commit }]) => [id, { commit }] as const);
+  await requestDeployment(context, {
+    place,
+    action: 'DEPLOY',
+    trigger: 'ROLLBACK',
+    whole: false,
+    services: earlier.services,
+    rollback: { to: earlier.to, resolution: { ...earlier.resolution, services: Object.fromEntries(commits) } },
+    automatic: true,
+  });
 }
 
 /** Requests to go back to an earlier execution; answers the deployment's id. The environment's row is locked by the caller. */
