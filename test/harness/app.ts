@@ -75,9 +75,10 @@ export function useApp(
   settings: Record<string, string> = {},
   needs: Parameters<typeof allRoutes>[0] = {},
   onStatement?: (text: string) => void,
+  onLog?: (line: string) => void,
 ): TestApp {
   const app = {} as TestApp;
-  beforeAll(async () => void Object.assign(app, await startTestApp(settings, needs, onStatement)));
+  beforeAll(async () => void Object.assign(app, await startTestApp(settings, needs, onStatement, onLog)));
   afterAll(() => app.close());
   return app;
 }
@@ -86,6 +87,7 @@ export async function startTestApp(
   extra: Record<string, string> = {},
   needs: Parameters<typeof allRoutes>[0] = {},
   onStatement?: (text: string) => void,
+  onLog?: (line: string) => void,
 ): Promise<TestApp> {
   const clone = await cloneDatabase(inject('postgres'), inject('template'));
   const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-test-'));
@@ -95,7 +97,8 @@ export async function startTestApp(
     QUARTERDECK_LOCAL_GIT_ROOTS: path.dirname(inject('example')),
     ...extra,
   });
-  const log = pino({ level: extra.QUARTERDECK_LOG_LEVEL ?? 'silent' });
+  const level = extra.QUARTERDECK_LOG_LEVEL ?? 'silent';
+  const log = onLog ? pino({ level }, { write: onLog }) : pino({ level });
   const open: OpenDatabase = openDatabase({
     config: { ...clone.config, max: 10 },
     ...(onStatement ? { onStatement } : {}),
