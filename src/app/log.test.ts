@@ -9,7 +9,7 @@ afterEach(() => children.splice(0).forEach((child) => child.kill('SIGKILL')));
 function run(work: string) {
   const program = `
     import { createLog } from '#app/log.ts';
-    const log = createLog({ logLevel: 'info' });
+    const log = await createLog({ logLevel: 'info' });
     ${work}`;
   const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', program], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,5 +1,4 @@
 import { pino, type Logger } from 'pino';
-import pretty from 'pino-pretty';
 import { printable, spelledJson } from '#kernel/printable.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
@@ -8,7 +7,7 @@ export const createQuietLog = (): Logger =>
   pino({ level: 'warn', base: null, hooks: { streamWrite: printable } }, pino.destination(2));
 
 /** JSON lines; for people on a terminal, coloured ones. Tokens never get in. */
-export function createLog(settings: Settings): Logger {
+export async function createLog(settings: Settings): Promise<Logger> {
   const { isTTY } = process.stdout;
   const options = {
     level: settings.logLevel,
@@ -17,9 +16,9 @@ export function createLog(settings: Settings): Logger {
     // JSON escapes most of what a terminal obeys; the rest is escaped as well, and on a terminal all of it is spelled out.
     hooks: { streamWrite: isTTY ? spelledJson : printable },
   };
-  return isTTY
-    ? pino(options, pretty({ colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname,reqId' }))
-    : pino(options, gatheringOutput());
+  if (!isTTY) return pino(options, gatheringOutput());
+  const { default: pretty } = await import('pino-pretty');
+  return pino(options, pretty({ colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname,reqId' }));
 }
 
 const GATHER_BYTES = 8_192;

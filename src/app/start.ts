@@ -11,7 +11,7 @@ import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
 import { createSources } from '#app/sources.ts';
 import { createEventStreams } from '#delivery/stream/index.ts';
 import { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/index.ts';
-import { createSessionVerifier } from '#platform/access/oidc.ts';
+import type { SessionVerifier } from '#platform/access/authenticate.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
 import { createServer } from '#platform/http/server.ts';
@@ -71,7 +71,7 @@ export async function start(
       stops.push(() => streams.close());
       const server = createServer({
         platform: base.platform,
-        sessions: createSessionVerifier(base.platform),
+        sessions: await sessionsOf(base),
         limiter: new RateLimiter(base.database.db, settings.rateLimitPerHour),
         routes: allRoutes({
           streams,
@@ -100,6 +100,12 @@ export async function start(
     await stop();
     throw error;
   }
+}
+
+/** What verifies sessions is loaded where there is an identity provider. */
+async function sessionsOf({ platform }: Base): Promise<SessionVerifier | null> {
+  if (!platform.settings.oidcIssuer) return null;
+  return (await import('#platform/access/oidc.ts')).createSessionVerifier(platform);
 }
 
 async function listen(server: import('node:http').Server, settings: Settings): Promise<void> {

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { Logger } from 'pino';
-import { giveBackMemoryWhenIdle } from '#app/idle-memory.ts';
+import { tidyWhenIdle } from '#app/idle.ts';
 import { createLog } from '#app/log.ts';
 import { start, tokenFile, type Running } from '#app/start.ts';
 import { firstDeployment } from '#cli/first-deployment.ts';
@@ -13,7 +13,7 @@ export async function startCommand(settings: Settings): Promise<void> {
   const began = performance.now();
   const log = await createLog(settings);
   const running = await startShowing(settings, log);
-  giveBackMemoryWhenIdle();
+  tidyWhenIdle();
   // Whoever reads the welcome may send a signal at once.
   const end = signalled();
   print(await welcome(running, performance.now() - began));

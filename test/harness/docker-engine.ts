@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import Docker from 'dockerode';
 import { DEFAULT_POOL } from '#runtimes/docker/address-pool.ts';
-import { findDockerSocket } from '#runtimes/docker/index.ts';
+import { findDockerSocket } from '#runtimes/docker/socket.ts';
 
 const run = promisify(execFile);
 

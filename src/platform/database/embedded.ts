@@ -255,6 +255,10 @@ async function launch(
     unix_socket_directories: socketFolder,
     shared_buffers: '64MB',
     max_connections: '100',
+    // What an installation of this size does without: processes that read ahead, replication, compiled queries.
+    io_method: 'sync',
+    max_logical_replication_workers: '0',
+    jit: 'off',
     ...parameters,
   };
   const args = [

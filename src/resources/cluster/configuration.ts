@@ -3,7 +3,6 @@ import { AppError, badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import type { SubTargetType } from '#platform/events/audit.ts';
 import type { Static } from '#platform/http/schema.ts';
-import { checkKubeconfig, withoutCredentials } from '#resources/cluster/kubeconfig.ts';
 import type { ClusterNeeds } from '#resources/cluster/needs.ts';
 import * as queries from '#resources/cluster/queries.ts';
 import { auditCluster, findRow } from '#resources/cluster/rules.ts';
@@ -144,6 +143,7 @@ export function requireKubernetes(cluster: queries.ClusterRow, what: string): vo
 /** Stores the kubeconfig of a Kubernetes cluster. 400 says what is wrong with it. */
 export async function saveKubeconfig(context: Context, cluster: queries.ClusterRow, text: string): Promise<void> {
   requireKubernetes(cluster, 'A kubeconfig has no place here');
+  const { checkKubeconfig } = await kubeconfigs();
   checkKubeconfig(text);
   const scope = { organizationId: cluster.organization_id };
   await saveClusterSecret(context, scope, cluster.id, 'kubeconfig', text);
@@ -160,8 +160,12 @@ export async function kubeconfigOf(context: Context, cluster: queries.ClusterRow
   const text = await openClusterSecret(context, { organizationId: cluster.organization_id }, cluster.id, 'kubeconfig');
   if (text === null)
     throw new AppError('not_found', `Cluster ${cluster.name} has no kubeconfig yet: PUT one to the same path.`);
+  const { withoutCredentials } = await kubeconfigs();
   return withoutCredentials(text);
 }
+
+/** Loaded when one is there: few installations have any, and its YAML takes 3 MB. */
+const kubeconfigs = () => import('#resources/cluster/kubeconfig.ts');
 
 /** Writes a change with its event and answers the changed part. */
 async function applyChange<V>(

@@ -19,8 +19,6 @@ import { refusals } from './refusals.ts';
 import { report } from './report.ts';
 import { makeSupervise } from './supervise.ts';
 
-export { findDockerSocket } from './connect.ts';
-
 export interface DockerRuntimeOptions {
   /** Unix socket of the engine; either this or `host`. */
   socketPath?: string;

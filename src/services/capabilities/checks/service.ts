@@ -1,10 +1,8 @@
 import path from 'node:path';
-import { parse, YAMLParseError } from 'yaml';
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
-import { inspectDockerfile } from '#services/capabilities/checks/dockerfile.ts';
 import { checkImage, locateImage, type RegistryAccess } from '#services/capabilities/checks/registry.ts';
 import type { ContainerImageCheckInput } from '#services/capabilities/checks/schema.ts';
 import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/parts/git.ts';
@@ -35,6 +33,7 @@ export async function checkDockerfile(
   const source = await sourceOf(context, input.git_repository);
   const file = inRepository(source, input.dockerfile_path, 'dockerfile_path');
   const text = await readFile(context, needs, source, file, 'dockerfile_path');
+  const { inspectDockerfile } = await import('#services/capabilities/checks/dockerfile.ts');
   const facts = inspectDockerfile(text);
   if (!facts) throw invalidField('dockerfile_path', `${file} is not a Dockerfile: it has no FROM`);
   return { dockerfile_path: input.dockerfile_path, arg: facts.args, repositories: facts.repositories };
@@ -67,7 +66,7 @@ export async function checkHelmChart(
   const field = 'git_repository.root_path';
   const source = await sourceOf(context, input.git_repository);
   const file = inRepository(source, 'Chart.yaml', field);
-  const chart = parseYaml(await readFile(context, needs, source, file, field), file);
+  const chart = await parseYaml(await readFile(context, needs, source, file, field), file);
   for (const key of ['apiVersion', 'name', 'version'])
     if (typeof chart?.[key] !== 'string' || chart[key] === '')
       throw invalidField(field, `${file} is not the description of a chart: it has no ${key}`);
@@ -108,7 +107,8 @@ async function readFile(
   return text;
 }
 
-function parseYaml(text: string, file: string): Record<string, unknown> | undefined {
+async function parseYaml(text: string, file: string): Promise<Record<string, unknown> | undefined> {
+  const { parse, YAMLParseError } = await import('yaml');
   try {
     const value: unknown = parse(text, { maxAliasCount: 0, schema: 'failsafe' });
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;

@@ -1,0 +1,54 @@
+import type { LookupAddress } from 'node:dns';
+import { isForbiddenAddress, literalAddress } from '#platform/http-client/addresses.ts';
+import { OutgoingError, outgoingError } from '#platform/http-client/errors.ts';
+
+/** Addresses of a name, as `dns.lookup` with `all` answers them. */
+export type Lookup = (hostname: string, options: { family?: number | 'IPv4' | 'IPv6' }) => Promise<LookupAddress[]>;
+
+/** The addresses of a name. Throws OutgoingError where there is none. */
+export async function resolveHost(
+  resolve: Lookup,
+  hostname: string,
+  family?: number | 'IPv4' | 'IPv6',
+): Promise<LookupAddress[]> {
+  let found: LookupAddress[];
+  try {
+    found = await resolve(hostname, family === undefined ? {} : { family });
+  } catch (error) {
+    throw outgoingError(error, hostname);
+  }
+  if (found.length === 0) throw new OutgoingError('unknown_host', `The name ${hostname} does not resolve.`);
+  return found;
+}
+
+/** An absolute http or https URL without credentials. Throws OutgoingError. */
+export function parseUrl(text: string): URL {
+  if (!URL.canParse(text)) throw new OutgoingError('invalid_url', 'must be an absolute http or https URL');
+  const url = new URL(text);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw new OutgoingError('invalid_url', 'must be an http or https URL');
+  if (url.username !== '' || url.password !== '')
+    throw new OutgoingError('invalid_url', 'must not carry a user name or password');
+  return url;
+}
+
+/** Spellings such as `0x7f.1`, `2130706433` or `127.1` as the address that they mean. */
+export function canonicalHost(host: string): string {
+  const bracketed = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
+  const url = `http://${bracketed}/`;
+  if (!URL.canParse(url)) throw new OutgoingError('invalid_url', `${host} is not a host name.`);
+  return new URL(url).hostname;
+}
+
+/** Throws OutgoingError for a host that is a forbidden address itself. */
+export function refuseLiteral(hostname: string, allowed: readonly string[]): void {
+  const literal = literalAddress(hostname);
+  if (literal !== undefined && isForbiddenAddress(literal, allowed)) throw forbidden(hostname, literal);
+}
+
+export const forbidden = (host: string, address: string): OutgoingError =>
+  new OutgoingError(
+    'forbidden_address',
+    `${host === address ? host : `${host} (${address})`} is a private, local or reserved address, which may not be called; ` +
+      'the setting QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES can allow it',
+  );
