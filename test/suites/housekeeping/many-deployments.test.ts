@@ -60,7 +60,7 @@ beforeAll(async () => {
       installation: { id: app.installationId, epoch: 1 },
     },
     { get: async () => runtime },
-    sources as Parameters<typeof createWorker>[2],
+    sources as never,
   );
   await worker.start();
   stop = () => worker.stop();

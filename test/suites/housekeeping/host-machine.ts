@@ -1,0 +1,53 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { findProgram } from '#runtimes/host/machine.ts';
+import { commandLines } from '#runtimes/host/testing.ts';
+
+const run = (program: string, ...args: string[]): string[] => {
+  const found = findProgram(program);
+  return found === null ? [] : execFileSync(found, args, { encoding: 'utf8' }).split('\n').filter(Boolean).toSorted();
+};
+
+const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder).toSorted() : []);
+
+/** What deployments can leave on a machine outside of the data directory. */
+export interface MachineState {
+  namespaces: string[];
+  links: string[];
+  /** Rules of the packet filter, without counters. */
+  rules: string[];
+  mounts: number;
+  /** Control groups of instances. */
+  groups: string[];
+}
+
+export const machineState = (): MachineState => ({
+  namespaces: namesIn('/run/netns'),
+  links: namesIn('/sys/class/net'),
+  rules: run('iptables-save')
+    .filter((line) => line.startsWith('-A'))
+    .map((line) => line.replace(/\[\d+:\d+\] /, '')),
+  mounts: readFileSync('/proc/self/mounts', 'utf8').split('\n').length,
+  groups: ['cpu', 'memory', ''].flatMap((controller) => {
+    const folder = path.join('/sys/fs/cgroup', controller);
+    return namesIn(folder)
+      .filter((name) => name.startsWith('quarterdeck'))
+      .flatMap((name) => namesIn(path.join(folder, name)).filter((child) => /-\d+-\d+$/.test(child)));
+  }),
+});
+
+/** Processes in whose command line a text stands. */
+export const processesWith = (text: string): string[] =>
+  commandLines()
+    .filter((line) => line.includes(text))
+    .toSorted();
+
+/** Folders of the data directory that deployments fill, with how much is in each. */
+export const filledFolders = (dataDir: string): Record<string, number> =>
+  Object.fromEntries(
+    ['checkouts', 'images', 'volumes', 'host/services', 'host/environments', 'proxy/routes'].map((folder) => [
+      folder,
+      namesIn(path.join(dataDir, folder)).length,
+    ]),
+  );
