@@ -53,7 +53,7 @@ export async function readPage(db: Database, filter: PageFilter, after: Position
     ) last on true left join lateral (
       select page.xid, page.id, page.organization_id, page.at, page.type, page.project_id, page.environment_id, page.service_id,
         page.deployment_id, page.data, environment.mode, environment.cluster_id, environment.name as environment_name,
-        project.name as project_name, to_jsonb(audit) as audit
+        project.name as project_name, audit.row as audit
       from (
         select one.* from unnest(${organizationIds}::uuid[]) as wanted(id) cross join lateral (
           select * from stream_event e
@@ -64,9 +64,14 @@ export async function readPage(db: Database, filter: PageFilter, after: Position
           order by e.xid, e.id limit ${limit}
         ) one order by one.xid, one.id limit ${limit}
       ) page
-      left join environment on environment.id = page.environment_id and environment.organization_id = page.organization_id
-      left join project on project.id = page.project_id and project.organization_id = page.organization_id
-      left join audit_event audit on audit.at = page.at and audit.id = page.audit_id and audit.organization_id = page.organization_id
+      -- With limits, so that no plan reads these tables whole, however many rows it expects.
+      left join lateral (select mode, cluster_id, name from environment
+        where environment.id = page.environment_id and environment.organization_id = page.organization_id limit 1) environment on true
+      left join lateral (select name from project
+        where project.id = page.project_id and project.organization_id = page.organization_id limit 1) project on true
+      left join lateral (select to_jsonb(audit_event) as row from audit_event
+        where audit_event.at = page.at and audit_event.id = page.audit_id and audit_event.organization_id = page.organization_id
+        limit 1) audit on true
     ) event on true
     order by event.xid, event.id`.execute(db);
   const [first] = rows;

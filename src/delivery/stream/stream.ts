@@ -41,7 +41,8 @@ export class Streams implements EventStreams {
     setMaxListeners(0, signal);
     const given = cursor === undefined ? undefined : readStreamCursor(cursor);
     let { line, at } = given ? { line: given.line, at: given } : await this.#begin(filter);
-    if (!given) yield [{ cursor: writeCursor(line, at) }];
+    let told = given ? undefined : writeCursor(line, at);
+    if (told) yield [{ cursor: told }];
     while (!signal.aborted) {
       const page = await this.#read(filter, at, PAGE);
       const missing = missingIn(page, line, at);
@@ -54,7 +55,9 @@ export class Streams implements EventStreams {
       at = page.position;
       const member = page.full ? undefined : this.#join(filter, line, at, wants);
       try {
-        yield [...items, { cursor: writeCursor(line, at) }];
+        const cursor = writeCursor(line, at);
+        if (cursor !== told) yield items.at(-1)?.cursor === cursor ? items : [...items, { cursor }];
+        told = cursor;
         if (member) at = yield* this.#follow(member, line, signal);
       } finally {
         member?.leave();
