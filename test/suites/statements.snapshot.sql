@@ -332,6 +332,8 @@ select * from "sign_up" where "user_id" = $;
 
 select * from "user_account" where "id" = $;
 
+select * from "user_account" where "id" = $ for no key update;
+
 select * from "webhook" where "organization_id" = $ order by "created_at", "id";
 
 select * from "webhook" where "organization_id" = any($) and "id" = $;

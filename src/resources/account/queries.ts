@@ -2,8 +2,14 @@ import { sql, type Database } from '#platform/database/index.ts';
 
 export type AccountRow = NonNullable<Awaited<ReturnType<typeof findAccountById>>>;
 
-export const findAccountById = (db: Database, id: string) =>
-  db.selectFrom('user_account').selectAll().where('id', '=', id).executeTakeFirst();
+/** `lock` keeps others from changing it until the commit. */
+export const findAccountById = (db: Database, id: string, lock = false) =>
+  db
+    .selectFrom('user_account')
+    .selectAll()
+    .where('id', '=', id)
+    .$if(lock, (query) => query.forNoKeyUpdate())
+    .executeTakeFirst();
 
 export const updateCommunicationEmail = (db: Database, id: string, communication_email: string) =>
   db

@@ -23,6 +23,8 @@ export const accountRoutes: Route[] = [
     action: 'authenticated',
     body: AccountInfoEditRequest,
     answer: { status: 200, body: AccountInfo },
+    // What is compared with If-Match stays so until the commit.
+    current: (call) => getAccount(call, call.principal.userId, true),
     handler: (call) => {
       refuseConditions(call.principal);
       return editAccount(call, call.principal, call.body);
