@@ -33,6 +33,10 @@ export async function findEarlierExecution(
   const resolution = deployment.resolution as Resolution | null;
   if (snapshot.action !== 'DEPLOY' || !resolution)
     throw conflict(`Execution ${number} deployed nothing: name one that did.`);
+  if (snapshot.expired)
+    throw conflict(
+      `Execution ${number} is no longer kept: only what the kept releases were made of can be gone back to.`,
+    );
   const deployed = await listDeployed(db, scope, deployment.id);
   if (serviceId === undefined && deployment.outcome !== 'SUCCESS')
     throw conflict(`Execution ${number} did not succeed: only one that did can be gone back to.`);

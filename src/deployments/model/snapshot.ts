@@ -48,6 +48,8 @@ export interface Snapshot {
   bestEffort: boolean;
   /** The execution that this goes back to; its resolution comes with it. */
   rollbackTo?: { deploymentId: string; number: number };
+  /** Nothing of it is kept any more that could be deployed again: its services are left out. */
+  expired?: true;
 }
 
 /** What a claim found outside: per service. Stored once, so that every attempt does the same. */

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest';
+import { json } from '#platform/database/json.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
@@ -128,6 +129,21 @@ describe('going back to an earlier execution', () => {
     ok(await admin.post(`${url}/rollback`, { execution_id: stopped.execution_id }), 409);
     ok(await admin.post(`${url}/rollback`, { execution_id: failed.execution_id }), 409);
     ok(await admin.post(`/environment/${environment.id}/rollback`, { execution_id: failed.execution_id }), 409);
+    const { id, snapshot } = await app.db
+      .selectFrom('deployment')
+      .select(['id', 'snapshot'])
+      .where('environment_id', '=', environment.id)
+      .where('number', '=', 1)
+      .executeTakeFirstOrThrow();
+    const setSnapshot = (to: object) =>
+      app.db
+        .updateTable('deployment')
+        .set({ snapshot: json(to) })
+        .where('id', '=', id)
+        .execute();
+    await setSnapshot({ ...snapshot, services: [], expired: true });
+    expect(ok(await admin.post(`${url}/rollback`, { execution_id }), 409).message).toContain('no longer kept');
+    await setSnapshot(snapshot);
     await app.db.deleteFrom('variable_secret_version').where('organization_id', '=', admin.organizationId).execute();
     expect(ok(await admin.post(`${url}/rollback`, { execution_id }), 409).message).toContain('PASSWORD');
     expect(await number()).toBe(before);
