@@ -1,5 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import { pino } from 'pino';
+import { allRoutes } from '#app/routes.ts';
+import { createEventStreams } from '#delivery/stream/index.ts';
+import { RateLimiter } from '#platform/access/rate-limit.ts';
+import { createServer } from '#platform/http/server.ts';
+import type { TestApp } from '#test/harness/app.ts';
 
 /** One event of a stream. */
 export interface Sent {
@@ -32,6 +38,25 @@ export async function listen(server: FastifyInstance): Promise<string> {
   return server.server.listening
     ? `http://127.0.0.1:${(server.server.address() as { port: number }).port}`
     : server.listen({ host: '127.0.0.1', port: 0 });
+}
+
+/** Another process of the same installation: a server of its own with readers of its own. */
+export async function startReplica(app: TestApp): Promise<{ base: string; close(): Promise<void> }> {
+  const streams = createEventStreams({ platform: app.platform, directConfig: app.databaseConfig, channels: [] });
+  const server = createServer({
+    platform: app.platform,
+    sessions: null,
+    limiter: new RateLimiter(app.db, 0),
+    routes: allRoutes({ streams }),
+    log: pino({ level: 'silent' }),
+  });
+  return {
+    base: await listen(server),
+    close: async () => {
+      await server.close();
+      await streams.close();
+    },
+  };
 }
 
 /** Opens a stream. */

@@ -1,18 +1,13 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
-import { allRoutes } from '#app/routes.ts';
-import { createEventStreams } from '#delivery/stream/index.ts';
 import { newId } from '#kernel/ids.ts';
-import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { makeToken } from '#platform/access/tokens.ts';
 import { json } from '#platform/database/json.ts';
-import { createServer } from '#platform/http/server.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample, useEngine } from '#test/harness/engine.ts';
-import { follow, listen, type Sent, type StreamClient } from '#test/harness/stream.ts';
+import { follow, listen, startReplica, type Sent, type StreamClient } from '#test/harness/stream.ts';
 
 const app = useApp({ QUARTERDECK_STREAMS_PER_TOKEN: '5', QUARTERDECK_STREAMS: '12' });
 useEngine(app);
@@ -37,25 +32,6 @@ async function stream(
   open.push(client);
   if (client.status === 200) await client.begun();
   return client;
-}
-
-/** Another process of the same installation: a server of its own with readers of its own. */
-async function replica(): Promise<{ base: string; close(): Promise<void> }> {
-  const streams = createEventStreams({ platform: app.platform, directConfig: app.databaseConfig, channels: [] });
-  const server = createServer({
-    platform: app.platform,
-    sessions: null,
-    limiter: new RateLimiter(app.db, 0),
-    routes: allRoutes({ streams }),
-    log: pino({ level: 'silent' }),
-  });
-  return {
-    base: await listen(server),
-    close: async () => {
-      await server.close();
-      await streams.close();
-    },
-  };
 }
 
 const makeProject = async (actor: Actor): Promise<any> =>
@@ -143,7 +119,7 @@ describe('a client', () => {
     await first.until(1);
     await first.close();
     made.push((await makeProject(admin)).id, (await makeProject(admin)).id);
-    const other = await replica();
+    const other = await startReplica(app);
     try {
       const second = await stream(admin, { base: other.base, lastId: first.lastId });
       await second.until(2);
@@ -296,7 +272,7 @@ describe('access', () => {
 
   test('that ends, ends the stream within seconds, on every process', async () => {
     const admin = await app.organization();
-    const other = await replica();
+    const other = await startReplica(app);
     try {
       const made = ok(
         await admin.post(`/organization/${admin.organizationId}/apiToken`, { name: 'revoked', scope: 'READ' }),
