@@ -75,6 +75,8 @@ async function holdAll(context: Context, takenAt: Date): Promise<number> {
     .set({ restored_at: sql`now()` })
     .where('wanted', '=', 'running')
     .execute();
+  // Nobody looks at clusters until then: that they did not answer meanwhile says nothing.
+  await db.updateTable('cluster').set({ reached_at: null }).execute();
   await enterReadOnly(db, takenAt);
   return interrupted;
 }

@@ -63,8 +63,8 @@ async function startService(settings: Record<string, string>, token?: string) {
 
 type Service = Awaited<ReturnType<typeof startService>>;
 
-/** An application of the example, deployed; answers its id and its environment's. */
-async function deployExample(service: Service, name: string) {
+/** An application of the example; answers its id and its project's. */
+async function makeExample(service: Service, name: string) {
   const organization = (await service.ask('GET', '/organization')).body.id;
   const project = await service.ask('POST', `/organization/${organization}/project`, { name });
   const environment = await service.ask('POST', `/project/${project.body.id}/environment`, { name, mode: 'STAGING' });
@@ -74,9 +74,24 @@ async function deployExample(service: Service, name: string) {
     dockerfile_path: 'Dockerfile',
     ports: [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }],
   });
-  const id = application.body.id as string;
-  expect((await service.ask('POST', `/application/${id}/deploy?wait=30`)).body.state).toBe('DEPLOYED');
-  return { id, environmentId: environment.body.id as string, projectId: project.body.id as string };
+  return { id: application.body.id as string, projectId: project.body.id as string };
+}
+
+async function deployExample(service: Service, name: string) {
+  const made = await makeExample(service, name);
+  expect((await service.ask('POST', `/application/${made.id}/deploy?wait=30`)).body.state).toBe('DEPLOYED');
+  return made;
+}
+
+/** An application whose deployment does not get on, with a stop that waits behind it. */
+async function deployStuck(service: Service, name: string) {
+  const made = await makeExample(service, name);
+  await service.ask('POST', `/application/${made.id}/environmentVariable`, { key: 'UNREADY', value: 'yes' });
+  expect((await service.ask('POST', `/application/${made.id}/deploy`)).status).toBe(200);
+  const state = async () => (await service.ask('GET', `/application/${made.id}/status`)).body.state;
+  await expect.poll(state, { timeout: 20_000 }).toBe('DEPLOYING');
+  expect((await service.ask('POST', `/application/${made.id}/stop`)).status).toBe(200);
+  return made;
 }
 
 const fakeOf = (settings: Record<string, string>) =>
@@ -97,6 +112,7 @@ test(
     expect(
       (await first.ask('POST', `/application/${kept.id}/secret`, { key: 'PASSWORD', value: 'hunter22' })).status,
     ).toBe(201);
+    const stuck = await deployStuck(first, 'stuck');
     const backup = await runProgram(['backup', '--output', file], settings);
     expect(backup).toMatchObject({ status: 0, stderr: '' });
     expect(backup.stdout).toMatch(/Backed up \d+ rows .*\n.*The key of the vault is not in it/s);
@@ -120,7 +136,7 @@ test(
     rmSync(postgres, { recursive: true });
     const restored = await runProgram(['restore', file], settings);
     expect(restored, restored.stderr).toMatchObject({ status: 0 });
-    expect(restored.stdout).toContain('The installation is read-only');
+    expect(restored.stdout).toMatch(/1 deployments .* ended with an error.*The installation is read-only/s);
     const world = async () => JSON.parse((await runProgram(['world', '--json'], settings)).stdout);
     const named = (differences: { difference: string; serviceId: string }[]) =>
       Object.fromEntries(differences.map(({ serviceId, difference }) => [serviceId, difference]));
@@ -149,6 +165,10 @@ test(
 
     const accepted = await runProgram(['restore', '--accept'], settings);
     expect(accepted, accepted.stderr).toMatchObject({ status: 0 });
+    expect(accepted.stdout).toContain('1 requests that waited when the backup was made are cancelled');
+    expect((await second.ask('GET', `/application/${stuck.id}/status`)).body.state).toBe('CANCELED');
+    const history = (await second.ask('GET', `/application/${stuck.id}/deploymentHistoryV2`)).body.results;
+    expect(history.map(({ status }: { status: string }) => status)).toEqual(['CANCELED', 'DEPLOYMENT_ERROR']);
     // The service that was started read-only goes on by itself, under a higher epoch.
     expect((await second.ask('POST', `/application/${kept.id}/deploy?wait=30`)).body.state).toBe('DEPLOYED');
     expect((await second.ask('POST', `/application/${moved.id}/redeploy?wait=30`)).body.state).toBe('DEPLOYED');
