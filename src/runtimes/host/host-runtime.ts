@@ -7,6 +7,7 @@ import { listWorkloads } from '#runtimes/host/list.ts';
 import { KeyedLock } from '#runtimes/host/locks.ts';
 import { followService, tailService } from '#runtimes/host/logs.ts';
 import { measure } from '#runtimes/host/metrics.ts';
+import { tellingNoSpace } from '#runtimes/host/no-space.ts';
 import { observeService } from '#runtimes/host/observe.ts';
 import { Readiness } from '#runtimes/host/readiness.ts';
 import { refusalsOf } from '#runtimes/host/refusals.ts';
@@ -70,7 +71,8 @@ export class HostRuntime implements Runtime {
   }
 
   apply(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
-    return this.#lock.run(spec.identity.serviceId, () => this.#apply(spec, context));
+    const { dataDir } = this.#parts.layout;
+    return this.#lock.run(spec.identity.serviceId, () => tellingNoSpace(dataDir, () => this.#apply(spec, context)));
   }
 
   async #apply(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Layout } from '#runtimes/host/layout.ts';
 import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
@@ -36,9 +36,16 @@ export class Releases {
 
   write(spec: WorkloadSpec): void {
     const { serviceId, generation } = spec.identity;
-    makePrivate(this.#layout.generation(serviceId, generation));
+    const folder = this.#layout.generation(serviceId, generation);
+    makePrivate(folder);
     const release: Release = { format: 1, spec };
-    writeAtomically(this.#file(serviceId, generation), JSON.stringify(release));
+    try {
+      writeAtomically(this.#file(serviceId, generation), JSON.stringify(release));
+    } catch (error) {
+      // An empty one would stay until the next release.
+      if (readdirSync(folder).length === 0) rmSync(folder, { recursive: true });
+      throw error;
+    }
   }
 
   /** Generations that are there as releases, ascending. */

@@ -5,6 +5,7 @@ import { emptyConfig, StageBuilder, type BuildContext, type BuiltStage } from '#
 import { giveTo, PlainStage, ViewStage, type BuildPlace } from '#runtimes/host/build/stage-tree.ts';
 import type { ImageRecord, ImageStore } from '#runtimes/host/images.ts';
 import { serviceAccount, type Machine } from '#runtimes/host/machine.ts';
+import { tellingNoSpace } from '#runtimes/host/no-space.ts';
 import { makeOwnedFolders } from '#runtimes/host/owned-folders.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { workFolder } from '#runtimes/host/work-folders.ts';
@@ -49,8 +50,11 @@ export async function buildImage(
       signal,
       log: (line: string) => context.log(line),
     };
-    const record = await buildStages(place, spec);
-    writeFileSync(join(folder, 'image.json'), JSON.stringify(record));
+    // Asked before what was made is removed.
+    await tellingNoSpace(builder.dataDir, async () => {
+      const record = await buildStages(place, spec);
+      writeFileSync(join(folder, 'image.json'), JSON.stringify(record));
+    });
     removeTree(target);
     renameSync(folder, target);
     return { image, cached: false };

@@ -4,6 +4,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RuntimeError } from '#runtimes/runtime.ts';
+import { ensureCompiled } from '#runtimes/tools/shim/compiled.ts';
 import { isRunning, readBootId, sendSignal, signalProcess } from '#runtimes/tools/shim/identity.ts';
 import {
   readJson,
@@ -29,8 +30,10 @@ export interface StartShim extends Partial<Omit<ShimConfig, 'command' | 'args' |
   args: readonly string[];
   /** The whole environment of the process. */
   env: Record<string, string>;
-  /** Folder in which Node keeps the shim's compiled code: without type stripping a start needs 12 MB less. */
+  /** Folder in which Node keeps compiled code (compiled.ts). */
   compileCache?: string;
+  /** Programs of ours that the process runs, to be compiled beside the shim's own. */
+  programs?: readonly URL[];
   /**
    * Where a socket listens that the shim keeps and its process gets as descriptor 3: connections wait in it while the process
    * is started anew. Throws what listening throws.
@@ -64,11 +67,12 @@ const DEFAULTS = {
  * Throws RuntimeError `failed` when the shim itself does not start.
  */
 export async function startShim(options: StartShim): Promise<ShimView> {
-  const { directory, compileCache, listen, ...given } = options;
+  const { directory, compileCache, programs = [], listen, ...given } = options;
   const present = readShim(directory);
   if (present?.alive) return present;
   if (present) await endLeftover(present.state, readBootId());
   mkdirSync(directory, { recursive: true, mode: 0o700 });
+  if (compileCache) await ensureCompiled(compileCache, [PROGRAM, ...programs]);
   const config: ShimConfig = { ...DEFAULTS, cwd: '/', ...given, args: [...given.args], listens: listen !== undefined };
   await withListener(listen, (descriptor) => spawnShim(directory, config, compileCache, descriptor));
   const started = readShim(directory);

@@ -1,4 +1,5 @@
-import { closeSync, fstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, ftruncateSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { isDiskFull } from '#runtimes/tools/shim/state.ts';
 
 /** A line of the log file, JSON: ISO time, stream, text. */
 export interface LoggedLine {
@@ -17,6 +18,7 @@ export class RotatingLog {
   readonly #files: number;
   #fd: number;
   #size: number;
+  #lost = 0;
 
   constructor(path: string, options: { maxBytes: number; files: number }) {
     this.#path = path;
@@ -26,10 +28,31 @@ export class RotatingLog {
     this.#size = fstatSync(this.#fd).size;
   }
 
+  /** A line that the disk has no space for is lost, and counted: whose output it is runs on. */
   write(line: LoggedLine): void {
-    const text = `${JSON.stringify(line)}\n`;
+    const lost = {
+      ...line,
+      stream: 'stderr',
+      text: `${this.#lost} lines were lost: the disk had no space left.`,
+    } as const;
+    if (this.#lost > 0 && !this.#append(lost)) this.#lost++;
+    else this.#lost = this.#append(line) ? 0 : 1;
+  }
+
+  #append(line: LoggedLine): boolean {
+    const text = Buffer.from(`${JSON.stringify(line)}\n`);
     if (this.#size > 0 && this.#size + text.length > this.#maxBytes) this.#rotate();
-    this.#size += writeSync(this.#fd, text);
+    try {
+      if (writeSync(this.#fd, text) === text.length) {
+        this.#size += text.length;
+        return true;
+      }
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+    }
+    // A part of a line would be glued to the next one.
+    ftruncateSync(this.#fd, this.#size);
+    return false;
   }
 
   #rotate(): void {

@@ -10,50 +10,64 @@ import { identify, readBootId } from '#runtimes/tools/shim/identity.ts';
 import { SOCKET_NAME, type ShimAnswer, type ShimConfig, type ShimRequest } from '#runtimes/tools/shim/state.ts';
 import { Supervisor } from '#runtimes/tools/shim/supervisor.ts';
 
-const directory = process.argv[2]!;
-const config = JSON.parse(readFileSync(0, 'utf8')) as ShimConfig;
-/** The socket's path is relative to this: absolute ones may be longer than the 108 bytes that a socket's name can have. */
-process.chdir(directory);
-const supervisor = new Supervisor('.', config, identify(process.pid, readBootId())!);
-let ending: Promise<void> | null = null;
+/** Answers requests about what it keeps running. */
+class Shim {
+  readonly #supervisor: Supervisor;
+  #ending: Promise<void> | null = null;
 
-/** Ends the process, answers, and ends the shim. A second request waits for the first. */
-async function stop(graceMs: number): Promise<void> {
-  ending ??= supervisor.stop(graceMs);
-  await ending;
-}
+  constructor(supervisor: Supervisor) {
+    this.#supervisor = supervisor;
+  }
 
-async function answer(request: ShimRequest): Promise<void> {
-  if (request.do === 'stop') await stop(request.graceMs);
-  if (request.do === 'restart' && !ending) await supervisor.restart(request.graceMs);
-  if (request.do === 'replace' && !ending) await supervisor.replace(request);
-}
+  /** Ends the process. A second request waits for the first. */
+  async stop(graceMs: number): Promise<void> {
+    this.#ending ??= this.#supervisor.stop(graceMs);
+    await this.#ending;
+  }
 
-function serve(socket: Socket): void {
-  let text = '';
-  socket.on('error', () => socket.destroy());
-  socket.setEncoding('utf8');
-  socket.on('data', (part: string) => {
-    text += part;
-    if (!text.includes('\n')) return;
-    const request = JSON.parse(text) as ShimRequest;
-    const state = (): ShimAnswer => supervisor.state;
-    const failure = (error: Error): ShimAnswer => ({ error: error.message });
-    void answer(request)
-      .then(state, failure)
-      .then((said) => {
-        socket.end(`${JSON.stringify(said)}\n`, () => {
+  serve(socket: Socket): void {
+    let text = '';
+    socket.on('error', () => socket.destroy());
+    socket.setEncoding('utf8');
+    socket.on('data', (part: string) => {
+      text += part;
+      if (!text.includes('\n')) return;
+      const request = JSON.parse(text) as ShimRequest;
+      void this.#answer(request).then((answer) => {
+        socket.end(`${JSON.stringify(answer)}\n`, () => {
           if (request.do === 'stop') process.exit(0);
         });
       });
+    });
+  }
+
+  async #answer(request: ShimRequest): Promise<ShimAnswer> {
+    try {
+      if (request.do === 'stop') await this.stop(request.graceMs);
+      if (request.do === 'restart' && !this.#ending) await this.#supervisor.restart(request.graceMs);
+      if (request.do === 'replace' && !this.#ending) await this.#supervisor.replace(request);
+      return this.#supervisor.state;
+    } catch (error) {
+      return { error: (error as Error).message };
+    }
+  }
+}
+
+function main(directory: string): void {
+  const config = JSON.parse(readFileSync(0, 'utf8')) as ShimConfig;
+  // The socket's path is relative to this: absolute ones may be longer than the 108 bytes that a socket's name can have.
+  process.chdir(directory);
+  const supervisor = new Supervisor('.', config, identify(process.pid, readBootId())!);
+  const shim = new Shim(supervisor);
+  process.on('SIGTERM', () => void shim.stop(10_000).then(() => process.exit(0)));
+  process.on('SIGHUP', () => undefined);
+  rmSync(SOCKET_NAME, { force: true });
+  createServer((socket) => shim.serve(socket)).listen(SOCKET_NAME, () => {
+    supervisor.start();
+    writeSync(1, 'up\n');
+    flushCompileCache();
   });
 }
 
-process.on('SIGTERM', () => void stop(10_000).then(() => process.exit(0)));
-process.on('SIGHUP', () => undefined);
-rmSync(SOCKET_NAME, { force: true });
-createServer(serve).listen(SOCKET_NAME, () => {
-  supervisor.start();
-  writeSync(1, 'up\n');
-  flushCompileCache();
-});
+// Loaded only, it is compiled for the next time.
+if (import.meta.main) main(process.argv[2]!);

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
 import type { ProbeTarget } from '#runtimes/tools/shim/probe.ts';
@@ -79,12 +79,21 @@ export const stateFile = (directory: string) => join(directory, 'state.json');
 export const logFile = (directory: string) => join(directory, 'log');
 export const SOCKET_NAME = 'control';
 
-/** Replaces a file so that a reader sees the old content or the new one, never a part. Mode 0600. */
+/** Replaces a file so that a reader sees the old content or the new one, never a part. Mode 0600. What fails leaves nothing. */
 export function writeAtomically(path: string, content: string): void {
   const temporary = `${path}.${process.pid}.new`;
-  writeFileSync(temporary, content, { mode: 0o600 });
-  renameSync(temporary, path);
+  try {
+    writeFileSync(temporary, content, { mode: 0o600 });
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
 }
+
+/** Whether something failed because there is no space: what only writes something down goes on without. */
+export const isDiskFull = (error: unknown): boolean =>
+  ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 
 /** Reads a JSON file, null when it isn't there. */
 export function readJson<T>(path: string): T | null {

@@ -4,6 +4,7 @@ import { identify, readStat, sendSignal, signalProcess, type ProcessIdentity } f
 import { masker, RotatingLog } from '#runtimes/tools/shim/log.ts';
 import { probeOnce, type ProbePids } from '#runtimes/tools/shim/probe.ts';
 import {
+  isDiskFull,
   logFile,
   stateFile,
   writeAtomically,
@@ -14,6 +15,8 @@ import {
 
 /** How long a process that fails its liveness check may take to end by itself. */
 const LIVENESS_GRACE_MS = 5_000;
+/** When the state is written again that a full disk did not take. */
+const SAVE_AGAIN_MS = 1_000;
 
 /** Keeps one process running: starts it, starts it anew with back-off, writes down its output and its end. */
 export class Supervisor {
@@ -32,6 +35,8 @@ export class Supervisor {
   #candidate: Child | null = null;
   #delayMs: number;
   #timer: NodeJS.Timeout | undefined;
+  /** Set while the state could not be written down. */
+  #unsaved: NodeJS.Timeout | undefined;
   /** Why the process is being ended by us, if it is. */
   #reason: string | null = null;
 
@@ -199,7 +204,14 @@ export class Supervisor {
   #save(change: Partial<ShimState>): void {
     const retiring = [...this.#retiring].flatMap((child) => identify(child.pid!, this.#bootId) ?? []);
     Object.assign(this.#state, change, { retiring });
-    writeAtomically(stateFile(this.#directory), JSON.stringify(this.#state));
+    clearTimeout(this.#unsaved);
+    try {
+      writeAtomically(stateFile(this.#directory), JSON.stringify(this.#state));
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+      // What runs does not depend on it; whoever asks over the socket is told all the same.
+      this.#unsaved = setTimeout(() => this.#save({}), SAVE_AGAIN_MS);
+    }
   }
 }
 
