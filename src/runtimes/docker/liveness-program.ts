@@ -5,11 +5,15 @@ import { connect } from './connect.ts';
  * The process that watches liveness probes, kept running by a shim: `liveness-program.ts <installation> <address>`,
  * the address as JSON (`{"socketPath"}` or `{"host"}`).
  */
-const [installation, address] = process.argv.slice(2);
-if (installation === undefined || address === undefined)
-  throw new Error('usage: liveness-program <installation> <address>');
-const abort = new AbortController();
-process.once('SIGTERM', () => abort.abort());
-const watch = new LivenessWatch(connect(JSON.parse(address)), installation, (line) => console.log(line));
-await watch.run(abort.signal);
-process.exit(0);
+async function main([installation, address]: string[]): Promise<void> {
+  if (installation === undefined || address === undefined)
+    throw new Error('usage: liveness-program <installation> <address>');
+  const abort = new AbortController();
+  process.once('SIGTERM', () => abort.abort());
+  const watch = new LivenessWatch(connect(JSON.parse(address)), installation, (line) => console.log(line));
+  await watch.run(abort.signal);
+  process.exit(0);
+}
+
+// Loaded only, it is compiled for the next time.
+if (import.meta.main) await main(process.argv.slice(2));

@@ -28,6 +28,7 @@ export function makeSupervise({ engine, address, installation, dataDir }: Superv
     .digest('hex')
     .slice(0, 8);
   const directory = join(dataDir, `docker-liveness-${key}`);
+  const compileCache = join(dataDir, 'docker-compiled');
   return () =>
     lock.run('', async () => {
       const containers = await findContainers({ engine, installation });
@@ -36,7 +37,9 @@ export function makeSupervise({ engine, address, installation, dataDir }: Superv
         directory,
         command: process.execPath,
         args: ['--disable-warning=ExperimentalWarning', PROGRAM.pathname, installation, JSON.stringify(address)],
-        env: {},
+        env: { NODE_COMPILE_CACHE: compileCache },
+        compileCache,
+        programs: [PROGRAM],
       });
     });
 }

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { RouteEntry, Router, Upstream } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
+import { ensureCompiled } from '#runtimes/tools/shim/compiled.ts';
 import { readShim, readShimLog, replaceProcess, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
 import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import { askProxy, isAway } from '#runtimes/proxy/control-client.ts';
@@ -34,7 +35,7 @@ const RETIRE_MS = 300_000;
 const PORT_FILE = 'port.json';
 
 const isTypeScript = import.meta.url.endsWith('.ts');
-const PROGRAM = fileURLToPath(new URL(isTypeScript ? './proxy-main.ts' : './proxy-main.js', import.meta.url));
+const PROGRAM = new URL(isTypeScript ? './proxy-main.ts' : './proxy-main.js', import.meta.url);
 
 /**
  * Starts the proxy of this node, or takes over the one that runs in the folder already, with its routes. The proxy lives on
@@ -46,7 +47,9 @@ export async function createRouter(options: RouterOptions): Promise<Router & { c
   const { host, port, revision = fingerprint(), retireMs = RETIRE_MS } = options;
   const config: ProxyConfig = { host, port, revision, retireMs };
   const start = () => startProxy(directory, config, options.log);
-  return new ProxyRouter(directory, start, await start());
+  const status = await start();
+  removeCompiled(directory, config);
+  return new ProxyRouter(directory, start, status);
 }
 
 /** Ends the proxy of a folder, if there is one; its routes stay for the next. */
@@ -92,11 +95,22 @@ const isThere = ({ port, config }: ProxyStatus, wanted: ProxyConfig): boolean =>
 const isSame = (present: ProxyStatus, wanted: ProxyConfig): boolean =>
   isThere(present, wanted) && isDeepStrictEqual({ ...present.config, port: wanted.port }, wanted);
 
+/** Each release has compiled code of its own; that of those before goes when the next is started. */
+const compileCache = (directory: string, { revision }: ProxyConfig): string =>
+  join(directory, 'compiled', encodeURIComponent(revision));
+
+function removeCompiled(directory: string, { revision }: ProxyConfig): void {
+  const folder = join(directory, 'compiled');
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder))
+    if (name !== encodeURIComponent(revision)) rmSync(join(folder, name), { recursive: true, force: true });
+}
+
 /** How the proxy is run. */
 const program = (directory: string, config: ProxyConfig) => ({
   command: process.execPath,
-  args: ['--disable-warning=ExperimentalWarning', PROGRAM, directory, JSON.stringify(config)],
-  env: { NODE_COMPILE_CACHE: join(directory, 'compile-cache') },
+  args: ['--disable-warning=ExperimentalWarning', fileURLToPath(PROGRAM), directory, JSON.stringify(config)],
+  env: { NODE_COMPILE_CACHE: compileCache(directory, config) },
 });
 
 /** Another program text, the same address: the new proxy and the old one share the listening socket until the old one is done. */
@@ -106,6 +120,7 @@ async function handOver(
   old: ProxyStatus,
   log: (line: string) => void,
 ): Promise<ProxyStatus> {
+  await ensureCompiled(compileCache(directory, config), [PROGRAM]);
   await replaceProcess(join(directory, 'shim'), {
     ...program(directory, config),
     ready: UP,
@@ -125,7 +140,8 @@ async function startFresh(directory: string, config: ProxyConfig): Promise<Proxy
     startShim({
       ...program(directory, config),
       directory: join(directory, 'shim'),
-      compileCache: join(directory, 'compile-cache'),
+      compileCache: compileCache(directory, config),
+      programs: [PROGRAM],
       // A proxy that was killed is back at once: connections wait for it in the socket.
       backoff: { firstMs: 10, maxMs: 5_000, resetAfterMs: 60_000 },
       listen: { host: config.host, port },

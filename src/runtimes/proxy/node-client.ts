@@ -1,5 +1,5 @@
-import { ServerResponse } from 'node:http';
-import type { IncomingMessage } from 'node:http';
+import { ServerResponse } from '#runtimes/proxy/http.ts';
+import type { IncomingMessage, ServerResponse as Response } from 'node:http';
 import { pipeline } from 'node:stream';
 import type { Duplex } from 'node:stream';
 import type { Socket } from 'node:net';
@@ -19,14 +19,14 @@ export class NodeClient implements Client {
   readonly host: string;
   readonly repeatable: boolean;
   readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
+  readonly #response: Response;
   readonly #exchange: Exchange;
   readonly #body: 'none' | 'length' | 'chunks';
   #upgrade: { socket: Duplex; head: Buffer } | undefined;
   /** The connection that the body is being sent on. */
   #sending: UpstreamConnection | undefined;
 
-  constructor(table: RouteTable, request: IncomingMessage, response: ServerResponse) {
+  constructor(table: RouteTable, request: IncomingMessage, response: Response) {
     this.#request = request;
     this.#response = response;
     this.host = request.headers.host ?? '';

@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer } from '#runtimes/proxy/http.ts';
 import type { Server as HttpServer } from 'node:http';
 import { Server } from 'node:net';
 import type { Socket } from 'node:net';

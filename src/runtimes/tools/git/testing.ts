@@ -13,8 +13,8 @@ export interface GitServerOptions {
   credentials?: { username: string; password: string };
   /** Path prefixes that are answered with a redirect to a URL. */
   redirects?: Record<string, string>;
-  /** Requests that are never answered. */
-  hangs?: boolean;
+  /** Requests that are never answered: all of them, or those whose URL matches. */
+  hangs?: boolean | RegExp;
   /** Contents of Git LFS by their SHA-256. */
   objects?: Map<string, string>;
 }
@@ -34,7 +34,7 @@ export async function startGitServer(options: GitServerOptions): Promise<GitServ
   const server = createServer((request, response) => {
     authorizations.push(request.headers.authorization ?? null);
     requests.push(request.url!);
-    if (options.hangs) return;
+    if (options.hangs instanceof RegExp ? options.hangs.test(request.url!) : options.hangs) return;
     const redirect = Object.entries(options.redirects ?? {}).find(([prefix]) => request.url!.startsWith(prefix));
     if (redirect) {
       const [prefix, target] = redirect;
