@@ -150,11 +150,6 @@ const TOOLS: Tool[] = [
     without: 'Nothing can be deployed from a repository: install git (`apt-get install git`, `brew install git`).',
   },
   {
-    name: 'git-lfs',
-    args: ['--version'],
-    without: 'Files in Git LFS stay pointers: install git-lfs (`apt-get install git-lfs`, `brew install git-lfs`).',
-  },
-  {
     name: 'terraform',
     args: ['version'],
     without:

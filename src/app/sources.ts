@@ -20,6 +20,7 @@ export function createSources(platform: Platform) {
   const git = new Git({
     localRoots: settings.localGitRoots,
     addressPolicy: (host) => http.addressPolicy(host),
+    request: (url, request) => http.request(url, request),
     knownHostsFile: path.join(settings.dataDir, 'known-hosts'),
   });
   const sourceOf = async (address: SourceAddress): Promise<GitSource> => ({

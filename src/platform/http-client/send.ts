@@ -1,3 +1,4 @@
+import { open } from 'node:fs/promises';
 import { buildConnector, Client } from 'undici';
 import { isForbiddenAddress } from '#platform/http-client/addresses.ts';
 import { OutgoingError, outgoingError } from '#platform/http-client/errors.ts';
@@ -15,6 +16,8 @@ export interface OutgoingRequest {
   timeoutMs?: number;
   /** Bytes of the answer's body that are read; 1 MiB without. */
   maxBytes?: number;
+  /** File that the body of a 2xx answer is written to instead; `body` is then empty. */
+  saveTo?: string;
   signal?: AbortSignal;
 }
 
@@ -51,7 +54,11 @@ async function send(
       body: request.body ?? null,
       signal,
     });
-    const { body, truncated } = await readBounded(answer.body, request.maxBytes ?? DEFAULT_MAX_BYTES);
+    const maxBytes = request.maxBytes ?? DEFAULT_MAX_BYTES;
+    const isSaved = request.saveTo !== undefined && answer.statusCode >= 200 && answer.statusCode < 300;
+    const { body, truncated } = isSaved
+      ? await saveBounded(answer.body, request.saveTo!, maxBytes)
+      : await readBounded(answer.body, request.saveTo === undefined ? maxBytes : DEFAULT_MAX_BYTES);
     return { status: answer.statusCode, headers: answer.headers, body, truncated };
   } catch (error) {
     if (deadline.aborted)
@@ -75,6 +82,22 @@ async function readBounded(
     if (size > maxBytes) return { body: Buffer.concat(chunks).subarray(0, maxBytes), truncated: true };
   }
   return { body: Buffer.concat(chunks), truncated: false };
+}
+
+async function saveBounded(
+  stream: AsyncIterable<Buffer>,
+  file: string,
+  maxBytes: number,
+): Promise<{ body: Buffer; truncated: boolean }> {
+  const body = Buffer.alloc(0);
+  let size = 0;
+  await using target = await open(file, 'w', 0o600);
+  for await (const chunk of stream) {
+    size += chunk.length;
+    if (size > maxBytes) return { body, truncated: true };
+    await target.writeFile(chunk);
+  }
+  return { body, truncated: false };
 }
 
 /** Connects only to addresses that were resolved and allowed in this very connection. */

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   existsSync,
@@ -10,15 +9,18 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createHttpClient } from '#platform/http-client/index.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import type { RepositoryRoot, TestRepository } from '#test/harness/repository.ts';
 import { Git } from '#runtimes/tools/git/index.ts';
 import type { GitSource } from '#runtimes/tools/git/index.ts';
 import { startGitServer } from '#runtimes/tools/git/testing.ts';
-import type { GitServer } from '#runtimes/tools/git/testing.ts';
+import type { GitServer, GitServerOptions } from '#runtimes/tools/git/testing.ts';
 
 const IDENTITY = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com'];
 const CREDENTIALS = { username: 'reader', password: 'token-of-the-reader' };
@@ -56,7 +58,8 @@ afterAll(async () => {
   rmSync(out, { recursive: true });
 });
 
-const git = () => new Git({ localRoots: [root.folder] });
+const { request } = createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] });
+const git = () => new Git({ localRoots: [root.folder], request });
 const from = (url: string, changes: Partial<GitSource> = {}): GitSource => ({
   url,
   branch: 'main',
@@ -206,6 +209,7 @@ describe('addresses', () => {
     await using moved = await startGitServer({ root: root.folder, redirects: { '/away': 'http://private.test/app' } });
     const asked: string[] = [];
     const guarded = new Git({
+      request,
       localRoots: [],
       addressPolicy: async (host) => {
         asked.push(host);
@@ -219,7 +223,7 @@ describe('addresses', () => {
   });
 
   test('that were checked are those that are connected to', async () => {
-    const pinned = new Git({ localRoots: [], addressPolicy: async () => ['127.0.0.1'] });
+    const pinned = new Git({ localRoots: [], request, addressPolicy: async () => ['127.0.0.1'] });
     const url = `${open.url}/app`.replace('127.0.0.1', 'repositories.test');
     expect((await pinned.resolve(from(url))).id).toBe(commits[2]);
   });
@@ -329,46 +333,91 @@ describe('submodules', () => {
 });
 
 describe('Git LFS', () => {
-  const hasLfs = (() => {
-    try {
-      execFileSync('git', ['lfs', 'version'], { stdio: 'ignore' });
-      return true;
-    } catch {
-      return false;
-    }
-  })();
+  const oidOf = (content: string) => createHash('sha256').update(content).digest('hex');
+  const pointerTo = (content: string, size = content.length) =>
+    `version https://git-lfs.github.com/spec/v1\noid sha256:${oidOf(content)}\nsize ${size}\n`;
 
-  test.skipIf(hasLfs)('that is needed and not installed is told', async () => {
-    const repository = root.make('large');
-    const id = repository.commit({
-      '.gitattributes': '*.bin filter=lfs diff=lfs merge=lfs -text\n',
-      'a.bin': 'pointer\n',
-    });
-    await expect(checkout(from(repository.url), id)).rejects.toThrow(
-      /keeps files in Git LFS, and git-lfs is not installed/,
-    );
-  });
+  /** A repository with pointers, and a server that has the contents. */
+  async function withLarge(name: string, contents: string[], server: Partial<GitServerOptions> = {}) {
+    const repository = root.make(name);
+    const files = Object.fromEntries(contents.map((content, at) => [`sub/${at}.bin`, pointerTo(content)]));
+    const id = repository.commit({ '.gitattributes': '*.bin filter=lfs\n', 'b.txt': 'b', ...files });
+    const objects = new Map(contents.map((content) => [oidOf(content), content]));
+    return { id, repository, server: await startGitServer({ root: root.folder, objects, ...server }) };
+  }
 
-  test.runIf(hasLfs)('brings the contents, with the credentials of the repository', async () => {
-    const content = 'a large file, so to say';
-    const oid = createHash('sha256').update(content).digest('hex');
-    const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${content.length}\n`;
-    const repository = root.make('with-lfs');
-    const id = repository.commit({ '.gitattributes': '*.bin filter=lfs\n', 'sub/a.bin': pointer, 'b.txt': 'b' });
-    const objects = new Map([[oid, content]]);
-    await using server = await startGitServer({ root: root.folder, credentials: CREDENTIALS, objects });
+  test('brings the contents, with the credentials of the repository, the program git-lfs or not', async () => {
+    const contents = ['a large file, so to say', 'x'.repeat(3_000_000), 'a large file, so to say'];
+    const { id, server } = await withLarge('with-lfs', contents, { credentials: CREDENTIALS });
+    await using _ = server;
     const { folder } = await checkout(from(`${server.url}/with-lfs`, { credentials: CREDENTIALS }), id);
-    expect(readFileSync(path.join(folder, 'sub/a.bin'), 'utf8')).toBe(content);
+    for (const [at, content] of contents.entries())
+      expect(readFileSync(path.join(folder, `sub/${at}.bin`), 'utf8')).toBe(content);
+    expect(readdirSync(folder, { recursive: true })).toHaveLength(6);
     expect(server.requests).toContain('/with-lfs.git/info/lfs/objects/batch');
   });
 
-  test.runIf(hasLfs)('brings the contents that a local repository keeps', async () => {
+  test('brings the contents that a local repository keeps', async () => {
     const repository = root.make('with-local-lfs');
-    repository.git('lfs', 'install', '--local');
-    const id = repository.commit({ '.gitattributes': '*.bin filter=lfs\n', 'a.bin': 'content' });
-    expect(repository.git('show', `${id}:a.bin`)).toContain('oid sha256:');
+    const id = repository.commit({ '.gitattributes': '*.bin filter=lfs\n', 'a.bin': pointerTo('content') });
+    const oid = oidOf('content');
+    const store = path.join(repository.url, '.git/lfs/objects', oid.slice(0, 2), oid.slice(2, 4));
+    await expect(checkout(from(repository.url), id)).rejects.toThrow(`it does not hold ${oid}`);
+    mkdirSync(store, { recursive: true });
+    writeFileSync(path.join(store, oid), 'content');
     const { folder } = await checkout(from(repository.url), id);
     expect(readFileSync(path.join(folder, 'a.bin'), 'utf8')).toBe('content');
+    writeFileSync(path.join(store, oid), 'another');
+    await expect(checkout(from(repository.url), id)).rejects.toThrow(/is something else/);
+  });
+
+  test('is had from no private address, by whatever way a server leads there', async () => {
+    let called = 0;
+    const inner = createServer((_request, response) => void response.end(`secret ${++called}`));
+    await new Promise<void>((resolve) => inner.listen(0, '127.0.0.2', resolve));
+    onTestFinished(() => new Promise((resolve) => inner.close(() => resolve())));
+    const { port } = inner.address() as AddressInfo;
+    const guarded = createHttpClient({ allowedPrivateAddresses: ['127.0.0.1/32'] });
+    for (const [at, leads] of [
+      { href: `http://127.0.0.2:${port}/x` },
+      { href: `http://0x7f.2:${port}/x` },
+      { href: `http://[::ffff:127.0.0.2]:${port}/x` },
+      { redirect: `http://127.0.0.2:${port}/x` },
+    ].entries()) {
+      const { id, server } = await withLarge(`leads-${at}`, ['content'], { leads });
+      await using _ = server;
+      const asking = new Git({ localRoots: [], request: guarded.request }).checkout(
+        from(`${server.url}/leads-${at}`),
+        id,
+        path.join(out, `leads-${at}`),
+        () => undefined,
+      );
+      await expect(asking).rejects.toThrow(/private, local or reserved address/);
+    }
+    expect(called).toBe(0);
+  });
+
+  test.each([
+    ['another content', { contents: 'CONTENT' }, /is something else/],
+    ['a longer one', { contents: 'x'.repeat(10_000_000) }, /longer than it should be/],
+    ['none', { without: true }, /the server has not/],
+    ['a file of the machine', { href: 'file:///etc/passwd' }, /must be an http or https URL/],
+  ] as const)('of a server that gives %s is refused', async (what, leads, message) => {
+    const name = `gives-${what.replaceAll(' ', '-')}`;
+    const { id, server } = await withLarge(name, ['content'], { leads });
+    await using _ = server;
+    await expect(checkout(from(`${server.url}/${name}`), id)).rejects.toThrow(message);
+  });
+
+  test('gets the token at its own place only', async () => {
+    const elsewhere = await startGitServer({ root: root.folder, objects: new Map([[oidOf('content'), 'content']]) });
+    await using _elsewhere = elsewhere;
+    const href = `${elsewhere.url}/x.git/info/lfs/objects/${oidOf('content')}`;
+    const { id, server } = await withLarge('token', ['content'], { credentials: CREDENTIALS, leads: { href } });
+    await using _ = server;
+    await checkout(from(`${server.url}/token`, { credentials: CREDENTIALS }), id);
+    expect(elsewhere.requests).toHaveLength(1);
+    expect(elsewhere.authorizations).toEqual([null]);
   });
 
   test('that no file needs is not missed', async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
+import { fetchLfs, type WebRequest } from '#runtimes/tools/git/lfs.ts';
 import { locate, overHttps } from '#runtimes/tools/git/location.ts';
 import type { GitCredentials, GitLocation } from '#runtimes/tools/git/location.ts';
 import { checkBranch, checkCommit, insidePath } from '#runtimes/tools/git/names.ts';
@@ -16,6 +17,8 @@ export interface GitOptions {
   localRoots: readonly string[];
   /** The addresses that a host may be reached at; throws when it must not be connected to. */
   addressPolicy?: (host: string) => Promise<string[]>;
+  /** Sends what is not git's own to say (Git LFS), with the same policy. */
+  request: WebRequest;
   /** Private key that sources over ssh are read with when they have no token; without it only open servers let us in. */
   sshKeyFile?: string;
   /** Keeps the host keys of ssh servers, which are trusted at first sight. Without it every time is the first. */
@@ -122,7 +125,7 @@ export class Git {
     const found = await repository.fetchCommit(commit, level === 0 ? source.branch : null, []);
     await repository.checkout(found);
     const { files, submodules } = await repository.listTree(found);
-    if (await repository.usesLfs(files)) await repository.pullLfs();
+    await this.#fetchLarge(repository, files, source.signal);
     for (const { url, commit: linked, directory } of await listSubmodules(repository, submodules)) {
       const credentials = await this.#credentialsFor(url, repository);
       await this.#checkoutInto({
@@ -134,6 +137,15 @@ export class Git {
       });
     }
     await repository.keepFilesOnly();
+  }
+
+  async #fetchLarge(repository: Repository, files: readonly string[], signal: AbortSignal): Promise<void> {
+    const large = await repository.lfsFiles(files);
+    if (large.length === 0) return;
+    const { location, access } = repository;
+    const localStore = await repository.localStore();
+    const source = { location, credentials: access.credentials, localStore, request: this.#options.request, signal };
+    await fetchLfs(source, repository.directory, large);
   }
 
   /** Credentials of a repository go to its submodules on the same server, and nowhere else. */

@@ -155,35 +155,23 @@ export class Repository {
     await this.git(['checkout', '--quiet', '--force', '--detach', commit], { timeoutSeconds: FETCH_SECONDS });
   }
 
-  /** Whether any of the checked-out files is a pointer of Git LFS. */
-  async usesLfs(files: readonly string[]): Promise<boolean> {
+  /** The checked-out files that may stand for a content in Git LFS. */
+  async lfsFiles(files: readonly string[]): Promise<string[]> {
     const attributes = files.filter((file) => path.posix.basename(file) === '.gitattributes');
     const texts = await Promise.all(attributes.map((file) => this.#readRegular(file)));
-    if (!texts.some((text) => text.includes('filter=lfs'))) return false;
+    if (!texts.some((text) => text.includes('filter=lfs'))) return [];
     const input = files.map((file) => `${file}\0`).join('');
     const { stdout } = await this.git(['check-attr', '-z', '--stdin', 'filter'], { input, keepBytes: LISTING_BYTES });
-    return /\0filter\0lfs\0/.test(stdout);
+    const parts = stdout.split('\0');
+    return files.filter((_, index) => parts[index * 3 + 2] === 'lfs');
   }
 
-  async pullLfs(): Promise<void> {
-    if ((await this.#run(['lfs', 'version'])).exitCode !== 0)
-      throw new RuntimeError(
-        'failed',
-        `${this.#location.url} keeps files in Git LFS, and git-lfs is not installed on this machine: install git-lfs.`,
-      );
-    const { url, kind } = this.#location;
-    // Over .lfsconfig of the repository, which could name any host. Over ssh the server itself says where the contents are.
-    const place = kind === 'local' ? `file://${url}` : `${url.replace(/(\.git)?\/*$/, '')}.git/info/lfs`;
-    const settings = [
-      `remote.origin.url=${kind === 'local' ? place : url}`,
-      ...(kind === 'ssh' ? [] : [`lfs.url=${place}`]),
-      'filter.lfs.clean=git-lfs clean -- %f',
-      'filter.lfs.process=git-lfs filter-process',
-      'filter.lfs.smudge=git-lfs smudge -- %f',
-      'filter.lfs.required=true',
-    ];
-    const args = [...settings.flatMap((setting) => ['-c', setting]), 'lfs', 'pull'];
-    await this.git(args, { timeoutSeconds: FETCH_SECONDS });
+  /** Folder of the data of a repository of this machine, null for one elsewhere. */
+  async localStore(): Promise<string | null> {
+    const { kind, url } = this.#location;
+    if (kind !== 'local') return null;
+    const { stdout } = await this.git(['-C', url, 'rev-parse', '--git-common-dir']);
+    return path.resolve(url, stdout.trimEnd());
   }
 
   /** Leaves the bare files: nothing of git, and of a larger work tree only the folder that the source means. */

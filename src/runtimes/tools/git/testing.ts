@@ -17,6 +17,8 @@ export interface GitServerOptions {
   hangs?: boolean | RegExp;
   /** Contents of Git LFS by their SHA-256. */
   objects?: Map<string, string>;
+  /** What is wrong with how the contents are had: an address, a redirect, another content, or none. */
+  leads?: { href?: string; redirect?: string; contents?: string; without?: boolean };
 }
 
 export interface GitServer extends AsyncDisposable {
@@ -41,7 +43,7 @@ export async function startGitServer(options: GitServerOptions): Promise<GitServ
       response.writeHead(301, { location: target + request.url!.slice(prefix.length) }).end();
     } else if (!mayRead(options, request))
       response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end('who are you?');
-    else if (request.url!.includes('/info/lfs/')) void answerLfs(options.objects ?? new Map(), request, response);
+    else if (request.url!.includes('/info/lfs/')) void answerLfs(options, request, response);
     else runBackend(options.root, request, response);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -64,16 +66,21 @@ function mayRead({ credentials }: GitServerOptions, request: IncomingMessage): b
 }
 
 /** The batch API of Git LFS, which tells where each content can be had, and those contents. */
-async function answerLfs(objects: Map<string, string>, request: IncomingMessage, response: ServerResponse) {
-  if (!request.url!.endsWith('/objects/batch'))
-    return void response.end(objects.get(path.posix.basename(request.url!)));
+async function answerLfs(
+  { objects = new Map(), leads = {} }: GitServerOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+) {
+  if (!request.url!.endsWith('/objects/batch')) {
+    if (leads.redirect) return void response.writeHead(302, { location: leads.redirect }).end();
+    return void response.end(leads.contents ?? objects.get(path.posix.basename(request.url!)));
+  }
   const wanted = (JSON.parse(await text(request)) as { objects: { oid: string; size: number }[] }).objects;
   const href = `http://${request.headers.host}${request.url!.replace('/batch', '')}`;
-  const header = { authorization: request.headers.authorization };
   const found = wanted.map(({ oid, size }) => ({
     oid,
     size,
-    actions: { download: { href: `${href}/${oid}`, header } },
+    ...(leads.without ? {} : { actions: { download: { href: leads.href ?? `${href}/${oid}` } } }),
   }));
   response.writeHead(200, { 'content-type': 'application/vnd.git-lfs+json' });
   response.end(JSON.stringify({ transfer: 'basic', objects: found }));
