@@ -4,12 +4,12 @@ import { compare, positionOf, type Position } from '#delivery/stream/position.ts
 import { readPage } from '#delivery/stream/queries.ts';
 
 /** Events that a member may have waiting; with more it falls back to reading the table, at its own pace. */
-const MAX_QUEUED = 512;
-const PAGE = 1_000;
+const MAX_QUEUED = 256;
+const PAGE = 500;
 /** Between two reads, so that what is written in quick succession is read at once. */
-const GAP_MS = 10;
-/** Until events are looked at again that wait for a transaction under way. */
-const PENDING_MS = 20;
+const GAP_MS = 20;
+/** Until events are looked at again that wait for a transaction under way, besides that. */
+const PENDING_MS = 10;
 /** Between looks when nobody wakes: not everything that is told here is notified. */
 const POLL_MS = 250;
 
@@ -92,7 +92,7 @@ export class Feed {
         this.#platform.log.warn({ err: error }, 'events for streams could not be read; trying again');
         this.#nudged = false; // A database that is away isn't asked in a busy loop.
       }
-      if (wait > GAP_MS) await this.#pause(wait);
+      if (wait > 0) await this.#pause(wait);
       await new Promise((resolve) => setTimeout(resolve, GAP_MS));
     }
   }
@@ -108,7 +108,10 @@ export class Feed {
     }
     const asked = new Set(organizationIds);
     this.#position = page.position;
-    for (const row of page.rows) for (const member of this.#members.get(row.organization_id) ?? []) member.push(row);
+    for (const row of page.rows) {
+      const place = positionOf(row);
+      for (const member of this.#members.get(row.organization_id) ?? []) member.push(row, place);
+    }
     // Who joined meanwhile for an organization that wasn't asked for has missed what this read would have told.
     for (const [organizationId, members] of this.#members)
       if (!asked.has(organizationId)) for (const member of members) member.dismiss();
@@ -138,21 +141,25 @@ class QueueMember implements Member {
   readonly #wants: (row: StreamRow) => boolean;
   readonly #onLeave: () => void;
   #taken: Position;
+  /** Of the last row in the queue. */
+  #last: Position;
   #queue: StreamRow[] = [];
   #dismissed = false;
   #wake: (() => void) | undefined;
 
   constructor(at: Position, feed: () => Position, wants: (row: StreamRow) => boolean, onLeave: () => void) {
     this.#taken = at;
+    this.#last = at;
     this.#feed = feed;
     this.#wants = wants;
     this.#onLeave = onLeave;
   }
 
-  push(row: StreamRow): void {
-    if (this.#dismissed || compare(positionOf(row), this.#taken) <= 0 || !this.#wants(row)) return;
+  push(row: StreamRow, place: Position): void {
+    if (this.#dismissed || compare(place, this.#taken) <= 0 || !this.#wants(row)) return;
     if (this.#queue.length === MAX_QUEUED) return this.dismiss();
     this.#queue.push(row);
+    this.#last = place;
     this.wake();
   }
 
@@ -167,7 +174,7 @@ class QueueMember implements Member {
     if (this.#queue.length === 0 && !this.#dismissed) await this.#wait(milliseconds);
     const rows = this.#queue;
     this.#queue = [];
-    if (rows.length > 0) this.#taken = positionOf(rows.at(-1)!);
+    if (rows.length > 0) this.#taken = this.#last;
     else if (this.#dismissed) return undefined;
     // Everything up to where the feed is was either queued, and is taken now, or not wanted.
     if (!this.#dismissed && compare(this.#feed(), this.#taken) > 0) this.#taken = this.#feed();

@@ -13,7 +13,7 @@ import { compare, positionOf, writeCursor, type Position } from '#delivery/strea
 import { readPage, type Page } from '#delivery/stream/queries.ts';
 
 /** Events that a stream that catches up reads at once. */
-const PAGE = 500;
+const PAGE = 250;
 /** Streams of one process that read the table at the same time: all reconnect at once after a restart. */
 const READERS = 4;
 

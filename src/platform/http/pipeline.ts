@@ -78,9 +78,9 @@ export async function handle(
       signal: AbortSignal.any([signal(), pipeline.closing]),
       log: context.log,
       check: async () => {
-        const present = await authenticate(pipeline, header);
-        return (await load(pipeline, route, { db: platform.db, caller: present, header, params, writes: false }))
-          .principal;
+        const present = await callerOf(pipeline, route, header);
+        const wanted = { db: platform.db, caller: present, header, params, writes: false };
+        return (await load(pipeline, route, wanted)).principal;
       },
     });
   return send(route, outcome.answer, request, reply);
