@@ -51,6 +51,9 @@ export const Healthcheck = named(
 );
 export type HealthcheckInput = Static<typeof Healthcheck>;
 
+/** How an instance calls itself. */
+const HERE = ['', 'localhost', '127.0.0.1', '::1'];
+
 /** Checks what a schema can't say: each probe has exactly one type, and names the port that it needs. */
 export function checkHealthchecks(input: HealthcheckInput): HealthcheckInput {
   for (const name of ['readiness_probe', 'liveness_probe'] as const) {
@@ -59,9 +62,11 @@ export function checkHealthchecks(input: HealthcheckInput): HealthcheckInput {
     const given = Object.entries(probe.type ?? {}).filter(([, value]) => value !== null && value !== undefined);
     const field = `healthchecks.${name}.type`;
     if (given.length !== 1) throw invalidField(field, 'must have exactly one of tcp, http, exec, grpc');
-    const [type, check] = given[0] as [string, { port?: number; command?: string[] }];
+    const [type, check] = given[0] as [string, { port?: number; command?: string[]; host?: string | null }];
     if (type === 'exec' && !check.command?.length) throw invalidField(`${field}.exec.command`, 'must name a program');
     if (type !== 'exec' && check.port === undefined) throw invalidField(`${field}.${type}.port`, 'is required');
+    if (type === 'tcp' && !HERE.includes(check.host ?? ''))
+      throw invalidField(`${field}.tcp.host`, 'must be left out: a check goes to the instance itself');
     if (name === 'liveness_probe' && (probe.success_threshold ?? 1) !== 1)
       throw invalidField('healthchecks.liveness_probe.success_threshold', 'must be 1');
   }

@@ -30,7 +30,10 @@ export interface ProbePids {
   process: number;
 }
 
-/** Answers null when the check succeeds, else why it does not. */
+/**
+ * Answers null when the check succeeds, else why it does not. It goes to the instance and nowhere else, whatever its path or host say:
+ * it is made from the machine's own network, which users may not look around in.
+ */
 export async function probeOnce(
   check: ProbeCheck,
   target: ProbeTarget,
@@ -39,7 +42,7 @@ export async function probeOnce(
 ): Promise<string | null> {
   if (check.type === 'exec') return execCheck(check.command, target, timeoutMs, pids);
   const port = target.ports[String(check.port)] ?? check.port;
-  if (check.type === 'tcp') return tcpCheck(check.host ?? target.address, port, timeoutMs);
+  if (check.type === 'tcp') return tcpCheck(target.address, port, timeoutMs);
   if (check.type === 'grpc') return grpcCheck(target.address, port, check.service ?? '', timeoutMs);
   return httpCheck(`${check.scheme.toLowerCase()}://${bracket(target.address)}:${port}`, check.path, timeoutMs);
 }
@@ -61,7 +64,8 @@ function tcpCheck(host: string, port: number, timeoutMs: number): Promise<string
 
 /** 200 to 399 is well, as with Kubernetes; certificates are not looked at (an instance has none that could be known). */
 async function httpCheck(origin: string, path: string, timeoutMs: number): Promise<string | null> {
-  const url = new URL(path.startsWith('/') ? path : `/${path}`, origin);
+  // Not resolved against the origin: `//host/` would lead to another.
+  const url = new URL(`${origin}${path.startsWith('/') ? path : `/${path}`}`);
   const { get } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'));
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(timeoutMs);

@@ -1,0 +1,52 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { probeOnce } from '#runtimes/tools/shim/probe.ts';
+
+/** An instance, and something else on the machine that its check must not reach. */
+let instance: Server;
+let other: Server;
+const asked: string[] = [];
+let others = 0;
+beforeAll(async () => {
+  instance = createServer((request, response) => {
+    asked.push(request.url!);
+    response.end();
+  });
+  other = createServer((_request, response) => void response.end());
+  other.on('connection', () => others++);
+  await new Promise<void>((resolve) => instance.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.2', resolve));
+});
+afterAll(() => {
+  instance.close();
+  other.close();
+});
+
+const portOf = (server: Server) => (server.address() as AddressInfo).port;
+const TARGET = { address: '127.0.0.1', ports: {}, wrap: [], env: {}, cwd: '/' };
+const PIDS = { wrapper: 0, init: 0, process: 0 };
+
+describe('a check goes to the instance, whatever it says', () => {
+  test.each([
+    (port: number) => `//127.0.0.2:${port}/metadata`,
+    (port: number) => `/\\127.0.0.2:${port}/`,
+    (port: number) => `\\\\127.0.0.2:${port}/`,
+    (port: number) => `http://127.0.0.2:${port}/`,
+    (port: number) => `@127.0.0.2:${port}/`,
+    (port: number) => `:${port}@127.0.0.2/`,
+    () => '//[',
+    () => '/a b\r\nX-Injected: 1',
+  ])('over HTTP, path %#', async (pathTo) => {
+    const check = { type: 'http', port: portOf(instance), path: pathTo(portOf(other)), scheme: 'HTTP' } as const;
+    asked.length = 0;
+    expect(await probeOnce(check, TARGET, 2000, PIDS)).toBeNull();
+    expect([asked.length, others]).toEqual([1, 0]);
+  });
+
+  test('over TCP', async () => {
+    const check = { type: 'tcp', port: portOf(other), host: '127.0.0.2' } as const;
+    expect(await probeOnce(check, TARGET, 2000, PIDS)).toContain('ECONNREFUSED');
+    expect(others).toBe(0);
+  });
+});
