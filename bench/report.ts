@@ -3,6 +3,7 @@ import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
 import path from 'node:path';
 import { format } from 'prettier';
 import type { DeploymentFigures } from './deployments.ts';
+import type { DockerFigures } from './docker.ts';
 import type { Footprint } from './footprint.ts';
 import type { ProxyFigures } from './proxy.ts';
 import type { Pair } from './requests.ts';
@@ -13,6 +14,8 @@ export interface Figures {
   statuses: Pair;
   deployments: DeploymentFigures;
   proxy: ProxyFigures;
+  /** Undefined where no engine could be had. */
+  docker: DockerFigures | undefined;
   footprint: Footprint;
   /** Load average before the run: above 0 somebody else was working on the machine. */
   loadBefore: number;
@@ -33,7 +36,19 @@ function pairRow(what: string, beside: string, pair: Pair, goal: number): string
   return [what, beside, figures, pair.ratio.toFixed(2), `${goal}: ${verdict(pair.ratio >= goal)}`];
 }
 
-function report({ get, post, statuses, deployments, proxy, footprint, loadBefore }: Figures): string {
+function dockerRow(what: string, beside: string, figures: DockerFigures['first'] | undefined, goal: number): string[] {
+  if (!figures) return [what, beside, 'not measured here', '–', `${goal} ×`];
+  const ratio = figures.ours / figures.byHand;
+  return [
+    what,
+    beside,
+    `${ms(figures.ours)} beside ${ms(figures.byHand)}`,
+    ratio.toFixed(2),
+    `${goal} ×: ${verdict(ratio <= goal)}`,
+  ];
+}
+
+function report({ get, post, statuses, deployments, proxy, docker, footprint, loadBefore }: Figures): string {
   const { startMedian, startP99, perSecond, before, after } = deployments;
   const rows = [
     ['What', 'Beside what', 'Figures', 'Ratio', 'Goal'],
@@ -56,6 +71,13 @@ function report({ get, post, statuses, deployments, proxy, footprint, loadBefore
       (proxy.proxied / proxy.direct).toFixed(2),
       '–',
     ],
+    dockerRow(
+      'unchanged image on docker: POST deploy → DEPLOYED',
+      '`docker run` of it until it answers',
+      docker?.unchanged,
+      1.5,
+    ),
+    dockerRow('first build on docker', '`git clone`, `docker build`, `docker run` by hand', docker?.first, 1.15),
     [
       'idle memory, service and embedded PostgreSQL',
       '–',
@@ -83,7 +105,8 @@ ${table}
 ## What costs what
 
 - One request sends this many statements to the database, \`begin\` and \`commit\` included: GET ${get.statements}, POST ${post.statements}, statuses ${statuses.statements}. The bare server sends 1, ${post.statements} and 1: what is besides is the token, looked up with every request so that a revocation holds at once, and the check whose the target is.
-- One deployment sends ${deployments.statements}, polls for its end included. Each step begins and ends in a transaction of its own that asks whether the claim still holds; that is what lets another process go on after a crash, and what a deployment costs.
+- One deployment with its request sends ${deployments.statements}, polls for its end included: each step of it is one fenced statement (docs/decisions/0012). What a deployment costs besides is the checkout, in the files.
+- On a Docker Engine five rounds, each a commit that changes all layers but the base, then the same image again; medians. Ours ends when the former container is gone, by hand when the first request is answered.
 - A processor profile of GET and POST (\`node --cpu-prof\`) showed nearly half of the busy time, the start included, in writing to sockets and the log, and no single function of ours above 1 %. The second statement of GET explains a part of its ratio; the rest is spread over routing, log, headers and serialising, and is not yet explained one by one.
 `;
 }

@@ -1,6 +1,7 @@
 /** Measures everything and writes RESULTS.md: `npm run bench`. */
 import { loadavg } from 'node:os';
 import { measureDeployments } from './deployments.ts';
+import { measureDocker } from './docker.ts';
 import { measureFootprint } from './footprint.ts';
 import { startPart } from './processes.ts';
 import { benchProxy } from './proxy.ts';
@@ -36,5 +37,6 @@ const service = await measureService(parts).finally(async () => {
   for (const part of [parts.load, parts.bare, parts.service]) await part.end();
 });
 const proxy = await step('proxy', benchProxy);
+const docker = await step('deployments on a Docker Engine', measureDocker);
 const footprint = await step('start and idle memory', measureFootprint);
-await writeReport({ ...service, proxy, footprint, loadBefore });
+await writeReport({ ...service, proxy, docker, footprint, loadBefore });

@@ -10,8 +10,10 @@ import { lastLines } from './logs.ts';
 import type { DockerNode } from './node.ts';
 import type { Release } from './release.ts';
 
-/** Milliseconds between two looks at a candidate; a probe's own period may be shorter, never longer while one waits for it. */
-const LOOK_MS = 500;
+/** Milliseconds between two looks at a candidate that is not ready yet: a deployment is no slower for them than the workload itself. */
+const LOOK_MS = 50;
+/** The same where each look starts a program in the container. */
+const EXEC_LOOK_MS = 500;
 /** Without any check an instance is ready when it has run for this long. */
 const SETTLED_MS = 1000;
 /** A candidate that has ended this often is given up before its time is over: with the engine's back-off that is some 13 s. */
@@ -113,8 +115,8 @@ export async function waitReady(node: DockerNode, instance: Instance, waiting: W
 
 /** Successes are counted at the probe's own pace, failures are looked at again sooner. */
 const pause = (probes: Probe[], successes: number): number => {
-  const period = (probes[0]?.periodSeconds ?? 1) * 1000;
-  return successes > 0 ? period : Math.min(LOOK_MS, period);
+  if (successes > 0) return (probes[0]?.periodSeconds ?? 1) * 1000;
+  return probes.some((probe) => probe.check.type === 'exec') ? EXEC_LOOK_MS : LOOK_MS;
 };
 
 interface Look {
