@@ -66,7 +66,10 @@ const LIVE = sql`select objid::bigint as worker from pg_locks
  */
 export async function claimNext(db: Database, options: ClaimOptions): Promise<Claim[]> {
   return db.transaction().execute(async (transaction) => {
-    await sql`select pg_advisory_xact_lock(${CHOOSING})`.execute(transaction);
+    // A worker that is frozen right here holds up the others for so long at most.
+    await sql`select pg_advisory_xact_lock(${CHOOSING}), set_config('idle_in_transaction_session_timeout', '2s', true)`.execute(
+      transaction,
+    );
     const { rows } = await sql<DeploymentRow & { names: Names }>`
       with live as materialized (${LIVE}), running as (
         select organization_id, count(*) as n from deployment where status in ('RUNNING', 'RECAP') group by organization_id

@@ -81,9 +81,9 @@ export const fenced = <T>(db: Database, claim: Claim, work: (db: Database) => Pr
   again(() =>
     db.transaction().execute(async (transaction) => {
       const { deployment, token } = claim;
-      await sql`select hold_claim(${deployment.organization_id}::uuid, ${deployment.id}::uuid, ${token}::uuid)`.execute(
-        transaction,
-      );
+      // Frozen in here it holds the row for so long at most.
+      await sql`select hold_claim(${deployment.organization_id}::uuid, ${deployment.id}::uuid, ${token}::uuid),
+        set_config('idle_in_transaction_session_timeout', '2s', true)`.execute(transaction);
       return work(transaction);
     }),
   );
