@@ -59,6 +59,8 @@ export function openDatabase({ config, onStatement }: DatabaseOptions): OpenData
   };
   const pool = new pg.Pool({ ...defaults, ...config });
   pool.on('error', () => undefined); // An idle connection broke (PostgreSQL was restarted): the pool opens another.
+  // While a connection is taken the pool does not listen on it: whoever has it hears of its end by the next statement.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   const line = createLine({ ...defaults, ...config });
   const names = new StatementNames();
   const dialect = new PostgresDialect({
