@@ -9,6 +9,7 @@ import {
 import type { Runtimes } from '#app/runtimes.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import type { Platform } from '#platform/context.ts';
+import { READ_ONLY_CODE } from '#platform/installation/index.ts';
 import type { Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
@@ -57,7 +58,11 @@ export class Collector {
   /** Works off what is due; a pass that is under way already is joined. */
   collect(): Promise<void> {
     return (this.#collecting ??= this.#collectAll()
-      .catch((error: unknown) => this.#parts.platform.log.warn({ err: error }, 'cannot collect what is left over'))
+      .catch((error: unknown) => {
+        // Nothing is removed before somebody has looked at a restored installation: the database refuses the claim.
+        if ((error as { code?: string }).code !== READ_ONLY_CODE)
+          this.#parts.platform.log.warn({ err: error }, 'cannot collect what is left over');
+      })
       .finally(() => (this.#collecting = undefined)));
   }
 

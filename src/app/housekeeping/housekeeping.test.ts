@@ -1,13 +1,16 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { Registry } from 'prom-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Collector } from '#app/housekeeping/collector.ts';
+import { createDiskGauges, NodeHousekeeping } from '#app/housekeeping/index.ts';
 import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
 import { thinSnapshots, trimDeployments, trimLogs, trimReleases, trimTombstones } from '#app/housekeeping/retention.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
+import { enterReadOnly, leaveReadOnly } from '#platform/installation/index.ts';
 import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { RuntimeError, type Runtime } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { EXAMPLE, makeExample, useEngine } from '#test/harness/engine.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
@@ -197,6 +200,17 @@ describe('what is collected', () => {
   });
 });
 
+test('while a restored installation is read-only nothing is collected', async () => {
+  const { application } = await deployed(await app.organization(), 2);
+  await trimReleases(app.db, { kept: 1, days: 0 });
+  await app.db.transaction().execute((db) => enterReadOnly(db, new Date()));
+  await collector.collect();
+  expect(imagesOf(application.id)).toHaveLength(2);
+  await app.db.transaction().execute((db) => leaveReadOnly(db, 1));
+  await collector.collect();
+  expect(imagesOf(application.id)).toHaveLength(1);
+});
+
 describe('checkouts', () => {
   test('of deployments that ended or are gone are removed, others are not', async () => {
     const folder = path.join(app.platform.settings.dataDir, 'checkouts');
@@ -315,6 +329,64 @@ describe('histories', () => {
       .execute();
     await thinSnapshots(app.db);
     expect(await expired()).toEqual([1, 3]);
+  });
+});
+
+describe('the disk of a machine', () => {
+  const MEGABYTE = 1 << 20;
+  /** Housekeeping of a machine that has the organization's cluster, on a runtime whose images take so much. */
+  async function machineOf(admin: Actor, images: number) {
+    const nodeId = newId();
+    await app.db.insertInto('node').values({ id: nodeId, name: 'machine' }).execute();
+    await app.db
+      .updateTable('cluster')
+      .set({ node_id: nodeId })
+      .where('organization_id', '=', admin.organizationId)
+      .execute();
+    const registry = new Registry();
+    const runtime = { name: 'fake', diskUse: async () => ({ images, volumes: 5, workloads: 7 }) } as unknown as Runtime;
+    const housekeeping = new NodeHousekeeping({
+      platform: { ...app.platform, settings: { ...app.platform.settings, imageLimitMb: 100, keptReleases: 1 } },
+      runtimes: { get: async () => runtime },
+      nodeId,
+      installation: { id: app.installationId, epoch: 1 },
+      gauges: createDiskGauges(registry),
+    });
+    return { housekeeping, metrics: () => registry.metrics() };
+  }
+
+  test('is measured by what takes it, and shown without measuring anew', async () => {
+    const { housekeeping, metrics } = await machineOf(await app.organization(), MEGABYTE);
+    const folder = path.join(app.platform.settings.dataDir, 'checkouts', 'unknown');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(path.join(folder, 'file'), Buffer.alloc(3 * MEGABYTE, 'x'));
+    await housekeeping.round();
+    const text = await metrics();
+    const valueOf = (kind: string) =>
+      Number(new RegExp(`^quarterdeck_disk_bytes\\{kind="${kind}"\\} (\\d+)`, 'm').exec(text)?.[1]);
+    expect([valueOf('images'), valueOf('volumes'), valueOf('workloads')]).toEqual([MEGABYTE, 5, 7]);
+    expect(valueOf('checkouts')).toBeGreaterThanOrEqual(3 * MEGABYTE);
+    expect(valueOf('checkouts')).toBeLessThan(4 * MEGABYTE);
+    for (const kind of ['database', 'deployment_logs']) expect(valueOf(kind), kind).toBeGreaterThan(0);
+    expect(/^quarterdeck_disk_free_bytes ([1-9]\d+)/m.test(text)).toBe(true);
+    rmSync(folder, { recursive: true });
+    expect(await metrics()).toBe(text);
+  });
+
+  test('that images fill beyond their limit loses releases beyond the kept ones, oldest first, and never the one that runs', async () => {
+    const admin = await app.organization();
+    const { application } = await deployed(admin, 3);
+    await (await machineOf(admin, 99 * MEGABYTE)).housekeeping.round();
+    expect(await releasesOf(application.id)).toHaveLength(3);
+    await (await machineOf(admin, 101 * MEGABYTE)).housekeeping.round();
+    const left = await app.db.selectFrom('release').select('id').where('service_id', '=', application.id).execute();
+    const { release_id } = await app.db
+      .selectFrom('service')
+      .select('release_id')
+      .where('id', '=', application.id)
+      .executeTakeFirstOrThrow();
+    expect(left).toEqual([{ id: release_id }]);
+    expect(await tombstones()).toMatchObject([{ kind: 'IMAGE' }, { kind: 'IMAGE' }]);
   });
 });
 
