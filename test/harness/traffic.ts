@@ -123,8 +123,8 @@ async function sendPieces(sent: ReturnType<typeof request>): Promise<void> {
 }
 
 /**
- * Text of a CommonJS program that answers the traffic, as a careful application does: asked to end it takes nothing new, finishes
- * what it has, says goodbye to its websockets and ends. It listens on PORT.
+ * Text of a CommonJS program that answers the traffic and listens on PORT. It is a careless one: asked to end it says goodbye to
+ * its websockets and ends, whatever requests it has under way. Nobody may have sent it any by then.
  */
 export const trafficApplication = (release: string): string => `
 const { createServer } = require('node:http');
@@ -158,10 +158,9 @@ server.on('upgrade', (request, socket) => {
   });
 });
 process.on('SIGTERM', () => {
-  server.close(() => process.exit(0));
-  server.closeIdleConnections();
   // 1001: going away.
-  for (const socket of sockets) socket.end(Buffer.from([0x88, 2, 0x03, 0xe9]));
+  for (const socket of sockets) socket.write(Buffer.from([0x88, 2, 0x03, 0xe9]));
+  setTimeout(() => process.exit(0), 20);
 });
 server.listen(Number(process.env.PORT ?? 8080), () => console.log('listening'));
 `;

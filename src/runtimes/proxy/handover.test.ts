@@ -1,8 +1,11 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2';
+import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -165,3 +168,89 @@ test('a websocket of the old proxy is cut off when it has retired for long enoug
     (left) => left?.length === 0,
   );
 });
+
+test('no call of gRPC fails while another release of the proxy takes over', async () => {
+  const upstream = createHttp2Server();
+  const sessions = new Set<{ destroy(): void }>();
+  upstream.on('session', (session) => sessions.add(session));
+  upstream.on('stream', (stream) => {
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+    setTimeout(() => stream.end('answer'), Math.random() * 30);
+  });
+  await once(upstream.listen(0, '127.0.0.1'), 'listening');
+  const { port } = upstream.address() as AddressInfo;
+  try {
+    const router = await start('a');
+    const upstreams = [{ address: '127.0.0.1', port }];
+    await router.set('s1', 1, [{ host: HOST, protocol: 'GRPC', upstreams }]);
+    const calls = startCalls(router.port);
+    for (const revision of ['b', 'c']) {
+      await calls.more(50);
+      await start(revision);
+    }
+    await calls.more(50);
+    const { failures, connections } = await calls.stop();
+    expect(failures.slice(0, 5)).toEqual([]);
+    // Told so by the proxies that went, the client came again.
+    expect(connections).toBeGreaterThanOrEqual(3);
+  } finally {
+    for (const session of sessions) session.destroy();
+    upstream.close();
+  }
+});
+
+/** Calls, four at once, on a connection that is left as soon as the other side says that it goes. */
+function startCalls(port: number) {
+  let session = connectHttp2(`http://127.0.0.1:${port}`);
+  let [answered, connections, running] = [0, 1, true];
+  const failures: string[] = [];
+  const present = () => {
+    if (!session.closed && !session.destroyed && !gone.has(session)) return session;
+    connections++;
+    session = connectHttp2(`http://127.0.0.1:${port}`);
+    watch();
+    return session;
+  };
+  const gone = new Set<ClientHttp2Session>();
+  const watch = () => {
+    const watched = session;
+    watched.on('goaway', () => gone.add(watched));
+    watched.on('error', (error) => failures.push(`connection: ${error.message}`));
+  };
+  watch();
+  const call = async () => {
+    const headers = { ':method': 'POST', ':path': '/a', ':authority': HOST, 'content-type': 'application/grpc' };
+    const stream = present().request(headers);
+    stream.end('question');
+    let trailers: IncomingHttpHeaders = {};
+    stream.on('trailers', (received) => (trailers = received));
+    const body = await text(stream).catch((error: Error) => {
+      // Refused unseen, such as one that met the news that the connection ends: clients of gRPC send it again by themselves.
+      if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return null;
+      throw error;
+    });
+    if (body === null) return;
+    if (body !== 'answer' || trailers['grpc-status'] !== '0') throw new Error(`${body} ${JSON.stringify(trailers)}`);
+    answered++;
+  };
+  const line = async () => {
+    while (running) await call().catch((error: Error) => failures.push(error.message));
+  };
+  const lines = Promise.all(Array.from({ length: 4 }, line));
+  return {
+    more: async (count: number) => {
+      const wanted = answered + count;
+      await until(
+        async () => answered,
+        (now) => now >= wanted,
+      );
+    },
+    stop: async () => {
+      running = false;
+      await lines;
+      session.close();
+      return { failures, connections };
+    },
+  };
+}
