@@ -4,14 +4,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createWorker } from '#app/engine.ts';
 import { allRoutes } from '#app/routes.ts';
-import { createSources } from '#app/sources.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
-import { newId } from '#kernel/ids.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
-import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
-import { createHostRuntime } from '#runtimes/host/index.ts';
 import { commandLines } from '#runtimes/host/testing.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import { startGitServer, type GitServer } from '#runtimes/tools/git/testing.ts';
@@ -20,6 +15,7 @@ import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import { exampleOf } from '../answers.ts';
 import { rowsWith } from '../fuzz/digest.ts';
 import { makeWorld, type World } from '../world.ts';
+import { useHostEngine } from './host-engine.ts';
 
 /**
  * One life of a service with marked secrets, on the real parts: git server, build, instance, webhook, database. Everything that
@@ -51,14 +47,15 @@ const marksIn = (text: string): string[] => [
 
 const root = makeRepositoryRoot();
 const said: string[] = [];
+const engine: { current?: { runtime: Runtime } } = {};
 const app = useApp(
   { QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '127.0.0.0/8', QUARTERDECK_LOG_LEVEL: 'trace' },
-  { runtimeOf: async () => runtime },
+  { runtimeOf: async () => engine.current!.runtime },
   undefined,
   (line) => said.push(line),
 );
 
-let runtime: Runtime;
+engine.current = useHostEngine(app, (line) => said.push(line));
 let gitServer: GitServer;
 let receiver: Server;
 let admin: Actor;
@@ -116,43 +113,13 @@ beforeAll(async () => {
     response.end('received');
   });
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-  const router = new MemoryRouter();
-  runtime = await createHostRuntime({
-    dataDir,
-    installation: app.installationId,
-    router,
-    log: (line) => said.push(line),
-    network: 'machine',
-  });
-  await startWorker();
-  const watch = setInterval(() => commandLines().forEach((line) => seenProcesses.add(line)), 25);
-  stops.push(async () => clearInterval(watch));
-});
-
-async function startWorker(): Promise<void> {
-  const node = newId();
-  await app.db.insertInto('node').values({ id: node, name: 'test' }).execute();
-  const worker = createWorker(
-    {
-      settings: app.platform.settings,
-      platform: app.platform,
-      engineDatabase: app.database,
-      directConfig: app.databaseConfig,
-      nodeId: node,
-      installation: { id: app.installationId, epoch: 1 },
-    },
-    { get: async () => runtime },
-    createSources(app.platform),
-  );
-  await worker.start();
   const http = createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] });
   const delivery = createWebhookDelivery({ platform: app.platform, http, times: { poll: 50 } });
   await delivery.start();
-  stops.push(
-    () => worker.stop(),
-    () => delivery.stop(),
-  );
-}
+  stops.push(() => delivery.stop());
+  const watch = setInterval(() => commandLines().forEach((line) => seenProcesses.add(line)), 25);
+  stops.push(async () => clearInterval(watch));
+});
 
 afterAll(async () => {
   for (const stop of stops.splice(0)) await stop();
