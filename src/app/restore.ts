@@ -9,8 +9,7 @@ import { inTransaction, systemContext, type Context } from '#platform/context.ts
 import { sql, type Database } from '#platform/database/index.ts';
 import { enterReadOnly, leaveReadOnly, readInstallation, removeGuards } from '#platform/installation/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
-import { createVault } from '#platform/vault/index.ts';
-import { readVaultKeys } from '#platform/vault/key.ts';
+import { openInstallation, readVaultKeys } from '#platform/vault/key.ts';
 
 type Progress = (text: string) => void;
 
@@ -41,7 +40,8 @@ export async function restore(settings: Settings, file: string, progress: Progre
       vaultKeys,
       progress,
       finish: async (db, { takenAt }) => {
-        const platform = { db, vault: createVault(vaultKeys), settings, clock: systemClock, log: createQuietLog() };
+        const { vault } = await openInstallation(db, vaultKeys);
+        const platform = { db, vault, settings, clock: systemClock, log: createQuietLog() };
         const context = systemContext({ ...platform, notify: () => undefined }, 'quarterdeck restore');
         interrupted = await holdAll(context, new Date(takenAt));
       },
