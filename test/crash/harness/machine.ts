@@ -58,6 +58,8 @@ export interface StartOptions {
 
 export interface MachineOptions {
   database: ClientConfig;
+  /** How its processes reach the database, where that is another way than the test's own. */
+  processes?: ClientConfig;
   settings?: Environment;
   /** Of a machine that shares database and vault key with another one. */
   vaultKeyFile?: string;
@@ -82,7 +84,7 @@ export async function makeMachine(options: MachineOptions): Promise<Machine> {
   source.commit(
     Object.fromEntries(readdirSync(EXAMPLE).map((file) => [file, readFileSync(path.join(EXAMPLE, file), 'utf8')])),
   );
-  const url = urlOf(options.database);
+  const url = urlOf(options.processes ?? options.database);
   const environment: Environment = {
     PATH: process.env.PATH ?? '',
     HOME: dataDir,

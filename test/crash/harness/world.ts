@@ -1,10 +1,14 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isFinal, phaseOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import { createDirectoryStore } from '#runtimes/fake/store.ts';
 import type { Handle, Observation, WorkloadIdentity } from '#runtimes/runtime.ts';
+
+/** What a deployment had on disk may be gone so long after its end. */
+const CLEARING_MS = 3_000;
 
 /** Where a world is looked at. */
 export interface World {
@@ -37,7 +41,7 @@ export async function findFaults(world: World, acknowledged?: Acknowledged): Pro
     ...(await outboxFaults(world)),
     ...(await serviceFaults(world)),
     ...(await orphanFaults(world)),
-    ...leftoverFaults(world),
+    ...(await leftoverFaults(world)),
   ];
   return acknowledged ? [...faults, ...(await acknowledgedFaults(world, acknowledged))] : faults;
 }
@@ -221,11 +225,12 @@ async function orphanFaults(world: World): Promise<string[]> {
     });
 }
 
-/** Checkouts go with their deployment. */
-function leftoverFaults(world: World): string[] {
+/** Checkouts go with their deployment, or just after its end. */
+async function leftoverFaults(world: World): Promise<string[]> {
   const checkouts = path.join(world.dataDir, 'checkouts');
-  if (!existsSync(checkouts)) return [];
-  return readdirSync(checkouts).map((name) => `the checkout of ${name} is left behind`);
+  const left = () => (existsSync(checkouts) ? readdirSync(checkouts) : []);
+  for (const end = performance.now() + CLEARING_MS; left().length > 0 && performance.now() < end;) await sleep(20);
+  return left().map((name) => `the checkout of ${name} is left behind`);
 }
 
 async function acknowledgedFaults(world: World, { deployments, deleted }: Acknowledged): Promise<string[]> {

@@ -1,0 +1,24 @@
+/** Random numbers that a seed repeats (mulberry32). */
+export interface Random {
+  /** From 0 to below 1. */
+  next(): number;
+  /** A whole number from 0 to below `count`. */
+  below(count: number): number;
+  pick<T>(list: readonly T[]): T;
+}
+
+export function makeRandom(seed: number): Random {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = state;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const below = (count: number) => Math.floor(next() * count);
+  return { next, below, pick: (list) => list[below(list.length)]! };
+}
+
+/** The seed of a random test: given by SEED, else another one each time. */
+export const seedOf = (): number => Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
