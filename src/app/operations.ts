@@ -8,6 +8,8 @@ export interface Metrics {
   registry: Registry;
   disk: DiskGauges;
   answered(route: string, method: string, status: number, seconds: number): void;
+  /** Shows how many event streams are open in this process. */
+  watchStreams(count: () => number): void;
 }
 
 export function createMetrics(db: Database): Metrics {
@@ -41,6 +43,15 @@ export function createMetrics(db: Database): Metrics {
     registry,
     disk: createDiskGauges(registry),
     answered: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds),
+    watchStreams: (count) =>
+      void new Gauge({
+        name: 'quarterdeck_event_streams',
+        help: 'Event streams that are open in this process.',
+        registers: [registry],
+        collect() {
+          this.set(count());
+        },
+      }),
   };
 }
 

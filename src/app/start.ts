@@ -69,6 +69,7 @@ export async function start(
         channels: [PROGRESS, DEPLOYMENTS, CANCELLATIONS, OUTBOX_CHANNEL],
       });
       stops.push(() => streams.close());
+      metrics.watchStreams(streams.count);
       const server = createServer({
         platform: base.platform,
         sessions: await sessionsOf(base),

@@ -18,16 +18,23 @@ export interface EventStreamOptions {
   pauseMs?: number;
 }
 
+export interface EventStreamService extends EventStreams {
+  /** How many streams are open. */
+  count(): number;
+  close(): Promise<void>;
+}
+
 const PAUSE_MS = 15_000;
 
 /**
  * Streams of events for this process. Nothing is read and nothing is listened on before the first one is opened. `close` ends what reads for
  * them; end the streams themselves by their signals first.
  */
-export function createEventStreams(options: EventStreamOptions): EventStreams & { close(): Promise<void> } {
+export function createEventStreams(options: EventStreamOptions): EventStreamService {
   const { platform } = options;
   const feed = new Feed(platform);
   const streams = new Streams(platform, feed, options.pauseMs ?? PAUSE_MS);
+  let count = 0;
   let listener: Listener | undefined;
   let ensured: Promise<void> | undefined;
   const begin = async (): Promise<void> => {
@@ -47,9 +54,15 @@ export function createEventStreams(options: EventStreamOptions): EventStreams & 
   };
   return {
     async *open(filter, cursor, wants, signal) {
-      await begin();
-      yield* streams.open(filter, cursor, wants, signal);
+      count++;
+      try {
+        await begin();
+        yield* streams.open(filter, cursor, wants, signal);
+      } finally {
+        count--;
+      }
     },
+    count: () => count,
     close: async () => {
       await listener?.close();
       await feed.close();

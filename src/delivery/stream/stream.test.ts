@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import type { StreamFilter, StreamItem } from '#platform/events/stream.ts';
@@ -12,6 +12,7 @@ const app = useApp();
 type Streams = ReturnType<typeof createEventStreams>;
 let writers: pg.Pool;
 const made: Streams[] = [];
+const clients: Client[] = [];
 /** What a process has: a reader of its own. */
 function startProcess(): Streams {
   const streams = createEventStreams({
@@ -26,6 +27,7 @@ function startProcess(): Streams {
 beforeAll(() => {
   writers = new pg.Pool({ ...app.databaseConfig, max: 40 });
 });
+afterEach(async () => void (await Promise.all(clients.splice(0).map((client) => client.leave()))));
 afterAll(async () => {
   await Promise.all(made.map((streams) => streams.close()));
   await writers.end();
@@ -51,6 +53,7 @@ class Client {
   readonly #reading: Promise<void>;
 
   constructor(streams: Streams, filter: StreamFilter, cursor?: string) {
+    clients.push(this);
     this.#reading = this.#read(streams.open(filter, cursor, () => true, this.#leave.signal));
   }
 
@@ -113,7 +116,6 @@ describe('a stream', () => {
     await write(organizationId, 'a', 3);
     await client.until(() => client.names.length >= 3);
     expect(client.names).toEqual(['a1', 'a2', 'a3']);
-    await Promise.all([earlier.leave(), client.leave()]);
   });
 
   test('tells what a transaction wrote early and committed late, and keeps what came after it until then', async () => {
@@ -127,7 +129,6 @@ describe('a stream', () => {
     await commit(late);
     await client.until(() => client.names.length === 2);
     expect(client.names).toEqual(['late1', 'early1']);
-    await client.leave();
   });
 
   test('goes on when what held it up is rolled back, and tells nothing of that', async () => {
@@ -139,7 +140,6 @@ describe('a stream', () => {
     await commit(undone, 'rollback');
     await client.until(() => client.names.length === 1);
     expect(client.names).toEqual(['a1']);
-    await client.leave();
   });
 
   test('has neither gap nor double under writers that commit late, for clients that come and go on several processes', async () => {
@@ -182,7 +182,6 @@ describe('a stream', () => {
     expect(wanted.length).toBeGreaterThan(600);
     expect(steady.names).toEqual(wanted);
     for (const names of told) expect(names).toEqual(wanted);
-    await steady.leave();
   });
 
   test('that is read slowly falls behind alone: the others hear at once, it misses nothing and little of it is kept', async () => {
@@ -205,12 +204,11 @@ describe('a stream', () => {
     expect(quick.names).toEqual(await inOrder(organizationId));
     await write(organizationId, 'last');
     await slow.until(() => slow.names.at(-1) === 'last1');
-    await Promise.all([slow.leave(), quick.leave()]);
   });
 
   test('of one organization opened while others are read misses nothing', async () => {
     const streams = startProcess();
-    const first = await opened(new Client(streams, everything(newId())));
+    await opened(new Client(streams, everything(newId())));
     const organizations = Array.from({ length: 20 }, () => newId());
     const clients: Client[] = [];
     for (const organizationId of organizations) {
@@ -225,7 +223,6 @@ describe('a stream', () => {
       expect(client.names).toEqual(await inOrder(organizations[index]!));
       await client.leave();
     }
-    await first.leave();
   });
 
   test('that hears nothing still moves on, so that its place does not age', async () => {
@@ -235,7 +232,6 @@ describe('a stream', () => {
     await write(other, 'a');
     await client.until(() => client.cursor !== before);
     expect(client.names).toEqual([]);
-    await client.leave();
   });
 });
 
@@ -253,26 +249,29 @@ describe('a place that is not kept', () => {
     await old();
     expect(await removeOldStreamEvents(app.platform)).toBeGreaterThanOrEqual(3);
     await write(organizationId, 'b');
+    const present = new Client(streams, everything(organizationId), kept);
+    await present.until(() => present.names.length === 1);
     const late = new Client(streams, everything(organizationId), aged);
     await late.until(() => late.missing.length > 0);
     await write(organizationId, 'c');
     await late.until(() => late.names.includes('c1'));
     expect([late.missing, late.names]).toEqual([['REMOVED'], ['c1']]);
-    const present = new Client(streams, everything(organizationId), kept);
     await present.until(() => present.names.length === 2);
     expect([present.missing, present.names]).toEqual([[], ['b1', 'c1']]);
-    await Promise.all([late.leave(), present.leave()]);
   });
 
   test('is removed in batches from the beginning up to the first event that is young', async () => {
     const organizationId = newId();
+    const client = await opened(new Client(startProcess(), everything(organizationId)));
     await write(organizationId, 'old', 6_000);
-    await old();
     await write(organizationId, 'young', 2);
     await write(organizationId, 'behind', 1);
+    await client.until(() => client.names.at(-1) === 'behind1');
+    await client.leave();
+    await old();
     await writers.query(
-      `update stream_event event set at = now() - interval '3 days' from audit_event audit
-        where audit.id = event.audit_id and audit.target_name = 'behind1'`,
+      `update stream_event event set at = now() from audit_event audit
+        where audit.id = event.audit_id and audit.target_name like 'young%'`,
     );
     expect(await removeOldStreamEvents(app.platform)).toBeGreaterThanOrEqual(6_000);
     const { rows } = await writers.query('select count(*)::int as left from stream_event where organization_id = $1', [
@@ -293,7 +292,6 @@ describe('a place that is not kept', () => {
     await write(organizationId, 'b');
     await restored.until(() => restored.names.length > 0);
     expect([restored.missing, restored.names]).toEqual([['RESTORED'], ['b1']]);
-    await restored.leave();
   });
 
   test('of another server, whose transactions were further, is told as well', async () => {
@@ -308,6 +306,5 @@ describe('a place that is not kept', () => {
     await write(organizationId, 'a');
     await client.until(() => client.names.length > 0);
     expect([client.missing, client.names]).toEqual([['RESTORED'], ['a1']]);
-    await client.leave();
   });
 });

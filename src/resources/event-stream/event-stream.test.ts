@@ -112,33 +112,38 @@ describe('a deployment', () => {
 });
 
 describe('a client', () => {
+  /** Projects that were told of; what was committed just before the stream began may be told as well. */
+  const projects = (events: Sent[]): string[] =>
+    events.filter(({ data }) => data.target_type === 'PROJECT').map(({ data }) => data.target_id);
+  const has = (made: string[]) => (events: Sent[]) => projects(events).includes(made.at(-1)!);
+
   test('resumes after its last event by header or by query, on another process and after a restart, without a gap or a double', async () => {
     const admin = await app.organization();
     const first = await stream(admin);
     const made: string[] = [(await makeProject(admin)).id];
-    await first.until(1);
+    await first.until(has(made));
     await first.close();
     made.push((await makeProject(admin)).id, (await makeProject(admin)).id);
     const other = await startReplica(app);
     try {
       const second = await stream(admin, { base: other.base, lastId: first.lastId });
-      await second.until(2);
+      await second.until(has(made));
       made.push((await makeProject(admin)).id);
-      await second.until(3);
+      await second.until(has(made));
       // A restart: the server ends its streams itself, and at once.
       await other.close();
       await second.ended;
       made.push((await makeProject(admin)).id);
       const third = await stream(admin, { query: `?lastEventId=${second.lastId}` });
-      await third.until(1);
+      await third.until(has(made));
       made.push((await makeProject(admin)).id);
-      await third.until(2);
-      expect([...first.events, ...second.events, ...third.events].map(({ data }) => data.target_id)).toEqual(made);
+      await third.until(has(made));
+      expect(projects([...first.events, ...second.events, ...third.events])).toEqual(made);
       // The header is the newer one: what reconnects by itself sends the query of its first connection again.
       const fourth = await stream(admin, { query: `?lastEventId=${first.lastId}`, lastId: third.lastId });
       made.push((await makeProject(admin)).id);
-      await fourth.until(1);
-      expect(fourth.events.map(({ data }) => data.target_id)).toEqual([made.at(-1)]);
+      await fourth.until(has(made));
+      expect(projects(fourth.events)).toEqual([made.at(-1)]);
     } finally {
       await other.close();
     }
@@ -268,6 +273,33 @@ describe('access', () => {
         authorization: `Token ${token}`,
       }),
     ).toMatchObject({ status: expect.toSatisfy((status: number) => status === 403 || status === 400) });
+  });
+
+  test('by a policy leaves out what the policy does not allow', async () => {
+    const admin = await app.organization();
+    const [shown, hidden] = [await makeExample(admin), await makeExample(admin)];
+    const policy = ok(
+      await admin.post(`/organization/${admin.organizationId}/policyApiToken`, {
+        name: 'one project',
+        opa_policy: `package p
+          default allow := false
+          allow if input.action == "event.read"
+          allow if input.project_id == "${shown.project.id}"`,
+      }),
+      201,
+    );
+    const guest = await stream({ organizationId: admin.organizationId, token: policy.token });
+    for (const { application } of [hidden, shown])
+      ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
+    await guest.until(isDeployed);
+    const told = (name: string) => new Set(of(guest.events, name).map(({ project_id }) => project_id));
+    for (const name of ['deployment', 'service-state', 'step']) expect(told(name)).toEqual(new Set([shown.project.id]));
+    expect(told('audit')).toEqual(new Set([shown.project.id, hidden.project.id]));
+    const token = { authorization: `Token ${policy.token}` };
+    const answers = [shown, hidden].map(({ project }) =>
+      app.anonymous('GET', path(admin, `?projectId=${project.id}`), undefined, token),
+    );
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 403]);
   });
 
   test('that ends, ends the stream within seconds, on every process', async () => {
