@@ -40,7 +40,7 @@ pg.Client.prototype.query = function (this: pg.Client, first: any, ...rest: any[
   return query.call(this, first, ...rest);
 } as never;
 
-const base = await openBase(settings, createLog(settings));
+const base = await openBase(settings, await createLog(settings));
 const { organizationId, token } = (await firstSteps(base, 'fake'))!;
 const { db } = base.database;
 const metrics = createMetrics(db);
@@ -67,7 +67,10 @@ const server = createServer({
   platform: base.platform,
   sessions: null,
   limiter: new RateLimiter(db, settings.rateLimitPerHour),
-  routes: allRoutes({ repositories: createRepositoryReader(createSources(base.platform)), runtimeOf: async () => runtime }),
+  routes: allRoutes({
+    repositories: createRepositoryReader(createSources(base.platform)),
+    runtimeOf: async () => runtime,
+  }),
   log: base.log,
   onAnswer: (route, ...rest) => {
     metrics.answered(route, ...rest);

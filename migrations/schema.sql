@@ -42,6 +42,17 @@ create table api_token_organization (
 CREATE INDEX api_token_organization_organization ON public.api_token_organization USING btree (organization_id);
 CREATE TRIGGER access_changed AFTER INSERT OR DELETE OR UPDATE ON public.api_token_organization FOR EACH ROW EXECUTE FUNCTION access_changed_by_token_organization();
 
+create table audit_chain (
+  organization_id uuid not null,
+  sequence bigint not null,
+  hash bytea not null,
+  dropped_sequence bigint not null default 0,
+  dropped_hash bytea not null default '\x'::bytea,
+  dropped_before timestamp with time zone,
+  mac bytea not null,
+  constraint audit_chain_pkey PRIMARY KEY (organization_id)
+);
+
 create table audit_event (
   id uuid not null,
   organization_id uuid not null,
@@ -62,6 +73,7 @@ create table audit_event (
   change jsonb,
   original_change jsonb,
   request_id text,
+  mac bytea,
   constraint audit_event_pkey PRIMARY KEY (at, id)
 ) partition by range (at);
 CREATE INDEX audit_event_by_environment ON ONLY public.audit_event USING btree (organization_id, environment_id, at DESC, id DESC);
@@ -73,7 +85,17 @@ CREATE INDEX audit_event_by_target_type ON ONLY public.audit_event USING btree (
 CREATE INDEX audit_event_by_type ON ONLY public.audit_event USING btree (organization_id, event_type, at DESC, id DESC);
 CREATE INDEX audit_event_feed ON ONLY public.audit_event USING btree (organization_id, at DESC, id DESC);
 CREATE TRIGGER audit_event_note_target AFTER INSERT ON public.audit_event FOR EACH ROW WHEN ((new.target_id IS NOT NULL)) EXECUTE FUNCTION audit_event_note_target();
+CREATE TRIGGER audit_event_wait_for_seal AFTER INSERT ON public.audit_event FOR EACH ROW EXECUTE FUNCTION audit_event_wait_for_seal();
 CREATE TRIGGER stream_audit AFTER INSERT ON public.audit_event FOR EACH ROW EXECUTE FUNCTION stream_audit();
+
+create table audit_seal (
+  organization_id uuid not null,
+  sequence bigint not null,
+  event_at timestamp with time zone not null,
+  event_id uuid not null,
+  hash bytea not null,
+  constraint audit_seal_pkey PRIMARY KEY (organization_id, sequence)
+);
 
 create table audit_target (
   organization_id uuid not null,
@@ -87,6 +109,12 @@ create table audit_target (
   environment_name text,
   first_at timestamp with time zone not null,
   constraint audit_target_pkey PRIMARY KEY (organization_id, target_type, key)
+);
+
+create table audit_unsealed (
+  event_at timestamp with time zone not null,
+  event_id uuid not null,
+  organization_id uuid not null
 );
 
 create table build_report (
@@ -438,6 +466,8 @@ create table installation (
   read_only_since timestamp with time zone,
   restored_at timestamp with time zone,
   restored_from timestamp with time zone,
+  audit_key bytea,
+  audited_since timestamp with time zone not null default now(),
   constraint installation_pkey PRIMARY KEY (singleton),
   constraint installation_singleton_check CHECK (singleton)
 );
@@ -897,6 +927,15 @@ begin
     md5(concat_ws(E'\x1f', new.target_id, new.project_id, coalesce(new.environment_id::text, ''), new.target_name, new.project_name, new.environment_name))::uuid,
     new.target_id, new.target_name, new.project_id, new.project_name, new.environment_id, new.environment_name, new.at
   ) on conflict do nothing;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.audit_event_wait_for_seal()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into audit_unsealed values (new.at, new.id, new.organization_id);
   return null;
 end $function$;
 

@@ -7,6 +7,7 @@ import { TASKS } from '#app/tasks.ts';
 import { RunningWatcher } from '#app/watchers.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { createListener } from '#platform/database/notify.ts';
+import { AuditSealer, Witness } from '#platform/events/chain/index.ts';
 import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { Schedule } from '#platform/jobs/schedule.ts';
@@ -48,6 +49,7 @@ export async function startBackground(
     (error) => base.log.warn({ err: error }, 'the listener lost its connection'),
   );
   const schedule = new Schedule(platform, TASKS);
+  const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
   const watcher = new RunningWatcher(platform, runtimes, base.nodeId);
   const { nodeId, installation } = base;
   const housekeeping = new NodeHousekeeping({ platform, runtimes, nodeId, installation, gauges: disk });
@@ -56,10 +58,11 @@ export async function startBackground(
   clusters.start();
   webhooks.start();
   await schedule.start();
+  sealer.start();
   watcher.start();
   housekeeping.start();
   return async () => {
-    await Promise.all([watcher.stop(), housekeeping.stop(), schedule.stop(), listener.close()]);
+    await Promise.all([watcher.stop(), housekeeping.stop(), schedule.stop(), sealer.stop(), listener.close()]);
     await Promise.all([deployments.stop(), clusters.stop(), webhooks.stop()]);
   };
 }

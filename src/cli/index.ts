@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { printAside } from '#cli/print.ts';
+import type { VerifyOptions } from '#cli/audit.ts';
 import type { RestoreOptions } from '#cli/restore.ts';
 import type { TokenOptions } from '#cli/token.ts';
 import type { WorldOptions } from '#cli/world.ts';
@@ -74,9 +75,23 @@ function createProgram(environment: Environment): Command {
     .option('--remove-unknown', 'remove what the database does not know, with its storage')
     .option('--apply-missing', 'start what a restore left stopped and should run')
     .action(async (options: WorldOptions) => (await import('#cli/world.ts')).worldCommand(settings(), options));
+  addAuditCommands(program, settings);
   addKeyCommands(program, settings);
   addTokenCommands(program, settings);
   return program;
+}
+
+function addAuditCommands(program: Command, settings: () => Settings): void {
+  program
+    .command('audit')
+    .description('the audit events')
+    .command('verify')
+    .description(
+      'compare them with what was signed and sealed; the exit status is 1 if one was changed, removed or put in',
+    )
+    .option('--organization <id or name>', 'only of this one')
+    .option('--json', 'for programs: a line for each organization')
+    .action(async (options: VerifyOptions) => (await import('#cli/audit.ts')).verifyAuditCommand(settings(), options));
 }
 
 function addKeyCommands(program: Command, settings: () => Settings): void {

@@ -1,5 +1,5 @@
-import type { Base } from '#app/install.ts';
 import { withBase } from '#cli/base.ts';
+import { chooseOrganization } from '#cli/organization.ts';
 import { print, printAside } from '#cli/print.ts';
 import { AppError } from '#kernel/errors.ts';
 import { systemContext, type Context } from '#platform/context.ts';
@@ -62,17 +62,6 @@ async function inOrganization<T>(
       throw error;
     }
   });
-}
-
-async function chooseOrganization({ platform }: Base, wanted: string | undefined): Promise<string> {
-  const all = await platform.db.selectFrom('organization').select(['id', 'name']).orderBy('created_at').execute();
-  const found = wanted ? all.filter(({ id, name }) => id === wanted || name === wanted) : all;
-  if (found.length === 1) return found[0]!.id;
-  if (all.length === 0) throw new Error('There is no organization yet: `npm start` makes the first one.');
-  const names = all.map(({ id, name }) => `  ${id}  ${name}`).join('\n');
-  throw new Error(
-    `${wanted ? `There is no organization ${wanted}` : 'There are several organizations'}: name one with --organization.\n${names}`,
-  );
 }
 
 const explain = (error: AppError): string =>

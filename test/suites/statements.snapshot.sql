@@ -38,7 +38,7 @@ insert into "api_token" ("id", "organization_id", "name", "scope", "secret_hash"
 
 insert into "api_token_organization" ("token_id", "organization_id") values ($…);
 
-insert into "audit_event" ("id", "organization_id", "at", "event_type", "target_type", "target_id", "target_name", "sub_target_type", "project_id", "project_name", "environment_id", "environment_name", "triggered_by", "triggered_by_id", "origin", "user_agent", "change", "original_change", "request_id") values ($…);
+insert into "audit_event" ("id", "organization_id", "event_type", "target_type", "target_id", "target_name", "sub_target_type", "project_id", "project_name", "environment_id", "environment_name", "triggered_by", "triggered_by_id", "origin", "user_agent", "request_id", "at", "change", "original_change", "mac") values ($…);
 
 insert into "build_report" ("id", "organization_id", "deployment_id", "secret_hash", "expires_at") values ($…, now() + make_interval(secs => $));
 
@@ -131,6 +131,8 @@ select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api
 select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api_token"."description", "api_token"."scope", "api_token"."role_id", "api_token"."policy", "api_token"."expires_at", "api_token"."created_at", "api_token"."updated_at", "api_token"."created_by", "role"."name" as "role_name", "creator"."subject" as "creator_subject", coalesce(nullif(trim(creator.first_name || ' ' || creator.last_name), ''), nullif(creator.nickname, ''), creator.email) as "creator_name" from "api_token" inner join "user_account" as "creator" on "creator"."id" = "api_token"."created_by" left join "role" on "role"."id" = "api_token"."role_id" where "api_token"."organization_id" = any($) and "api_token"."id" = $;
 
 select "attempt".*, "delivery"."body" from "webhook_attempt" as "attempt" inner join "webhook_delivery" as "delivery" on "delivery"."id" = "attempt"."delivery_id" where "attempt"."organization_id" = $ and "attempt"."webhook_id" = $ and "attempt"."ended_at" is not null order by "attempt"."id" desc limit $ offset $;
+
+select "audit_key" from "installation";
 
 select "cluster".*, "node"."name" as "node_name", "last_work"."last_work_id", "last_work"."last_work_action", coalesce(( select json_agg(json_build_object('id', a.id, 'name', a.name, 'endpoint', a.endpoint, 'authentication', a.authentication, 'created_at', a.created_at, 'updated_at', a.updated_at) order by a.created_at, a.id) from secret_manager_access a where a.cluster_id = cluster.id and a.organization_id = cluster.organization_id), '[]') as "accesses", exists ( select 1 from cluster_secret s where s.cluster_id = cluster.id and s.organization_id = cluster.organization_id and s.name = 'kubeconfig') as "has_kubeconfig" from "cluster" left join "node" on "node"."id" = "cluster"."node_id" left join lateral (select "cluster_work"."id" as "last_work_id", "cluster_work"."action" as "last_work_action" from "cluster_work" where "cluster_work"."cluster_id" = "cluster"."id" order by "cluster_work"."number" desc limit $) as "last_work" on true where "cluster"."organization_id" = $ and "cluster"."locked_at" is not null order by "cluster"."created_at", "cluster"."id";
 
@@ -415,6 +417,8 @@ update "environment" set "name" = $, "mode" = $, "last_updated_by" = $, "updated
 update "environment" set "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "git_token" set "name" = $, "description" = $, "type" = $, "token" = $, "git_api_url" = $, "workspace" = $, "expired_at" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "installation" set "audit_key" = $ where "audit_key" is null;
 
 update "organization" set "name" = $, "updated_at" = now() where "id" = $;
 

@@ -36,6 +36,16 @@ export interface ApiTokenOrganization {
   token_id: string;
 }
 
+export interface AuditChain {
+  dropped_before: Timestamp | null;
+  dropped_hash: Generated<Buffer>;
+  dropped_sequence: Generated<Int8Column>;
+  hash: Buffer;
+  mac: Buffer;
+  organization_id: string;
+  sequence: Int8Column;
+}
+
 export interface AuditEvent {
   at: Generated<Timestamp>;
   change: JsonColumn | null;
@@ -43,6 +53,7 @@ export interface AuditEvent {
   environment_name: string | null;
   event_type: string;
   id: string;
+  mac: Buffer | null;
   organization_id: string;
   origin: string;
   original_change: JsonColumn | null;
@@ -58,6 +69,14 @@ export interface AuditEvent {
   user_agent: string | null;
 }
 
+export interface AuditSeal {
+  event_at: Timestamp;
+  event_id: string;
+  hash: Buffer;
+  organization_id: string;
+  sequence: Int8Column;
+}
+
 export interface AuditTarget {
   environment_id: string | null;
   environment_name: string | null;
@@ -69,6 +88,12 @@ export interface AuditTarget {
   target_id: string;
   target_name: string;
   target_type: string;
+}
+
+export interface AuditUnsealed {
+  event_at: Timestamp;
+  event_id: string;
+  organization_id: string;
 }
 
 export interface BuildReport {
@@ -321,6 +346,8 @@ export interface IdempotencyRecord {
 }
 
 export interface Installation {
+  audit_key: Buffer | null;
+  audited_since: Generated<Timestamp>;
   canary: Buffer | null;
   created_at: Generated<Timestamp>;
   epoch: Generated<number>;
@@ -626,8 +653,11 @@ export interface DB {
   access_version: AccessVersion;
   api_token: ApiToken;
   api_token_organization: ApiTokenOrganization;
+  audit_chain: AuditChain;
   audit_event: AuditEvent;
+  audit_seal: AuditSeal;
   audit_target: AuditTarget;
+  audit_unsealed: AuditUnsealed;
   build_report: BuildReport;
   cluster: Cluster;
   cluster_log: ClusterLog;

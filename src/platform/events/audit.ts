@@ -1,5 +1,6 @@
 import { newOrderedId } from '#kernel/ids.ts';
 import { json } from '#platform/database/json.ts';
+import { signEvent } from '#platform/events/chain/sign.ts';
 import type { Context } from '#platform/context.ts';
 
 /** `event_type` of audit events (service.md §6.2). */
@@ -150,10 +151,10 @@ export async function audit(context: Context, entry: AuditEntry): Promise<void> 
 /** The same as a part of a larger statement. */
 export function auditInsert(context: Context, entry: AuditEntry) {
   const { actor } = context;
-  return context.db.insertInto('audit_event').values({
-    id: newOrderedId(context.clock.now().getTime()),
+  const at = context.clock.now();
+  const event = {
+    id: newOrderedId(at.getTime()),
     organization_id: entry.organizationId,
-    at: context.clock.now(),
     event_type: entry.type,
     target_type: entry.target.type,
     target_id: entry.target.id,
@@ -167,8 +168,16 @@ export function auditInsert(context: Context, entry: AuditEntry) {
     triggered_by_id: actor.userId,
     origin: actor.origin,
     user_agent: actor.userAgent,
-    change: entry.after === undefined ? null : json(entry.after),
-    original_change: entry.before === undefined ? null : json(entry.before),
     request_id: context.requestId,
+  };
+  const change = entry.after === undefined ? null : json(entry.after);
+  const original_change = entry.before === undefined ? null : json(entry.before);
+  // Signed as it will be read, whatever the views were made of.
+  const mac = signEvent(context.vault, {
+    ...event,
+    atMicros: at.getTime() * 1000,
+    change: change && JSON.parse(change),
+    original_change: original_change && JSON.parse(original_change),
   });
+  return context.db.insertInto('audit_event').values({ ...event, at, change, original_change, mac });
 }

@@ -1,5 +1,6 @@
 import { sql, type Database, type Transaction } from '#platform/database/index.ts';
 import type { Platform } from '#platform/context.ts';
+import { dropFromChains } from '#platform/events/chain/retention.ts';
 
 /** Any constant: it names the lock that lets one process do this at a time. */
 const LOCK = 7_301_002;
@@ -13,7 +14,7 @@ const DAY_MS = 86_400_000;
 export async function maintainEventPartitions(platform: Platform): Promise<void> {
   const now = platform.clock.now();
   for (let ahead = 0; ahead <= MONTHS_AHEAD; ahead++) await makePartition(platform.db, monthOf(now, ahead));
-  await dropBefore(platform.db, new Date(now.getTime() - platform.settings.eventRetentionDays * DAY_MS));
+  await dropBefore(platform, monthOf(new Date(now.getTime() - platform.settings.eventRetentionDays * DAY_MS), 0));
 }
 
 /** The first moment of the month that is so many after the date's, in UTC. */
@@ -54,15 +55,21 @@ async function isThere(db: Database, name: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-async function dropBefore(db: Database, before: Date): Promise<void> {
+/** Whole months only, so that the chains have one moment from which on everything must be there. */
+async function dropBefore(platform: Platform, before: Date): Promise<void> {
+  const { db } = platform;
   const { rows } = await sql<{ name: string }>`select relname as name from pg_inherits
     join pg_class on pg_class.oid = inhrelid
     where inhparent = 'audit_event'::regclass and relname ~ '^audit_event_[0-9]{4}_[0-9]{2}$'`.execute(db);
   const old = rows.map((row) => row.name).filter((name) => endOf(name) <= before);
-  for (const name of old)
-    await alone(db, async (inside) => void (await sql`drop table if exists ${sql.id(name)}`.execute(inside)));
-  const strays = await sql`delete from audit_event_default where at < ${before}`.execute(db);
-  if (old.length + Number(strays.numAffectedRows) > 0) await forgetTargets(db, before);
+  const strays = await sql`select from audit_event_default where at < ${before} limit 1`.execute(db);
+  if (old.length + strays.rows.length === 0) return;
+  await alone(db, async (inside) => {
+    await dropFromChains(inside, platform, before);
+    for (const name of old) await sql`drop table if exists ${sql.id(name)}`.execute(inside);
+    await sql`delete from audit_event_default where at < ${before}`.execute(inside);
+  });
+  await forgetTargets(db, before);
 }
 
 /** Removes targets that no event is about any more; only ones noted before the retention can be such. */

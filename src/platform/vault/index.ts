@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from '#platform/vault/lru.ts';
 import { internal } from '#kernel/errors.ts';
 import type { Database } from '#platform/database/index.ts';
@@ -24,6 +24,13 @@ export interface Vault {
   openOwn(place: string, sealed: Buffer): string;
   /** What the installation's own key sealed, sealed anew with the key that encrypts now. */
   rewrap(place: string, sealed: Buffer): Buffer;
+  /**
+   * Signs text (HMAC-SHA-256) so that whoever can only write to the database can't: for audit events. Throws before `openInstallation`
+   * has found the key, which lies in the database, encrypted.
+   */
+  sign(text: string): Buffer;
+  /** Takes the key of signatures, as it is stored. */
+  useAuditKey(sealed: Buffer): void;
   /** Ids of the keys that it has, the one that encrypts first, hexadecimal. */
   keyIds(): string[];
 }
@@ -64,6 +71,7 @@ export function createVault(keys: Buffer[], reread: () => Buffer[] | null = () =
     dataKeys.set(organizationId, key);
     return key;
   };
+  let auditKey: Buffer | undefined;
   return {
     newDataKey: (organizationId) => encrypt(refresh().first, dataKeyPlace(organizationId), randomBytes(KEY_BYTES)),
     seal: async (db, organizationId, place, value) =>
@@ -73,9 +81,19 @@ export function createVault(keys: Buffer[], reread: () => Buffer[] | null = () =
     sealOwn: (place, value) => encrypt(refresh().first, place, Buffer.from(value)),
     openOwn: (place, sealed) => openWith(place, sealed).toString(),
     rewrap: (place, sealed) => encrypt(refresh().first, place, openWith(place, sealed)),
+    sign: (text) => {
+      if (!auditKey) throw internal('The key of audit events was not read.');
+      return createHmac('sha256', auditKey).update(text).digest();
+    },
+    useAuditKey: (sealed) => {
+      auditKey = Buffer.from(openWith(AUDIT_KEY, sealed).toString(), 'base64');
+    },
     keyIds: () => refresh().ids,
   };
 }
+
+/** Place of the key that signs audit events. */
+export const AUDIT_KEY = 'installation/audit_key';
 
 /** Place of an organization's data key. */
 export const dataKeyPlace = (organizationId: string): string => `organization/${organizationId}/data_key`;

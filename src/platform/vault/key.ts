@@ -13,7 +13,7 @@ import {
 import path from 'node:path';
 import { newId } from '#kernel/ids.ts';
 import type { Database } from '#platform/database/index.ts';
-import { createVault, KEY_BYTES, type Vault } from '#platform/vault/index.ts';
+import { AUDIT_KEY, createVault, KEY_BYTES, type Vault } from '#platform/vault/index.ts';
 
 /**
  * Reads the installation's keys (base64, one key per line, the first encrypts), or makes the first when `mayCreate`. The staged key
@@ -114,7 +114,19 @@ export async function openInstallation(
       { cause },
     );
   }
+  vault.useAuditKey(row.audit_key ?? (await makeAuditKey(db, vault)));
   return { vault, installationId: row.id, epoch: row.epoch };
+}
+
+/** The key that signs audit events. Several processes may start at once: the first one's counts. */
+async function makeAuditKey(db: Database, vault: Vault): Promise<Buffer> {
+  await db
+    .updateTable('installation')
+    .set({ audit_key: vault.sealOwn(AUDIT_KEY, randomBytes(KEY_BYTES).toString('base64')) })
+    .where('audit_key', 'is', null)
+    .execute();
+  const row = await db.selectFrom('installation').select('audit_key').executeTakeFirstOrThrow();
+  return row.audit_key!;
 }
 
 /** Place of the value that proves a key. */

@@ -1,5 +1,5 @@
 import { sql, type Database } from '#platform/database/index.ts';
-import { dataKeyPlace, type Vault } from '#platform/vault/index.ts';
+import { AUDIT_KEY, dataKeyPlace, type Vault } from '#platform/vault/index.ts';
 import { CANARY } from '#platform/vault/key.ts';
 
 /** Rows that are read at a time. */
@@ -25,6 +25,7 @@ interface OwnValues {
 const keyIn = (bytes: OwnValues['bytes']) => sql<string>`encode(substring(${bytes} from 2 for 4), 'hex')`;
 
 const CANARY_BYTES = sql<Buffer>`canary`;
+const AUDIT_KEY_BYTES = sql<Buffer>`audit_key`;
 const DATA_KEY_BYTES = sql<Buffer>`data_key`;
 const ANSWER_BYTES = sql<Buffer>`decode(body, 'base64')`;
 
@@ -48,6 +49,24 @@ const OWN_VALUES: OwnValues[] = [
         sealed: canary,
         replace: (fresh) =>
           db.updateTable('installation').set({ canary: fresh }).where('canary', '=', canary).execute(),
+      }));
+    },
+  },
+  {
+    table: 'installation',
+    bytes: AUDIT_KEY_BYTES,
+    list: async (db, keyId) => {
+      const rows = await db
+        .selectFrom('installation')
+        .select(AUDIT_KEY_BYTES.as('audit_key'))
+        .where('audit_key', 'is not', null)
+        .where(keyIn(AUDIT_KEY_BYTES), '<>', keyId)
+        .execute();
+      return rows.map(({ audit_key }) => ({
+        place: AUDIT_KEY,
+        sealed: audit_key,
+        replace: (fresh) =>
+          db.updateTable('installation').set({ audit_key: fresh }).where('audit_key', '=', audit_key).execute(),
       }));
     },
   },

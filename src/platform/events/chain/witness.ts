@@ -1,0 +1,65 @@
+import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+/** A file that has grown to so much is written anew with one line for each organization. */
+const COMPACT_BYTES = 4 * 1024 * 1024;
+
+/** The end of a chain that was written. */
+export interface Head {
+  organizationId: string;
+  sequence: number;
+  hash: Buffer;
+}
+
+/** The end of a chain as this machine saw it, under the epoch of the installation. */
+export interface Noted extends Head {
+  epoch: number;
+}
+
+/**
+ * The ends of the chains that this machine sealed, in a file of its data directory: whoever can only write to the database could put back an
+ * older state of everything in it, but not of this.
+ */
+export class Witness {
+  readonly #file: string;
+  readonly #epoch: number;
+
+  constructor(dataDir: string, epoch: number) {
+    this.#file = fileOf(dataDir);
+    this.#epoch = epoch;
+    mkdirSync(path.dirname(this.#file), { recursive: true });
+  }
+
+  note(heads: Head[]): void {
+    if (heads.length === 0) return;
+    appendFileSync(this.#file, heads.map((head) => lineOf({ ...head, epoch: this.#epoch })).join(''), { mode: 0o600 });
+    if (statSync(this.#file).size > COMPACT_BYTES) this.#compact();
+  }
+
+  #compact(): void {
+    writeFileSync(`${this.#file}.new`, parse(this.#file).map(lineOf).join(''), { mode: 0o600 });
+    renameSync(`${this.#file}.new`, this.#file);
+  }
+}
+
+const fileOf = (dataDir: string): string => path.join(dataDir, 'audit-heads');
+
+const lineOf = ({ organizationId, epoch, sequence, hash }: Noted): string =>
+  `${organizationId} ${epoch} ${sequence} ${hash.toString('hex')}\n`;
+
+/** What was noted last of each organization. */
+export const readWitness = (dataDir: string): Noted[] => (existsSync(fileOf(dataDir)) ? parse(fileOf(dataDir)) : []);
+
+/** The last line of each organization; one that was broken off by a kill is left out. */
+function parse(file: string): Noted[] {
+  const lines = readFileSync(file, 'utf8').matchAll(/^([0-9a-f-]{36}) (\d+) (\d+) ([0-9a-f]{64})\n/gm);
+  const noted = new Map<string, Noted>();
+  for (const [, organizationId, epoch, sequence, hash] of lines)
+    noted.set(organizationId!, {
+      organizationId: organizationId!,
+      epoch: Number(epoch),
+      sequence: Number(sequence),
+      hash: Buffer.from(hash!, 'hex'),
+    });
+  return [...noted.values()];
+}
