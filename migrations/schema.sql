@@ -127,6 +127,7 @@ create table build_report (
   constraint build_report_organization_id_deployment_id_fkey FOREIGN KEY (organization_id, deployment_id) REFERENCES deployment(organization_id, id) ON DELETE CASCADE,
   constraint build_report_pkey PRIMARY KEY (id)
 );
+CREATE INDEX build_report_deployment ON public.build_report USING btree (deployment_id);
 CREATE INDEX build_report_expiry ON public.build_report USING btree (expires_at);
 
 create table cluster (

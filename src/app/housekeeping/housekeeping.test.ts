@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -6,6 +6,7 @@ import { Collector } from '#app/housekeeping/collector.ts';
 import { createDiskGauges, NodeHousekeeping } from '#app/housekeeping/index.ts';
 import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
 import { thinSnapshots, trimDeployments, trimLogs, trimReleases, trimTombstones } from '#app/housekeeping/retention.ts';
+import { trimServerLog } from '#app/housekeeping/server-log.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { enterReadOnly, leaveReadOnly } from '#platform/installation/index.ts';
@@ -388,6 +389,20 @@ describe('the disk of a machine', () => {
     expect(left).toEqual([{ id: release_id }]);
     expect(await tombstones()).toMatchObject([{ kind: 'IMAGE' }, { kind: 'IMAGE' }]);
   });
+});
+
+test('the log of the embedded PostgreSQL begins anew when it is long, and the server goes on in it', () => {
+  const file = path.join(app.platform.settings.dataDir, 'postgres.log');
+  const server = openSync(file, 'a');
+  writeSync(server, 'short\n');
+  trimServerLog(file, 10);
+  expect(readFileSync(file, 'utf8')).toBe('short\n');
+  writeSync(server, 'longer\n');
+  trimServerLog(file, 10);
+  writeSync(server, 'after\n');
+  closeSync(server);
+  expect(readFileSync(file, 'utf8')).toBe('after\n');
+  expect(readFileSync(`${file}.1`, 'utf8')).toBe('short\nlonger\n');
 });
 
 test('what lies on a machine that has not been seen for long is given up, what lies on others is not', async () => {

@@ -3,6 +3,7 @@ import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
 import { Collector } from '#app/housekeeping/collector.ts';
 import { measureDisk, type DiskGauges } from '#app/housekeeping/disk-use.ts';
 import { trimReleasesOfNode } from '#app/housekeeping/retention.ts';
+import { trimServerLog } from '#app/housekeeping/server-log.ts';
 import type { Runtimes } from '#app/runtimes.ts';
 import type { Platform } from '#platform/context.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
@@ -62,7 +63,9 @@ export class NodeHousekeeping {
 
   async #goRound(): Promise<void> {
     const { platform, gauges } = this.#parts;
-    await collectCheckouts(platform.db, path.join(platform.settings.dataDir, 'checkouts'));
+    const { dataDir } = platform.settings;
+    trimServerLog(path.join(dataDir, 'postgres', 'postgres.log'));
+    await collectCheckouts(platform.db, path.join(dataDir, 'checkouts'));
     const runtimes = await this.#runtimes();
     for (const runtime of runtimes) await runtime.removeBroken?.();
     const { images } = await measureDisk(platform, runtimes, gauges, this.#abort.signal);

@@ -7,7 +7,7 @@ import type { WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 import { unless } from './errors.ts';
 import { LABEL, identityLabels, volumeName } from './labels.ts';
 import type { DockerNode } from './node.ts';
-import { findVolumes } from './search.ts';
+import { findContainers, findVolumes } from './search.ts';
 
 /**
  * File variables. Their contents lie in a volume that the workload has mounted read-only, and at each path stands a
@@ -64,6 +64,16 @@ async function fillVolume(node: DockerNode, spec: WorkloadSpec, imageId: string)
   } finally {
     await unless([404], container.remove({ force: true }));
   }
+}
+
+/** Seconds in which a volume is filled, with time to spare. */
+const FILLING_SECONDS = 600;
+
+/** Removes containers that filled a volume for a process that was killed over it: they never run, and live for a moment. */
+export async function removeFillers(node: DockerNode): Promise<void> {
+  const fillers = await findContainers(node, { [LABEL.files]: 'filler' });
+  const old = fillers.filter((container) => container.Created < Date.now() / 1000 - FILLING_SECONDS);
+  for (const { Id: id } of old) await unless([404], node.engine.getContainer(id).remove({ force: true }));
 }
 
 /** Only the option that matters; the client's type wants all of them. */

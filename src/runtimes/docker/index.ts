@@ -8,6 +8,7 @@ import { measureDisk } from './disk-use.ts';
 import { connect } from './connect.ts';
 import { LOOPBACK } from './container-config.ts';
 import { asRuntimeError } from './errors.ts';
+import { removeFillers } from './files.ts';
 import { removeService, stopService } from './lifecycle.ts';
 import { listWorkloads } from './list.ts';
 import { readLogs } from './logs.ts';
@@ -75,6 +76,7 @@ function runtimeOf(node: DockerNode): Runtime {
     removeImages: (identity, images) => answer(removeImages(node, identity, images)),
     removeEnvironment: ({ environmentId }) => answer(removeEnvironmentNetwork(node, environmentId)),
     list: () => answer(listWorkloads(node)),
+    removeBroken: () => answer(removeFillers(node)),
     diskUse: (signal) => answer(measureDisk(node, signal), signal),
     // Each call to the engine has a connection of its own: nothing stays open.
     close: async () => undefined,
