@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
+import { afterEach } from 'vitest';
 import { allRoutes } from '#app/routes.ts';
 import { createEventStreams } from '#delivery/stream/index.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { createServer } from '#platform/http/server.ts';
-import type { TestApp } from '#test/harness/app.ts';
+import type { Actor, TestApp } from '#test/harness/app.ts';
 
 /** One event of a stream. */
 export interface Sent {
@@ -59,8 +60,44 @@ export async function startReplica(app: TestApp): Promise<{ base: string; close(
   };
 }
 
-/** Opens a stream. */
-export async function follow(url: string, token: string, headers: Record<string, string> = {}): Promise<StreamClient> {
+/** What a stream is asked with: query with its question mark, another server's address, `Last-Event-ID`. */
+export interface Ask {
+  query?: string;
+  base?: string;
+  lastId?: string;
+}
+
+/** Path of an organization's stream. */
+export const streamPath = ({ organizationId }: Pick<Actor, 'organizationId'>, query = ''): string =>
+  `/organization/${organizationId}/eventStream${query}`;
+
+/** Opens streams of the application; those that are still open after a test are closed. */
+export function useStreams(app: TestApp) {
+  const open: StreamClient[] = [];
+  const closeAll = async (): Promise<void> => void (await Promise.all(open.splice(0).map((client) => client.close())));
+  afterEach(closeAll);
+  const stream = async (
+    actor: Pick<Actor, 'organizationId' | 'token'>,
+    { query, base, lastId }: Ask = {},
+  ): Promise<StreamClient> => {
+    const url = `${base ?? (await listen(app.server))}${streamPath(actor, query)}`;
+    const client = await follow(url, actor.token, lastId === undefined ? {} : { 'last-event-id': lastId });
+    open.push(client);
+    if (client.status === 200) await client.begun();
+    return client;
+  };
+  return { stream, open, closeAll };
+}
+
+/** What events of a kind tell. */
+export const dataOf = (events: Sent[], event: string): any[] =>
+  events.filter((one) => one.event === event).map(({ data }) => data);
+
+/** Whether a deployment has ended with success. */
+export const isDeployed = (events: Sent[]): boolean =>
+  dataOf(events, 'deployment').some(({ status }) => status === 'DEPLOYED');
+
+async function follow(url: string, token: string, headers: Record<string, string> = {}): Promise<StreamClient> {
   const leave = new AbortController();
   const response = await fetch(url, {
     headers: { authorization: `Token ${token}`, ...headers },

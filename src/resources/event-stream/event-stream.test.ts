@@ -1,45 +1,27 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { makeToken } from '#platform/access/tokens.ts';
-import { json } from '#platform/database/json.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample, useEngine } from '#test/harness/engine.ts';
-import { follow, listen, startReplica, type Sent, type StreamClient } from '#test/harness/stream.ts';
+import {
+  dataOf,
+  isDeployed,
+  listen,
+  startReplica,
+  streamPath,
+  useStreams,
+  type Sent,
+  type StreamClient,
+} from '#test/harness/stream.ts';
 
 const app = useApp({ QUARTERDECK_STREAMS_PER_TOKEN: '5', QUARTERDECK_STREAMS: '12' });
 useEngine(app);
-
-const open: StreamClient[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((client) => client.close()));
-});
-
-const path = (actor: Actor, query = '') => `/organization/${actor.organizationId}/eventStream${query}`;
-
-/** Opens a stream of the application's server, or of another one. */
-async function stream(
-  actor: Pick<Actor, 'organizationId' | 'token'>,
-  { query = '', base, lastId }: { query?: string; base?: string; lastId?: string } = {},
-): Promise<StreamClient> {
-  const client = await follow(
-    `${base ?? (await listen(app.server))}${path(actor as Actor, query)}`,
-    actor.token,
-    lastId === undefined ? {} : { 'last-event-id': lastId },
-  );
-  open.push(client);
-  if (client.status === 200) await client.begun();
-  return client;
-}
+const { stream, open, closeAll } = useStreams(app);
 
 const makeProject = async (actor: Actor): Promise<any> =>
   ok(await actor.post(`/organization/${actor.organizationId}/project`, { name: `p ${newId()}` }), 201);
-
-const of = (events: Sent[], event: string): any[] =>
-  events.filter((one) => one.event === event).map(({ data }) => data);
-const isDeployed = (events: Sent[]): boolean => of(events, 'deployment').some(({ status }) => status === 'DEPLOYED');
 
 describe('a deployment', () => {
   test('is told from its request to its end, with its services, steps and audit events, as the API answers them', async () => {
@@ -61,13 +43,13 @@ describe('a deployment', () => {
       execution_id,
     };
     for (const name of ['deployment', 'service-state', 'step'])
-      for (const data of of(events, name)) expect(data).toMatchObject(place);
-    expect(of(events, 'deployment').map((data) => data.status)).toEqual(
+      for (const data of dataOf(events, name)) expect(data).toMatchObject(place);
+    expect(dataOf(events, 'deployment').map((data) => data.status)).toEqual(
       ['DEPLOYMENT_QUEUED', 'DEPLOYING', 'RECAP', 'DEPLOYED'].filter((status) =>
-        of(events, 'deployment').some((data) => data.status === status),
+        dataOf(events, 'deployment').some((data) => data.status === status),
       ),
     );
-    const states = of(events, 'service-state');
+    const states = dataOf(events, 'service-state');
     expect(states.map((data) => data.state)).toEqual([
       'DEPLOYMENT_QUEUED',
       'WAITING_RUNNING',
@@ -81,12 +63,12 @@ describe('a deployment', () => {
     });
     const { details } = ok(await admin.get(`/application/${application.id}/status`), 200).steps;
     expect(
-      of(events, 'step')
+      dataOf(events, 'step')
         .filter((step) => step.status !== 'ONGOING')
         .map(({ step_name, status, started_at }) => ({ step_name, status, started_at })),
     ).toEqual(details.map(({ step_name, status, started_at }: any) => ({ step_name, status, started_at })));
     const listed = ok(await admin.get(`/organization/${admin.organizationId}/events?pageSize=100`), 200).events;
-    const told = of(events, 'audit');
+    const told = dataOf(events, 'audit');
     expect(told.length).toBeGreaterThanOrEqual(2);
     for (const event of told) expect(listed).toContainEqual(event);
     expect(new Set(events.map((event) => event.id)).size).toBe(events.length);
@@ -99,7 +81,7 @@ describe('a deployment', () => {
     const one = await stream(admin, { query: `?types=log&serviceId=${application.id}` });
     ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
     const lines: any[] = ok(await admin.get(`/environment/${environment.id}/logs`), 200);
-    const told = (client: StreamClient) => of(client.events, 'log').flatMap((data) => data.lines);
+    const told = (client: StreamClient) => dataOf(client.events, 'log').flatMap((data) => data.lines);
     await whole.until(() => told(whole).length >= lines.length);
     expect(told(whole).map(({ timestamp, message }) => ({ timestamp, message }))).toEqual(
       lines.map((line) => ({ timestamp: line.timestamp, message: line.message.safe_message })),
@@ -166,14 +148,18 @@ describe('a client', () => {
       await admin.get(`/application/${watched.application.id}/status`),
       200,
     );
-    await ended.until(() => of(ended.events, 'deployment').filter(({ status }) => status === 'DEPLOYED').length === 2);
+    await ended.until(
+      () => dataOf(ended.events, 'deployment').filter(({ status }) => status === 'DEPLOYED').length === 2,
+    );
     await project!.until(isDeployed);
-    await types!.until((events) => of(events, 'deployment').filter(({ status }) => status === 'DEPLOYED').length === 2);
+    await types!.until(
+      (events) => dataOf(events, 'deployment').filter(({ status }) => status === 'DEPLOYED').length === 2,
+    );
     expect(new Set(project!.events.map(({ data }) => data.project_id))).toEqual(new Set([watched.project.id]));
     expect(new Set(project!.events.map(({ event }) => event))).toEqual(
       new Set(['deployment', 'service-state', 'step', 'audit']),
     );
-    await environment!.until((events) => of(events, 'service-state').at(-1)?.state === 'DEPLOYED');
+    await environment!.until((events) => dataOf(events, 'service-state').at(-1)?.state === 'DEPLOYED');
     expect(new Set(environment!.events.map(({ event }) => event))).toEqual(new Set(['service-state', 'step']));
     expect(new Set(environment!.events.map(({ data }) => data.environment_id))).toEqual(
       new Set([watched.environment.id]),
@@ -181,7 +167,7 @@ describe('a client', () => {
     await service!.until((events) => events.at(-1)?.data.state === 'DEPLOYED');
     expect(new Set(service!.events.map(({ data }) => data.service.id))).toEqual(new Set([watched.application.id]));
     expect(new Set(types!.events.map(({ event }) => event))).toEqual(new Set(['deployment']));
-    await Promise.all(open.splice(0).map((client) => client.close()));
+    await closeAll();
     const past = await stream(admin, { query: `?deploymentRequestId=${request}`, lastId: project!.begin });
     await past.until(isDeployed);
     expect(new Set(past.events.map(({ data }) => data.deployment_request_id))).toEqual(new Set([request]));
@@ -189,7 +175,7 @@ describe('a client', () => {
 
   test('that reads nothing holds up nobody, and reads all of it later', async () => {
     const admin = await app.organization();
-    const url = new URL(`${await listen(app.server)}${path(admin)}`);
+    const url = new URL(`${await listen(app.server)}${streamPath(admin)}`);
     const socket = connect(Number(url.port), url.hostname);
     socket.write(`GET ${url.pathname} HTTP/1.1\r\nhost: x\r\nauthorization: Token ${admin.token}\r\n\r\n`);
     await once(socket, 'readable');
@@ -216,119 +202,6 @@ describe('a client', () => {
   });
 });
 
-describe('access', () => {
-  test('is that of the organization: nothing of another one is told, by path, filter or cursor', async () => {
-    const [admin, stranger] = [await app.organization(), await app.organization()];
-    const { project, environment, application } = await makeExample(admin);
-    const deployed = ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
-    expect((await stream({ ...stranger, organizationId: admin.organizationId })).status).toBe(404);
-    expect((await app.anonymous('GET', path(admin))).status).toBe(401);
-    for (const [field, id] of [
-      ['projectId', project.id],
-      ['environmentId', environment.id],
-      ['serviceId', application.id],
-      ['deploymentRequestId', deployed.deployment_request_id],
-    ]) {
-      const [foreign, unknown] = [
-        await stranger.get(path(stranger, `?${field}=${id}`)),
-        await stranger.get(path(stranger, `?${field}=${newId()}`)),
-      ];
-      expect(foreign).toMatchObject({ status: 400, body: { errors: [{ field }] } });
-      expect(foreign.body).toEqual(unknown.body);
-      expect((await admin.get(path(admin, `?${field}=${id}`))).status).toBe(200);
-    }
-    const own = await stream(admin);
-    const foreign = await stream(stranger, { lastId: '0'.repeat(12) + '.0.0' });
-    await foreign.until(1); // The line of the cursor is another one: reset.
-    const spy = await stream(stranger, { lastId: own.begin });
-    await makeProject(admin);
-    const seen = await makeProject(stranger);
-    await own.until(1);
-    await spy.until((events) => events.some(({ data }) => data.target_id === seen.id));
-    for (const client of [spy, foreign])
-      for (const { event, data } of client.events) if (event === 'audit') expect(data.target_id).toBe(seen.id);
-  });
-
-  test('of a custom role leaves out what it has no access to, also of what is gone', async () => {
-    const admin = await app.organization();
-    const [shown, hidden] = [await makeExample(admin), await makeExample(admin)];
-    const token = await guestToken(admin, hidden.project.id, ['PRODUCTION']);
-    const guest = await stream({ organizationId: admin.organizationId, token });
-    for (const { application } of [hidden, shown])
-      ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
-    await guest.until(isDeployed);
-    expect(new Set(guest.events.map(({ data }) => data.environment_id))).toEqual(new Set([shown.environment.id]));
-    ok(await admin.delete(`/environment/${hidden.environment.id}`), 204);
-    const marker = await makeProject(admin);
-    await guest.until((events) => events.some(({ data }) => data.target_id === marker.id));
-    const all = await stream(admin, { lastId: guest.begin });
-    await all.until((events) => events.some(({ data }) => data.target_id === marker.id));
-    const again = await stream({ organizationId: admin.organizationId, token }, { lastId: guest.begin });
-    await again.until((events) => events.some(({ data }) => data.target_id === marker.id));
-    expect(all.events.filter(({ data }) => data.environment_id === hidden.environment.id).length).toBeGreaterThan(5);
-    for (const client of [guest, again])
-      expect(client.events.filter(({ data }) => data.environment_id === hidden.environment.id)).toEqual([]);
-    expect(
-      await app.anonymous('GET', path(admin, `?environmentId=${hidden.environment.id}`), undefined, {
-        authorization: `Token ${token}`,
-      }),
-    ).toMatchObject({ status: expect.toSatisfy((status: number) => status === 403 || status === 400) });
-  });
-
-  test('by a policy leaves out what the policy does not allow', async () => {
-    const admin = await app.organization();
-    const [shown, hidden] = [await makeExample(admin), await makeExample(admin)];
-    const policy = ok(
-      await admin.post(`/organization/${admin.organizationId}/policyApiToken`, {
-        name: 'one project',
-        opa_policy: `package p
-          default allow := false
-          allow if input.action == "event.read"
-          allow if input.project_id == "${shown.project.id}"`,
-      }),
-      201,
-    );
-    const guest = await stream({ organizationId: admin.organizationId, token: policy.token });
-    for (const { application } of [hidden, shown])
-      ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
-    await guest.until(isDeployed);
-    const told = (name: string) => new Set(of(guest.events, name).map(({ project_id }) => project_id));
-    for (const name of ['deployment', 'service-state', 'step']) expect(told(name)).toEqual(new Set([shown.project.id]));
-    expect(told('audit')).toEqual(new Set([shown.project.id, hidden.project.id]));
-    const token = { authorization: `Token ${policy.token}` };
-    const answers = [shown, hidden].map(({ project }) =>
-      app.anonymous('GET', path(admin, `?projectId=${project.id}`), undefined, token),
-    );
-    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 403]);
-  });
-
-  test('that ends, ends the stream within seconds, on every process', async () => {
-    const admin = await app.organization();
-    const other = await startReplica(app);
-    try {
-      const made = ok(
-        await admin.post(`/organization/${admin.organizationId}/apiToken`, { name: 'revoked', scope: 'READ' }),
-        201,
-      );
-      const expiring = await tokenUntil(admin, new Date(Date.now() + 1_500));
-      const revoked = { organizationId: admin.organizationId, token: made.token as string };
-      const clients = [
-        await stream(revoked),
-        await stream(revoked, { base: other.base }),
-        await stream({ organizationId: admin.organizationId, token: expiring }),
-      ];
-      ok(await admin.delete(`/organization/${admin.organizationId}/apiToken/${made.id}`), 204);
-      const since = Date.now();
-      await Promise.all(clients.map((client) => client.ended));
-      expect(Date.now() - since).toBeLessThan(8_000);
-      for (const client of clients) expect(client.events.at(-1)).toMatchObject({ event: 'end', data: { status: 401 } });
-      expect((await stream(revoked)).status).toBe(401);
-    } finally {
-      await other.close();
-    }
-  });
-});
-
 describe('what is asked wrongly', () => {
   test.each([
     ['?types=log', 'types'],
@@ -338,59 +211,20 @@ describe('what is asked wrongly', () => {
     ['?lastEventId=nonsense', 'lastEventId'],
   ])('%s is 400 and names the field', async (query, field) => {
     const admin = await app.organization();
-    expect(await admin.get(path(admin, query))).toMatchObject({ status: 400, body: { errors: [{ field }] } });
+    expect(await admin.get(streamPath(admin, query))).toMatchObject({ status: 400, body: { errors: [{ field }] } });
   });
 
   test('more streams than a token may have are 429, more than a process serves 503, and one that is closed makes room', async () => {
     const [admin, second, third] = [await app.organization(), await app.organization(), await app.organization()];
     for (let n = 0; n < 5; n++) await stream(admin);
-    expect(await admin.get(path(admin))).toMatchObject({ status: 429, headers: { 'retry-after': '10' } });
+    expect(await admin.get(streamPath(admin))).toMatchObject({ status: 429, headers: { 'retry-after': '10' } });
     for (let n = 0; n < 5; n++) await stream(second);
     await stream(third);
     await stream(third);
-    expect(await third.get(path(third))).toMatchObject({ status: 503, headers: { 'retry-after': '10' } });
+    expect(await third.get(streamPath(third))).toMatchObject({ status: 503, headers: { 'retry-after': '10' } });
     await open.pop()!.close();
     for (const end = Date.now() + 5_000; Date.now() < end; await sleep(20))
-      if ((await third.get(path(third))).status === 200) return;
+      if ((await third.get(streamPath(third))).status === 200) return;
     throw new Error('No room was made.');
   });
 });
-
-async function guestToken(admin: Actor, projectId: string, modes: string[]): Promise<string> {
-  const [role, id] = [newId(), newId()];
-  const { token, hash } = makeToken(id);
-  const permissions = modes.map((environment_type) => ({ environment_type, permission: 'NO_ACCESS' }));
-  const common = { organization_id: admin.organizationId, name: 'guest' };
-  await app.db
-    .insertInto('role')
-    .values({
-      ...common,
-      id: role,
-      built_in: false,
-      permissions: json({ clusters: [], projects: [{ project_id: projectId, is_admin: false, permissions }] }),
-    })
-    .execute();
-  await app.db
-    .insertInto('api_token')
-    .values({ ...common, id, role_id: role, secret_hash: hash, created_by: admin.userId })
-    .execute();
-  return token;
-}
-
-async function tokenUntil(admin: Actor, expires: Date): Promise<string> {
-  const id = newId();
-  const { token, hash } = makeToken(id);
-  await app.db
-    .insertInto('api_token')
-    .values({
-      id,
-      organization_id: admin.organizationId,
-      name: 'expiring',
-      scope: 'READ',
-      secret_hash: hash,
-      created_by: admin.userId,
-      expires_at: expires,
-    })
-    .execute();
-  return token;
-}
