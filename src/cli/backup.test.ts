@@ -145,6 +145,7 @@ test(
     expect(compared).toMatchObject({ alike: 1, unseen: [] });
 
     const second = await startService(settings, first.admin);
+    await second.says(/READ-ONLY after a restore/);
     expect((await second.ask('GET', `/application/${kept.id}/status`)).body.state).toBe('DEPLOYED');
     expect((await second.ask('GET', `/application/${unknown.id}`)).status).toBe(404);
     for (const [method, at, body] of [

@@ -6,6 +6,7 @@ import { start, tokenFile, type Running } from '#app/start.ts';
 import { firstDeployment } from '#cli/first-deployment.ts';
 import { print } from '#cli/print.ts';
 import { Progress } from '#cli/progress.ts';
+import { readInstallation } from '#platform/installation/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 /** Starts the service and runs it until a signal asks it to end. A second signal ends it at once. */
@@ -40,6 +41,13 @@ async function welcome(running: Running, milliseconds: number): Promise<string> 
       `  services     http://<service>.${settings.proxyDomain}:${(await running.runtimes.router()).port}  (runtime ${running.runtime})`,
     );
   lines.push(`  token        in ${path.relative(process.cwd(), tokenFile(settings)) || tokenFile(settings)}`);
+  const { readOnlySince } = await readInstallation(running.base.database.db);
+  if (readOnlySince)
+    lines.push(
+      '',
+      'The installation is READ-ONLY after a restore: nothing is deployed, scheduled or sent.',
+      'Look at `quarterdeck world`, then end this with `quarterdeck restore --accept`.',
+    );
   if (running.first && running.url)
     lines.push(
       '',
