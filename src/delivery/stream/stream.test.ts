@@ -26,6 +26,7 @@ function startProcess(): Streams {
 }
 beforeAll(() => {
   writers = new pg.Pool({ ...app.databaseConfig, max: 40 });
+  writers.on('error', () => undefined); // A connection that was ended on purpose.
 });
 afterEach(async () => void (await Promise.all(clients.splice(0).map((client) => client.leave()))));
 afterAll(async () => {
@@ -223,6 +224,19 @@ describe('a stream', () => {
       expect(client.names).toEqual(await inOrder(organizations[index]!));
       await client.leave();
     }
+  });
+
+  test('outlives every connection to the database', async () => {
+    const organizationId = newId();
+    const client = await opened(new Client(startProcess(), everything(organizationId)));
+    for (const name of ['a', 'b', 'c']) {
+      await writers.query(
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+      );
+      await write(organizationId, name);
+      await client.until(() => client.names.at(-1) === `${name}1`);
+    }
+    expect(client.names).toEqual(['a1', 'b1', 'c1']);
   });
 
   test('that hears nothing still moves on, so that its place does not age', async () => {
