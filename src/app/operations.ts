@@ -1,4 +1,5 @@
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
+import { createServer } from '#kernel/node-http.ts';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { createDiskGauges, type DiskGauges } from '#app/housekeeping/index.ts';
 import { sql, type Database } from '#platform/database/index.ts';

@@ -1,4 +1,4 @@
-import { request } from 'node:http';
+import { request } from '#kernel/node-http.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { printable } from '#kernel/printable.ts';
 

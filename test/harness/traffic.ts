@@ -99,6 +99,8 @@ export class Traffic implements AsyncDisposable {
     const method = kind === 'upload' ? 'POST' : 'GET';
     const { port, host } = this.#target;
     const sent = request({ port, host: '127.0.0.1', path, method, agent: agent ?? false, headers: { host } });
+    // The first error is that of `answered`; a body that is still being sent may meet more.
+    sent.on('error', () => undefined);
     const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
     if (kind === 'upload') await Promise.race([sendPieces(sent), answered]);
     sent.end();

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from '#kernel/node-http.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
 import { AppError, type ErrorCode, type FieldError } from '#kernel/errors.ts';
 

@@ -1,4 +1,4 @@
-import { request } from 'node:http';
+import { request } from '#kernel/node-http.ts';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 

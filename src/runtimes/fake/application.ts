@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer } from '#kernel/node-http.ts';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
 /**

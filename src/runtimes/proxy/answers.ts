@@ -1,4 +1,4 @@
-import { STATUS_CODES } from '#runtimes/proxy/http.ts';
+import { STATUS_CODES } from '#kernel/node-http.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);

@@ -1,5 +1,5 @@
 import { closeSync, constants, openSync, readdirSync } from 'node:fs';
-import { request } from 'node:http';
+import { request } from '#kernel/node-http.ts';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { controlSockets } from '#runtimes/proxy/protocol.ts';

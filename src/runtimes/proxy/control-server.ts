@@ -1,4 +1,4 @@
-import { createServer } from '#runtimes/proxy/http.ts';
+import { createServer } from '#kernel/node-http.ts';
 import type { IncomingMessage, Server } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { RuntimeError } from '#runtimes/runtime.ts';

@@ -1,4 +1,4 @@
-import { ServerResponse } from '#runtimes/proxy/http.ts';
+import { ServerResponse } from '#kernel/node-http.ts';
 import type { IncomingMessage, ServerResponse as Response } from 'node:http';
 import { pipeline } from 'node:stream';
 import type { Duplex } from 'node:stream';

@@ -1,4 +1,4 @@
-import { createServer } from '#runtimes/proxy/http.ts';
+import { createServer } from '#kernel/node-http.ts';
 import type { Server as HttpServer } from 'node:http';
 import { Server } from 'node:net';
 import type { Socket } from 'node:net';

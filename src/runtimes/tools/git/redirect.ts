@@ -1,4 +1,4 @@
-import { request as requestHttp } from 'node:http';
+import { request as requestHttp } from '#kernel/node-http.ts';
 import type { RequestOptions } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { CommandResult } from '#runtimes/tools/command.ts';
