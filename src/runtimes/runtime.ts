@@ -233,6 +233,9 @@ export interface Runtime {
   /** CPU and memory of each instance now. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;
 
+  /** Whether an image that `build` answered is still here. Throws where that can't be known now. */
+  hasImage?(identity: WorkloadIdentity, image: string): Promise<boolean>;
+
   /**
    * Removes images that were built for a service: those named, or all of a service that is gone. What isn't named stays, also if
    * nobody knows what it is for. One that isn't there is done; RuntimeError `failed` where one is still in use.

@@ -6,6 +6,7 @@ import { Collector } from '#app/housekeeping/collector.ts';
 import { createDiskGauges, NodeHousekeeping } from '#app/housekeeping/index.ts';
 import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
 import { thinSnapshots, trimDeployments, trimLogs, trimReleases, trimTombstones } from '#app/housekeeping/retention.ts';
+import { forgetLostImages } from '#app/housekeeping/lost-images.ts';
 import { trimServerLog } from '#app/housekeeping/server-log.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
@@ -389,6 +390,37 @@ describe('the disk of a machine', () => {
     expect(left).toEqual([{ id: release_id }]);
     expect(await tombstones()).toMatchObject([{ kind: 'IMAGE' }, { kind: 'IMAGE' }]);
   });
+});
+
+test('an image that is gone from the machine is built again by the next deployment of the same commit', async () => {
+  const admin = await app.organization();
+  const { application } = await deployed(admin, 1);
+  const nodeId = newId();
+  await app.db.insertInto('node').values({ id: nodeId, name: 'machine' }).execute();
+  const parts = { platform: app.platform, nodeId, installation: { id: app.installationId, epoch: 1 } };
+  const look = () => forgetLostImages(parts, [engine.runtime], new AbortController().signal);
+  const [image] = imagesOf(application.id);
+  // What another machine has is that one's to look at.
+  await look();
+  expect(await releasesOf(application.id)).toEqual([image]);
+  const ofMachine = (node_id: string | null) =>
+    app.db.updateTable('cluster').set({ node_id }).where('organization_id', '=', admin.organizationId).execute();
+  await ofMachine(nodeId);
+  await look();
+  expect(await releasesOf(application.id)).toEqual([image]);
+  // The machine lost all of it, without a word to anybody.
+  await engine.runtime.remove(
+    { ...newIdentity(app.installationId), serviceId: application.id, generation: 2 ** 40 },
+    null,
+    newContext(),
+  );
+  expect(imagesOf(application.id)).toEqual([]);
+  await look();
+  expect(await releasesOf(application.id)).toEqual([null]);
+  await ofMachine(null);
+  const again = ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  expect(again.state).toBe('DEPLOYED');
+  expect(imagesOf(application.id)).toEqual([image]);
 });
 
 test('the log of the embedded PostgreSQL begins anew when it is long, and the server goes on in it', () => {

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
 import { Collector } from '#app/housekeeping/collector.ts';
 import { measureDisk, type DiskGauges } from '#app/housekeeping/disk-use.ts';
+import { forgetLostImages } from '#app/housekeeping/lost-images.ts';
 import { trimReleasesOfNode } from '#app/housekeeping/retention.ts';
 import { trimServerLog } from '#app/housekeeping/server-log.ts';
 import type { Runtimes } from '#app/runtimes.ts';
@@ -68,6 +69,7 @@ export class NodeHousekeeping {
     await collectCheckouts(platform.db, path.join(dataDir, 'checkouts'));
     const runtimes = await this.#runtimes();
     for (const runtime of runtimes) await runtime.removeBroken?.();
+    await forgetLostImages(this.#parts, runtimes, this.#abort.signal);
     const { images } = await measureDisk(platform, runtimes, gauges, this.#abort.signal);
     await this.#keepLimit(images);
   }

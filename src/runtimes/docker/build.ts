@@ -52,6 +52,9 @@ async function findBuilt(node: DockerNode, spec: BuildSpec, tag: string): Promis
   return image && ours ? image.Id : null;
 }
 
+export const hasImage = async (node: DockerNode, image: string): Promise<boolean> =>
+  (await unless([404], node.engine.getImage(image).inspect())) !== null;
+
 interface Build {
   spec: BuildSpec;
   source: BuildSource;

@@ -3,7 +3,7 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 import type { LogLine, Runtime } from '#runtimes/runtime.ts';
 import { DEFAULT_POOL, checkPool } from './address-pool.ts';
 import { applySpec, restartRelease } from './apply.ts';
-import { buildImage, removeImages } from './build.ts';
+import { buildImage, hasImage, removeImages } from './build.ts';
 import { measureDisk } from './disk-use.ts';
 import { connect } from './connect.ts';
 import { LOOPBACK } from './container-config.ts';
@@ -73,6 +73,7 @@ function runtimeOf(node: DockerNode): Runtime {
     logs: (handle, options) => translated(readLogs(node, handle, options), options.signal),
     build: (spec, context) => answer(buildImage(node, spec, context), context.signal),
     metrics: (handle) => answer(measureService(node, handle)),
+    hasImage: (_identity, image) => answer(hasImage(node, image)),
     removeImages: (identity, images) => answer(removeImages(node, identity, images)),
     removeEnvironment: ({ environmentId }) => answer(removeEnvironmentNetwork(node, environmentId)),
     list: () => answer(listWorkloads(node)),

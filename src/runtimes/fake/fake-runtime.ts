@@ -191,6 +191,11 @@ export class FakeRuntimeObject implements FakeRuntime {
     });
   }
 
+  async hasImage(identity: WorkloadIdentity, image: string): Promise<boolean> {
+    await this.#enter('hasImage', identity);
+    return this.#store.readImage(image) !== null;
+  }
+
   async removeImages(identity: WorkloadIdentity, images: string[] | 'all'): Promise<void> {
     await this.#enter('removeImages', identity);
     const used = this.#store.read(identity.serviceId)?.spec.image;

@@ -15,6 +15,7 @@ export type FakeVerb =
   | 'logs'
   | 'build'
   | 'metrics'
+  | 'hasImage'
   | 'removeImages'
   | 'removeEnvironment';
 

@@ -189,6 +189,11 @@ export class HostRuntime implements Runtime {
     return listWorkloads(this.#parts, this.#instances).filter(({ identity }) => identity.installation === installation);
   }
 
+  async hasImage(_identity: WorkloadIdentity, image: string): Promise<boolean> {
+    const { images, machine } = this.#parts;
+    return images.find(image)?.mode === machine.mode;
+  }
+
   async removeImages({ serviceId }: WorkloadIdentity, images: string[] | 'all'): Promise<void> {
     const { releases, images: store } = this.#parts;
     const used = releases.generations(serviceId).map((generation) => releases.read(serviceId, generation)!.image);
