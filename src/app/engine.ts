@@ -5,6 +5,7 @@ import type { createSources } from '#app/sources.ts';
 import { DeploymentWorker } from '#deployments/executor/worker.ts';
 import { resolveVariables, type FrozenVariable } from '#deployments/model/variables.ts';
 import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
+import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { createMask } from '#runtimes/tools/secrets-mask.ts';
 import { thawVariables } from '#services/capabilities/variables/index.ts';
 import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
@@ -41,6 +42,7 @@ export function createWorker(
       return (text) => mask.push(text) + mask.flush();
     },
     workDirectory: path.join(settings.dataDir, 'checkouts'),
+    endProcessesIn,
     slots: {
       deployments: settings.workerSlots,
       builds: settings.buildSlots,

@@ -1,8 +1,12 @@
 import { conflict } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
+import { OUTBOX_CHANNEL, outboxInsert } from '#platform/events/outbox.ts';
+import { sql } from '#platform/database/index.ts';
+import { json } from '#platform/database/json.ts';
 import { CANCELLATIONS } from '#deployments/model/channels.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
+import { outboxEventOf } from '#deployments/outbox-event.ts';
 import * as queries from '#deployments/queries.ts';
 
 type Scope = { organizationId: string };
@@ -24,15 +28,38 @@ export async function cancelDeployment(
   await queries.requestCancel(context.db, scope, id, force);
   const moved = await queries.moveServices(context.db, scope, id, action, 'cancel').execute();
   const atWork = moved.filter((service) => service.state === 'CANCELING').map((service) => service.service_id);
+  const over = moved.filter((service) => service.state === 'CANCELED');
   const atOnce = force || deployment.status === 'WAITING';
   if (atOnce) {
     const cut = await queries.moveServices(context.db, scope, id, action, 'cancelled').execute();
     atWork.push(...cut.map((service) => service.service_id));
+    over.push(...cut);
     if (atWork.length > 0) await queries.markDirty(context.db, scope, atWork);
+    await queries.endOpenSteps(context.db, scope, id, 'CANCEL').execute();
     await queries.endCancelled(context.db, scope, id, deployment.status !== 'WAITING');
     if (action === 'DELETE') await queries.revive(context.db, scope, deployment);
   }
+  await tellCancelled(context, scope, deployment, over);
   context.afterCommit(() => context.notify(CANCELLATIONS, id));
+}
+
+/** Webhooks hear of a service whose request is over without having run; of the others they hear when their work has come to its end. */
+async function tellCancelled(
+  context: Context,
+  scope: Scope,
+  deployment: queries.DeploymentRow,
+  services: { service_id: string; name: string; kind: string; state: string }[],
+): Promise<void> {
+  if (services.length === 0) return;
+  const names = await queries.findNames(context.db, scope, deployment.environment_id);
+  const event = outboxEventOf('DEPLOYMENT_CANCELLED', deployment, names);
+  for (const { service_id: id, name, kind, state } of services) {
+    const payload = json({ ...event, service: { id, name, type: kind }, status: state });
+    await outboxInsert(scope.organizationId, 'deployment', sql`${payload}::jsonb`, sql`(select) one`).execute(
+      context.db,
+    );
+  }
+  context.afterCommit(() => context.notify(OUTBOX_CHANNEL));
 }
 
 /** Cancels what is under way in an environment, the running request and those that wait. 409 with nothing under way. */

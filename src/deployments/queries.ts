@@ -13,6 +13,22 @@ export const findDeployment = (db: Database, scope: Scope, id: string) =>
     .where('id', '=', id)
     .executeTakeFirst();
 
+/** Names that events carry. */
+export const findNames = (db: Database, scope: Scope, environmentId: string) =>
+  db
+    .selectFrom('environment')
+    .innerJoin('project', 'project.id', 'environment.project_id')
+    .innerJoin('organization', 'organization.id', 'environment.organization_id')
+    .select([
+      'organization.name as organization',
+      'project.name as project',
+      'environment.name as environment',
+      'environment.mode',
+    ])
+    .where('environment.organization_id', '=', scope.organizationId)
+    .where('environment.id', '=', environmentId)
+    .executeTakeFirstOrThrow();
+
 /** Deployments of an environment that have not ended, in order. */
 export const listActiveDeployments = (db: Database, scope: Scope, environmentId: string) =>
   db
@@ -155,6 +171,15 @@ export function moveServices(
 
 /** Triggers after which nothing more becomes of a service in its deployment. */
 const FINAL_TRIGGERS: readonly Trigger[] = ['succeed', 'fail', 'cancelled', 'cancel'];
+
+/** Steps that are under way, for when their deployment ends without them: the worker that was at them was killed or cut off. */
+export const endOpenSteps = (db: Database, scope: Scope, deploymentId: string, status: 'ERROR' | 'CANCEL') =>
+  db
+    .updateTable('deployment_step')
+    .set({ status, ended_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('deployment_id', '=', deploymentId)
+    .where('status', '=', 'STARTED');
 
 /** What the row of an ended deployment says. */
 export const ENDED = {

@@ -48,6 +48,40 @@ test('a forced cancel ends at once; the next deployment begins when the work has
   expect(left).toEqual([]);
 });
 
+test('webhooks hear once of every service that was cancelled: waiting, at work, and cut off by force', async () => {
+  const admin = await app.organization();
+  const { environment, application } = await hanging(admin);
+  const url = `/environment/${environment.id}`;
+  ok(await admin.post(`${url}/redeploy`), 200);
+  ok(await admin.post(`${url}/cancelDeployment?wait=10`), 200);
+  ok(await admin.post(`${url}/deploy`), 200);
+  await expect.poll(() => stateOf(admin, application.id), { timeout: 15_000 }).toBe('DEPLOYING');
+  ok(await admin.post(`${url}/cancelDeployment`, { force_cancel: true }), 200);
+  engine.runtime.faults.delayMs = {};
+  const told = await app.db
+    .selectFrom('outbox')
+    .select('payload')
+    .where('organization_id', '=', admin.organizationId)
+    .orderBy('id')
+    .execute();
+  const of = (number: number) =>
+    told
+      .filter(({ payload }) => payload.generation === number)
+      .map(({ payload }) => `${payload.type} ${payload.status}`);
+  expect([2, 3, 4].map(of)).toEqual([
+    ['DEPLOYMENT_STARTED WAITING_RUNNING', 'DEPLOYMENT_CANCELLED CANCELED'],
+    ['DEPLOYMENT_CANCELLED CANCELED'],
+    ['DEPLOYMENT_STARTED WAITING_RUNNING', 'DEPLOYMENT_CANCELLED CANCELED'],
+  ]);
+  const open = await app.db
+    .selectFrom('deployment_step')
+    .select('name')
+    .where('organization_id', '=', admin.organizationId)
+    .where('status', '=', 'STARTED')
+    .execute();
+  expect(open).toEqual([]);
+});
+
 test('nothing begins in an environment while a worker that was cut off by force may still be at work', async () => {
   const admin = await app.organization();
   const { environment, url, application } = await hanging(admin);

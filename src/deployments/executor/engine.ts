@@ -41,6 +41,8 @@ export interface EngineParts {
   tracer: Tracer;
   /** Folder for checkouts. */
   workDirectory: string;
+  /** Ends the processes of this machine that work in a folder or below. */
+  endProcessesIn(folder: string): Promise<void>;
   slots: { deployments: number; builds: number; perOrganization: number };
 }
 

@@ -12,6 +12,7 @@ import type { DeploymentLog } from '#deployments/logs/writer.ts';
 import { PROGRESS } from '#deployments/model/channels.ts';
 import type { Plan, Resolution, Snapshot } from '#deployments/model/snapshot.ts';
 import type { Trigger } from '#deployments/model/states.ts';
+import { outboxEventOf } from '#deployments/outbox-event.ts';
 import { moveServices, type MoveOptions } from '#deployments/queries.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
@@ -89,25 +90,9 @@ export function addMove(run: Run, write: FencedWrite, trigger: Trigger, options:
   );
   const type = WEBHOOK[trigger];
   if (!type) return;
-  const payload = sql`${json(outboxEventOf(run, type))}::jsonb
+  const payload = sql`${json(outboxEventOf(type, deployment, run.claim.names))}::jsonb
     || jsonb_build_object('status', m.state, 'service', jsonb_build_object('id', m.service_id, 'name', m.name, 'type', m.kind))`;
   write.add(outboxInsert(run.scope.organizationId, 'deployment', payload, sql`${moved} m`));
-}
-
-function outboxEventOf(
-  run: Run,
-  type: DeploymentOutboxEvent['type'],
-): Omit<DeploymentOutboxEvent, 'service' | 'status'> {
-  const { deployment, names } = run.claim;
-  return {
-    type,
-    organization: { id: run.scope.organizationId, name: names.organization },
-    project: { id: run.snapshot.projectId, name: names.project },
-    environment: { id: run.snapshot.environmentId, name: names.environment, mode: names.mode },
-    deployment_request_id: deployment.id,
-    generation: deployment.number,
-    sequence: deployment.number * 10 + (type === 'DEPLOYMENT_STARTED' ? 0 : 1),
-  };
 }
 
 /** Acts in the name of whoever asked (decisions.md 42). */

@@ -25,7 +25,7 @@ import { DeploymentLog } from '#deployments/logs/writer.ts';
 import type { Plan, PlannedStage, Resolution, Snapshot } from '#deployments/model/snapshot.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
 import { makePlan } from '#deployments/planner/plan.ts';
-import { ENDED, revive } from '#deployments/queries.ts';
+import { ENDED, endOpenSteps, revive } from '#deployments/queries.ts';
 import { eventOf } from '#deployments/request.ts';
 
 /** Pickups without one finished step after which a deployment is given up (engine.md, *The queue*). */
@@ -85,6 +85,8 @@ const isResumed = ({ deployment }: Claim): boolean => deployment.attempts > 1 ||
 /** Resolves and plans, each once: every attempt does the same. */
 async function prepare(run: Run): Promise<PlannedRun> {
   const { deployment } = run.claim;
+  // What an attempt that was killed or frozen has started goes on by itself.
+  if (isResumed(run.claim)) await run.parts.endProcessesIn(checkoutsOf(run.parts.workDirectory, deployment.id));
   const ids = run.snapshot.services.map((service) => service.serviceId);
   const facts = await again(() => loadFacts(run.db, run.scope, ids));
   const resolution =
@@ -160,6 +162,7 @@ async function finishUp(run: Run, failure: string | null): Promise<void> {
   if (error !== null || cancelled) {
     const write = writeOf(run);
     addMove(run, write, cancelled ? 'cancelled' : 'fail', error === null ? {} : { error });
+    write.add(endOpenSteps(run.db, run.scope, run.claim.deployment.id, cancelled ? 'CANCEL' : 'ERROR'));
     await send(run, write);
   }
   const states = await recap(run);

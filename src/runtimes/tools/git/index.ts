@@ -1,7 +1,6 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { fetchLfs, type WebRequest } from '#runtimes/tools/git/lfs.ts';
 import { locate, overHttps } from '#runtimes/tools/git/location.ts';
@@ -106,12 +105,11 @@ export class Git {
 
   /**
    * Puts the files of a commit into a new folder, with submodules and files of LFS; nothing of git stays there. What the folder
-   * held before is gone, and so is what an attempt before this one still did there.
+   * held before is gone.
    */
   async checkout(source: GitSource, commit: string, directory: string, log: (line: string) => void): Promise<void> {
     checkCommit(commit);
     checkBranch(source.branch);
-    await endProcessesIn(directory);
     await rm(directory, { recursive: true, force: true });
     await mkdir(directory, { recursive: true });
     await this.#withHome((home) => this.#checkoutInto({ source, commit, directory, home, log, level: 0 }));
