@@ -38,6 +38,8 @@ async function converse(port: number, pieces: string[], answers: number): Promis
   const socket = connect(port, '127.0.0.1');
   let said = '';
   socket.setEncoding('latin1').on('data', (part: string) => (said += part));
+  // What was answered until then is what counts.
+  socket.on('error', () => socket.destroy());
   for (const piece of pieces) {
     socket.write(piece, 'latin1');
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -96,8 +98,12 @@ describe('requests on one connection', () => {
     await using proxy = await startTestProxy();
     proxy.route(HOST, [upstream]);
     const bad = `GET /bad HTTP/1.1\r\nHost: ${HOST}\r\nX : 1\r\n\r\n`;
-    const said = await converse(proxy.port, [PLAIN, bad + PLAIN], 2);
-    expect([...said.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '400']);
+    const socket = connect(proxy.port, '127.0.0.1');
+    socket.write(PLAIN);
+    const [first] = (await once(socket, 'data')) as [Buffer];
+    expect(String(first)).toMatch(/^HTTP\/1\.1 200 /);
+    socket.write(bad + PLAIN);
+    expect((await text(socket)).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400']);
   });
 
   test('of a client that says no more are given up', async () => {
