@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { describeApplying } from '#runtimes/contract/applying.ts';
+import { describeImages } from '#runtimes/contract/images.ts';
 import { describeLifecycle } from '#runtimes/contract/lifecycle.ts';
 import { describeBuilding, describeObserving } from '#runtimes/contract/observing.ts';
 import { Contract } from '#runtimes/contract/setup.ts';
@@ -34,6 +35,7 @@ export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, 
 
     describe('observing', () => describeObserving(contract));
     describe('building', () => describeBuilding(contract));
+    describe('images', () => describeImages(contract));
     describe('applying', () => describeApplying(contract));
     describe('surroundings', () => describeSurroundings(contract, options));
     describe('lifecycle', () => describeLifecycle(contract, options));

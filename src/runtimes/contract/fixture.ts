@@ -37,7 +37,9 @@ process.on('SIGTERM', () => {
 /** Writes a folder with the application and a Dockerfile that starts from `baseImage`, which needs `node` (18 or later). */
 export async function writeFixture(directory: string, baseImage: string): Promise<void> {
   await mkdir(directory, { recursive: true });
-  const source = await readFile(new URL('../fake/application.ts', import.meta.url), 'utf8');
+  const text = await readFile(new URL('../fake/application.ts', import.meta.url), 'utf8');
+  // In the image it stands alone.
+  const source = text.replace(`'#kernel/node-http.ts'`, `'node:http'`);
   await writeFile(join(directory, 'application.mjs'), stripTypeScriptTypes(source));
   await writeFile(join(directory, 'server.mjs'), MAIN.trimStart());
   await writeFile(

@@ -4,7 +4,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 /**
  * A small HTTP application that says what it sees. The fake runtime serves it in place of what a user would deploy, and the
  * runtime contract puts it into the image that every real runtime runs, so that both are asked the same questions.
- * It stands alone (node modules only), because the contract writes it into an image with its types stripped.
+ * It stands alone, because the contract writes it into an image with its types stripped: node modules only, besides the one
+ * of the kernel that `contract/fixture.ts` writes as `node:http` there.
  */
 export interface ApplicationHost {
   environment: Record<string, string | undefined>;
