@@ -25,10 +25,13 @@ export async function lookAtWorld(base: Base): Promise<World> {
   }
 }
 
-/** Removes what the database does not know, with its storage. Answers what was removed. */
-export async function removeUnknown(base: Base): Promise<Comparison['differences']> {
+/** Removes what the database does not know, with its storage; of that only the services named, where some are. Answers what was removed. */
+export async function removeUnknown(base: Base, only?: string[]): Promise<Comparison['differences']> {
   const { differences } = await lookAtWorld(base);
-  const unknown = differences.filter(({ difference }) => difference === 'unknown');
+  const all = differences.filter(({ difference }) => difference === 'unknown');
+  const stranger = only?.find((id) => !all.some(({ serviceId }) => serviceId === id));
+  if (stranger) throw new Error(`${stranger} is not an unknown service of this machine: nothing was removed.`);
+  const unknown = all.filter(({ serviceId }) => only?.includes(serviceId) ?? true);
   // With the node's own proxy: routes of what is removed go with it.
   const runtimes = createRuntimes(base.settings, base.installation.id, base.log);
   try {

@@ -11,7 +11,7 @@ import { newId } from '#kernel/ids.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import { createFakeRuntime } from '#runtimes/fake/index.ts';
 
-const EXAMPLE = path.join(import.meta.dirname, '../../examples/hello');
+const EXAMPLE = inject('example');
 const home = mkdtempSync(path.join(tmpdir(), 'qd-backup-cli-'));
 chmodSync(home, 0o755);
 const made: string[] = [];
@@ -23,6 +23,7 @@ function installation(name: string): Record<string, string> {
   made.push(dataDir);
   return {
     QUARTERDECK_DATA_DIR: dataDir,
+    QUARTERDECK_LOCAL_GIT_ROOTS: path.dirname(EXAMPLE),
     ...ON_FREE_PORTS,
   };
 }
@@ -101,7 +102,7 @@ const context = () => ({ signal: new AbortController().signal, log: () => undefi
 
 test(
   'a backup of a running service restores read-only, says how the world differs, and goes on once it is accepted',
-  { timeout: 180_000 },
+  { timeout: 240_000 },
   async () => {
     const settings = installation('whole');
     const file = path.join(home, 'whole.backup');
@@ -178,7 +179,11 @@ test(
     expect(named((await world()).differences)).toEqual({ [unknown.id]: 'unknown', [lost.id]: 'missing' });
 
     // What is missing starts when that is asked for, what is unknown goes when that is.
-    const changed = await runProgram(['world', '--apply-missing', '--remove-unknown'], settings);
+    expect(await runProgram(['world', '--remove-unknown', kept.id], settings)).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('nothing was removed'),
+    });
+    const changed = await runProgram(['world', '--apply-missing', '--remove-unknown', unknown.id], settings);
     expect(changed.stderr).toContain(`Removed unknown (${unknown.id})`);
     await second.end();
     const third = await startService(settings, first.admin);

@@ -72,7 +72,10 @@ function createProgram(environment: Environment): Command {
     .command('world')
     .description('how what runs on this machine differs from the database')
     .option('--json', 'for programs')
-    .option('--remove-unknown', 'remove what the database does not know, with its storage')
+    .option(
+      '--remove-unknown [service...]',
+      'remove what the database does not know, with its storage: all, or these ids',
+    )
     .option('--apply-missing', 'start what a restore left stopped and should run')
     .action(async (options: WorldOptions) => (await import('#cli/world.ts')).worldCommand(settings(), options));
   addAuditCommands(program, settings);

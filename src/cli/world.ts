@@ -7,15 +7,19 @@ import type { Settings } from '#platform/settings/index.ts';
 
 export interface WorldOptions {
   json?: true;
-  removeUnknown?: true;
+  /** All of them, or those with these ids. */
+  removeUnknown?: true | string[];
   applyMissing?: true;
 }
 
 /** Shows how what runs differs from the database; changes only what it is told to. */
 export async function worldCommand(settings: Settings, options: WorldOptions): Promise<void> {
   await withBase(settings, async (base) => {
-    if (options.removeUnknown)
-      for (const entry of await removeUnknown(base)) printAside(`Removed ${entry.name} (${entry.serviceId}).`);
+    const { removeUnknown: chosen } = options;
+    if (chosen) {
+      const removed = await removeUnknown(base, chosen === true ? undefined : chosen);
+      for (const entry of removed) printAside(`Removed ${entry.name} (${entry.serviceId}).`);
+    }
     if (options.applyMissing) await applyMissing(base.platform.db);
     const world = await lookAtWorld(base);
     print(options.json ? JSON.stringify(world, null, 2) : describeWorld(world));

@@ -263,6 +263,7 @@ describe('a restore', () => {
       const finish = () => Promise.reject(new Error('broken off'));
       await expect(restore(config, fileOf('again'), { finish })).rejects.toThrow('broken off');
       await expect(migrate(config)).rejects.toThrow('run `quarterdeck restore FILE` again');
+      await expect(dumpDatabase(config, fileOf('half'), '1')).rejects.toThrow('nothing to back up');
       await restore(config, fileOf('again'));
       expect(await migrate(config)).toEqual([]);
       expect(await contents(config)).toEqual(await contents(source.config));

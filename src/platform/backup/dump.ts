@@ -3,6 +3,7 @@ import { to as copyTo } from 'pg-copy-streams';
 import { ArchiveWriter } from '#platform/backup/archive-writer.ts';
 import { isThere, listPartitions, listSequences, listTables, type CatalogTable } from '#platform/backup/catalog.ts';
 import { BackupRefused, FORMAT, type Manifest, type TableDump } from '#platform/backup/format.ts';
+import { UNFINISHED_RESTORE } from '#platform/database/migrate.ts';
 import { openSession } from '#platform/backup/session.ts';
 import { keyIdOf } from '#platform/vault/index.ts';
 
@@ -34,6 +35,8 @@ export async function dumpDatabase(config: pg.ClientConfig, file: string, releas
 /** Opens the snapshot with every table locked; a table that came or went in between begins it anew. */
 async function beginSnapshot(client: pg.Client): Promise<CatalogTable[]> {
   for (let attempt = 1; ; attempt++) {
+    if (await isThere(client, UNFINISHED_RESTORE))
+      throw new BackupRefused('A restore into this database was broken off: there is nothing to back up.');
     if (!(await isThere(client, 'installation')))
       throw new BackupRefused('There is nothing to back up: the database has no installation of Quarterdeck.');
     const wanted = (await listTables(client)).map(({ name }) => client.escapeIdentifier(name));
