@@ -168,6 +168,23 @@ describe('an upstream', () => {
     expect(upstream.connections).toBe(6);
   });
 
+  test('that does not say how long it keeps connections gets what cannot be sent twice over recent ones only', async () => {
+    await using upstream = await rawUpstream(
+      (socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
+    );
+    await using proxy = await startTestProxy();
+    proxy.route(HOST, [upstream]);
+    const connectionsAfter = async (method: string, waitMs: number) => {
+      await new Promise((resolve) => setTimeout(resolve, waitMs));
+      expect(await fetchFrom(proxy.port, HOST, { method })).toMatchObject({ status: 200, body: 'ok' });
+      return upstream.connections;
+    };
+    expect(await connectionsAfter('POST', 0)).toBe(1);
+    expect(await connectionsAfter('POST', 10)).toBe(1);
+    expect(await connectionsAfter('GET', 1_100)).toBe(1);
+    expect(await connectionsAfter('POST', 1_100)).toBe(2);
+  });
+
   test.each([
     ['Content-Length: 3\r\nContent-Length: 4', 'it has no single length'],
     ['Content-Length: 3\r\nTransfer-Encoding: chunked', 'it has a length and is chunked'],

@@ -58,7 +58,7 @@ export class Exchange implements Attempt {
     this.#tried.push(upstream);
     this.#upstream = upstream;
     upstream.begin();
-    upstream.open(this, this.#repeated);
+    upstream.open(this, this.#repeated ? 'none' : this.#client.repeatable ? 'any' : 'recent');
   }
 
   /** The client is gone: nobody waits for the answer. */

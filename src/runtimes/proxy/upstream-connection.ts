@@ -44,6 +44,8 @@ export class UpstreamConnection {
   #sent = false;
   /** When it fails if nothing happened, in `performance.now()`. */
   deadline = Infinity;
+  /** Until when it is hardly closed by the upstream in the moment in which it is used again. */
+  recentUntil = 0;
 
   constructor(
     place: { host: string; port: number },

@@ -20,9 +20,14 @@ const PASS_OVER_MS = 1_000;
 
 /** How long a connection is kept where the upstream says nothing about that. Node's own servers close after 5 s. */
 const KEPT_MS = 4_000;
+/** Where it says nothing, a request that can't be sent twice goes only over a connection that was used so shortly before. */
+const RECENT_MS = 1_000;
 /** A connection is given up so long before its upstream would: one that closes just then loses the request. */
 const MARGIN_MS = 1_000;
 const LONGEST_KEPT_MS = 600_000;
+
+/** Which kept connections a request may use: any; those that its upstream will hardly have closed meanwhile; none. */
+export type Reuse = 'any' | 'recent' | 'none';
 
 /** One instance of a workload with its kept connections. */
 export class UpstreamState {
@@ -63,22 +68,31 @@ export class UpstreamState {
     this.#check();
   }
 
-  /**
-   * Takes a request: on a kept connection at once, else, or with `fresh`, on a new one as soon as it stands (`Attempt.onReady`).
-   */
-  open(attempt: Attempt, fresh: boolean): void {
+  /** Takes a request: on a kept connection at once, else on a new one as soon as it stands (`Attempt.onReady`). */
+  open(attempt: Attempt, which: Reuse): void {
     const now = performance.now();
-    for (let kept = this.#kept.pop(); kept; kept = this.#kept.pop()) {
-      if (kept.deadline > now && kept.isUsable && !fresh) {
-        kept.deadline = Infinity;
-        return kept.use(attempt);
-      }
-      kept.destroy();
-    }
+    const kept = which === 'none' ? undefined : this.#takeKept(which, now);
+    if (kept) return kept.use(attempt);
     const place = { host: this.#host, port: this.#port };
     const connection = new UpstreamConnection(place, attempt, this.#keep, this.#forget);
     connection.deadline = now + this.#times.connectMs;
     this.#connections.add(connection);
+  }
+
+  /** The kept connection that was used last, if it may be used again. */
+  #takeKept(which: Reuse, now: number): UpstreamConnection | undefined {
+    for (let kept = this.#kept.at(-1); kept; kept = this.#kept.at(-1)) {
+      const isGood = kept.deadline > now && kept.isUsable;
+      // Those below it were used longer ago.
+      if (isGood && which === 'recent' && kept.recentUntil <= now) return undefined;
+      this.#kept.pop();
+      if (isGood) {
+        kept.deadline = Infinity;
+        return kept;
+      }
+      kept.destroy();
+    }
+    return undefined;
   }
 
   /** When an answer to what was sent now has to begin. */
@@ -94,7 +108,9 @@ export class UpstreamState {
   readonly #keep = (connection: UpstreamConnection, { keptMs }: ResponseHead): void => {
     const ms = keptMs === undefined ? KEPT_MS : Math.min(keptMs, LONGEST_KEPT_MS) - MARGIN_MS;
     if (ms <= 0 || this.#references === 0) return connection.destroy();
-    connection.deadline = performance.now() + ms;
+    const now = performance.now();
+    connection.deadline = now + ms;
+    connection.recentUntil = keptMs === undefined ? now + RECENT_MS : connection.deadline;
     this.#kept.push(connection);
   };
 
