@@ -1,7 +1,8 @@
+import type { Registry } from 'prom-client';
 import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';
 import type { createSources } from '#app/sources.ts';
-import { NodeHousekeeping, type DiskGauges } from '#app/housekeeping/index.ts';
+import { NodeHousekeeping } from '#app/housekeeping/index.ts';
 import { createWorker } from '#app/engine.ts';
 import { TASKS } from '#app/tasks.ts';
 import { RunningWatcher } from '#app/watchers.ts';
@@ -21,7 +22,7 @@ export async function startBackground(
   runtimes: Runtimes,
   sources: ReturnType<typeof createSources>,
   tracer: Tracer,
-  disk: DiskGauges,
+  metrics: Registry,
 ): Promise<() => Promise<void>> {
   const platform = { ...base.platform, db: base.engineDatabase.db };
   const deployments = createWorker(base, runtimes, sources, tracer);
@@ -52,7 +53,7 @@ export async function startBackground(
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
   const watcher = new RunningWatcher(platform, runtimes, base.nodeId);
   const { nodeId, installation } = base;
-  const housekeeping = new NodeHousekeeping({ platform, runtimes, nodeId, installation, gauges: disk });
+  const housekeeping = new NodeHousekeeping({ platform, runtimes, nodeId, installation, registry: metrics });
 
   await deployments.start();
   clusters.start();

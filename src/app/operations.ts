@@ -1,13 +1,11 @@
 import type { Server } from 'node:http';
 import { createServer } from '#kernel/node-http.ts';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { createDiskGauges, type DiskGauges } from '#app/housekeeping/index.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 /** What Prometheus reads. */
 export interface Metrics {
   registry: Registry;
-  disk: DiskGauges;
   answered(route: string, method: string, status: number, seconds: number): void;
   /** Shows how many event streams are open in this process. */
   watchStreams(count: () => number): void;
@@ -42,7 +40,6 @@ export function createMetrics(db: Database): Metrics {
   new Counter({ name: 'quarterdeck_starts_total', help: 'Starts of this process.', registers: [registry] }).inc();
   return {
     registry,
-    disk: createDiskGauges(registry),
     answered: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds),
     watchStreams: (count) =>
       void new Gauge({

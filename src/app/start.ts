@@ -91,7 +91,7 @@ export async function start(
     // Only now, as its token is shown once: what could fail is behind us.
     const first = await firstSteps(base, runtime);
     if (settings.role !== 'api') {
-      const begin = () => startBackground(base, runtimes, sources, tracer, metrics.disk);
+      const begin = () => startBackground(base, runtimes, sources, tracer, metrics.registry);
       const background = await BackgroundSwitch.start(base, begin);
       stops.push(() => background.stop());
     }

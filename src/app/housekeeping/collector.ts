@@ -96,6 +96,7 @@ export class Collector {
     switch (tombstone.kind) {
       case 'SERVICE': {
         if (present.service) return true;
+        if (present.environmentBusy) return false;
         const runtime = await this.#runtimeOf(tombstone);
         const identity = this.#identityOf(tombstone);
         await runtime.remove(identity, null, this.#context(tombstone));

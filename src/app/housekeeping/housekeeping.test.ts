@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Collector } from '#app/housekeeping/collector.ts';
-import { createDiskGauges, NodeHousekeeping } from '#app/housekeeping/index.ts';
+import { NodeHousekeeping } from '#app/housekeeping/index.ts';
 import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
 import { thinSnapshots, trimDeployments, trimLogs, trimReleases, trimTombstones } from '#app/housekeeping/retention.ts';
 import { forgetLostImages } from '#app/housekeeping/lost-images.ts';
@@ -14,7 +14,7 @@ import { enterReadOnly, leaveReadOnly } from '#platform/installation/index.ts';
 import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
 import { RuntimeError, type Runtime } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
-import { EXAMPLE, makeExample, useEngine } from '#test/harness/engine.ts';
+import { EXAMPLE, exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
 
 const repositories = makeRepositoryRoot();
@@ -124,6 +124,32 @@ describe('what is collected', () => {
     await collector.collect();
     expect(engine.runtime.leftovers({ ...newIdentity(app.installationId), serviceId: application.id })).toEqual([]);
     expect((await tombstones()).map((row) => row.kind).filter((kind) => kind !== 'DEPLOYMENT')).toEqual([]);
+  });
+
+  test('a deleted service waits while a deployment runs in its environment, which may be about to use its network', async () => {
+    const admin = await app.organization();
+    const { application, environment } = await deployed(admin, 1);
+    const other = ok(
+      await admin.post(`/environment/${environment.id}/application`, exampleBody({ name: 'other' })),
+      201,
+    );
+    ok(await admin.delete(`/application/${application.id}`), 204);
+    await expect.poll(async () => (await admin.get(`/application/${application.id}`)).status).toBe(404);
+    engine.runtime.faults = { delayMs: { apply: 1500 } };
+    ok(await admin.post(`/application/${other.id}/deploy`), 200);
+    const removals = () =>
+      engine.runtime.calls.filter((call) => call.verb === 'remove' && call.serviceId === application.id).length;
+    const before = removals();
+    await collector.collect();
+    expect(removals()).toBe(before);
+    expect(await tombstones()).toMatchObject([{ kind: 'SERVICE', attempts: 0 }]);
+    await expect
+      .poll(async () => ok(await admin.get(`/application/${other.id}/status`), 200).state, { timeout: 10_000 })
+      .toBe('DEPLOYED');
+    await due();
+    await collector.collect();
+    expect(removals()).toBe(before + 1);
+    expect(await tombstones()).toEqual([]);
   });
 
   test('what the database does not know is left alone', async () => {
@@ -352,7 +378,7 @@ describe('the disk of a machine', () => {
       runtimes: { get: async () => runtime },
       nodeId,
       installation: { id: app.installationId, epoch: 1 },
-      gauges: createDiskGauges(registry),
+      registry,
     });
     return { housekeeping, metrics: () => registry.metrics() };
   }
@@ -362,6 +388,7 @@ describe('the disk of a machine', () => {
     const folder = path.join(app.platform.settings.dataDir, 'checkouts', 'unknown');
     mkdirSync(folder, { recursive: true });
     writeFileSync(path.join(folder, 'file'), Buffer.alloc(3 * MEGABYTE, 'x'));
+    expect(await metrics()).not.toContain('quarterdeck_disk');
     await housekeeping.round();
     const text = await metrics();
     const valueOf = (kind: string) =>

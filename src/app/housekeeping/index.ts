@@ -1,4 +1,3 @@
 export { Collector } from '#app/housekeeping/collector.ts';
-export { createDiskGauges, type DiskGauges } from '#app/housekeeping/disk-use.ts';
 export { NodeHousekeeping } from '#app/housekeeping/node.ts';
 export { RETENTION_TASKS } from '#app/housekeeping/tasks.ts';

@@ -1,7 +1,8 @@
 import path from 'node:path';
+import type { Registry } from 'prom-client';
 import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
 import { Collector } from '#app/housekeeping/collector.ts';
-import { measureDisk, type DiskGauges } from '#app/housekeeping/disk-use.ts';
+import { createDiskGauges, measureDisk, type DiskGauges } from '#app/housekeeping/disk-use.ts';
 import { forgetLostImages } from '#app/housekeeping/lost-images.ts';
 import { trimReleasesOfNode } from '#app/housekeeping/retention.ts';
 import { trimServerLog } from '#app/housekeeping/server-log.ts';
@@ -20,7 +21,8 @@ export interface HousekeepingParts {
   runtimes: Pick<Runtimes, 'get'>;
   nodeId: string;
   installation: { id: string; epoch: number };
-  gauges: DiskGauges;
+  /** Where the disk use is shown, once it was measured. */
+  registry: Registry;
 }
 
 /** Keeps this machine clean: what the database has buried, what killed processes left half made, and how much all of it takes. */
@@ -30,6 +32,7 @@ export class NodeHousekeeping {
   readonly #abort = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | undefined;
+  #gauges: DiskGauges | undefined;
 
   constructor(parts: HousekeepingParts) {
     this.#parts = parts;
@@ -63,14 +66,15 @@ export class NodeHousekeeping {
   }
 
   async #goRound(): Promise<void> {
-    const { platform, gauges } = this.#parts;
+    const { platform, registry } = this.#parts;
     const { dataDir } = platform.settings;
     trimServerLog(path.join(dataDir, 'postgres', 'postgres.log'));
     await collectCheckouts(platform.db, path.join(dataDir, 'checkouts'));
     const runtimes = await this.#runtimes();
     for (const runtime of runtimes) await runtime.removeBroken?.();
     await forgetLostImages(this.#parts, runtimes, this.#abort.signal);
-    const { images } = await measureDisk(platform, runtimes, gauges, this.#abort.signal);
+    this.#gauges ??= createDiskGauges(registry);
+    const { images } = await measureDisk(platform, runtimes, this.#gauges, this.#abort.signal);
     await this.#keepLimit(images);
   }
 

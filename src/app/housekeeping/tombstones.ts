@@ -64,6 +64,8 @@ export interface Present {
   released: boolean;
   /** A deployment of the service has not ended: it may be about to use the image. */
   busy: boolean;
+  /** A deployment of the environment has not ended: it may be about to use what its services share. */
+  environmentBusy: boolean;
   /** Services of the environment that are not collected yet. */
   siblings: boolean;
 }
@@ -76,6 +78,7 @@ export const findPresent = async (db: Database, tombstone: Tombstone): Promise<P
     exists (select from release where service_id = ${service_id} and image = ${image}) as released,
     exists (select from deployment d join deployment_service s on s.deployment_id = d.id
       where d.status <> 'ENDED' and d.environment_id = ${environment_id} and s.service_id = ${service_id}) as busy,
+    exists (select from deployment where environment_id = ${environment_id} and status <> 'ENDED') as "environmentBusy",
     exists (select from tombstone where environment_id = ${environment_id} and kind = 'SERVICE') as siblings`.execute(
     db,
   );
