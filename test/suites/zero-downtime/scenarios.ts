@@ -68,6 +68,18 @@ export function testReleases(given: () => Stage): void {
     await under(stage, older, async () => expect(await stage.service.deploy(older.commit)).toBe('DEPLOYED'));
   });
 
+  scenario('no request fails while it is rolled back to an earlier execution', async () => {
+    const stage = given();
+    const older = stage.present;
+    const next = newRelease(stage);
+    const execution = await stage.service.lastExecution();
+    await under(stage, next, async () => expect(await stage.service.deploy()).toBe('DEPLOYED'));
+    await under(stage, older, async () => {
+      await stage.service.request('rollback', { execution_id: execution });
+      expect(await stage.service.ended()).toBe('DEPLOYED');
+    });
+  });
+
   scenario('no request fails while it is scaled up and down', async () => {
     const stage = given();
     const next = newRelease(stage);

@@ -73,6 +73,10 @@ export class Service {
     await this.ask('POST', `/application/${this.id}/${action}`, body);
   }
 
+  async lastExecution(): Promise<string> {
+    return (await this.ask('GET', `/application/${this.id}/status`)).execution_id;
+  }
+
   /** The state once nothing is under way; a control plane that is away is waited for. */
   async ended(): Promise<string> {
     for (const end = Date.now() + 120_000; ;) {
