@@ -53,12 +53,13 @@ async function tellCancelled(
   if (services.length === 0) return;
   const names = await queries.findNames(context.db, scope, deployment.environment_id);
   const event = outboxEventOf('DEPLOYMENT_CANCELLED', deployment, names);
-  for (const { service_id: id, name, kind, state } of services) {
-    const payload = json({ ...event, service: { id, name, type: kind }, status: state });
-    await outboxInsert(scope.organizationId, 'deployment', sql`${payload}::jsonb`, sql`(select) one`).execute(
-      context.db,
-    );
-  }
+  const each = services.map(({ service_id: id, name, kind, state }) => ({
+    service: { id, name, type: kind },
+    status: state,
+  }));
+  const payload = sql`${json(event)}::jsonb || each`;
+  const from = sql`jsonb_array_elements(${json(each)}::jsonb) each`;
+  await outboxInsert(scope.organizationId, 'deployment', payload, from).execute(context.db);
   context.afterCommit(() => context.notify(OUTBOX_CHANNEL));
 }
 

@@ -106,14 +106,21 @@ async function insist<T>(work: () => Promise<T>): Promise<T> {
     }
 }
 
-/** Every event is told under one id, however often. */
+/** Every event is told under one id, however often, and what is told to have started is told to have ended. */
 function webhookFaults(): string[] {
   const ids = new Map<string, Set<string>>();
+  const open = new Set<string>();
   for (const { event, deployment, service, id } of receiver.calls) {
     const key = `${event} of ${service} in ${deployment}`;
     ids.set(key, (ids.get(key) ?? new Set()).add(id));
+    if (event === 'DEPLOYMENT_STARTED') open.add(`${service} in ${deployment}`);
   }
-  return [...ids].filter(([, set]) => set.size > 1).map(([key, set]) => `${key} was told under ${set.size} ids`);
+  for (const { event, deployment, service } of receiver.calls)
+    if (event !== 'DEPLOYMENT_STARTED') open.delete(`${service} in ${deployment}`);
+  return [
+    ...[...ids].filter(([, set]) => set.size > 1).map(([key, set]) => `${key} was told under ${set.size} ids`),
+    ...[...open].map((key) => `${key} was told to have started, and never to have ended`),
+  ];
 }
 
 test(

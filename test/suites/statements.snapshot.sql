@@ -122,6 +122,8 @@ insert into "webhook_attempt" ("organization_id", "webhook_id", "kind", "matched
 
 insert into "webhook_delivery" ("organization_id", "webhook_id", "kind", "matched_event", "id", "body", "state", "attempts", "tries") values ($…);
 
+insert into outbox (organization_id, topic, payload) select $::uuid, $…::jsonb || each from jsonb_array_elements($::jsonb) each;
+
 rollback;
 
 select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api_token"."description", "api_token"."scope", "api_token"."role_id", "api_token"."policy", "api_token"."expires_at", "api_token"."created_at", "api_token"."updated_at", "api_token"."created_by", "role"."name" as "role_name", "creator"."subject" as "creator_subject", coalesce(nullif(trim(creator.first_name || ' ' || creator.last_name), ''), nullif(creator.nickname, ''), creator.email) as "creator_name" from "api_token" inner join "user_account" as "creator" on "creator"."id" = "api_token"."created_by" left join "role" on "role"."id" = "api_token"."role_id" where "api_token"."organization_id" = $ and "api_token"."policy" is not null order by "api_token"."created_at", "api_token"."id";
@@ -237,6 +239,8 @@ select "member"."user_id", "member"."organization_id", "member"."created_at", "m
 select "name", count(*) over () as "total" from "environment" where "organization_id" = $ and "cluster_id" = $ order by "created_at" limit $;
 
 select "onboarding_use_cases", "onboarding_status" from "user_account" where "id" = $;
+
+select "organization"."name" as "organization", "project"."name" as "project", "environment"."name" as "environment", "environment"."mode" from "environment" inner join "project" on "project"."id" = "environment"."project_id" inner join "organization" on "organization"."id" = "environment"."organization_id" where "environment"."organization_id" = $ and "environment"."id" = $;
 
 select "organization_id", "service_id" from "custom_domain" where "domain" = $;
 
@@ -407,6 +411,8 @@ update "deployment_service" set "state" = case state when 'DEPLOYMENT_QUEUED' th
 update "deployment_service" set "state" = case state when 'DEPLOYMENT_QUEUED' then 'CANCELED' when 'WAITING_RUNNING' then 'CANCELED' when 'BUILDING' then 'CANCELING' when 'DEPLOYING' then 'CANCELING' when 'EXECUTING' then 'CANCELING' end, "updated_at" = now(), "started_at" = coalesce(started_at, now()), "ended_at" = case when case state when 'DEPLOYMENT_QUEUED' then 'CANCELED' when 'WAITING_RUNNING' then 'CANCELED' when 'BUILDING' then 'CANCELING' when 'DEPLOYING' then 'CANCELING' when 'EXECUTING' then 'CANCELING' end = 'CANCELING' then null else now() end where "organization_id" = $ and "deployment_id" = $ and "state" = any($) returning "service_id", "state", "name", "kind", "error";
 
 update "deployment_stage" set "name" = $, "description" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "deployment_step" set "status" = $, "ended_at" = now() where "organization_id" = $ and "deployment_id" = $ and "status" = $;
 
 update "environment" set "deleting" = $ where "organization_id" = $ and "id" = $;
 

@@ -224,8 +224,12 @@ export class FakeRuntimeObject implements FakeRuntime {
   /** Serves on for a process that is gone. */
   async #adopt(): Promise<void> {
     if (!this.#options.router || !this.#options.directory) return;
-    for (const service of this.#store.all())
-      if (!service.stopped && !isRunning(service.owner, this.#bootId)) await this.#serve(service);
+    for (const service of this.#store.all()) {
+      if (service.stopped || isRunning(service.owner, this.#bootId)) continue;
+      const found = structuredClone(service);
+      // Another process may change it while the servers open: what it wrote stands.
+      await this.#serve(service, () => isDeepStrictEqual(this.#store.read(found.spec.identity.serviceId), found));
+    }
   }
 
   #refuseOlder(identity: WorkloadIdentity, present: FakeService | null): void {
@@ -266,10 +270,14 @@ export class FakeRuntimeObject implements FakeRuntime {
     this.#end(present, context);
   }
 
-  /** Opens the servers of a service, stores it, and moves its routes to them. */
-  async #serve(service: FakeService): Promise<void> {
+  /** Opens the servers of a service, stores it, and moves its routes to them; does nothing if it is not wanted any more by then. */
+  async #serve(service: FakeService, isWanted = () => true): Promise<void> {
     const { router } = this.#options;
     if (router) for (const instance of service.instances) instance.port = await this.#servers.open(service, instance);
+    if (!isWanted()) {
+      for (const { port } of upstreamsOf(service)) this.#servers.close(port);
+      return;
+    }
     this.#store.write({ ...service, owner: this.#self });
     const { identity } = service.spec;
     await router?.set(identity.serviceId, identity.generation, routesOf(service));

@@ -241,12 +241,16 @@ async function acknowledgedFaults(world: World, { deployments, deleted }: Acknow
     await present('environment'),
     await present('service'),
   ];
+  // A delete that was cancelled, or failed, leaves what it was for.
+  const { rows } = await sql<{ id: string }>`select distinct service_id as id from deployment_service
+    where action = 'DELETE' and state in ('CANCELED', 'DELETE_ERROR')`.execute(world.db);
+  const spared = new Set(rows.map(({ id }) => id));
   return [
     ...deployments
       .filter(({ id, environmentId }) => environments.has(environmentId) && !known.has(id))
       .map(({ id }) => `the answered deployment ${id} is gone`),
     ...deleted
-      .filter((id) => environments.has(id) || services.has(id))
+      .filter((id) => (environments.has(id) || services.has(id)) && !spared.has(id))
       .map((id) => `${id} was deleted with an answer and is still there`),
   ];
 }
