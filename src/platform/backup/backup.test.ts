@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { newId, newOrderedId } from '#kernel/ids.ts';
 import { BackupRefused, dumpDatabase, restoreDatabase, type RestoreOptions } from '#platform/backup/index.ts';
 import { openDatabase, type OpenDatabase } from '#platform/database/index.ts';
@@ -11,6 +11,9 @@ import { migrate } from '#platform/database/migrate.ts';
 import { openInstallation } from '#platform/vault/key.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
 import { listSchema } from '#test/harness/schema.ts';
+
+// A restore applies every migration: that takes its time where the machine is busy.
+vi.setConfig({ testTimeout: 60_000 });
 
 const KEY = randomBytes(32);
 const folder = mkdtempSync(path.join(tmpdir(), 'qd-backup-'));
