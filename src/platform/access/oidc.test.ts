@@ -98,6 +98,46 @@ describe('a session is refused', () => {
         return new SignJWT(claims('a')).setProtectedHeader(header).sign(privateKey);
       },
     ],
+    ...['../../../../../../dev/null', 'http://127.0.0.1:1/keys.json', "' or 1=1 --", '', 'k'.repeat(10_000)].map(
+      (kid): (typeof refused)[number] => [
+        `whose key is to be found at ${JSON.stringify(kid.slice(0, 30))}`,
+        async () => {
+          const { privateKey } = await generateKeyPair('RS256');
+          return new SignJWT(claims('a')).setProtectedHeader({ alg: 'RS256', kid }).sign(privateKey);
+        },
+      ],
+    ),
+    [
+      'that brings certificates of its own, or an address of some',
+      async () => {
+        const { privateKey } = await generateKeyPair('RS256');
+        const header = { alg: 'RS256', x5u: 'http://127.0.0.1:1/cert.pem', x5c: ['MIIB'], x5t: 'AAAA' };
+        return new SignJWT(claims('a')).setProtectedHeader(header).sign(privateKey);
+      },
+    ],
+    [
+      'without the name of a key, where several are published, signed by none of them',
+      async () => {
+        const { privateKey } = await generateKeyPair('ES256');
+        return new SignJWT(claims('a')).setProtectedHeader({ alg: 'ES256' }).sign(privateKey);
+      },
+    ],
+    [
+      'that wants something understood that is not',
+      async () => {
+        const [, body, signature] = (await issuer.sign({ sub: 'a' })).split('.');
+        return `${base64({ alg: 'RS256', kid: 'key-RS256', crit: ['admin'], admin: true })}.${body}.${signature}`;
+      },
+    ],
+    [
+      'whose claims are not text (b64)',
+      async () => {
+        const [, body, signature] = (await issuer.sign({ sub: 'a' })).split('.');
+        return `${base64({ alg: 'RS256', kid: 'key-RS256', b64: false, crit: ['b64'] })}.${body}.${signature}`;
+      },
+    ],
+    ['that is encrypted instead of signed', () => `${base64({ alg: 'dir', enc: 'A256GCM' })}..AAAA.AAAA.AAAA`],
+    ['with an empty signature', async () => `${(await issuer.sign({ sub: 'a' })).split('.').slice(0, 2).join('.')}.`],
     ['that is no JWT', () => 'eyJhbGciOiJSUzI1NiJ9.x'],
     ['that is nonsense', () => 'nonsense'],
     ['with a header that is no object', () => `${base64(1)}.${base64(claims('a'))}.AA`],
