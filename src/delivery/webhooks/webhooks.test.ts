@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { Webhook as Verifier } from 'standardwebhooks';
-import { afterEach, describe, expect, inject, test, vi } from 'vitest';
+import { afterEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import {
   createWebhookDelivery,
   removeOldDeliveries,
@@ -185,6 +185,31 @@ describe('a webhook is called', () => {
       expect(() => verifier.verify(`${text} `, headers as Record<string, string>)).toThrow();
     },
   );
+
+  test('so that nobody can replay it: id, time and body are signed together, and an old time is not taken', async () => {
+    const admin = await app.organization();
+    const { calls, url } = await receiver((_call, number) => (number === 1 ? 500 : 200));
+    const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+    const webhook = await register(admin, url, { target_secret: secret });
+    await say(admin, event(admin));
+    // A second later, so that the second attempt has another time.
+    worker({ schedule: [1100, 1, 1, 1, 1, 1] });
+    await settled(webhook.id, 'DELIVERED');
+    const verifier = new Verifier(secret);
+    const [first, second] = calls.map(({ headers }) => headers as Record<string, string>);
+    const { text } = calls[0]!;
+    for (const headers of [first!, second!]) verifier.verify(text, headers);
+    expect(second!['webhook-timestamp']).not.toBe(first!['webhook-timestamp']);
+    const forged = [
+      { ...first!, 'webhook-timestamp': second!['webhook-timestamp']! },
+      { ...first!, 'webhook-id': `msg_${newId()}` },
+      { ...first!, 'webhook-signature': 'v1,' },
+    ];
+    for (const headers of forged) expect(() => verifier.verify(text, headers)).toThrow();
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 6 * 60_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    expect(() => verifier.verify(text, first!)).toThrow(/too old/);
+  });
 
   test('with a text for people when it is of the kind SLACK, without markup from names', async () => {
     const admin = await app.organization();
