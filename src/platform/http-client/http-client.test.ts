@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer, type AddressInfo, type Server as NetServer } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createHttpClient, isForbiddenAddress, type Lookup } from '#platform/http-client/index.ts';
 import { selfSigned } from '#test/harness/self-signed.ts';
 
@@ -186,6 +186,41 @@ describe('a request', () => {
     });
     const answer = await createHttpClient(LOOPBACK).request(`http://127.0.0.1:${port}/`, { maxBytes: 1000 });
     expect([answer.body.length, answer.truncated]).toEqual([1000, true]);
+  });
+
+  test('to a server that hangs up in whatever moment is an answer or a failure, and nothing else happens', async () => {
+    const unhandled: unknown[] = [];
+    const note = (error: unknown) => void unhandled.push(error);
+    process.on('uncaughtException', note);
+    onTestFinished(() => void process.off('uncaughtException', note));
+    const ends = [
+      '',
+      'HTTP/1.1 200 OK\r\n',
+      'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nrest',
+      'HTTP/1.1 100 Continue\r\n\r\n',
+      'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf',
+      'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n',
+      `HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n${'x'.repeat(65_536)}`,
+      `HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n${'x'.repeat(1_000_000)}`,
+      'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello',
+      `HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}\r\n\r\n`,
+    ];
+    const port = await listening(
+      createTcpServer((socket) => {
+        socket.on('error', () => undefined);
+        socket.once('data', (head) => void socket.end(ends[Number(/\/(\d+)/.exec(String(head))![1])]!));
+      }),
+    );
+    const client = createHttpClient(LOOPBACK);
+    for (const maxBytes of [0, 3, 65_535, 65_536, 10_000_000])
+      for (const at of ends.keys()) {
+        const outcome = await client.request(`http://127.0.0.1:${port}/${at}`, { maxBytes, timeoutMs: 2000 }).then(
+          ({ status, body }) => [status, body.length <= maxBytes],
+          (error: unknown) => (error as { failure?: string }).failure,
+        );
+        expect([[200, true], 'connection'], `${at} ${maxBytes}`).toContainEqual(outcome);
+      }
+    expect(unhandled).toEqual([]);
   });
 
   test('over TLS to a certificate that nobody trusts fails and says so', async () => {

@@ -11,7 +11,7 @@ import {
   resolveHost,
   type Lookup,
 } from '#platform/http-client/hosts.ts';
-import type { OutgoingAnswer, OutgoingRequest } from '#platform/http-client/send.ts';
+import { createSender, type OutgoingAnswer, type OutgoingRequest } from '#platform/http-client/send.ts';
 
 export { isForbiddenAddress } from '#platform/http-client/addresses.ts';
 export type { Lookup } from '#platform/http-client/hosts.ts';
@@ -57,9 +57,9 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const allowed = options.allowedPrivateAddresses;
   const resolve: Lookup =
     options.lookup ?? ((hostname, { family }) => resolveBySystem(hostname, { all: true, family: family ?? 0 }));
-  let sender: Promise<Sender> | undefined;
+  const send = createSender(resolve, allowed);
   return {
-    request: async (url, request = {}) => (await (sender ??= loadSender(resolve, allowed)))(url, request),
+    request: (url, request = {}) => send(url, request),
     checkUrl: (url, field) => checkUrl(url, field, allowed),
     addressPolicy: async (host) => {
       const literal = literalAddress(canonicalHost(host));
@@ -69,9 +69,3 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     },
   };
 }
-
-type Sender = (url: string, request: OutgoingRequest) => Promise<OutgoingAnswer>;
-
-/** Loaded with the first call: the library takes 13 MB. */
-const loadSender = async (resolve: Lookup, allowed: readonly string[]): Promise<Sender> =>
-  (await import('#platform/http-client/send.ts')).createSender(resolve, allowed);

@@ -1,5 +1,7 @@
+import type { LookupAddress } from 'node:dns';
 import { open } from 'node:fs/promises';
-import { buildConnector, Client } from 'undici';
+import { request as requestHttp, type IncomingMessage, type RequestOptions } from 'node:http';
+import { request as requestHttps } from 'node:https';
 import { isForbiddenAddress } from '#platform/http-client/addresses.ts';
 import { OutgoingError, outgoingError } from '#platform/http-client/errors.ts';
 import { forbidden, parseUrl, refuseLiteral, resolveHost, type Lookup } from '#platform/http-client/hosts.ts';
@@ -29,45 +31,63 @@ export interface OutgoingAnswer {
   truncated: boolean;
 }
 
-/** What sends requests to allowed addresses. Only to be loaded by http-client/index.ts. */
+/** What sends requests to allowed addresses. */
 export function createSender(resolve: Lookup, allowed: readonly string[]) {
-  const connect = checkedConnector(resolve, allowed);
-  return (url: string, request: OutgoingRequest) => send(connect, url, request);
+  const lookup = checkedLookup(resolve, allowed);
+  return async (address: string, request: OutgoingRequest): Promise<OutgoingAnswer> => {
+    const url = parseUrl(address);
+    refuseLiteral(url.hostname, allowed); // A literal address is connected to without any lookup.
+    return send(url, lookup, request);
+  };
 }
 
-async function send(
-  connect: buildConnector.connector,
-  address: string,
-  request: OutgoingRequest,
-): Promise<OutgoingAnswer> {
-  const url = parseUrl(address);
+async function send(url: URL, lookup: RequestOptions['lookup'], request: OutgoingRequest): Promise<OutgoingAnswer> {
   const timeoutMs = request.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const deadline = AbortSignal.timeout(timeoutMs);
   const signal = request.signal ? AbortSignal.any([deadline, request.signal]) : deadline;
-  // A connection for each request: a kept one would outlive what its address was checked for.
-  const client = new Client(url.origin, { connect, pipelining: 0, maxHeaderSize: MAX_HEADER_BYTES });
+  let answer: IncomingMessage | undefined;
   try {
-    const answer = await client.request({
-      method: request.method ?? 'GET',
-      path: `${url.pathname}${url.search}`,
-      headers: request.headers ?? {},
-      body: request.body ?? null,
-      signal,
-    });
+    answer = await answerTo(url, { lookup, signal }, request);
     const maxBytes = request.maxBytes ?? DEFAULT_MAX_BYTES;
-    const isSaved = request.saveTo !== undefined && answer.statusCode >= 200 && answer.statusCode < 300;
-    const { body, truncated } = isSaved
-      ? await saveBounded(answer.body, request.saveTo!, maxBytes)
-      : await readBounded(answer.body, request.saveTo === undefined ? maxBytes : DEFAULT_MAX_BYTES);
-    return { status: answer.statusCode, headers: answer.headers, body, truncated };
+    const status = answer.statusCode!;
+    const { body, truncated } =
+      request.saveTo !== undefined && status >= 200 && status < 300
+        ? await saveBounded(answer, request.saveTo, maxBytes)
+        : await readBounded(answer, request.saveTo === undefined ? maxBytes : DEFAULT_MAX_BYTES);
+    return { status, headers: answer.headers, body, truncated };
   } catch (error) {
     if (deadline.aborted)
       throw new OutgoingError('timeout', `${url.host} did not answer within ${timeoutMs} ms.`, error);
     request.signal?.throwIfAborted();
     throw outgoingError(error, url.host);
   } finally {
-    await client.destroy();
+    answer?.destroy();
   }
+}
+
+/**
+ * Sends the request and answers the head of what comes back. A connection for each request: a kept one would outlive what its
+ * address was checked for. Node's own client, because what a server sends must not be able to end the process: undici 7 throws where
+ * nobody can catch it when a server hangs up on an answer that is being held back.
+ */
+function answerTo(
+  url: URL,
+  options: Pick<RequestOptions, 'lookup' | 'signal'>,
+  { method = 'GET', headers = {}, body }: OutgoingRequest,
+): Promise<IncomingMessage> {
+  const start = url.protocol === 'https:' ? requestHttps : requestHttp;
+  return new Promise((resolve, reject) => {
+    const sent = start(url, { ...options, method, headers, agent: false, maxHeaderSize: MAX_HEADER_BYTES });
+    sent.once('response', resolve);
+    // Nobody asked for another protocol: the connection is closed.
+    sent.once('upgrade', (answer, socket) => {
+      socket.destroy();
+      reject(new Error(`it changed its protocol to ${answer.headers.upgrade}`));
+    });
+    sent.on('error', reject);
+    sent.once('close', () => reject(new Error('the connection was closed without an answer')));
+    sent.end(body);
+  });
 }
 
 async function readBounded(
@@ -100,27 +120,18 @@ async function saveBounded(
   return { body, truncated: false };
 }
 
-/** Connects only to addresses that were resolved and allowed in this very connection. */
-function checkedConnector(resolve: Lookup, allowed: readonly string[]): buildConnector.connector {
-  const connect = buildConnector({
-    lookup: (hostname, options, callback) => {
-      resolveHost(resolve, hostname, options.family).then(
-        (found) => {
-          const good = found.filter(({ address }) => !isForbiddenAddress(address, allowed));
-          if (good.length === 0) return callback(forbidden(hostname, found[0]!.address), []);
-          if (options.all) return callback(null, good);
-          callback(null, good[0]!.address, good[0]!.family);
-        },
-        (error: Error) => callback(error, []),
-      );
-    },
-  } as buildConnector.BuildOptions);
-  return (target, callback) => {
-    try {
-      refuseLiteral(target.hostname, allowed); // A literal address is connected to without any lookup.
-    } catch (error) {
-      return callback(error as Error, null);
-    }
-    connect(target, callback);
+/** Answers only addresses that were resolved and allowed for this very connection. */
+function checkedLookup(resolve: Lookup, allowed: readonly string[]): NonNullable<RequestOptions['lookup']> {
+  return (hostname, options, callback) => {
+    const family = options.family === undefined || options.family === 0 ? undefined : options.family;
+    resolveHost(resolve, hostname, family as 4 | 6 | undefined).then(
+      (found: LookupAddress[]) => {
+        const good = found.filter(({ address }) => !isForbiddenAddress(address, allowed));
+        if (good.length === 0) return callback(forbidden(hostname, found[0]!.address), []);
+        if (options.all) return callback(null, good);
+        callback(null, good[0]!.address, good[0]!.family);
+      },
+      (error: Error) => callback(error, []),
+    );
   };
 }
