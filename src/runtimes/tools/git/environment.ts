@@ -45,6 +45,8 @@ export function gitEnvironment(location: GitLocation, access: GitAccess): Record
     SSH_ASKPASS: '/bin/false',
     GIT_ALLOW_PROTOCOL: location.kind === 'local' ? 'file' : location.kind,
     GIT_OPTIONAL_LOCKS: '0',
+    // What is not there is not fetched in passing (promises.ts).
+    GIT_NO_LAZY_FETCH: '1',
     GIT_LITERAL_PATHSPECS: '1',
     GIT_LFS_SKIP_SMUDGE: '1',
     GIT_SSH_COMMAND: sshCommand(location, access),

@@ -19,6 +19,7 @@ import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import type { RepositoryRoot, TestRepository } from '#test/harness/repository.ts';
 import { Git } from '#runtimes/tools/git/index.ts';
 import type { GitSource } from '#runtimes/tools/git/index.ts';
+import { isPromising } from '#runtimes/tools/git/promises.ts';
 import { startGitServer } from '#runtimes/tools/git/testing.ts';
 import type { GitServer, GitServerOptions } from '#runtimes/tools/git/testing.ts';
 
@@ -228,6 +229,36 @@ describe('addresses', () => {
     expect((await pinned.resolve(from(url))).id).toBe(commits[2]);
   });
 
+  test('that a server names in passing are not asked: objects that it says are elsewhere are not fetched there', async () => {
+    let called = 0;
+    const inner = createServer((_request, response) => void response.end(`${++called}`));
+    await new Promise<void>((resolve) => inner.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => new Promise((resolve) => inner.close(() => resolve())));
+    const elsewhere = `http://127.0.0.1:${(inner.address() as AddressInfo).port}/objects`;
+    // The old protocol of plain files (http-alternates), and the new one of bundles.
+    const files: Record<string, string> = {
+      '/HEAD': 'ref: refs/heads/main\n',
+      '/info/refs': `${commits[0]}\trefs/heads/main\n`,
+      '/objects/info/http-alternates': `${elsewhere}\n`,
+      '/objects/info/alternates': `${elsewhere}\n`,
+      '/objects/info/packs': '',
+    };
+    const asked: string[] = [];
+    const outer = createServer((request, response) => {
+      const name = request.url!.split('?')[0]!.replace('/dumb', '');
+      asked.push(name);
+      response.writeHead(name in files ? 200 : 404, { 'content-type': 'text/plain' }).end(files[name] ?? '');
+    });
+    await new Promise<void>((resolve) => outer.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => new Promise((resolve) => outer.close(() => resolve())));
+    const url = `http://127.0.0.1:${(outer.address() as AddressInfo).port}/dumb`;
+    await expect(git().resolve(from(url), commits[0])).rejects.toMatchObject({ name: 'RuntimeError' });
+    expect(asked).toContain('/info/refs');
+    // Git that fetched what is missing by itself would go on for ever, one process in the other.
+    expect(asked.length).toBeLessThan(20);
+    expect(called).toBe(0);
+  });
+
   test('that do not answer are told', async () => {
     await expect(git().resolve(from('http://127.0.0.1:9/app'))).rejects.toMatchObject({
       code: 'unreachable',
@@ -281,6 +312,17 @@ describe('the configuration of the machine and of the repository', () => {
   });
 });
 
+test.each([
+  ['git version 2.39.5 (Debian)', false],
+  ['git version 2.44.9', false],
+  ['git version 2.45.0.windows.1', true],
+  ['git version 2.50.1 (Apple Git-155)', true],
+  ['git version 3.0.0', true],
+  ['something else', false],
+])('objects are left out only by a git that does not fetch them by itself later: %s', (text, expected) => {
+  expect(isPromising(text)).toBe(expected);
+});
+
 describe('submodules', () => {
   /** A repository with submodules at the given URLs, whose links stand at the commit. */
   function withSubmodules(name: string, urls: Record<string, string>, commit: string): [TestRepository, string] {
@@ -321,6 +363,33 @@ describe('submodules', () => {
     const [, id] = withSubmodules(`bad-${url.slice(0, 3).replace('/', '')}`, { bad: url }, commits[0]!);
     const name = `bad-${url.slice(0, 3).replace('/', '')}`;
     await expect(checkout(from(`${open.url}/${name}`), id)).rejects.toMatchObject({ code: 'refused' });
+  });
+
+  test.each([
+    ['an update command', 'lib', 'path = lib\n\turl = ../app\n\tupdate = !touch MARK'],
+    ['a name that leads out', '../../../owned', 'path = lib\n\turl = ../app'],
+    ['a helper in its URL', 'lib', 'path = lib\n\turl = ext::touch% MARK'],
+    ['an option for a URL', 'lib', 'path = lib\n\turl = --upload-pack=touch MARK'],
+    ['an option behind a relative path', 'lib', 'path = lib\n\turl = ./-u../../../..'],
+    ['a line end in its URL', 'lib', 'path = lib\n\turl = "../app\\n[core]"'],
+  ])('with %s run nothing and write nothing beside the checkout', async (what, name, fields) => {
+    const mark = path.join(out, 'submodule-mark');
+    const repository = root.make(`tricks-${what.replaceAll(' ', '-')}`);
+    repository.commit({ '.gitmodules': `[submodule "${name}"]\n\t${fields.replaceAll('MARK', mark)}\n`, a: 'a' });
+    repository.git('update-index', '--add', '--cacheinfo', `160000,${commits[2]},lib`);
+    const id = commitIndex(repository);
+    const before = readdirSync(out).sort();
+    const folder = path.join(out, 'tricks', 'deep', 'tree');
+    await git()
+      .checkout(from(repository.url), id, folder, () => undefined)
+      .then(
+        () => expect(readdirSync(path.join(folder, 'lib'))).toContain('README.md'),
+        (error: unknown) => expect(error).toMatchObject({ name: 'RuntimeError' }),
+      );
+    expect(existsSync(mark)).toBe(false);
+    expect(existsSync(path.join(out, 'owned'))).toBe(false);
+    expect(readdirSync(out).sort()).toEqual([...new Set([...before, 'tricks'])].sort());
+    rmSync(path.join(out, 'tricks'), { recursive: true });
   });
 
   test('without a URL are told by name', async () => {

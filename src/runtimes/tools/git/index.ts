@@ -89,7 +89,7 @@ export class Git {
   async readFile(source: GitSource, file: string): Promise<string | undefined> {
     return this.#withRepository(source, async (repository) => {
       const inside = insidePath(repository.prefix, file);
-      const head = await repository.fetchBranch(source.branch, ['--depth=1', '--filter=blob:none']);
+      const head = await repository.fetchBranch(source.branch, ['--depth=1']);
       return repository.readFile(head, inside);
     });
   }

@@ -9,6 +9,7 @@ import { gitEnvironment, type GitAccess } from '#runtimes/tools/git/environment.
 import { explain, isMissingRef } from '#runtimes/tools/git/explain.ts';
 import { isWithin, type GitLocation } from '#runtimes/tools/git/location.ts';
 import { refsOf } from '#runtimes/tools/git/names.ts';
+import { keepsPromises } from '#runtimes/tools/git/promises.ts';
 import { isRedirected, redirectTarget } from '#runtimes/tools/git/redirect.ts';
 
 /** Seconds for questions, and for what moves data. */
@@ -138,8 +139,7 @@ export class Repository {
     const { stdout } = await this.git(['ls-tree', '-z', commit, '--', file]);
     const [, id] = /^100\d{3} blob (\w+)\t/.exec(stdout) ?? [];
     if (id === undefined) return undefined;
-    // This also fetches the content where only the folders were.
-    const size = Number((await this.git(['cat-file', '-s', id], { timeoutSeconds: FETCH_SECONDS })).stdout);
+    const size = Number((await this.git(['cat-file', '-s', id])).stdout);
     if (size > FILE_BYTES) throw new RuntimeError('failed', `${file} has ${size} bytes; at most 1 MiB is read.`);
     const read = await promisify(execFile)('git', ['cat-file', 'blob', id], {
       cwd: this.directory,
@@ -202,7 +202,8 @@ export class Repository {
 
   async #fetch(refs: readonly string[], options: readonly string[]): Promise<CommandResult> {
     // What a filter left out is a promise of the remote, whose name is the URL and may not begin with a slash.
-    const wanted = this.#location.kind === 'local' ? options.filter((one) => !one.startsWith('--filter')) : options;
+    const mayLeaveOut = this.#location.kind !== 'local' && (await keepsPromises());
+    const wanted = mayLeaveOut ? options : options.filter((one) => !one.startsWith('--filter'));
     const args = ['fetch', '--quiet', '--no-tags', '--no-write-commit-graph', ...wanted];
     return this.#network((url) => [...args, '--', url, ...refs], FETCH_SECONDS);
   }
