@@ -226,18 +226,26 @@ export const requestCancel = (db: Database, scope: Scope, id: string, forced: bo
     .where('id', '=', id)
     .execute();
 
-/** A delete that was cancelled or failed: what is left of it is usable again, and can be deleted again. */
+/**
+ * A delete that was cancelled or failed: what is left of it is usable again, and can be deleted again. What another delete waits for stays as
+ * it is.
+ */
 export async function revive(
   db: Database,
   scope: Scope,
-  deployment: Pick<DeploymentRow, 'environment_id' | 'whole_environment' | 'snapshot'>,
+  deployment: Pick<DeploymentRow, 'id' | 'environment_id' | 'whole_environment' | 'snapshot'>,
 ): Promise<void> {
   const ids = (deployment.snapshot as Snapshot).services.map((service) => service.serviceId);
+  const other = sql`other.action = 'DELETE' and other.status <> 'ENDED' and other.id <> ${deployment.id}`;
   await db
     .updateTable('service')
     .set({ deleting: false })
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', sql<string>`any(${ids})`)
+    .where(
+      sql<boolean>`not exists (select 1 from deployment other join deployment_service ds on ds.deployment_id = other.id
+        where ds.service_id = service.id and ${other})`,
+    )
     .execute();
   if (!deployment.whole_environment) return;
   const environment = await db
@@ -245,6 +253,10 @@ export async function revive(
     .set({ deleting: false })
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', deployment.environment_id)
+    .where(
+      sql<boolean>`not exists (select 1 from deployment other
+        where other.environment_id = environment.id and other.whole_environment and ${other})`,
+    )
     .returning('project_id')
     .executeTakeFirst();
   if (environment)

@@ -87,11 +87,15 @@ export const recordHandle = (
     ...(facts.releaseId === undefined ? {} : { release_id: facts.releaseId }),
   });
 
+/** A service whose delete came to nothing can be deleted again, from the moment on that shows it. */
+export const keepService = (db: Database, scope: Scope, serviceId: string) =>
+  changeService(db, scope, serviceId, { deleting: false });
+
 const changeService = (
   db: Database,
   scope: Scope,
   serviceId: string,
-  change: { wanted: string; handle?: string | null; dirty?: boolean; release_id?: string | null },
+  change: { wanted?: string; deleting?: boolean; handle?: string | null; dirty?: boolean; release_id?: string | null },
 ) =>
   db.updateTable('service').set(change).where('organization_id', '=', scope.organizationId).where('id', '=', serviceId);
 

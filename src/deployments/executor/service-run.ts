@@ -1,6 +1,6 @@
 import { newId } from '#kernel/ids.ts';
 import { ClaimLost, DatabaseAway } from '#deployments/executor/claims.ts';
-import { deleteService, insertRelease, markWanted, recordHandle } from '#deployments/executor/facts.ts';
+import { deleteService, insertRelease, keepService, markWanted, recordHandle } from '#deployments/executor/facts.ts';
 import type { FencedWrite } from '#deployments/executor/fenced-write.ts';
 import { Deadline } from '#deployments/executor/deadline.ts';
 import { addMove, isHandedOver, sendWithLog, writeOf, type PlannedRun } from '#deployments/executor/run-context.ts';
@@ -164,6 +164,7 @@ async function fail(work: ServiceWork, at: Position, error: Error): Promise<void
     run.parts.platform.log.warn({ ...ids, err: error }, 'a service failed to deploy');
   }
   if (at.place) at.write.add(failStep(run.db, at.place, cancelled ? 'CANCEL' : 'ERROR', message));
+  if (run.snapshot.action === 'DELETE') at.write.add(keepService(run.db, run.scope, service.serviceId));
   addMove(run, at.write, cancelled ? 'cancelled' : 'fail', {
     serviceIds: [service.serviceId],
     ...(cancelled ? {} : { error: message }),
