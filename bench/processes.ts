@@ -42,7 +42,8 @@ export function startPart(file: string, nodeArguments: string[] = []): Part {
 }
 
 /** Answers the questions of the parent by name; `close` is called when the parent lets go, then the process ends. */
-export function offer(actions: Record<string, (argument: any) => unknown>, close: () => Promise<void>): void {
+export function offer(given: Record<string, (argument: any) => unknown>, close: () => Promise<void>): void {
+  const actions: Record<string, (argument: any) => unknown> = { ...given, processorTime };
   process.on('message', async ({ id, name, argument }: any) => {
     try {
       process.send!({ id, value: await actions[name]!(argument) });
@@ -51,6 +52,12 @@ export function offer(actions: Record<string, (argument: any) => unknown>, close
     }
   });
   process.once('disconnect', () => void close().then(() => process.exit(0)));
+}
+
+/** Microseconds of processor time that this process has used. */
+function processorTime(): number {
+  const { user, system } = process.cpuUsage();
+  return user + system;
 }
 
 /** Nearest-rank quantile, 0.5 for the median. */

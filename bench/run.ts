@@ -1,5 +1,6 @@
 /** Measures everything and writes RESULTS.md: `npm run bench`. */
 import { loadavg } from 'node:os';
+import { measureCrowd } from './crowd.ts';
 import { measureDeployments } from './deployments.ts';
 import { measureDocker } from './docker.ts';
 import { measureFootprint } from './footprint.ts';
@@ -7,7 +8,7 @@ import { startPart } from './processes.ts';
 import { benchProxy } from './proxy.ts';
 import { writeReport } from './report.ts';
 import { getEnvironment, getStatuses, postProject, type Parts } from './requests.ts';
-import { seed } from './seed.ts';
+import { seed, type Seed } from './seed.ts';
 
 const loadBefore = loadavg()[0]!;
 
@@ -20,12 +21,13 @@ async function step<T>(what: string, work: () => Promise<T>): Promise<T> {
 
 async function measureService(parts: Parts) {
   const made = await seed(parts.service, parts.bare);
-  return {
+  const figures = {
     deployments: await step('deployments', () => measureDeployments(parts.service, made)),
     get: await step('GET of one environment', () => getEnvironment(parts, made)),
     statuses: await step('statuses of 100 environments', () => getStatuses(parts, made)),
     post: await step('POST of a project', () => postProject(parts, made)),
   };
+  return { ...figures, crowd: await step('the same with a large database', () => crowd(made)) };
 }
 
 const parts: Parts = {
@@ -33,6 +35,18 @@ const parts: Parts = {
   bare: startPart('bare.ts'),
   load: startPart('load.ts'),
 };
+/** The service that was measured so far gets a large database; another one has an empty one. */
+async function crowd(crowded: Seed) {
+  const other = startPart('service.ts', ['--expose-gc']);
+  try {
+    const empty = await seed(other, parts.bare);
+    await parts.service.ask('crowd');
+    return await measureCrowd(crowded, empty, parts.load);
+  } finally {
+    await other.end();
+  }
+}
+
 const service = await measureService(parts).finally(async () => {
   for (const part of [parts.load, parts.bare, parts.service]) await part.end();
 });

@@ -16,6 +16,7 @@ import { createServer } from '#platform/http/server.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import { createClusterWorker } from '#resources/cluster/index.ts';
 import { createFakeRuntime } from '#runtimes/fake/index.ts';
+import { CROWD } from './crowd.ts';
 import { offer } from './processes.ts';
 import type { Statement } from './bare.ts';
 
@@ -106,6 +107,13 @@ offer(
   {
     deployCluster,
     place: () => ({ url, token, organizationId, database: { ...base.directConfig } }),
+    /** Fills the database with what others have in it. */
+    crowd: async () => {
+      const client = new pg.Client(base.directConfig);
+      await client.connect();
+      for (const statement of CROWD) await client.query(statement);
+      await client.end();
+    },
     record: () => void (recorded = []),
     recorded: () => {
       const statements = recorded;
