@@ -115,7 +115,7 @@ test(
     ).toBe(201);
     const stuck = await deployStuck(first, 'stuck');
     const backup = await runProgram(['backup', '--output', file], settings);
-    expect(backup).toMatchObject({ status: 0, stderr: '' });
+    expect(backup, backup.stderr).toMatchObject({ status: 0 });
     expect(backup.stdout).toMatch(/Backed up \d+ rows .*\n.*The key of the vault is not in it/s);
     const content = readFileSync(file);
     const key = readFileSync(path.join(settings.QUARTERDECK_DATA_DIR!, 'vault.key'), 'utf8').trim();
@@ -192,6 +192,7 @@ test(
     expect((await runs()).has(unknown.id)).toBe(false);
     expect((await third.ask('GET', `/application/${lost.id}/status?wait=10`)).body.state).toBe('DEPLOYED');
     expect((await world()).differences).toEqual([]);
+    expect(await runProgram(['audit', 'verify'], settings)).toMatchObject({ status: 0 });
     await third.end();
     expect(await runProgram(['restore', '--accept'], settings)).toMatchObject({
       status: 1,
