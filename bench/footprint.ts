@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { stopProxy } from '#runtimes/proxy/index.ts';
 
 const MAIN = path.join(import.meta.dirname, '../src/main.ts');
-/** After the start the program is left alone for so long before its memory is read. */
-const IDLE_MS = 3_000;
+/** After the start the program is left alone for so long before its memory is read: then connections that nobody uses are closed. */
+const IDLE_MS = 25_000;
 
 export interface Footprint {
   /** ms from the start of the process until it says that it is ready. */
@@ -39,6 +39,8 @@ async function startOnce(directory: string): Promise<{ ms: number; idle: number 
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       PATH: process.env.PATH,
+      // As scripts/quarterdeck.mjs sets it.
+      NODE_COMPILE_CACHE: path.join(import.meta.dirname, '../node_modules/.cache/compile'),
       QUARTERDECK_DATA_DIR: directory,
       QUARTERDECK_PORT: '0',
       QUARTERDECK_OPERATIONS_PORT: '0',
