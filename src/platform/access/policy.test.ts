@@ -61,6 +61,43 @@ describe('a policy allows', () => {
     expect(allows(`allow if { ${loops}; a == 99 }`)).toBe(false);
     expect(performance.now() - before).toBeLessThan(1000);
   });
+
+  const list = (length: number) => `[${Array.from({ length }, (_, at) => at).join()}]`;
+  test.each([
+    [
+      'a set of many pairs',
+      `a contains [x, y] if { some x in ${list(70)}; some y in ${list(70)} }\nallow if count(a) > 0`,
+    ],
+    [
+      'a set that is looked through for each of its items',
+      `a contains x if { some x in ${list(900)} }\nallow if { some x in a; not x in a }`,
+    ],
+    [
+      'values within values',
+      `a := ${list(90)}\nb := [${'a,'.repeat(90)} 1]\nc := ${list(90)}\nd := [${'c,'.repeat(90)} 1]\nallow if { x := [b, b, b]; y := [d, d, d]; x == y }`,
+    ],
+    [
+      'a set of values within values',
+      `a := ${list(90)}\nb := [${'a,'.repeat(90)} 1]\nc := {${'b,'.repeat(90)} 1}\nallow if count(c) == 3`,
+    ],
+    [
+      'a list that is compared with itself',
+      `allow if { some x in ${list(1000)}; some y in ${list(1000)}; [x, y] == [y, x]; x > 998 }`,
+    ],
+  ])('nothing, and quickly, when it makes %s', (_what, rules) => {
+    const before = performance.now();
+    expect(allows(rules)).toBe(false);
+    expect(performance.now() - before).toBeLessThan(500);
+  });
+
+  test.each([
+    ['sets by what is in them', 'allow if { {1, 2, {"a": 1, "b": [2]}} == {{"b": [2], "a": 1}, 2, 1, 1} }', true],
+    ['lists by their order', 'allow if { [1, 2] == [2, 1] }', false],
+    ['a set and a list', 'allow if { {1, 2} == [1, 2] }', false],
+    ['objects by their keys', 'allow if { {"a": 1} == {"b": 1} }', false],
+    ['nothing with something', 'allow if { null == {} }', false],
+    ['text and number', 'allow if { {"1"} == {1} }', false],
+  ])('what compares %s', (_what, rules, expected) => expect(allows(rules)).toBe(expected));
 });
 
 describe('a policy is refused, with its line,', () => {

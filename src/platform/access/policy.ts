@@ -35,8 +35,7 @@ export function compilePolicy(text: string): Policy {
   const known = compiled.get(text);
   if (known) return known;
   if (text.length > MAX_POLICY_LENGTH) throw new PolicyError(`at most ${MAX_POLICY_LENGTH} characters are allowed`);
-  const rules = parse(text);
-  check(rules);
+  const rules = read(text);
   if (!rules.some((rule) => rule.name === 'allow'))
     throw new PolicyError('the rule `allow`, which decides, is missing');
   const policy: Policy = { allows: (action, at) => decide(rules, inputOf(action, at)) };
@@ -44,12 +43,24 @@ export function compilePolicy(text: string): Policy {
   return policy;
 }
 
+function read(text: string): Rule[] {
+  try {
+    const rules = parse(text);
+    check(rules);
+    return rules;
+  } catch (error) {
+    if (error instanceof RangeError) throw new PolicyError('it is nested too deeply or has lists that are too long');
+    throw error;
+  }
+}
+
 /** A policy that comes to no end or contradicts itself allows nothing: doubt is a no. */
 function decide(rules: Rule[], input: Record<string, unknown>): boolean {
   try {
     return evaluate(rules, 'allow', JSON.parse(JSON.stringify(input))) === true;
   } catch (error) {
-    if (error instanceof PolicyError) return false;
+    // A RangeError: it went deeper than there is room for.
+    if (error instanceof PolicyError || error instanceof RangeError) return false;
     throw error;
   }
 }

@@ -1,16 +1,14 @@
-import { isDeepStrictEqual } from 'node:util';
 import { PolicyError } from '#platform/access/rego/lex.ts';
 import type { Comparison, Expression, Rule, Statement } from '#platform/access/rego/syntax.ts';
 
 /** More steps than a sensible policy takes: what takes more is refused, so that no policy holds a request up. */
 const MAX_STEPS = 20_000;
 
-/** Its items are unique and in one order, so that equal sets compare as equal. */
+/** Its items are unique and in one order, so that equal sets compare as equal (`Evaluation.#setOf`). */
 class RegoSet {
-  readonly items: unknown[] = [];
-  constructor(items: Iterable<unknown>) {
-    for (const item of items) if (!includesValue(this.items, item)) this.items.push(item);
-    this.items.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+  readonly items: unknown[];
+  constructor(items: unknown[]) {
+    this.items = items;
   }
 }
 
@@ -60,7 +58,7 @@ class Evaluation {
     let found: unknown;
     for (const rule of rules.filter((one) => one.kind === 'value'))
       for (const value of this.#valuesOf(rule)) {
-        if (found !== undefined && !isDeepStrictEqual(found, value))
+        if (found !== undefined && !this.#equal(found, value))
           throw new PolicyError(`rule ${rule.name} has two values`, rule.line);
         found = value;
       }
@@ -70,7 +68,7 @@ class Evaluation {
   }
 
   #set(rules: Rule[]): RegoSet {
-    return new RegoSet(rules.flatMap((rule) => [...this.#valuesOf(rule)]));
+    return this.#setOf(rules.flatMap((rule) => [...this.#valuesOf(rule)]));
   }
 
   *#valuesOf(rule: Rule): Generator<unknown> {
@@ -132,7 +130,7 @@ class Evaluation {
       case 'array':
       case 'set':
         for (const [items, next] of this.#all(expression.items, variables))
-          yield [expression.kind === 'set' ? new RegoSet(items) : items, next];
+          yield [expression.kind === 'set' ? this.#setOf(items) : items, next];
         return;
       case 'object':
         for (const [items, next] of this.#all(expression.entries.flat(), variables))
@@ -149,19 +147,13 @@ class Evaluation {
         return;
       case 'compare':
         for (const [[left, right], next] of this.#all([expression.left, expression.right], variables)) {
-          const value = compare(expression.operator, left, right);
+          const value = this.#compare(expression.operator, left, right);
           if (value !== undefined) yield [value, next];
         }
         return;
       case 'in':
         for (const [[item, of], next] of this.#all([expression.item, expression.of], variables))
-          yield [
-            includesValue(
-              (entriesOf(of) ?? []).map(([, value]) => value),
-              item,
-            ),
-            next,
-          ];
+          yield [(entriesOf(of) ?? []).some(([, value]) => this.#equal(value, item)), next];
     }
   }
 
@@ -179,7 +171,7 @@ class Evaluation {
       return;
     }
     for (const [wanted, next] of this.#solutions(key, variables))
-      for (const [name, value] of entries) if (isDeepStrictEqual(name, wanted)) yield [value, next];
+      for (const [name, value] of entries) if (this.#equal(name, wanted)) yield [value, next];
   }
 
   #named(name: string, variables: Variables): unknown {
@@ -190,6 +182,43 @@ class Evaluation {
   /** Whether a name stands for every key. A rule without a value doesn't: it has none. */
   #isUnbound(name: string, variables: Variables): boolean {
     return name !== 'input' && !Object.hasOwn(variables, name) && !this.#rules.some((rule) => rule.name === name);
+  }
+
+  #setOf(items: unknown[]): RegoSet {
+    const byKey = new Map(items.map((item) => [this.#keyOf(item), item]));
+    return new RegoSet([...byKey].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, item]) => item));
+  }
+
+  /** Text that only equal values have in common. Like a comparison it takes a step for each part, of which values may have very many. */
+  #keyOf(value: unknown): string {
+    this.#step();
+    if (value instanceof RegoSet) return `{${value.items.map((item) => this.#keyOf(item)).join()}}`;
+    if (Array.isArray(value)) return `[${value.map((item) => this.#keyOf(item)).join()}]`;
+    if (value === null || typeof value !== 'object') return JSON.stringify(value);
+    const parts = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}:${this.#keyOf(item)}`);
+    return `(${parts.sort().join()})`;
+  }
+
+  #equal(left: unknown, right: unknown): boolean {
+    this.#step();
+    if (left === right) return true;
+    if (left === null || right === null || typeof left !== 'object' || typeof right !== 'object') return false;
+    if (left instanceof RegoSet !== right instanceof RegoSet || Array.isArray(left) !== Array.isArray(right))
+      return false;
+    const [mine, theirs] = [left, right].map((value) => Object.entries(value instanceof RegoSet ? value.items : value));
+    const other = new Map(theirs);
+    return (
+      mine!.length === other.size && mine!.every(([key, value]) => other.has(key) && this.#equal(value, other.get(key)))
+    );
+  }
+
+  #compare(operator: Comparison, left: unknown, right: unknown): boolean | undefined {
+    if (operator === '==') return this.#equal(left, right);
+    if (operator === '!=') return !this.#equal(left, right);
+    const comparable = (typeof left === 'number' && typeof right === 'number') || (text(left) && text(right));
+    if (!comparable) return undefined;
+    const [a, b] = [left as number, right as number];
+    return operator === '<' ? a < b : operator === '<=' ? a <= b : operator === '>' ? a > b : a >= b;
   }
 
   #step(): void {
@@ -209,18 +238,6 @@ function bind(variables: Variables, names: string[], [key, value]: [unknown, unk
   delete bound._;
   return { ...variables, ...bound };
 }
-
-function compare(operator: Comparison, left: unknown, right: unknown): boolean | undefined {
-  if (operator === '==') return isDeepStrictEqual(left, right);
-  if (operator === '!=') return !isDeepStrictEqual(left, right);
-  const comparable = (typeof left === 'number' && typeof right === 'number') || (text(left) && text(right));
-  if (!comparable) return undefined;
-  const [a, b] = [left as number, right as number];
-  return operator === '<' ? a < b : operator === '<=' ? a <= b : operator === '>' ? a > b : a >= b;
-}
-
-const includesValue = (items: unknown[], wanted: unknown): boolean =>
-  items.some((item) => isDeepStrictEqual(item, wanted));
 
 const first = <T>(all: Generator<T>): T | undefined => {
   for (const one of all) return one;
