@@ -21,7 +21,7 @@ export interface Router {
    */
   set(serviceId: string, generation: number, routes: RouteEntry[]): Promise<void>;
 
-  /** Waits until no request is under way to the given upstreams, at most `timeoutMs`. */
+  /** Waits until no request is under way to the given upstreams (port 0: to any of their ports), at most `timeoutMs`. */
   drained(upstreams: Upstream[], timeoutMs: number): Promise<void>;
 
   /** Removes the routes of a service; requests to its hosts answer 404 from then on. */

@@ -25,8 +25,11 @@ export class MemoryRouter implements Router {
 
   async drained(upstreams: Upstream[], timeoutMs: number): Promise<void> {
     const end = Date.now() + timeoutMs;
-    while (upstreams.some((upstream) => this.#underWay.get(keyOf(upstream))) && Date.now() < end)
-      await new Promise((resolve) => setTimeout(resolve, 10));
+    const isUnderWay = ({ address, port }: Upstream) =>
+      [...this.#underWay].some(
+        ([key, count]) => count > 0 && (port ? key === keyOf({ address, port }) : key.startsWith(`${address}:`)),
+      );
+    while (upstreams.some(isUnderWay) && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, 10));
   }
 
   async remove(serviceId: string): Promise<void> {

@@ -20,7 +20,7 @@ export async function stopService(node: DockerNode, handle: Handle, context: Run
   const instances = await listInstances(node, handle.identity);
   const running = instances.filter(isUp);
   await node.router.remove(handle.identity.serviceId);
-  await node.router.drained(upstreamsOf(release, running), release.gracePeriodSeconds * 1000);
+  await node.router.drained(upstreamsOf(running), release.gracePeriodSeconds * 1000);
   for (const instance of running) context.log(`Stopping ${instance.name}.`);
   await stopAll(node, running, release.gracePeriodSeconds);
   // Candidates that a crash left and former releases aren't needed for a restart.

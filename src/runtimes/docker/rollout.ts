@@ -5,7 +5,7 @@ import type Docker from 'dockerode';
 import type { Upstream } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { Handle, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
-import { LOOPBACK, reachedPorts, upstreamOf } from './container-config.ts';
+import { LOOPBACK, reachedPorts } from './container-config.ts';
 import type { Placement } from './container-config.ts';
 import { asRuntimeError, engineMessage } from './errors.ts';
 import { collectFileVolumes, linkFiles } from './files.ts';
@@ -189,7 +189,7 @@ async function retire(node: DockerNode, stage: Stage, context: RuntimeContext): 
     (one) => isUp(one) && old.some(({ id }) => id === one.id),
   );
   // Not cut short when cancelled: the new release serves already, and whoever goes on would do the same.
-  await node.router.drained(upstreamsOf(release, running), release.gracePeriodSeconds * 1000);
+  await node.router.drained(upstreamsOf(running), release.gracePeriodSeconds * 1000);
   await takeName(
     node,
     stage,
@@ -227,11 +227,9 @@ async function takeName(
   await sleep(RETRY_MS);
 }
 
-/** Addresses of instances on the ports that the proxy leads to. */
-export const upstreamsOf = (release: Pick<Release, 'ports'>, instances: Instance[]): Upstream[] =>
-  instances.flatMap((instance) =>
-    release.ports.flatMap((port) => upstreamOf(instance.endpoints, port.internalPort) ?? []),
-  );
+/** Everywhere that the proxy may send requests to instances, whatever ports their release had. */
+export const upstreamsOf = (instances: Instance[]): Upstream[] =>
+  instances.flatMap((instance) => Object.values(instance.endpoints));
 
 export const stopAll = async (node: DockerNode, instances: Instance[], graceSeconds: number): Promise<void> => {
   await Promise.all(instances.map((instance) => stopInstance(node, instance, graceSeconds)));

@@ -334,3 +334,20 @@ describe('what the proxy answers itself', () => {
     expect(proxy.upstreams.underWay()).toBe(0);
   });
 });
+
+test('drained of an address without a port waits for requests to all of its ports', async () => {
+  const { promise: go, resolve } = Promise.withResolvers<void>();
+  await using upstream = await startUpstream((_request, response) => void go.then(() => response.end()));
+  await using proxy = await startTestProxy();
+  proxy.route(HOST, [upstream]);
+  const answer = fetchFrom(proxy.port, HOST);
+  while (proxy.upstreams.underWay() === 0) await new Promise((next) => setImmediate(next));
+  let drained = false;
+  const waiting = proxy.upstreams.drained([{ address: '127.0.0.1', port: 0 }], 10_000).then(() => (drained = true));
+  await proxy.upstreams.drained([{ address: '127.0.0.10', port: 0 }], 10_000);
+  await new Promise((next) => setTimeout(next, 30));
+  expect(drained).toBe(false);
+  resolve();
+  await waiting;
+  expect((await answer).status).toBe(200);
+});

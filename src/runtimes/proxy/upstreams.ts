@@ -215,13 +215,19 @@ export class Upstreams {
     return sum;
   }
 
-  /** Waits until nothing is under way to any of the upstreams, at most `timeoutMs`. */
+  /** Waits until nothing is under way to any of the upstreams (port 0: any port), at most `timeoutMs`. */
   async drained(upstreams: Upstream[], timeoutMs: number): Promise<void> {
-    const waits = upstreams.map(async (upstream) => this.#states.get(upstreamKey(upstream))?.idle());
+    const waits = upstreams.flatMap((upstream) => this.#at(upstream).map((state) => state.idle()));
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, timeoutMs);
     await Promise.race([Promise.all(waits), promise]);
     clearTimeout(timer);
+  }
+
+  #at({ address, port }: Upstream): UpstreamState[] {
+    if (port !== 0) return [this.#states.get(upstreamKey({ address, port })) ?? []].flat();
+    const everyPort = upstreamKey({ address, port }).slice(0, -1);
+    return [...this.#states.values()].filter(({ key }) => key.startsWith(everyPort));
   }
 
   /** No route names it any more and nothing is under way: its kept connections go. */

@@ -91,6 +91,16 @@ export function testReleases(given: () => Stage): void {
     expect((await traffic.stop()).processes[next.name]).toBe(1);
   });
 
+  scenario(
+    'no request fails while a release that listens on another port takes the place of the present one',
+    async () => {
+      const stage = given();
+      const name = `r${++made}`;
+      const next = { name, commit: await stage.service.moveTo(8081, name) };
+      await under(stage, next, async () => expect(await stage.service.deploy()).toBe('DEPLOYED'));
+    },
+  );
+
   scenario('no request fails while it is restarted', async () => {
     const stage = given();
     const report = await under(stage, stage.present, async () => {

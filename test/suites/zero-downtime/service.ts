@@ -3,7 +3,6 @@ import type { TestRepository } from '#test/harness/repository.ts';
 import { trafficApplication, type TrafficTarget } from '#test/harness/traffic.ts';
 import type { Installation } from './program.ts';
 
-const PORT = 8080;
 /** Seconds that an old instance has for what is under way. */
 export const GRACE_SECONDS = 4;
 
@@ -14,6 +13,9 @@ export class Service {
   readonly projectId: string;
   readonly id: string;
   readonly environmentId: string;
+  /** The port that releases from now on listen on. */
+  #port = 8080;
+  #instances = 1;
 
   private constructor(
     installation: Installation,
@@ -33,7 +35,7 @@ export class Service {
     const { results } = await ask('GET', '/organization');
     const project = await ask('POST', `/organization/${results[0].id}/project`, { name: `zero-${Date.now()}` });
     const environment = await ask('POST', `/project/${project.id}/environment`, { name: 'e', mode: 'PRODUCTION' });
-    const body = { ...DESCRIPTION, git_repository: { url: repository.url, branch: 'main' } };
+    const body = description(repository, 8080, 1);
     const application = await ask('POST', `/environment/${environment.id}/application`, body);
     await ask('PUT', `/application/${application.id}/advancedSettings`, {
       'deployment.termination_grace_period_seconds': GRACE_SECONDS,
@@ -58,7 +60,7 @@ export class Service {
     return this.commitProgram(trafficApplication(release), `release ${release}`);
   }
 
-  commitProgram(program: string, message: string, dockerfile = DOCKERFILE): string {
+  commitProgram(program: string, message: string, dockerfile = dockerfileFor(this.#port)): string {
     return this.#repository.commit({ Dockerfile: dockerfile, 'server.cjs': program }, { message });
   }
 
@@ -98,18 +100,20 @@ export class Service {
   }
 
   async scale(instances: number): Promise<string> {
-    const { id: _id, ...application } = await this.ask('GET', `/application/${this.id}`);
-    const counts = { min_running_instances: instances, max_running_instances: instances };
-    const { name, git_repository, ports } = application;
-    const repository = { url: git_repository.url, branch: git_repository.branch };
-    await this.ask('PUT', `/application/${this.id}`, {
-      ...DESCRIPTION,
-      name,
-      git_repository: repository,
-      ports,
-      ...counts,
-    });
+    this.#instances = instances;
+    await this.#configure();
     return this.deploy();
+  }
+
+  /** Has the next release listen on another port; answers its commit. */
+  async moveTo(port: number, release: string): Promise<string> {
+    this.#port = port;
+    await this.#configure();
+    return this.commit(release);
+  }
+
+  async #configure(): Promise<void> {
+    await this.ask('PUT', `/application/${this.id}`, description(this.#repository, this.#port, this.#instances));
   }
 
   /** Removes everything of it and waits until it is gone. */
@@ -133,22 +137,25 @@ export class Service {
   }
 }
 
-const DOCKERFILE = `FROM node:24-alpine
+const dockerfileFor = (port: number) => `FROM node:24-alpine
 WORKDIR /app
 COPY server.cjs .
-ENV PORT=${PORT}
+ENV PORT=${port}
 CMD ["node", "server.cjs"]
 `;
 
-const DESCRIPTION = {
+const description = (repository: TestRepository, port: number, instances: number) => ({
   name: 'zero',
   build_mode: 'DOCKER',
   dockerfile_path: 'Dockerfile',
-  ports: [{ internal_port: PORT, publicly_accessible: true, protocol: 'HTTP' }],
+  git_repository: { url: repository.url, branch: 'main' },
+  min_running_instances: instances,
+  max_running_instances: instances,
+  ports: [{ internal_port: port, publicly_accessible: true, protocol: 'HTTP' }],
   healthchecks: {
-    readiness_probe: { type: { http: { port: PORT, path: '/' } }, initial_delay_seconds: 0, period_seconds: 1 },
+    readiness_probe: { type: { http: { port, path: '/' } }, initial_delay_seconds: 0, period_seconds: 1 },
   },
-};
+});
 
 async function askApi(installation: Installation, method: string, path: string, body?: unknown): Promise<any> {
   const { status, text } = await send(installation, method, path, body);
