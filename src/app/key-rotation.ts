@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { vaultKeyFile, type Base } from '#app/install.ts';
 import { sql } from '#platform/database/index.ts';
+import { readInstallation } from '#platform/installation/index.ts';
 import { isStaged, promoteKey, stageKey } from '#platform/vault/key.ts';
 import { countByKey, countOlder, rewrapOlder } from '#platform/vault/rotation.ts';
 
@@ -32,6 +33,8 @@ export async function rotateKey(base: Base): Promise<Rotation> {
   await lock.connect();
   try {
     await lock.query('select pg_advisory_lock($1)', [LOCK]);
+    if ((await readInstallation(db)).readOnlySince)
+      throw new Error('The installation is read-only after a restore: rotate the key when that is accepted.');
     const others = await listOtherMachines(base);
     const resumed = (await countOlder(db, vault)) > 0;
     if (!resumed) {

@@ -99,7 +99,7 @@ export interface AcceptOptions {
 }
 
 /** Ends the read-only state of a restored installation. Throws when it is not in it. */
-export async function accept(base: Base, options: AcceptOptions): Promise<Acceptance> {
+export async function accept(base: Pick<Base, 'platform'>, options: AcceptOptions): Promise<Acceptance> {
   const acceptance = await inTransaction(systemContext(base.platform, 'quarterdeck restore'), async (context) => {
     const { readOnlySince } = await readInstallation(context.db);
     if (!readOnlySince) throw new Error('There is nothing to accept: the installation is not read-only.');

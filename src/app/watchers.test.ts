@@ -45,3 +45,39 @@ test('a cluster is noted as reached when its runtime answers, and not when it do
   await looking.look();
   expect([silent, await reached()]).toEqual([null, expect.any(Date)]);
 });
+
+test('what a restore holds back is left alone while it is gone, and looked after again once it was seen running', async () => {
+  const admin = await app.organization();
+  const { application } = await makeExample(admin);
+  const url = `/application/${application.id}`;
+  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  const hold = () => app.db.updateTable('service').set({ restored_at: new Date() }).execute();
+  const held = async () =>
+    (
+      await app.db
+        .selectFrom('service')
+        .select('restored_at')
+        .where('id', '=', application.id)
+        .executeTakeFirstOrThrow()
+    ).restored_at !== null;
+  const number = async () => ok(await admin.get(`${url}/deploymentHistoryV2`), 200).results.length as number;
+  const looking = await watcher();
+  await hold();
+  await looking.look();
+  expect(await held()).toBe(false);
+
+  await hold();
+  const { identity } = engine.runtime.specOf(application.id)!;
+  await engine.runtime.remove(identity, null, { signal: new AbortController().signal, log: () => undefined });
+  await looking.look();
+  expect([await held(), await number()]).toEqual([true, 1]);
+
+  // Deployed again it is looked after again, whether it was seen or not.
+  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  await engine.runtime.remove(engine.runtime.specOf(application.id)!.identity, null, {
+    signal: new AbortController().signal,
+    log: () => undefined,
+  });
+  await looking.look();
+  await expect.poll(number, { timeout: 15_000 }).toBe(3);
+});

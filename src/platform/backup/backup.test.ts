@@ -8,6 +8,7 @@ import { newId, newOrderedId } from '#kernel/ids.ts';
 import { BackupRefused, dumpDatabase, restoreDatabase, type RestoreOptions } from '#platform/backup/index.ts';
 import { openDatabase, type OpenDatabase } from '#platform/database/index.ts';
 import { migrate } from '#platform/database/migrate.ts';
+import { AUDIT_KEY, createVault } from '#platform/vault/index.ts';
 import { openInstallation } from '#platform/vault/key.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
 import { listSchema } from '#test/harness/schema.ts';
@@ -179,6 +180,25 @@ describe('a backup', () => {
     await expect(dumpDatabase(source.config, path.join(folder, 'no', 'folder'), '1')).rejects.toThrow('ENOENT');
     expect(readdirSync(folder).filter((name) => name.endsWith('.part') || name.startsWith('nothing'))).toEqual([]);
   });
+});
+
+test('a backup names every key of the vault that something in it needs', async () => {
+  const [one, other] = [randomBytes(32), randomBytes(32)];
+  const [first, second] = [createVault([one]), createVault([other])];
+  const id = newId();
+  await open.db
+    .insertInto('organization')
+    .values({ id, name: id, data_key: first.newDataKey(id) })
+    .execute();
+  const { audit_key } = await open.db.selectFrom('installation').select('audit_key').executeTakeFirstOrThrow();
+  await open.db
+    .updateTable('installation')
+    .set({ audit_key: second.sealOwn(AUDIT_KEY, 'x') })
+    .execute();
+  const { vaultKeys } = await dumpDatabase(source.config, fileOf('keys'), '1');
+  expect(vaultKeys).toEqual([KEY, one, other].map((key) => createVault([key]).keyIds()[0]).sort());
+  await open.db.updateTable('installation').set({ audit_key }).execute();
+  await open.db.deleteFrom('organization').where('id', '=', id).execute();
 });
 
 describe('a restore', () => {

@@ -80,9 +80,14 @@ async function dumpTable(client: pg.Client, archive: ArchiveWriter, table: Catal
 type Facts = Pick<Manifest, 'takenAt' | 'installation' | 'vaultKeys' | 'migrations'>;
 
 async function readFacts(client: pg.Client): Promise<Facts> {
-  const installations = await client.query<{ id: string; epoch: number; canary: Buffer; now: Date }>(
-    'select id, epoch, canary, now() as now from installation',
-  );
+  // By name out of JSON: an older release's installation has no such column.
+  const installations = await client.query<{
+    id: string;
+    epoch: number;
+    canary: Buffer;
+    audit_key: string | null;
+    now: Date;
+  }>(`select id, epoch, canary, to_jsonb(installation) ->> 'audit_key' as audit_key, now() as now from installation`);
   const installation = installations.rows[0];
   if (!installation?.canary)
     throw new BackupRefused('There is nothing to back up: the installation was never started.');
@@ -90,7 +95,8 @@ async function readFacts(client: pg.Client): Promise<Facts> {
   const migrations = await client.query<{ version: number; name: string; checksum: string }>(
     'select version, name, checksum from schema_migration order by version',
   );
-  const keys = [installation.canary, ...wrapped.rows.map((row) => row.data_key)].map(keyIdOf);
+  const auditKey = installation.audit_key === null ? [] : [Buffer.from(installation.audit_key.slice(2), 'hex')];
+  const keys = [installation.canary, ...auditKey, ...wrapped.rows.map((row) => row.data_key)].map(keyIdOf);
   return {
     takenAt: installation.now.toISOString(),
     installation: {
