@@ -22,7 +22,9 @@ export async function verifyAuditCommand(settings: Settings, options: VerifyOpti
       print(options.json ? JSON.stringify(verified) : describe(verified));
     }
     if (found > 0)
-      throw new Error(`${found} ${found === 1 ? 'thing is' : 'things are'} not as they were written: see above.`);
+      throw new Error(
+        `${found === 1 ? '1 thing is not as it was' : `${found} things are not as they were`} written: see above.`,
+      );
   });
 }
 
