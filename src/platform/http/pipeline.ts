@@ -146,7 +146,9 @@ async function runHandler(
     require,
   };
 
-  const key = route.method === 'POST' ? request.headers[IDEMPOTENCY_HEADER] : undefined;
+  // Keys are of their caller: where nobody is known there is nothing that they could be kept for.
+  const isKept = route.method === 'POST' && route.action !== 'public';
+  const key = isKept ? request.headers[IDEMPOTENCY_HEADER] : undefined;
   const fingerprint = key === undefined ? undefined : fingerprintOf(request);
   if (fingerprint) {
     const known = await recall(context, principal.id, String(key), fingerprint);
