@@ -11,6 +11,9 @@ import type { PlannedService } from '#deployments/model/snapshot.ts';
 /** Seconds besides those that a workload may take to get ready, before a step that applies it is taken for stuck. */
 const APPLY_MARGIN_SECONDS = 120;
 
+/** What an earlier attempt did may be all there is to do, and what it said of it may be lost. */
+const INTERRUPTED = 'An earlier attempt was interrupted here: what it has left undone is done now.';
+
 /** What is written with the next step's beginning, and the step that is under way. */
 interface Position {
   write: FencedWrite;
@@ -71,6 +74,8 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
   at.write = writeOf(run);
   await sendWithLog(run, write);
   run.signal.throwIfAborted();
+  if (run.steps.has(stepKey(place)))
+    run.log.write({ serviceId: service.serviceId, step: place.name, text: INTERRUPTED });
 
   const span = run.span.child(place.name, { 'quarterdeck.service.id': service.serviceId });
   const deadline = new Deadline(run.signal, progressSeconds(work, step));

@@ -94,7 +94,15 @@ function normalise(state: EndState, environmentId: string, services: [string, st
       .replaceAll(id.slice(0, 8).toUpperCase(), `<${name} 8>`);
   // Projects of one organization cannot share a name.
   text = text.replaceAll(/project \d+/g, '<project>');
-  return JSON.parse(text.replaceAll(UUID, '<id>').replaceAll(TIME, '<time>')) as EndState;
+  return ordered(JSON.parse(text.replaceAll(UUID, '<id>').replaceAll(TIME, '<time>'))) as EndState;
+}
+
+/** The same with the keys of each object in their order: the database keeps them in that of ids. */
+function ordered(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(ordered);
+  if (value === null || typeof value !== 'object') return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, part]) => [key, ordered(part)]));
 }
 
 /** Parts in which two end states differ, each with both versions. */
