@@ -293,6 +293,26 @@ describe('a restore', () => {
     });
   });
 
+  test('needs no superuser, and neither does a backup', async () => {
+    await given('plain');
+    const role = `plain_${randomBytes(6).toString('hex')}`;
+    const server = inject('postgres');
+    await query(server, `create role ${role} login password 'plain'`);
+    await query(server, `create database ${role} owner ${role}`);
+    try {
+      const config = { ...server, database: role, user: role, password: 'plain' };
+      await restore(config, fileOf('plain'));
+      await dumpDatabase(config, fileOf('plain-again'), '1.2.3');
+      await inEmpty(async (empty) => {
+        await restore(empty, fileOf('plain-again'));
+        expect(await contents(empty)).toEqual(await contents(source.config));
+      });
+    } finally {
+      await query(server, `drop database ${role} with (force)`);
+      await query(server, `drop role ${role}`);
+    }
+  });
+
   test('brings a backup of an older release up to this one', async () => {
     await given('older');
     await inEmpty(async (config) => {
