@@ -45,11 +45,13 @@ beforeAll(async () => {
 
 /** These start git or look names up, which takes its time; the repository they show is one that is written to meanwhile. */
 const SLOW = /commit|contributor|\/check[A-Z]|FromGitRepo/i;
+/** Its position moves with what happens to anybody. */
+const MOVES = /eventStream/;
 
 /** What every reading operation answers to the administrator of a world. */
 async function allThatIsShown(at: World): Promise<Record<string, unknown>> {
   const answers: Record<string, unknown> = {};
-  for (const route of routes.filter((one) => one.method === 'GET' && !SLOW.test(one.path))) {
+  for (const route of routes.filter((one) => one.method === 'GET' && !SLOW.test(one.path) && !MOVES.test(one.path))) {
     const example = exampleOf(at, route);
     answers[route.id] = (await at.admin.get((example.path ?? at.pathOf(route)) + (example.query ?? ''))).body;
   }
