@@ -1022,7 +1022,7 @@ begin
   select cancel_requested_at is not null into cancel from deployment
     where organization_id = organization and id = deployment_id and claim_token = token and status <> 'ENDED' for update;
   if not found then
-    raise exception 'the claim on the deployment is lost' using errcode = 'QD001';
+    raise exception 'the claim on the deployment is lost' using errcode = 'QD002';
   end if;
   return cancel;
 end $function$;

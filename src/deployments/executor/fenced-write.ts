@@ -95,7 +95,7 @@ export async function again<T>(work: () => Promise<T>): Promise<T> {
       return await work();
     } catch (error) {
       const { code } = error as { code?: string };
-      if (code === 'QD001') throw new ClaimLost();
+      if (code === 'QD002') throw new ClaimLost();
       if (isDatabaseAway(error)) throw new DatabaseAway(error);
       if (attempt === ATTEMPTS || !AGAIN.includes(code ?? '')) throw error;
       await sleep(attempt * 10);
