@@ -1,4 +1,4 @@
-import type { HousekeepingParts } from '#app/housekeeping/node.ts';
+import type { CollectorParts } from '#app/housekeeping/collector.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
@@ -8,7 +8,7 @@ import type { Runtime } from '#runtimes/runtime.ts';
  * again of the same commit instead of failing for want of them each time.
  */
 export async function forgetLostImages(
-  { platform, nodeId, installation }: Pick<HousekeepingParts, 'platform' | 'nodeId' | 'installation'>,
+  { platform, nodeId, installation }: Pick<CollectorParts, 'platform' | 'nodeId' | 'installation'>,
   runtimes: Runtime[],
   signal: AbortSignal,
 ): Promise<void> {
