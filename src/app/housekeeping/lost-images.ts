@@ -30,7 +30,7 @@ export async function forgetLostImages(
 }
 
 /** Images that were built for releases on a machine, once each; those of a registry can be pulled again. */
-const listNamedImages = (db: HousekeepingParts['platform']['db'], nodeId: string) =>
+const listNamedImages = (db: CollectorParts['platform']['db'], nodeId: string) =>
   db
     .selectFrom('release')
     .innerJoin('service', 'service.id', 'release.service_id')
@@ -45,7 +45,7 @@ const listNamedImages = (db: HousekeepingParts['platform']['db'], nodeId: string
     .execute();
 
 const forgetImage = (
-  db: HousekeepingParts['platform']['db'],
+  db: CollectorParts['platform']['db'],
   { service_id, image }: { service_id: string; image: string | null },
 ) =>
   db
