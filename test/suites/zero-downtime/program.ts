@@ -16,6 +16,7 @@ import { stopProxy } from '#runtimes/proxy/index.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
 const READY_MS = 60_000;
+const MOST_SAID = 500_000;
 
 export type Role = 'all' | 'api' | 'worker';
 
@@ -34,6 +35,8 @@ export class Installation {
   readonly #programs = new Set<Program>();
   readonly #trees: string[] = [];
   #source = path.join(ROOT, 'src');
+  /** The last of what the programs said. */
+  #said = '';
 
   private constructor(settings: Record<string, string>) {
     this.#settings = settings;
@@ -50,6 +53,12 @@ export class Installation {
       QUARTERDECK_RATE_LIMIT_PER_HOUR: '0',
       ...settings,
     });
+  }
+
+  /** Lines of the log that tell of errors. */
+  get errors(): string {
+    const lines = this.#said.split('\n').filter((line) => /"level":(50|60|"error"|"fatal")|Error/.test(line));
+    return lines.slice(-5).join('\n');
   }
 
   get url(): string {
@@ -82,6 +91,8 @@ export class Installation {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => (this.#said = (this.#said + text).slice(-MOST_SAID)));
     const program: Program = {
       child,
       role,

@@ -159,7 +159,8 @@ const description = (repository: TestRepository, port: number, instances: number
 
 async function askApi(installation: Installation, method: string, path: string, body?: unknown): Promise<any> {
   const { status, text } = await send(installation, method, path, body);
-  if (status >= 300) throw new Error(`${method} ${path} answered ${status}: ${text}`);
+  if (status >= 300)
+    throw new Error(`${method} ${path} answered ${status}: ${text}${status >= 500 ? `\n${installation.errors}` : ''}`);
   return text ? JSON.parse(text) : undefined;
 }
 
