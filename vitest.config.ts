@@ -35,6 +35,7 @@ export default defineConfig({
           include: ['test/crash/**/*.crash.test.ts'],
           globalSetup: ['test/harness/global-setup.ts'],
           pool: 'forks',
+          retry,
           maxConcurrency: 2,
           fileParallelism: false,
           testTimeout: 120_000,
