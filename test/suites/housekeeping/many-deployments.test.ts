@@ -27,7 +27,7 @@ const PER_COMMIT = 25;
 const NOISE_BYTES = 12 << 20;
 
 /** What every deployment leaves on purpose, for as long as its own setting says: the audit trail and what is told to others. */
-const TOLD = ['audit_event', 'audit_target', 'outbox', 'stream_event'];
+const TOLD = ['audit_event', 'audit_target', 'audit_unsealed', 'audit_chain', 'audit_seal', 'outbox', 'stream_event'];
 
 const app = useApp({ QUARTERDECK_KEPT_RELEASES: String(KEPT), QUARTERDECK_KEPT_DEPLOYMENTS: String(KEPT) });
 const runtime = createFakeRuntime();
