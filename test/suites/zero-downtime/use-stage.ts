@@ -18,9 +18,12 @@ export function useStage(settings: () => Record<string, string>): () => Stage {
   }, 120_000);
 
   afterAll(async () => {
-    await stage?.service.remove();
-    await installation?.close();
-    repositories.remove();
+    // Whatever a test left behind: what runs is ended, and why it could not be removed is told.
+    try {
+      await stage?.service.remove();
+    } finally {
+      await installation?.close().finally(() => repositories.remove());
+    }
   }, 120_000);
 
   return () => stage!;
