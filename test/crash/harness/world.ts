@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
 import { isFinal, phaseOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import { sql, type Database } from '#platform/database/index.ts';
@@ -225,10 +226,11 @@ async function orphanFaults(world: World): Promise<string[]> {
     });
 }
 
-/** Checkouts go with their deployment, or just after its end. */
+/** Checkouts go with their deployment, or just after its end; what a killed process left, with the housekeeping. */
 async function leftoverFaults(world: World): Promise<string[]> {
   const checkouts = path.join(world.dataDir, 'checkouts');
   const left = () => (existsSync(checkouts) ? readdirSync(checkouts) : []);
+  if (left().length > 0) await collectCheckouts(world.db, checkouts);
   for (const end = performance.now() + CLEARING_MS; left().length > 0 && performance.now() < end;) await sleep(20);
   return left().map((name) => `the checkout of ${name} is left behind`);
 }
