@@ -87,7 +87,7 @@ describe('a policy allows', () => {
   ])('nothing, and quickly, when it makes %s', (_what, rules) => {
     const before = performance.now();
     expect(allows(rules)).toBe(false);
-    expect(performance.now() - before).toBeLessThan(500);
+    expect(performance.now() - before).toBeLessThan(2000);
   });
 
   test.each([
