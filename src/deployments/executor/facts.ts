@@ -87,6 +87,14 @@ export const recordHandle = (
     ...(facts.releaseId === undefined ? {} : { release_id: facts.releaseId }),
   });
 
+/** The images of a service went with what ran: going back to one of its releases builds them again, of the same commit. */
+export const forgetImages = (db: Database, scope: Scope, serviceId: string) =>
+  db
+    .updateTable('release')
+    .set({ image: null, build_key: null })
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId);
+
 /** A service whose delete came to nothing can be deleted again, from the moment on that shows it. */
 export const keepService = (db: Database, scope: Scope, serviceId: string) =>
   changeService(db, scope, serviceId, { deleting: false });

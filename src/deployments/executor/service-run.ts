@@ -1,6 +1,13 @@
 import { newId } from '#kernel/ids.ts';
 import { ClaimLost, DatabaseAway } from '#deployments/executor/claims.ts';
-import { deleteService, insertRelease, keepService, markWanted, recordHandle } from '#deployments/executor/facts.ts';
+import {
+  deleteService,
+  forgetImages,
+  insertRelease,
+  keepService,
+  markWanted,
+  recordHandle,
+} from '#deployments/executor/facts.ts';
 import type { FencedWrite } from '#deployments/executor/fenced-write.ts';
 import { Deadline } from '#deployments/executor/deadline.ts';
 import { addMove, isHandedOver, sendWithLog, writeOf, type PlannedRun } from '#deployments/executor/run-context.ts';
@@ -150,6 +157,7 @@ function addEnd(work: ServiceWork, write: FencedWrite): void {
       break;
     case 'UNINSTALL':
       write.add(recordHandle(db, scope, serviceId, { handle: null, wanted: 'absent', releaseId: null }));
+      write.add(forgetImages(db, scope, serviceId));
       break;
     case 'DELETE':
       write.add(deleteService(db, scope, serviceId));

@@ -92,13 +92,15 @@ describe('going back to an earlier execution', () => {
       .where('service_id', '=', application.id)
       .where('id', '!=', currentOf(application.id))
       .execute();
-    const back = ok(await admin.post(`${url}/rollback?wait=20`, { execution_id }), 200);
-    expect(back.steps.details.map((step: { step_name: string }) => step.step_name)).toEqual([
-      'GIT_CLONE',
-      'BUILD',
-      'DEPLOYMENT',
-    ]);
-    expect(ok(await admin.get(url), 200).git_repository.deployed_commit_id).toBe(first);
+    const built = async () => {
+      const back = ok(await admin.post(`${url}/rollback?wait=20`, { execution_id }), 200);
+      expect(back.state).toBe('DEPLOYED');
+      expect(ok(await admin.get(url), 200).git_repository.deployed_commit_id).toBe(first);
+      return back.steps.details.map((step: { step_name: string }) => step.step_name);
+    };
+    expect(await built()).toEqual(['GIT_CLONE', 'BUILD', 'DEPLOYMENT']);
+    ok(await admin.post(`${url}/uninstall?wait=20`), 200);
+    expect(await built(), 'after the images went with an uninstall').toEqual(['GIT_CLONE', 'BUILD', 'DEPLOYMENT']);
   });
 
   test('is refused where it never was, deployed nothing, failed, or its secrets are gone; and nothing is requested', async () => {
