@@ -6,11 +6,12 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { createWorker } from '#app/engine.ts';
 import { createSources } from '#app/sources.ts';
+import { FORMATS } from '#deployments/model/snapshot.ts';
 import { systemClock } from '#kernel/clock.ts';
 import { openDatabase } from '#platform/database/index.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import { openInstallation, readVaultKeys } from '#platform/vault/key.ts';
-import { createFakeRuntime, type FakeOptions } from '#runtimes/fake/index.ts';
+import { createFakeRuntime } from '#runtimes/fake/index.ts';
 
 interface Order {
   config: pg.ClientConfig;
@@ -20,7 +21,8 @@ interface Order {
   dieAt: number;
   /** Counts each statement; else those between the beginning of a transaction and its commit are left out: dying at one rolls back like dying at any. */
   every: boolean;
-  faults?: FakeOptions;
+  /** Formats that it knows, for another version of the program than this one. */
+  formats?: number[];
 }
 
 const order = JSON.parse(await text(process.stdin)) as Order;
@@ -71,10 +73,7 @@ const platform = {
   log: pino({ level: 'silent' }),
   notify: () => undefined,
 };
-const runtime = watched(
-  'runtime',
-  createFakeRuntime({ directory: path.join(settings.dataDir, 'fake'), ...order.faults }),
-);
+const runtime = watched('runtime', createFakeRuntime({ directory: path.join(settings.dataDir, 'fake') }));
 const worker = createWorker(
   {
     settings,
@@ -87,6 +86,7 @@ const worker = createWorker(
   { get: async () => runtime },
   watched('git', createSources(platform)),
 );
+if (order.formats) FORMATS.splice(0, FORMATS.length, ...order.formats);
 counting = true;
 await worker.start();
 process.stdout.write('started\n');

@@ -3,21 +3,21 @@ import { createWorker } from '#app/engine.ts';
 import { createSources } from '#app/sources.ts';
 import type { DeploymentWorker } from '#deployments/executor/worker.ts';
 import { newId } from '#kernel/ids.ts';
-import { createFakeRuntime, type FakeOptions, type FakeRuntime } from '#runtimes/fake/index.ts';
+import { createFakeRuntime, type FakeRuntime } from '#runtimes/fake/index.ts';
 import type { Machine } from '#test/crash/harness/machine.ts';
 import { startChild, type ChildOfTest } from '#test/crash/harness/process.ts';
 
 const FIXTURE = path.join(import.meta.dirname, '../worker.fixture.ts');
 
 /** A worker in the test's own process, on a machine's database and fake runtime. */
-export interface OwnWorker {
+interface OwnWorker {
   worker: DeploymentWorker;
   runtime: FakeRuntime;
 }
 
 /** A worker that goes on where another one was killed. Not started yet. */
-export function makeOwnWorker(machine: Machine, faults: FakeOptions = {}): OwnWorker {
-  const runtime = createFakeRuntime({ directory: path.join(machine.dataDir, 'fake'), ...faults });
+function makeOwnWorker(machine: Machine): OwnWorker {
+  const runtime = createFakeRuntime({ directory: path.join(machine.dataDir, 'fake') });
   const worker = createWorker(
     {
       settings: machine.platform.settings,
@@ -34,8 +34,8 @@ export function makeOwnWorker(machine: Machine, faults: FakeOptions = {}): OwnWo
 }
 
 /** Lets a worker of ours do everything that waits. */
-export async function carryOn(machine: Machine, faults: FakeOptions = {}): Promise<void> {
-  const { worker, runtime } = makeOwnWorker(machine, faults);
+export async function carryOn(machine: Machine): Promise<void> {
+  const { worker, runtime } = makeOwnWorker(machine);
   await worker.start();
   try {
     await machine.settled();
@@ -45,8 +45,8 @@ export async function carryOn(machine: Machine, faults: FakeOptions = {}): Promi
   }
 }
 
-/** A worker process that kills itself at its n-th doing (worker.fixture.ts). */
-export const startDyingWorker = (machine: Machine, dieAt: number, faults: FakeOptions = {}): ChildOfTest =>
+/** A worker process that kills itself at its n-th doing, 0 for never (worker.fixture.ts). */
+export const startDyingWorker = (machine: Machine, dieAt: number, more: { formats?: number[] } = {}): ChildOfTest =>
   startChild(
     FIXTURE,
     [],
@@ -57,6 +57,6 @@ export const startDyingWorker = (machine: Machine, dieAt: number, faults: FakeOp
       nodeId: newId(),
       dieAt,
       every: process.env.SOAK !== undefined,
-      faults,
+      ...more,
     }),
   );
