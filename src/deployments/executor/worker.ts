@@ -3,6 +3,7 @@ import { CANCELLATIONS, DEPLOYMENTS } from '#deployments/model/channels.ts';
 import {
   claimNext,
   clearLeftover,
+  DatabaseAway,
   giveBack,
   LIVENESS_CLASS,
   renewClaims,
@@ -179,7 +180,8 @@ export class DeploymentWorker {
         'stopped working on a deployment; another attempt goes on with it',
       );
     try {
-      await giveBack(db, claim, !inOrder);
+      // Pickups are counted against work that ends its worker, not against a database that is away.
+      await giveBack(db, claim, !inOrder && !(error instanceof DatabaseAway));
       // Where it was cancelled by force there is nothing to give back, but somebody waits to hear that it has stopped.
       if (!inOrder) await clearLeftover(db, claim, this.#workerId);
       notify(DEPLOYMENTS);
