@@ -59,12 +59,24 @@ export default defineConfig({
         // These make networks and look at all that the machine has: one file at a time, and nothing beside them.
         test: {
           name: 'host',
-          include: ['src/runtimes/host/**/*.test.ts', 'test/**/*.host.test.ts'],
+          include: ['src/runtimes/host/**/*.test.ts'],
           pool: 'forks',
           retry,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
           testTimeout: 20_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // The whole program on the host runtime, through minutes of load.
+        test: {
+          name: 'program',
+          include: ['test/**/*.host.test.ts'],
+          pool: 'forks',
+          retry,
+          fileParallelism: false,
+          testTimeout: 60_000,
           hookTimeout: 60_000,
         },
       },

@@ -4,6 +4,7 @@ import { runNode } from './run-node.mjs';
 const VITEST = 'node_modules/vitest/vitest.mjs';
 const TASKS = {
   test: [[VITEST, 'run', '--project', 'fast', '--project', 'host']],
+  'test:program': [[VITEST, 'run', '--project', 'program']],
   'test:docker': [[VITEST, 'run', '--project', 'docker']],
   'test:crash': [[VITEST, 'run', '--project', 'crash']],
   'test:soak': [[VITEST, 'run', '--project', 'soak']],
