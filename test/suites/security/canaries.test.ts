@@ -115,7 +115,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
   const http = createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] });
   const delivery = createWebhookDelivery({ platform: app.platform, http, times: { poll: 50 } });
-  await delivery.start();
+  delivery.start();
   stops.push(() => delivery.stop());
   const watch = setInterval(() => commandLines().forEach((line) => seenProcesses.add(line)), 25);
   stops.push(async () => clearInterval(watch));
