@@ -232,7 +232,7 @@ class Place {
     const ended = await this.#ended();
     const store = createDirectoryStore(path.join(app.platform.settings.dataDir, 'fake'));
     const wrong: string[] = [];
-    for (const service of [...this.services]) {
+    for (const service of this.services) {
       const expected = replay(service.id, ended, this.requests);
       const row = await app.db
         .selectFrom('service')
