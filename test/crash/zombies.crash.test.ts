@@ -64,7 +64,7 @@ test('a worker that is frozen in the middle of a step for 20 s, while another go
 
 test('a worker that is frozen and wakes before anybody took over goes on where it was', async () => {
   const { application } = await place();
-  setFaults(machine.dataDir, { delayMs: { apply: 1_000 } });
+  setFaults(machine.dataDir, { delayMs: { apply: 5_000 } });
   await actor.ask('POST', `/application/${application}/deploy`, 200);
   await until('it is in the step', async () => (await stateOf(application)) === 'DEPLOYING');
   first.freeze();
@@ -97,10 +97,16 @@ const processesWith = (text: string): number[] =>
 test('what a worker that was killed or frozen had started is ended before another one goes on in its place', async () => {
   const options = { root: machine.repositories.folder, hangs: undefined as RegExp | undefined };
   await using server = await startGitServer(options);
-  const { application, environment } = await place({ git_repository: { url: `${server.url}/hello`, branch: 'main' } });
-  // What is asked before something is transferred is answered.
+  machine.source.commit({ 'Other.Dockerfile': 'FROM scratch\n' });
+  const git_repository = { url: `${server.url}/hello`, branch: 'main' };
+  const { application, environment } = await place({ git_repository });
+  expect((await actor.ask('POST', `/application/${application}/deploy?wait=30`, 200)).state).toBe('DEPLOYED');
+  // The commit is known, so that the first transfer is that of the checkout.
+  const other = { name: 'hello', git_repository, dockerfile_path: 'Other.Dockerfile' };
+  await actor.ask('PUT', `/application/${application}`, 200, other);
   options.hangs = /git-upload-pack$/;
-  await actor.ask('POST', `/application/${application}/deploy`, 200);
+  server.requests.length = 0;
+  await actor.ask('POST', `/application/${application}/redeploy`, 200);
   const before = await until('git waits for the server', () => {
     const asked = server.requests.some((url) => options.hangs!.test(url));
     return asked && gitsOf(server.url);

@@ -44,6 +44,17 @@ test('a server that ends answers what comes on connections that stand, and asks 
   await expect(open()).rejects.toThrow('ECONNREFUSED');
 });
 
+test('connections that wait to be accepted when a server ends are answered', async () => {
+  const { server, open } = await listening();
+  // All of them are made while nothing accepts them.
+  const opening = Array.from({ length: 20 }, () => open());
+  const until = performance.now() + 100;
+  while (performance.now() < until);
+  const closed = server.close();
+  for (const socket of await Promise.all(opening)) expect((await ask(socket))[0]).toMatch(/^HTTP\/1.1 404/);
+  await closed;
+});
+
 test('a server that ends waits for idle connections only a moment, and for none not at all', async () => {
   const began = performance.now();
   const first = await listening();

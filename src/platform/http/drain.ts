@@ -5,6 +5,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 /** How long connections without a request may stay open after the end of listening: their clients may just be sending one. */
 const GRACE_MS = 1_500;
 const LOOK_MS = 10;
+const QUIET_TURNS = 3;
 
 /**
  * Ends listening so that nobody who has a connection sees it break: what the kernel has taken in by then is accepted and answered, and clients
@@ -12,12 +13,26 @@ const LOOK_MS = 10;
  */
 export async function drain(server: Server): Promise<void> {
   if (!server.listening) return;
-  // A turn of the event loop accepts all connections that stand; those that come until the next statement are refused or answered.
-  await nextTurn();
+  await acceptAll(server);
   // Not the HTTP server's own: that one ends idle connections at once.
   NetServer.prototype.close.call(server);
   for (const end = performance.now() + GRACE_MS; performance.now() < end; await sleep(LOOK_MS))
     if ((await connectionsOf(server)) === 0) return;
+}
+
+/**
+ * Each turn of the event loop accepts one connection, and what the kernel holds when listening ends is reset: so it ends after turns in which
+ * none came.
+ */
+async function acceptAll(server: Server): Promise<void> {
+  let accepted = 0;
+  const count = () => void accepted++;
+  server.on('connection', count);
+  for (let quiet = 0, before = 0; quiet < QUIET_TURNS; before = accepted) {
+    await nextTurn();
+    quiet = accepted === before ? quiet + 1 : 0;
+  }
+  server.off('connection', count);
 }
 
 const connectionsOf = (server: Server): Promise<number> =>
