@@ -18,6 +18,7 @@ export default defineConfig({
             '**/*.crash.test.ts',
             '**/*.soak.test.ts',
             '**/*.host.test.ts',
+            '**/*.program.test.ts',
             'src/runtimes/host/**',
             'node_modules/**',
           ],
@@ -69,10 +70,11 @@ export default defineConfig({
         },
       },
       {
-        // The whole program on the host runtime, through minutes of load.
+        // The whole program, started and ended by its command: on the host runtime through minutes of load, and through backups.
         test: {
           name: 'program',
-          include: ['test/**/*.host.test.ts'],
+          include: ['test/**/*.host.test.ts', 'src/**/*.program.test.ts'],
+          globalSetup: ['test/harness/global-setup.ts'],
           pool: 'forks',
           retry,
           fileParallelism: false,
