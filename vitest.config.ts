@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** Real processes on a shared machine: a test that fails there, perhaps for want of time, is tried once more. */
 const retry = process.env.CI ? 1 : 0;
 
-/** `fast` and `host` are what `npm test` runs; the other projects need real engines and have commands of their own. */
+/** `fast` is what `npm test` runs; the other projects take longer or need more, and have commands of their own (scripts/task.mjs). */
 export default defineConfig({
   test: {
     // The default leaves a core free; most of our tests wait for processes and disks, not for the processor.
@@ -63,8 +63,7 @@ export default defineConfig({
           include: ['src/runtimes/host/**/*.test.ts'],
           pool: 'forks',
           retry,
-          maxWorkers: 1,
-          sequence: { groupOrder: 1 },
+          fileParallelism: false,
           testTimeout: 20_000,
           hookTimeout: 60_000,
         },

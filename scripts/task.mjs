@@ -3,7 +3,8 @@ import { runNode } from './run-node.mjs';
 
 const VITEST = 'node_modules/vitest/vitest.mjs';
 const TASKS = {
-  test: [[VITEST, 'run', '--project', 'fast', '--project', 'host']],
+  test: [[VITEST, 'run', '--project', 'fast']],
+  'test:host': [[VITEST, 'run', '--project', 'host']],
   'test:program': [[VITEST, 'run', '--project', 'program']],
   'test:docker': [[VITEST, 'run', '--project', 'docker']],
   'test:crash': [[VITEST, 'run', '--project', 'crash']],
