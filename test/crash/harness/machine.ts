@@ -45,6 +45,8 @@ export interface Machine {
   again(process: ServiceProcess, extra?: Environment): Promise<ServiceProcess>;
   /** Administrator of a new organization with a cluster on the runtime; `node` null makes a cluster that any machine's worker serves. */
   organization(name: string, options?: { runtime?: string; node?: string | null }): Promise<HttpActor>;
+  /** Of this machine; known once a process has started on it. */
+  nodeId(): Promise<string>;
   /** Resolves when no deployment is waiting or running. */
   settled(timeoutMs?: number): Promise<void>;
   close(): Promise<void>;
@@ -158,6 +160,7 @@ export async function makeMachine(options: MachineOptions): Promise<Machine> {
       });
       return new HttpActor(organizationId, token, source.url, urls);
     },
+    nodeId: async () => readFileSync(path.join(dataDir, 'node-id'), 'utf8').trim(),
     settled: (timeoutMs = 60_000) => untilSettled(database.db, timeoutMs),
     close: async () => {
       for (const child of children) if (child.running) await child.kill();

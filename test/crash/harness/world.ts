@@ -6,7 +6,7 @@ import { isFinal, phaseOf, type DeploymentAction, type State } from '#deployment
 import { generationOf } from '#deployments/executor/engine.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import { createDirectoryStore } from '#runtimes/fake/store.ts';
-import type { Handle, Observation, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { FoundWorkload, Handle, Observation, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 /** What a deployment had on disk may be gone so long after its end. */
 const CLEARING_MS = 3_000;
@@ -20,6 +20,8 @@ export interface World {
   organizationId?: string;
   /** Asks a runtime that is not the fake what runs. */
   observe?(handle: Handle): Promise<Observation>;
+  /** Everything of this installation that it finds there. */
+  list?(): Promise<FoundWorkload[]>;
 }
 
 /** Ids of what was answered with success: none of it may be gone. */
@@ -207,6 +209,11 @@ async function observe(
 
 /** Nothing runs for a service that is not in the database, nor under the wrong place. */
 async function orphanFaults(world: World): Promise<string[]> {
+  if (world.list) {
+    const services = new Set((await listServices(world)).map((service) => service.id));
+    const strangers = (await world.list()).filter(({ identity }) => !services.has(identity.serviceId));
+    return strangers.map(({ identity }) => `something runs for ${identity.serviceId}, which is in no table`);
+  }
   const directory = path.join(world.dataDir, 'fake');
   if (!existsSync(directory)) return [];
   const known = new Map(

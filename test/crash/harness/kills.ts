@@ -1,0 +1,192 @@
+import { expect } from 'vitest';
+import { sql } from '#platform/database/index.ts';
+import { NoAnswer, type HttpActor, type HttpAnswer } from '#test/crash/harness/actor.ts';
+import type { Machine } from '#test/crash/harness/machine.ts';
+import type { ServiceProcess } from '#test/crash/harness/process.ts';
+import { makeRandom, seedOf, type Random } from '#test/crash/harness/random.ts';
+import type { Runtime } from '#runtimes/runtime.ts';
+import type { Receiver } from '#test/crash/harness/receiver.ts';
+import { until } from '#test/crash/harness/until.ts';
+import { findFaults, type Acknowledged, type World } from '#test/crash/harness/world.ts';
+
+/** The world is looked at whenever so many were killed. */
+const ROUND = 10;
+const ACTORS = 3;
+const ENVIRONMENTS = 2;
+const SERVICES = 2;
+
+/** Somebody with environments and services, who asks for this and that. */
+class User {
+  readonly acknowledged: Acknowledged = { deployments: [], deleted: [] };
+  readonly wrong: string[] = [];
+  requests = 0;
+  readonly #actor: HttpActor;
+  readonly #random: Random;
+  readonly #environments: { id: string; services: string[] }[] = [];
+  #names = 0;
+
+  constructor(actor: HttpActor, random: Random) {
+    this.#actor = actor;
+    this.#random = random;
+  }
+
+  /** Makes what is missing of the environments and services. */
+  async fill(): Promise<void> {
+    while (this.#environments.length < ENVIRONMENTS)
+      this.#environments.push({ id: await this.#actor.environment(`p ${++this.#names}`), services: [] });
+    for (const { id, services } of this.#environments)
+      while (services.length < SERVICES) services.push(await this.#actor.application(id, `s ${++this.#names}`));
+  }
+
+  /** One request; what is answered with success is remembered. */
+  async act(): Promise<void> {
+    const environment = this.#random.pick(this.#environments);
+    const service = this.#random.pick(environment.services);
+    const path = this.#random.pick([
+      `/application/${service}/deploy`,
+      `/application/${service}/deploy`,
+      `/application/${service}/redeploy`,
+      `/application/${service}/stop`,
+      `/application/${service}/restart-service`,
+      `/application/${service}/uninstall`,
+      `/environment/${environment.id}/deploy`,
+      `/environment/${environment.id}/stop`,
+      `/environment/${environment.id}/cancelDeployment`,
+      'delete',
+    ]);
+    this.requests++;
+    if (path === 'delete') return this.#delete(environment, service);
+    const answer = await this.#call('POST', path);
+    if (answer?.status === 200 && answer.body.deployment_request_id)
+      this.acknowledged.deployments.push({ id: answer.body.deployment_request_id, environmentId: environment.id });
+    // 409: nothing to cancel, nothing that runs, or something is being deleted.
+    else if (answer && ![200, 409].includes(answer.status))
+      this.wrong.push(`${path} answered ${answer.status}: ${JSON.stringify(answer.body)}`);
+  }
+
+  async #delete(environment: { services: string[] }, service: string): Promise<void> {
+    const answer = await this.#call('DELETE', `/application/${service}`);
+    if (answer && ![204, 404].includes(answer.status))
+      this.wrong.push(`DELETE answered ${answer.status}: ${JSON.stringify(answer.body)}`);
+    if (answer?.status === 204) this.acknowledged.deleted.push(service);
+    // Without an answer it may be deleted or not: others are used from now on.
+    environment.services.splice(environment.services.indexOf(service), 1);
+    await this.fill();
+  }
+
+  async #call(method: string, path: string): Promise<HttpAnswer | undefined> {
+    try {
+      return await this.#actor.call(method, path);
+    } catch (error) {
+      if (error instanceof NoAnswer) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** Tries again what met a killed process, for what is only there to be had. */
+async function insist<T>(work: () => Promise<T>): Promise<T> {
+  for (;;)
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) throw error;
+    }
+}
+
+/** Every event is told under one id, however often, and what is told to have started is told to have ended. */
+function webhookFaults(receiver: Receiver): string[] {
+  const ids = new Map<string, Set<string>>();
+  const open = new Set<string>();
+  for (const { event, deployment, service, id } of receiver.calls) {
+    const key = `${event} of ${service} in ${deployment}`;
+    ids.set(key, (ids.get(key) ?? new Set()).add(id));
+    if (event === 'DEPLOYMENT_STARTED') open.add(`${service} in ${deployment}`);
+  }
+  for (const { event, deployment, service } of receiver.calls)
+    if (event !== 'DEPLOYMENT_STARTED') open.delete(`${service} in ${deployment}`);
+  return [
+    ...[...ids].filter(([, set]) => set.size > 1).map(([key, set]) => `${key} was told under ${set.size} ids`),
+    ...[...open].map((key) => `${key} was told to have started, and never to have ended`),
+  ];
+}
+
+/** What the kills are done to. */
+export interface KillOptions {
+  machine: Machine;
+  receiver: Receiver;
+  kills: number;
+  /** What really runs is looked at by it; the fake's own folder where it is left out. */
+  runtime?: Runtime;
+}
+
+/**
+ * Kills processes at random instants and starts them again while several people make requests. After each round, when all is quiet, nothing may
+ * be lost, there twice, or left in progress. SEED repeats it.
+ */
+export async function killAtRandom({ machine, receiver, kills, runtime }: KillOptions): Promise<void> {
+  const seed = seedOf();
+  console.log(`SEED=${seed}`);
+  const random = makeRandom(seed);
+  const node = runtime ? await machine.nodeId() : null;
+  const users: User[] = [];
+  for (let index = 0; index < ACTORS; index++) {
+    const actor = await machine.organization(`organization ${index}`, { runtime: runtime?.name, node });
+    await actor.ask('POST', `/organization/${actor.organizationId}/webhook`, 201, {
+      target_url: receiver.url,
+      events: ['DEPLOYMENT_STARTED', 'DEPLOYMENT_SUCCESSFUL', 'DEPLOYMENT_FAILURE', 'DEPLOYMENT_CANCELLED'],
+      enabled: true,
+    });
+    users.push(new User(actor, makeRandom(random.below(2 ** 31))));
+    await users.at(-1)!.fill();
+  }
+  for (let killed = 0; killed < kills;) {
+    let working = true;
+    const work = users.map(async (user) => {
+      for (; working; await new Promise((resolve) => setTimeout(resolve, 50))) await insist(() => user.act());
+    });
+    try {
+      for (const end = Math.min(kills, killed + ROUND); killed < end; killed++) await killOne(machine, random);
+    } finally {
+      working = false;
+      await Promise.all(work);
+    }
+    await machine.settled(180_000);
+    await until('webhooks are told', async () => {
+      const { rows } = await sql<{ n: number }>`select (select count(*) from outbox) +
+        (select count(*) from webhook_delivery where state = 'PENDING') as n`.execute(machine.db);
+      return rows[0]!.n === 0;
+    });
+    const acknowledged = {
+      deployments: users.flatMap((user) => user.acknowledged.deployments),
+      deleted: users.flatMap((user) => user.acknowledged.deleted),
+    };
+    const really: Partial<World> = runtime
+      ? { observe: (handle) => runtime.observe(handle), list: () => runtime.list!() }
+      : {};
+    const faults = await findFaults({ ...machine, ...really }, acknowledged);
+    const all = [...faults, ...webhookFaults(receiver), ...users.flatMap((user) => user.wrong)];
+    expect(all, `SEED=${seed}, after ${killed} kills`).toEqual([]);
+  }
+  const { rows } = await sql<{ n: number; good: number }>`
+    select count(*) as n, count(*) filter (where outcome = 'SUCCESS') as good from deployment`.execute(machine.db);
+  const requests = users.reduce((sum, user) => sum + user.requests, 0);
+  console.log(`${kills} kills, ${requests} requests, ${rows[0]!.n} deployments, ${rows[0]!.good} of them succeeded`);
+  expect(rows[0]!.good).toBeGreaterThan(kills / 2);
+}
+
+/** Kills a process at a random instant and starts it again. */
+async function killOne(machine: Machine, random: Random): Promise<void> {
+  const instant = performance.now() + random.below(600);
+  await until('the instant has come', () => performance.now() >= instant);
+  const victim: ServiceProcess = random.pick(machine.processes);
+  await victim.kill();
+  await machine.again(victim);
+}
+
+/** Ends everything of the machine's installation on a real runtime, whatever a test came to. */
+export async function removeAll(machine: Machine, runtime: Runtime): Promise<void> {
+  for (const process of machine.processes) await process.kill();
+  const context = { signal: new AbortController().signal, log: () => undefined };
+  for (const { identity } of await runtime.list!()) await runtime.remove(identity, null, context);
+}
