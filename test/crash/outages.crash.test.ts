@@ -156,8 +156,9 @@ function fill(folder: string, file: string): void {
 }
 
 describe.runIf(process.getuid?.() === 0)('the disk of the database', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'qd-small-disk-'));
+  let folder: string;
   beforeAll(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'qd-small-disk-'));
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=160m,mode=755', 'tmpfs', folder]);
     await begin(folder, { max_wal_size: '32MB', min_wal_size: '32MB', wal_level: 'minimal', max_wal_senders: '0' });
   });
