@@ -44,10 +44,10 @@ export default defineConfig({
         },
       },
       {
-        // The random ones of `crash` again, for hours: `npm run test:soak`.
+        // The random ones of `crash` again, and every single statement, for hours: `npm run test:soak`.
         test: {
           name: 'soak',
-          include: ['test/crash/**/random-*.crash.test.ts'],
+          include: ['test/crash/**/random-*.crash.test.ts', 'test/crash/boundaries.crash.test.ts'],
           globalSetup: ['test/harness/global-setup.ts'],
           pool: 'forks',
           fileParallelism: false,

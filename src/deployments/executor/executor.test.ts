@@ -136,6 +136,17 @@ describe('a deployment', () => {
   });
 });
 
+test('who waits for a request waits for theirs, and not for the one that runs before it', async () => {
+  const admin = await app.organization();
+  const { application } = await makeExample(admin);
+  engine.runtime.faults.delayMs = { apply: 1_000 };
+  ok(await admin.post(`/application/${application.id}/deploy`), 200);
+  const stopped = ok(await admin.post(`/application/${application.id}/stop?wait=20`), 200);
+  engine.runtime.faults.delayMs = {};
+  expect(stopped).toMatchObject({ state: 'STOPPED' });
+  expect(stopped).not.toHaveProperty('requested');
+});
+
 test('a service whose cluster has not answered for long is UNAVAILABLE, until it answers again', async () => {
   const admin = await app.organization();
   const { application } = await makeExample(admin);

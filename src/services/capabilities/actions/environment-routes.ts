@@ -81,12 +81,19 @@ async function removeSelected(call: EnvironmentCall, trigger: 'DELETE' | 'UNINST
     const gone = await queries.listNeverApplied(call.db, call.target, ids);
     const left = rows.filter((row) => !gone.includes(row.id)).map((row) => row.id);
     await queries.markServicesDeleting(call.db, call.target, left);
+    let requested: string | undefined;
     if (left.length > 0 || rows.length !== ids.length)
-      await submit(call, placeOfEnvironment(call.target), 'DELETE', rows.length === ids.length ? left : ids, {
-        bestEffort,
-      });
+      requested = await submit(
+        call,
+        placeOfEnvironment(call.target),
+        'DELETE',
+        rows.length === ids.length ? left : ids,
+        {
+          bestEffort,
+        },
+      );
     await queries.deleteServices(call.db, call.target, gone);
-    return statusOfEnvironment(call, call.target);
+    return { ...(await statusOfEnvironment(call, call.target)), requested };
   }
   return actOnEnvironment(call, call.target, 'UNINSTALL', ids, { bestEffort });
 }

@@ -54,7 +54,10 @@ export const placeOfTarget = (service: ServiceTarget) => ({
   clusterLocked: service.cluster_locked_at !== null,
 });
 
-/** Requests an action on one service and answers its status with the new state (decisions.md 11). */
+/**
+ * Requests an action on one service and answers its status with the new state (decisions.md 11). `requested` is the id of the request that was
+ * made, for those who wait for it: the status is of the one that runs, which may be another.
+ */
 export async function actOnService(
   context: Context,
   service: ServiceTarget,
@@ -65,8 +68,8 @@ export async function actOnService(
   if (trigger === 'RESTART' && service.wanted !== 'running')
     throw conflict(`${service.name} is not running: deploy it first.`);
   await queries.lockEnvironmentRow(context.db, service, service.environmentId);
-  await submit(context, placeOfTarget(service), trigger, [service.id], options);
-  return statusOfService(context, service);
+  const requested = await submit(context, placeOfTarget(service), trigger, [service.id], options);
+  return { ...(await statusOfService(context, service)), requested };
 }
 
 export async function statusOfService(context: Context, service: ServiceTarget) {
@@ -82,8 +85,8 @@ export async function actOnEnvironment(
   options: ActionOptions = {},
 ) {
   refuseDeleting(environment);
-  await submit(context, placeOfEnvironment(environment), trigger, serviceIds, options);
-  return statusOfEnvironment(context, environment);
+  const requested = await submit(context, placeOfEnvironment(environment), trigger, serviceIds, options);
+  return { ...(await statusOfEnvironment(context, environment)), requested };
 }
 
 export async function statusOfEnvironment(context: Context, environment: EnvironmentTarget) {

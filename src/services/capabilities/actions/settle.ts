@@ -4,7 +4,11 @@ import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import { statusOfEnvironment, statusOfService } from '#services/capabilities/actions/request.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
-const requestOf = (answer: unknown) => (answer as { deployment_request_id: string | null }).deployment_request_id;
+/** The request that was made, else the one that the status is of. */
+function requestOf(answer: unknown): string | null {
+  const { requested, deployment_request_id } = answer as { requested?: string; deployment_request_id: string | null };
+  return requested ?? deployment_request_id;
+}
 
 /** Waits for the request that an action on an environment made, and answers its status then (`?wait=`). */
 export async function settleEnvironment(

@@ -47,8 +47,8 @@ export function rollbackRoutes(kind: Kind): Route[] {
         const { target: service } = call;
         refuseDeleting(service);
         await lockEnvironmentRow(call.db, service, service.environmentId);
-        await requestRollback(call, placeOfTarget(service), call.body.execution_id, service.id);
-        return statusOfService(call, service);
+        const requested = await requestRollback(call, placeOfTarget(service), call.body.execution_id, service.id);
+        return { ...(await statusOfService(call, service)), requested };
       },
       settle: (call, answer, seconds) => settleService(call, call.target, answer, seconds, call.signal),
     }),
@@ -71,8 +71,8 @@ export const environmentRollbackRoutes: Route[] = [
     errors: [409],
     handler: async (call) => {
       refuseDeleting(call.target);
-      await requestRollback(call, placeOfEnvironment(call.target), call.body.execution_id);
-      return statusOfEnvironment(call, call.target);
+      const requested = await requestRollback(call, placeOfEnvironment(call.target), call.body.execution_id);
+      return { ...(await statusOfEnvironment(call, call.target)), requested };
     },
     settle: settleEnvironment,
   }),
