@@ -12,7 +12,7 @@ import { makeWorld, type World } from './world.ts';
 
 /**
  * Requests that nobody thought of, for every operation, made from its schemas. `FUZZ_RUNS=500` tries more with a seed of the clock,
- * `FUZZ_SEED=…` repeats it, `FUZZ_LOG=error` shows why something failed. A counterexample is printed as small as it could be made.
+ * `FUZZ_SEED=…` repeats it, `FUZZ_LOG=info` shows more than why something failed. A counterexample is printed as small as it could be made.
  */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 16);
 const SEED = Number(process.env.FUZZ_SEED ?? (process.env.FUZZ_RUNS ? Date.now() % 2 ** 31 : 4));
@@ -22,7 +22,7 @@ const LIMIT_MS = 10_000;
 /** Of refused requests every nth is followed by a look at all tables. */
 const LOOK_EVERY = 4;
 
-const app = useApp({ QUARTERDECK_LOG_LEVEL: process.env.FUZZ_LOG ?? 'silent' });
+const app = useApp({ QUARTERDECK_LOG_LEVEL: process.env.FUZZ_LOG ?? 'error' });
 const routes = allRoutes();
 /** These take things of the world away: each gets a world of its own. */
 const removes = (route: Route) =>
