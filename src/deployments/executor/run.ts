@@ -20,7 +20,7 @@ import {
 import { resolve } from '#deployments/executor/resolve.ts';
 import { runService } from '#deployments/executor/service-run.ts';
 import { loadSteps } from '#deployments/executor/step-log.ts';
-import { checkoutsOf } from '#deployments/executor/steps.ts';
+import { attemptFolder, checkoutsOf } from '#deployments/executor/steps.ts';
 import { DeploymentLog } from '#deployments/logs/writer.ts';
 import type { Plan, PlannedStage, Resolution, Snapshot } from '#deployments/model/snapshot.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
@@ -38,6 +38,7 @@ const MAX_ATTEMPTS = 5;
 export async function runDeployment(parts: EngineParts, claim: Claim, options: RunOptions): Promise<void> {
   const { deployment } = claim;
   const run = await open(parts, claim, options);
+  let left = checkoutsOf(parts.workDirectory, deployment.id);
   try {
     if (deployment.attempts > MAX_ATTEMPTS)
       throw new Error(`Given up after ${MAX_ATTEMPTS} attempts that finished no step.`);
@@ -46,12 +47,14 @@ export async function runDeployment(parts: EngineParts, claim: Claim, options: R
   } catch (error) {
     if (error instanceof ClaimLost || error instanceof DatabaseAway || isHandedOver(run)) {
       run.span.set({ 'quarterdeck.outcome': 'HANDED_OVER' });
+      // Whoever goes on with it may be at work in the same folder already.
+      left = attemptFolder(run);
       throw error;
     }
     await finishUp(run, (error as Error).message);
   } finally {
     run.span.end();
-    await rm(checkoutsOf(parts.workDirectory, deployment.id), { recursive: true, force: true });
+    await rm(left, { recursive: true, force: true });
   }
 }
 

@@ -7,7 +7,7 @@ import { Deadline } from '#deployments/executor/deadline.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import type { ServiceFacts } from '#deployments/executor/facts.ts';
 import { again } from '#deployments/executor/fenced-write.ts';
-import type { PlannedRun } from '#deployments/executor/run-context.ts';
+import type { PlannedRun, Run } from '#deployments/executor/run-context.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
 import type { ExpandedVariables } from '#deployments/model/kind.ts';
 import type { PlannedService, ServiceSnapshot, StepName } from '#deployments/model/snapshot.ts';
@@ -102,8 +102,10 @@ export const checkoutsOf = (workDirectory: string, deploymentId: string): string
   path.join(workDirectory, deploymentId);
 
 /** Of this attempt alone: the program of one that was frozen may still write into its own. */
-const checkoutDirectory = ({ run, service }: ServiceWork): string =>
-  path.join(checkoutsOf(run.parts.workDirectory, run.claim.deployment.id), run.claim.token, service.serviceId);
+export const attemptFolder = ({ parts, claim }: Pick<Run, 'parts' | 'claim'>): string =>
+  path.join(checkoutsOf(parts.workDirectory, claim.deployment.id), claim.token);
+
+const checkoutDirectory = ({ run, service }: ServiceWork): string => path.join(attemptFolder(run), service.serviceId);
 
 async function checkout(work: ServiceWork, { signal, log }: StepContext): Promise<void> {
   const { run, service } = work;
@@ -111,7 +113,6 @@ async function checkout(work: ServiceWork, { signal, log }: StepContext): Promis
   const commit = run.resolution.services[service.serviceId]?.commit;
   if (!source || !commit) throw new Error(`${service.name} has no source to build from.`);
   const directory = checkoutDirectory(work);
-  await rm(directory, { recursive: true, force: true });
   log(`Cloning ${source.url} at ${commit.id}`);
   const { organizationId } = run.scope;
   await run.parts.sources.checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
