@@ -76,9 +76,8 @@ export async function openBase(
   const { embedded, config, directConfig } = server;
   const migrated = await migrate(directConfig);
   const database = openDatabase({ config: { ...config, max: settings.databasePoolSize } });
-  const engineDatabase = openDatabase({
-    config: { ...config, max: Math.max(4, Math.ceil(settings.databasePoolSize / 2)) },
-  });
+  // A deployment waits for commits most of its time: each that runs has a connection to wait on.
+  const engineDatabase = openDatabase({ config: { ...config, max: Math.max(4, settings.workerSlots) } });
   const keys = readVaultKeys(vaultKeyFile(settings), !settings.databaseUrl && !settings.vaultKeyFile);
   const { vault, installationId, epoch } = await openInstallation(database.db, keys, () =>
     rereadVaultKeys(vaultKeyFile(settings)),
