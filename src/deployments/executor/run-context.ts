@@ -85,9 +85,7 @@ const WEBHOOK: Partial<Record<Trigger, DeploymentOutboxEvent['type']>> = {
 /** Moves services as a part of the write, and tells webhooks of those that it moves. */
 export function addMove(run: Run, write: FencedWrite, trigger: Trigger, options: MoveOptions = {}): void {
   const { deployment } = run.claim;
-  const moved = write.addReturning(
-    moveServices(run.db, run.scope, deployment.id, run.snapshot.action, trigger, options),
-  );
+  const moved = write.add(moveServices(run.db, run.scope, deployment.id, run.snapshot.action, trigger, options));
   const type = WEBHOOK[trigger];
   if (!type) return;
   const payload = sql`${json(outboxEventOf(type, deployment, run.claim.names))}::jsonb

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { CANCELLATIONS, DEPLOYMENTS } from '#deployments/model/channels.ts';
 import {
@@ -117,7 +118,7 @@ export class DeploymentWorker {
         await this.#join();
       } catch (error) {
         this.#parts.platform.log.warn({ err: error }, 'cannot join the workers again yet');
-        await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+        await sleep(POLL_MS);
       }
     }
   }
@@ -141,6 +142,8 @@ export class DeploymentWorker {
 
   async #claim(limit: number): Promise<Claim[]> {
     try {
+      // With nothing to renew the last renewal may be long ago: after a time in which the process was stopped, say.
+      if (this.#running.size === 0) this.#lastRenewal = performance.now();
       return await claimNext(this.#parts.platform.db, {
         workerId: this.#workerId,
         nodeId: this.#parts.nodeId,
@@ -179,9 +182,11 @@ export class DeploymentWorker {
         { err: error, deploymentId: claim.deployment.id },
         'stopped working on a deployment; another attempt goes on with it',
       );
+    // Pickups are counted against work that ends its worker, not against a database that is away; that gets time to come back.
+    const away = error instanceof DatabaseAway;
+    if (away && !this.#stopping) await sleep(POLL_MS);
     try {
-      // Pickups are counted against work that ends its worker, not against a database that is away.
-      await giveBack(db, claim, !inOrder && !(error instanceof DatabaseAway));
+      await giveBack(db, claim, !inOrder && !away);
       // Where it was cancelled by force there is nothing to give back, but somebody waits to hear that it has stopped.
       if (!inOrder) await clearLeftover(db, claim, this.#workerId);
       notify(DEPLOYMENTS);

@@ -138,12 +138,15 @@ export function brokenConstraint(error: unknown): string | undefined {
 /** Shut down, crashed, starting up, out of connections or of disk (PostgreSQL's classes 08, 53 and 57P). */
 const AWAY = /^(08|53|57P0)/;
 
+const SOCKET_CODES = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ETIMEDOUT'];
+
 /** Whether the database could not be reached or could not go on, whatever was asked of it. */
 export function isDatabaseAway(error: unknown): boolean {
-  const { code, message } = error as { code?: string; message?: string };
+  const { code, message, syscall } = error as { code?: string; message?: string; syscall?: string };
   return (
     AWAY.test(code ?? '') ||
-    ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ETIMEDOUT'].includes(code ?? '') ||
+    // Of its socket, and not of a file.
+    (SOCKET_CODES.includes(code ?? '') && ['connect', 'read', 'write'].includes(syscall ?? '')) ||
     /^Connection terminated|^timeout exceeded when trying to connect|^Client has encountered a connection error/.test(
       message ?? '',
     )
