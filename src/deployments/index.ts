@@ -11,7 +11,13 @@ export {
 export { readDeploymentLog, readLogChunks } from '#deployments/logs/reader.ts';
 export type { DeploymentLine } from '#deployments/logs/writer.ts';
 export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channels.ts';
-export type { BuildRecipe, DeployableKind, ExpandedVariables, SourceToResolve } from '#deployments/model/kind.ts';
+export type {
+  BuildRecipe,
+  DeployableKind,
+  ExpandedVariables,
+  SourceToResolve,
+  WorkloadOptions,
+} from '#deployments/model/kind.ts';
 export {
   STEP_NAMES,
   type Commit,

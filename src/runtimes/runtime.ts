@@ -62,15 +62,23 @@ export interface Route {
   portId: string;
 }
 
-/** A long-running service with everything that it needs, variables expanded. */
-export interface WorkloadSpec {
+/** How a runtime gets at a registry. It goes with each request and never into a file. */
+export interface RegistryAccess {
+  /** Host and port as they stand in image references (`registry.example.com:5000`, `docker.io`). */
+  host: string;
+  username: string;
+  password: string;
+}
+
+/** What a runtime starts, whether it runs for ever or to an end: variables expanded. */
+export interface ProgramSpec {
   identity: WorkloadIdentity;
   /** Human name of the service, for labels and logs only. */
   displayName: string;
-  /** Internal host name by which siblings of the environment reach it (`app-z1a2b3c4d`, decisions.md 37). */
-  hostname: string;
   /** What `build` answered, or a registry reference pinned by digest. */
   image: string;
+  /** Where `image` is of a registry that wants to know who asks; null for built and public ones. */
+  registry: RegistryAccess | null;
   /** Replaces the image's entry point, one argument per element; empty keeps it. */
   entrypoint: string[];
   /** Replaces the image's command; empty keeps it. */
@@ -78,23 +86,56 @@ export interface WorkloadSpec {
   environment: Record<string, string>;
   /** File variables, mounted read-only. `path` is absolute. */
   files: { path: string; content: string }[];
-  ports: WorkloadPort[];
-  readiness: Probe | null;
-  liveness: Probe | null;
   resources: { cpuMilli: number; memoryMib: number };
-  /** As many instances as `min` run; `max` is for runtimes that scale by load. 0 means that none runs. */
-  instances: { min: number; max: number };
   /** Volumes that survive redeploys. A workload with storage is recreated: old gone, then new. */
   storage: { id: string; mountPath: string; sizeGib: number }[];
-  routes: Route[];
   /** Labels to carry on what the runtime makes, besides its own. */
   labels: Record<string, string>;
-  /** How long `apply` waits until every instance is ready, in seconds. */
-  readyTimeoutSeconds: number;
-  /** How long an old instance may take to end after SIGTERM, in seconds. */
+  /** How long an instance may take to end after SIGTERM, in seconds. */
   gracePeriodSeconds: number;
   /** Secret values of 4 characters or more: must not appear in anything a runtime writes to a log (decisions.md 36). */
   secrets: string[];
+}
+
+/** A long-running service with everything that it needs. */
+export interface WorkloadSpec extends ProgramSpec {
+  /** Internal host name by which siblings of the environment reach it (`app-z1a2b3c4d`, decisions.md 37). */
+  hostname: string;
+  ports: WorkloadPort[];
+  readiness: Probe | null;
+  liveness: Probe | null;
+  /** As many instances as `min` run; `max` is for runtimes that scale by load. 0 means that none runs. */
+  instances: { min: number; max: number };
+  routes: Route[];
+  /** How long `apply` waits until every instance is ready, in seconds. */
+  readyTimeoutSeconds: number;
+}
+
+/** A command that runs to its end: an execution of a job, a command of Terraform. It reaches siblings of the environment by name. */
+export interface TaskSpec extends ProgramSpec {
+  /**
+   * Names this execution among all of the service, `[a-z0-9-]{1,40}`: the same generation and name are the same execution. One that is there
+   * already, running or ended, is adopted; none is begun twice.
+   */
+  name: string;
+  /** Seconds after which it is ended; `TaskEnd.reason` is `timeout` then. */
+  timeoutSeconds: number;
+  /** Absolute path of a file whose content is read at a good end (engine.md, *Snapshot, resolution, plan*); null reads none. */
+  outputPath: string | null;
+}
+
+/** How an execution ended. */
+export interface TaskEnd {
+  /** `lost`: it was begun and its end can't be known (a reboot): it is never run twice. */
+  reason: 'exited' | 'timeout' | 'lost';
+  /** Exit status, null where a signal ended it or nothing is known. */
+  exitCode: number | null;
+  signal: string | null;
+  /** ISO 8601 with milliseconds. */
+  startedAt: string;
+  endedAt: string;
+  /** Content of the file at `outputPath`, at most 1 MiB; null without one. */
+  output: string | null;
 }
 
 /** Everything that another process needs to find the workload again. JSON, at most a few KB, without secrets. */
@@ -178,6 +219,17 @@ export interface RuntimeContext {
   log(line: string): void;
 }
 
+/** What not every runtime can do; services say what they need of it (`service.requires`). */
+export type RuntimeFeature = 'registry-images' | 'tasks' | 'kubernetes';
+
+/** What each runtime can do, whatever machine it is on: requests are refused by it before anything is queued. */
+export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
+  host: ['tasks'],
+  docker: ['registry-images', 'tasks'],
+  kubernetes: ['registry-images', 'tasks', 'kubernetes'],
+  fake: ['registry-images', 'tasks', 'kubernetes'],
+};
+
 export interface RuntimeReport {
   ok: boolean;
   /** Which engine, version and mode was found (`Docker Engine 28.2`, `host, namespaces`). */
@@ -194,9 +246,9 @@ export interface Runtime {
 
   /**
    * Why this spec can't run here at all, as sentences for the user that say what would help; empty if it can.
-   * Asked before anything is queued.
+   * Asked before anything is changed.
    */
-  refusals(spec: WorkloadSpec): string[];
+  refusals(spec: WorkloadSpec | TaskSpec): string[];
 
   /**
    * Makes the spec true and waits until it is: new instances ready, routes moved to them, older ones drained and gone.
@@ -229,6 +281,16 @@ export interface Runtime {
 
   /** Builds an image; answers the reference for `WorkloadSpec.image`. Same `cacheKey` still there: answers at once. */
   build?(spec: BuildSpec, context: RuntimeContext): Promise<{ image: string; cached: boolean }>;
+
+  /**
+   * Runs a command to its end and answers how it ended; what it writes goes to `context.log`, line by line, also what it wrote before it was
+   * adopted. Aborted, it ends the command and throws. Throws where it could not be begun. What is left of it (its container, its record)
+   * stays until `removeTasks`, so that a successor finds its end.
+   */
+  run?(spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd>;
+
+  /** Ends and removes executions of a service: all of them, or those of a name. Storage stays. Absent is done. */
+  removeTasks?(identity: Omit<WorkloadIdentity, 'generation'>, names: string[] | 'all'): Promise<void>;
 
   /** CPU and memory of each instance now. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;

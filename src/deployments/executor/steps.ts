@@ -193,6 +193,7 @@ function workloadOf(work: ServiceWork): WorkloadSpec {
   if (!work.image) throw new Error(`${service.name} has no image to deploy.`);
   const workload = run.parts.kinds[service.kind]!.workload(service, identityOf(work), work.image, work.variables!, {
     proxyDomain: run.parts.platform.settings.proxyDomain,
+    registry: null,
   });
   const refusals = runtime.refusals(workload);
   if (refusals.length > 0) throw new Error(refusals.join(' '));

@@ -1,4 +1,4 @@
-import type { Handle, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Handle, RegistryAccess, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 import type { LastRelease, PlannedService, ServiceSnapshot, Commit } from '#deployments/model/snapshot.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
 
@@ -50,6 +50,8 @@ export interface DeployableKind {
 export interface WorkloadOptions {
   /** Domain under which the proxy serves services. */
   proxyDomain: string;
+  /** How the runtime gets at the image; null where nobody asks. */
+  registry: RegistryAccess | null;
 }
 
 export type { Handle };

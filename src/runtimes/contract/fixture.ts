@@ -78,6 +78,7 @@ export function newSpec(identity: WorkloadIdentity, image: string, changes: Part
     displayName: 'contract',
     hostname: `app-z${identity.serviceId.slice(0, 8)}`,
     image,
+    registry: null,
     entrypoint: [],
     arguments: [],
     environment: { RELEASE: String(identity.generation), ...environment },

@@ -1,4 +1,4 @@
-import type { ExpandedVariables, ServiceSnapshot } from '#deployments/index.ts';
+import type { ExpandedVariables, ServiceSnapshot, WorkloadOptions } from '#deployments/index.ts';
 import type { PortSpec } from '#services/parts/ports.ts';
 import { publicHosts } from '#services/parts/ports.ts';
 import type { HealthcheckInput } from '#services/parts/probes.ts';
@@ -27,7 +27,7 @@ export function toWorkload(
   identity: WorkloadIdentity,
   image: string,
   variables: ExpandedVariables,
-  options: { proxyDomain: string },
+  options: WorkloadOptions,
 ): WorkloadSpec {
   const hosts = publicHosts(service.hostname, spec.ports, options.proxyDomain);
   const main = hosts.find((host) => host.isDefault) ?? hosts[0];
@@ -36,6 +36,7 @@ export function toWorkload(
     displayName: service.name,
     hostname: service.hostname,
     image,
+    registry: options.registry,
     entrypoint: spec.entrypoint ? splitWords(spec.entrypoint) : [],
     arguments: spec.arguments,
     environment: variables.variables,
