@@ -20,6 +20,8 @@ export interface OutgoingRequest {
   maxBytes?: number;
   /** File that the body of a 2xx answer is written to instead; `body` is then empty. */
   saveTo?: string;
+  /** Whether any certificate will do: only where the owner of the server wants it so. */
+  skipTlsVerification?: boolean;
   signal?: AbortSignal;
 }
 
@@ -73,11 +75,12 @@ async function send(url: URL, lookup: RequestOptions['lookup'], request: Outgoin
 function answerTo(
   url: URL,
   options: Pick<RequestOptions, 'lookup' | 'signal'>,
-  { method = 'GET', headers = {}, body }: OutgoingRequest,
+  { method = 'GET', headers = {}, body, skipTlsVerification = false }: OutgoingRequest,
 ): Promise<IncomingMessage> {
   const start = url.protocol === 'https:' ? requestHttps : requestHttp;
   return new Promise((resolve, reject) => {
-    const sent = start(url, { ...options, method, headers, agent: false, maxHeaderSize: MAX_HEADER_BYTES });
+    const rest = { agent: false, maxHeaderSize: MAX_HEADER_BYTES, rejectUnauthorized: !skipTlsVerification } as const;
+    const sent = start(url, { ...options, method, headers, ...rest });
     sent.once('response', resolve);
     // Nobody asked for another protocol: the connection is closed.
     sent.once('upgrade', (answer, socket) => {

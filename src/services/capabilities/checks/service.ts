@@ -2,8 +2,8 @@ import path from 'node:path';
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
+import { locateImage, openRegistry, registryProblem, type RegistryAccess } from '#platform/oci/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
-import { checkImage, locateImage, type RegistryAccess } from '#services/capabilities/checks/registry.ts';
 import type { ContainerImageCheckInput } from '#services/capabilities/checks/schema.ts';
 import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/parts/git.ts';
 import { addressOf, readingGiven, type RepositoryReader } from '#services/parts/repository.ts';
@@ -82,7 +82,10 @@ export async function checkContainerImage(context: CheckContext, needs: CheckNee
   if (registryId && !registry) throw invalidField('registry_id', 'names no container registry of this organization');
   const image = locateImage(input.image_name, input.tag, registry?.url ?? null);
   const http = createHttpClient({ allowedPrivateAddresses: context.settings.allowedPrivateAddresses });
-  await checkImage(http, image, registry?.credentials ?? null, context.signal);
+  const client = openRegistry(http, { url: image.base, credentials: registry?.credentials ?? null }, context.signal);
+  await client.resolveDigest(image.name, image.tag).catch((error: unknown) => {
+    throw registryProblem(error);
+  });
   return {};
 }
 

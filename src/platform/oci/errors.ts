@@ -1,0 +1,50 @@
+import { badGateway, badRequest, invalidField, type AppError } from '#kernel/errors.ts';
+
+/** Why a registry did not do what it was asked for. */
+export type RegistryFailure =
+  /** It takes no credentials, or not these. */
+  | 'unauthorized'
+  /** It has no such image, tag or blob. */
+  | 'not_found'
+  /** It has no such function: a catalog. */
+  | 'unsupported'
+  /** Its address is none, or may not be called. */
+  | 'refused_address'
+  /** It gave no answer. */
+  | 'unreachable'
+  /** It has had too many requests: later again. */
+  | 'limited'
+  /** It answered something else than the protocol has. */
+  | 'unexpected';
+
+/** Failures that are in what the user gave; the others are the registry's. */
+const OF_THE_USER = new Set<RegistryFailure>(['unauthorized', 'not_found', 'unsupported', 'refused_address']);
+/** Failures that may be over when the same is asked later. */
+const PASSING = new Set<RegistryFailure>(['unreachable', 'limited']);
+
+/** What a registry did not do. The message is fit for the user who named the registry, and has no credentials in it. */
+export class RegistryError extends Error {
+  readonly failure: RegistryFailure;
+
+  constructor(failure: RegistryFailure, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'RegistryError';
+    this.failure = failure;
+  }
+
+  /** Whether it is worth asking again later. */
+  get passing(): boolean {
+    return PASSING.has(this.failure);
+  }
+}
+
+/** The registry answered 429. */
+export const limited = (host: string) =>
+  new RegistryError('limited', `The registry ${host} wants fewer requests: try again later, or with credentials.`);
+
+/** As it is answered: 400 for what the user can mend (naming the field, if there is one), else 502. Anything else passes as it is. */
+export function registryProblem(error: unknown, field?: string): AppError | unknown {
+  if (!(error instanceof RegistryError)) return error;
+  if (!OF_THE_USER.has(error.failure)) return badGateway(error.message, error);
+  return field === undefined ? badRequest(error.message) : invalidField(field, error.message);
+}

@@ -1,0 +1,119 @@
+import type { HttpClient } from '#platform/http-client/index.ts';
+import { parseJson, RegistryClient } from '#platform/oci/client.ts';
+import { limited, RegistryError } from '#platform/oci/errors.ts';
+import { isDockerHub, nameWithin, parseRegistry, type RegistryAddress } from '#platform/oci/reference.ts';
+import { request, type Credentials, type Session } from '#platform/oci/session.ts';
+
+/** A registry and how it is entered. */
+export interface RegistryAccess {
+  /** `https://registry.acme.net`, or a bare host, with the prefix of its names, if any. */
+  url: string;
+  credentials: Credentials | null;
+  skipTlsVerification?: boolean;
+}
+
+export interface FoundImage {
+  /** As it is written within the registry of that URL. */
+  name: string;
+  versions: string[];
+}
+
+/** Images that one search answers at most: each takes a request for its tags. */
+const MAX_FOUND = 50;
+const AT_ONCE = 5;
+/** Docker's own search, which `docker search` asks. */
+const HUB_SEARCH = 'https://index.docker.io/v1/search';
+const HUB_BYTES = 1024 * 1024;
+
+/** A client for the registry. */
+export function openRegistry(http: HttpClient, access: RegistryAccess, signal?: AbortSignal): RegistryClient {
+  return new RegistryClient(sessionOf(http, access, parseRegistry(access.url), signal));
+}
+
+const sessionOf = (http: HttpClient, access: RegistryAccess, at: RegistryAddress, signal?: AbortSignal): Session => ({
+  http,
+  base: at.base,
+  host: at.host,
+  credentials: access.credentials,
+  ...(access.skipTlsVerification ? { skipTlsVerification: true } : {}),
+  ...(signal ? { signal } : {}),
+});
+
+/** An image with its tags; undefined where the registry has none of that name. */
+export async function findImage(
+  http: HttpClient,
+  access: RegistryAccess,
+  imageName: string,
+  signal?: AbortSignal,
+): Promise<FoundImage | undefined> {
+  const at = parseRegistry(access.url);
+  const client = new RegistryClient(sessionOf(http, access, at, signal));
+  return tagged(client, imageName, nameWithin(at, imageName));
+}
+
+/**
+ * Images whose name holds the text, with their tags, at most 50. A registry that shows no catalog is asked for an image of exactly
+ * that name.
+ */
+export async function searchImages(
+  http: HttpClient,
+  access: RegistryAccess,
+  text: string,
+  signal?: AbortSignal,
+): Promise<FoundImage[]> {
+  const at = parseRegistry(access.url);
+  const session = sessionOf(http, access, at, signal);
+  const client = new RegistryClient(session);
+  const names = await namesOf(client, session, at, text.trim().toLowerCase());
+  const found: FoundImage[] = [];
+  for (let n = 0; n < names.length; n += AT_ONCE) {
+    const some = names.slice(n, n + AT_ONCE).map((name) => tagged(client, name, nameWithin(at, name)));
+    // Deleted since the catalog was written, or shown there and not readable by us.
+    found.push(...(await Promise.all(some)).filter((image) => image !== undefined));
+  }
+  return found;
+}
+
+async function namesOf(client: RegistryClient, session: Session, at: RegistryAddress, text: string): Promise<string[]> {
+  if (isDockerHub(at.base)) return searchHub(session, text);
+  const inside = at.prefix === '' ? '' : `${at.prefix}/`;
+  try {
+    const names = await client.catalog((name) => name.startsWith(inside) && name.includes(text), MAX_FOUND);
+    return names.map((name) => name.slice(inside.length));
+  } catch (error) {
+    const hidden =
+      error instanceof RegistryError && ['unauthorized', 'not_found', 'unexpected'].includes(error.failure);
+    if (!hidden) throw error;
+    // Credentials that are wrong are wrong for everything; a catalog may be closed to all but administrators.
+    await client.ping();
+    if (text === '')
+      throw new RegistryError('unsupported', `The registry ${at.host} does not list its images: name one.`, error);
+    return [text];
+  }
+}
+
+async function searchHub(session: Session, text: string): Promise<string[]> {
+  if (text === '')
+    throw new RegistryError('unsupported', 'Docker Hub does not list all of its images: search for some.');
+  const url = `${HUB_SEARCH}?${new URLSearchParams({ q: text, n: '25' })}`;
+  const answer = await request(session, url, { maxBytes: HUB_BYTES });
+  if (answer.status === 429) throw limited(session.host);
+  const results = parseJson(answer)?.['results'];
+  if (answer.status !== 200 || !Array.isArray(results))
+    throw new RegistryError('unreachable', `The search of Docker Hub answered ${answer.status} and no list.`);
+  return results.map((found: { name?: unknown } | null) => String(found?.name)).slice(0, MAX_FOUND);
+}
+
+/** With its tags; undefined where there is none, or none for us although the registry lets us in. */
+async function tagged(client: RegistryClient, name: string, within: string): Promise<FoundImage | undefined> {
+  try {
+    return { name, versions: await client.tags(within) };
+  } catch (error) {
+    if (!(error instanceof RegistryError)) throw error;
+    if (error.failure === 'not_found') return undefined;
+    if (error.failure !== 'unauthorized') throw error;
+    // Many say 401 or 403 of what they do not have; but wrong credentials are to be heard of.
+    await client.ping();
+    return undefined;
+  }
+}

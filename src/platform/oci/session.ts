@@ -1,0 +1,153 @@
+import {
+  OutgoingError,
+  type HttpClient,
+  type OutgoingAnswer,
+  type OutgoingRequest,
+} from '#platform/http-client/index.ts';
+import { parseChallenge, type Challenge } from '#platform/oci/challenge.ts';
+import { limited, RegistryError } from '#platform/oci/errors.ts';
+
+export interface Credentials {
+  username: string;
+  password: string;
+}
+
+/** A registry that is spoken to, and as whom. */
+export interface Session {
+  http: HttpClient;
+  /** Origin of its HTTP interface. */
+  base: string;
+  /** How it is called in messages. */
+  host: string;
+  credentials: Credentials | null;
+  /** Whether any certificate will do: what its owner wants of a repository of theirs. */
+  skipTlsVerification?: boolean;
+  signal?: AbortSignal;
+}
+
+const REQUEST_TIMEOUT_MS = 15_000;
+const MAX_REDIRECTS = 5;
+const TOKEN_BYTES = 256 * 1024;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+export type Ask = Pick<OutgoingRequest, 'method' | 'headers' | 'maxBytes' | 'timeoutMs'>;
+
+/**
+ * Sends requests to one registry and answers what it wants to be told first: nothing, a password, or a token of its token
+ * service, fetched once for each scope.
+ *
+ * Where credentials go: to the registry's own origin and to the realm that this origin names. That realm may be another host
+ * (`auth.docker.io` for Docker Hub, `gitlab.com` for its registry), as for every client of registries: a registry that wanted to take
+ * the password elsewhere could just as well ask for it itself. But never to a realm without TLS of a registry with it, never along a
+ * redirect, and never to a realm that somebody else than the registry names: a challenge is answered before redirects are followed.
+ */
+export class RegistrySender {
+  readonly #session: Session;
+  /** By scope; the empty one is for a registry that wants a password. */
+  readonly #authorizations = new Map<string, string>();
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** Whatever the registry answers in the end. `scope` is asked for where its challenge names none. */
+  async send(path: string, ask: Ask, scope: string): Promise<OutgoingAnswer> {
+    const url = new URL(path, this.#session.base);
+    if (url.origin !== this.#session.base)
+      throw new RegistryError('unexpected', `The registry ${this.#session.host} leads to another host: ${url.host}.`);
+    const known = this.#authorizations.get(scope) ?? this.#authorizations.get('');
+    const first = await request(this.#session, url.href, authorized(ask, known));
+    const challenge = first.status === 401 ? parseChallenge(first.headers['www-authenticate']) : undefined;
+    const fresh = challenge && (await this.#authorize(challenge, scope));
+    const answer = fresh && fresh !== known ? await request(this.#session, url.href, authorized(ask, fresh)) : first;
+    return REDIRECTS.has(answer.status) ? this.#follow(url, answer, ask, fresh ?? known) : answer;
+  }
+
+  /** Content often lies elsewhere, at an address that carries its own signature: nothing of ours goes there. */
+  async #follow(from: URL, redirect: OutgoingAnswer, ask: Ask, authorization?: string): Promise<OutgoingAnswer> {
+    let [at, answer] = [from, redirect];
+    for (let n = 0; n < MAX_REDIRECTS && REDIRECTS.has(answer.status); n++) {
+      const location = String(answer.headers['location'] ?? '');
+      if (!URL.canParse(location, at.href)) break;
+      const next = new URL(location, at);
+      if (at.protocol === 'https:' && next.protocol !== 'https:')
+        throw new RegistryError('unexpected', `The registry ${this.#session.host} leads to an address without TLS.`);
+      const home = next.origin === this.#session.base && at.origin === this.#session.base;
+      answer = await request(this.#session, next.href, home ? authorized(ask, authorization) : ask);
+      at = next;
+    }
+    if (!REDIRECTS.has(answer.status)) return answer;
+    throw new RegistryError('unexpected', `The registry ${this.#session.host} leads from one address to another.`);
+  }
+
+  /** The header that answers a challenge; undefined where there is nothing to answer it with. */
+  async #authorize({ scheme, parameters }: Challenge, wanted: string): Promise<string | undefined> {
+    const { credentials } = this.#session;
+    const basic = credentials
+      ? `Basic ${Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')}`
+      : undefined;
+    if (scheme === 'basic') {
+      if (basic) this.#authorizations.set('', basic);
+      return basic;
+    }
+    const realm = realmOf(this.#session.base, parameters.get('realm'));
+    if (!realm) return undefined;
+    const scope = parameters.get('scope') || wanted;
+    if (scope) realm.searchParams.set('scope', scope);
+    const service = parameters.get('service');
+    if (service) realm.searchParams.set('service', service);
+    const token = await this.#fetchToken(realm, basic);
+    if (token === undefined) return undefined;
+    this.#authorizations.set(wanted, `Bearer ${token}`);
+    return `Bearer ${token}`;
+  }
+
+  async #fetchToken(realm: URL, basic: string | undefined): Promise<string | undefined> {
+    const headers: Record<string, string> = basic ? { authorization: basic } : {};
+    const answer = await request(this.#session, realm.href, { headers, maxBytes: TOKEN_BYTES });
+    if (answer.status === 429) throw limited(this.#session.host);
+    if (answer.status >= 500)
+      throw new RegistryError('unreachable', `The token service ${realm.host} answered ${answer.status}.`);
+    return answer.status === 200 ? readToken(answer.body.toString()) : undefined;
+  }
+}
+
+/** One request, to whatever host, without credentials unless they are in it. Throws RegistryError where there is no answer. */
+export async function request(session: Session, url: string, ask: Ask): Promise<OutgoingAnswer> {
+  const { http, host, signal, skipTlsVerification } = session;
+  try {
+    return await http.request(url, {
+      timeoutMs: REQUEST_TIMEOUT_MS,
+      ...ask,
+      ...(skipTlsVerification ? { skipTlsVerification } : {}),
+      ...(signal ? { signal } : {}),
+    });
+  } catch (error) {
+    if (!(error instanceof OutgoingError)) throw error;
+    const given = error.failure === 'forbidden_address' || error.failure === 'invalid_url';
+    const message = `The registry ${host} cannot be asked: ${error.message}`;
+    throw new RegistryError(given ? 'refused_address' : 'unreachable', message, error);
+  }
+}
+
+const authorized = (ask: Ask, authorization: string | undefined): Ask =>
+  authorization ? { ...ask, headers: { ...ask.headers, authorization } } : ask;
+
+/** A token service that may be told what the registry may be told. */
+function realmOf(base: string, realm: string | undefined): URL | undefined {
+  if (!realm || !URL.canParse(realm)) return undefined;
+  const url = new URL(realm);
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return undefined;
+  return base.startsWith('https:') && url.protocol !== 'https:' ? undefined : url;
+}
+
+function readToken(text: string): string | undefined {
+  try {
+    const body = JSON.parse(text) as { token?: unknown; access_token?: unknown } | null;
+    const token = body?.token ?? body?.access_token;
+    return typeof token === 'string' && /^[\x21-\x7e]+$/.test(token) ? token : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
