@@ -711,6 +711,38 @@ create table stream_state (
   constraint stream_state_singleton_check CHECK (singleton)
 );
 
+create table terraform_state (
+  service_id uuid not null,
+  organization_id uuid not null,
+  version bigint not null default 0,
+  generation bigint not null default 0,
+  run_secret_hash bytea,
+  run_secret bytea,
+  run_until timestamp with time zone,
+  lock jsonb,
+  lock_id text,
+  lock_generation bigint,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint terraform_state_check CHECK ((((lock IS NULL) = (lock_id IS NULL)) AND ((lock IS NULL) = (lock_generation IS NULL)))),
+  constraint terraform_state_check1 CHECK ((((run_secret_hash IS NULL) = (run_secret IS NULL)) AND ((run_secret IS NULL) = (run_until IS NULL)))),
+  constraint terraform_state_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint terraform_state_organization_id_service_id_key UNIQUE (organization_id, service_id),
+  constraint terraform_state_pkey PRIMARY KEY (service_id)
+);
+
+create table terraform_state_version (
+  service_id uuid not null,
+  organization_id uuid not null,
+  version bigint not null,
+  content bytea,
+  size integer not null,
+  generation bigint not null,
+  created_at timestamp with time zone not null default now(),
+  constraint terraform_state_version_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES terraform_state(organization_id, service_id) ON DELETE CASCADE,
+  constraint terraform_state_version_pkey PRIMARY KEY (service_id, version)
+);
+
 create table tombstone (
   id bigint not null generated as identity,
   kind text not null,

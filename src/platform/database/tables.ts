@@ -533,6 +533,31 @@ export interface StreamState {
   singleton: Generated<boolean>;
 }
 
+export interface TerraformState {
+  created_at: Generated<Timestamp>;
+  generation: Generated<Int8Column>;
+  lock: JsonColumn | null;
+  lock_generation: Int8Column | null;
+  lock_id: string | null;
+  organization_id: string;
+  run_secret: Buffer | null;
+  run_secret_hash: Buffer | null;
+  run_until: Timestamp | null;
+  service_id: string;
+  updated_at: Generated<Timestamp>;
+  version: Generated<Int8Column>;
+}
+
+export interface TerraformStateVersion {
+  content: Buffer | null;
+  created_at: Generated<Timestamp>;
+  generation: Int8Column;
+  organization_id: string;
+  service_id: string;
+  size: number;
+  version: Int8Column;
+}
+
 export interface Tombstone {
   attempts: Generated<number>;
   created_at: Generated<Timestamp>;
@@ -691,6 +716,8 @@ export interface DB {
   sign_up: SignUp;
   stream_event: StreamEvent;
   stream_state: StreamState;
+  terraform_state: TerraformState;
+  terraform_state_version: TerraformStateVersion;
   tombstone: Tombstone;
   user_account: UserAccount;
   variable: Variable;

@@ -222,6 +222,36 @@ export const SETTINGS = {
     'Identity provider for people; its keys are found by discovery. Without it only API tokens are accepted.',
   ),
   oidcAudience: setting('QUARTERDECK_OIDC_AUDIENCE', '', text, 'Audience that its tokens must carry.'),
+  terraformStatePort: setting(
+    'QUARTERDECK_TERRAFORM_STATE_PORT',
+    8083,
+    integer(0, 65535),
+    'Port on which runs of Terraform reach the states that are kept here; 0 takes a free one. It is listened on while there are runs, on the address of this machine that they see.',
+  ),
+  terraformStateUrl: setting(
+    'QUARTERDECK_TERRAFORM_STATE_URL',
+    '',
+    url('http:', 'https:'),
+    'Address that leads to that port from where Terraform runs, where that is another machine (a remote Docker Engine); else it is found.',
+  ),
+  terraformPrograms: setting(
+    'QUARTERDECK_TERRAFORM_PROGRAMS',
+    '',
+    text,
+    'Folder with versions of Terraform and OpenTofu for host clusters: <folder>/terraform/1.11.4/terraform, <folder>/tofu/1.10.0/tofu; those of the PATH are found besides.',
+  ),
+  terraformImage: setting(
+    'QUARTERDECK_TERRAFORM_IMAGE',
+    'docker.io/hashicorp/terraform',
+    text,
+    'Image with Terraform for Docker clusters, without its tag, which is the version.',
+  ),
+  openTofuImage: setting(
+    'QUARTERDECK_OPEN_TOFU_IMAGE',
+    'ghcr.io/opentofu/opentofu',
+    text,
+    'Image with OpenTofu for Docker clusters, without its tag, which is the version and `-minimal`.',
+  ),
   workerSlots: setting('QUARTERDECK_WORKER_SLOTS', 8, integer(1, 1000), 'Deployments that one worker runs at a time.'),
   stepProgressSeconds: setting(
     'QUARTERDECK_STEP_PROGRESS_SECONDS',

@@ -1,0 +1,37 @@
+/** What Terraform says of itself when it locks a state, and answers who is refused. */
+export interface LockInfo {
+  ID: string;
+  Operation: string;
+  Info: string;
+  Who: string;
+  Version: string;
+  Created: string;
+  Path: string;
+}
+
+/** Longer than anything that Terraform writes there. */
+const MAX_TEXT = 1000;
+
+/** Reads lock information; undefined where it is none. What isn't known is left out. */
+export function toLockInfo(value: unknown): LockInfo | undefined {
+  if (value === null || typeof value !== 'object') return undefined;
+  const said = value as Record<string, unknown>;
+  const text = (name: keyof LockInfo): string => {
+    const given = said[name];
+    return typeof given === 'string' ? given.slice(0, MAX_TEXT).replaceAll('\0', '') : '';
+  };
+  if (!/^[\w.:-]{1,200}$/.test(text('ID'))) return undefined;
+  return {
+    ID: text('ID'),
+    Operation: text('Operation'),
+    Info: text('Info'),
+    Who: text('Who'),
+    Version: text('Version'),
+    Created: text('Created'),
+    Path: text('Path'),
+  };
+}
+
+/** Who holds a lock, in a sentence for people. */
+export const holderOfLock = (lock: LockInfo): string =>
+  `the lock ${lock.ID}${lock.Who ? ` of ${lock.Who}` : ''}${lock.Operation ? ` (${lock.Operation})` : ''}${lock.Created ? ` since ${lock.Created}` : ''}`;

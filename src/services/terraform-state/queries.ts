@@ -1,0 +1,154 @@
+import { json } from '#platform/database/json.ts';
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import type { LockInfo } from '#services/terraform-state/lock-info.ts';
+
+/** Versions of a state that are kept; Terraform writes one every 20 seconds while it applies. */
+const KEPT_VERSIONS = 30;
+
+export type StateRow = NonNullable<Awaited<ReturnType<typeof findState>>>;
+
+/** Makes the row of a service's state where there is none. */
+export const insertState = (db: Database, scope: Scope, serviceId: string) =>
+  db
+    .insertInto('terraform_state')
+    .values({ service_id: serviceId, organization_id: scope.organizationId })
+    .onConflict((conflict) => conflict.column('service_id').doNothing())
+    .execute();
+
+export const findState = (db: Database, scope: Scope, serviceId: string) =>
+  db
+    .selectFrom('terraform_state')
+    .selectAll()
+    .select(sql<boolean>`coalesce(run_until > now(), false)`.as('is_open'))
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .executeTakeFirst();
+
+/** The row, held against every other writer until the commit. */
+export const lockStateRow = (db: Database, scope: Scope, serviceId: string) =>
+  db
+    .selectFrom('terraform_state')
+    .selectAll()
+    .select(sql<boolean>`coalesce(run_until > now(), false)`.as('is_open'))
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .forUpdate()
+    .executeTakeFirst();
+
+/** Lets a run in, and nobody else. */
+export const openRun = (
+  db: Database,
+  scope: Scope,
+  serviceId: string,
+  run: { generation: number; secret: Buffer; hash: Buffer; seconds: number },
+) =>
+  db
+    .updateTable('terraform_state')
+    .set({
+      generation: run.generation,
+      run_secret: run.secret,
+      run_secret_hash: run.hash,
+      run_until: sql`now() + make_interval(secs => ${run.seconds})`,
+      updated_at: sql`now()`,
+    })
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .execute();
+
+/** Lets the run in for longer: another process has taken it over. */
+export const prolongRun = (db: Database, scope: Scope, serviceId: string, seconds: number) =>
+  db
+    .updateTable('terraform_state')
+    .set({ run_until: sql`now() + make_interval(secs => ${seconds})`, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .execute();
+
+/** Its credential is worth nothing from now on. A run that another one has followed changes nothing. */
+export const closeRun = (db: Database, scope: Scope, serviceId: string, generation: number) =>
+  db
+    .updateTable('terraform_state')
+    .set({ run_secret: null, run_secret_hash: null, run_until: null, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .where('generation', '=', generation)
+    .execute();
+
+export const setLock = (db: Database, scope: Scope, serviceId: string, lock: LockInfo, generation: number) =>
+  db
+    .updateTable('terraform_state')
+    .set({ lock: json(lock), lock_id: lock.ID, lock_generation: generation, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .where('lock_id', 'is', null)
+    .execute();
+
+export const clearLock = (db: Database, scope: Scope, serviceId: string, lockId: string) =>
+  db
+    .updateTable('terraform_state')
+    .set({ lock: null, lock_id: null, lock_generation: null, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .where('lock_id', '=', lockId)
+    .execute();
+
+/** A new version, written only by who holds lock and generation: what the caller has checked under the row's lock is checked again. */
+export const insertVersion = (
+  db: Database,
+  scope: Scope,
+  serviceId: string,
+  version: { number: number; generation: number; content: Buffer | null; size: number },
+) =>
+  db
+    .with('moved', (inner) =>
+      inner
+        .updateTable('terraform_state')
+        .set({ version: version.number, updated_at: sql`now()` })
+        .where('organization_id', '=', scope.organizationId)
+        .where('service_id', '=', serviceId)
+        .where('version', '=', version.number - 1)
+        .where('generation', '=', version.generation)
+        .returning('service_id'),
+    )
+    .insertInto('terraform_state_version')
+    .columns(['service_id', 'organization_id', 'version', 'content', 'size', 'generation'])
+    .expression((inner) =>
+      inner
+        .selectFrom('moved')
+        .select([
+          'moved.service_id',
+          sql<string>`${scope.organizationId}::uuid`.as('organization_id'),
+          sql<number>`${version.number}::bigint`.as('version'),
+          sql<Buffer | null>`${version.content}::bytea`.as('content'),
+          sql<number>`${version.size}::integer`.as('size'),
+          sql<number>`${version.generation}::bigint`.as('generation'),
+        ]),
+    )
+    .executeTakeFirst();
+
+export const deleteOldVersions = (db: Database, scope: Scope, serviceId: string, newest: number) =>
+  db
+    .deleteFrom('terraform_state_version')
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .where('version', '<=', newest - KEPT_VERSIONS)
+    .execute();
+
+export const findVersion = (db: Database, scope: Scope, serviceId: string, version: number) =>
+  db
+    .selectFrom('terraform_state_version')
+    .select(['version', 'content', 'size', 'created_at'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .where('version', '=', version)
+    .executeTakeFirst();
+
+/** Kept versions, newest first, without what is in them. */
+export const listVersions = (db: Database, scope: Scope, serviceId: string) =>
+  db
+    .selectFrom('terraform_state_version')
+    .select(['version', 'size', 'generation', 'created_at'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .orderBy('version', 'desc')
+    .execute();

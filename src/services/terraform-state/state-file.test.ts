@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest';
+import { readStateFile, SENSITIVE } from '#services/terraform-state/state-file.ts';
+
+const stateOf = (content: object) => Buffer.from(JSON.stringify({ version: 4, serial: 3, lineage: 'l', ...content }));
+const attribute = (value: string) => ({ type: 'get_attr', value });
+const index = (value: string | number) => ({ type: 'index', value: { value, type: 'string' } });
+
+const resource = (attributes: object, sensitive_attributes: unknown[] = [], more: object = {}) => ({
+  mode: 'managed',
+  type: 'terraform_data',
+  name: 'a',
+  provider: 'provider["terraform.io/builtin/terraform"]',
+  instances: [{ attributes, sensitive_attributes, ...more }],
+});
+
+describe('resources of a state', () => {
+  test('have the addresses that Terraform gives them', () => {
+    const content = stateOf({
+      resources: [
+        resource({}),
+        { ...resource({}, [], { index_key: 1 }), module: 'module.net["a"]' },
+        {
+          ...resource({}, [], { index_key: 'x"y' }),
+          mode: 'data',
+          type: 'aws_ami',
+          provider: 'provider["r.io/h/aws"].west',
+        },
+        resource({}, [], { deposed: 'abcd1234' }),
+      ],
+    });
+    expect(readStateFile(content)!.resources.map(({ address, provider, mode }) => [address, provider, mode])).toEqual([
+      ['terraform_data.a', 'terraform.io/builtin/terraform', 'managed'],
+      ['module.net["a"].terraform_data.a[1]', 'terraform.io/builtin/terraform', 'managed'],
+      ['data.aws_ami.a["x\\"y"]', 'r.io/h/aws.west', 'data'],
+      ['terraform_data.a (deposed abcd1234)', 'terraform.io/builtin/terraform', 'managed'],
+    ]);
+  });
+
+  const shown = (attributes: object, marked: unknown[], secrets: string[] = []) =>
+    readStateFile(stateOf({ resources: [resource(attributes, marked)] }), secrets)!.resources[0]!.attributes;
+
+  test('show no attribute that is marked as sensitive, however deep', () => {
+    const path = [attribute('settings'), index('db'), index(0), attribute('password')];
+    expect(shown({ settings: { db: [{ password: 'hunter22', user: 'a' }] }, name: 'n' }, [path])).toEqual({
+      settings: { db: [{ password: SENSITIVE, user: 'a' }] },
+      name: 'n',
+    });
+  });
+
+  test('show nothing of a set of which an element is sensitive', () => {
+    const element = { type: 'index', value: { value: { password: 'hunter22' }, type: ['object', {}] } };
+    expect(shown({ blocks: [{ password: 'hunter22' }] }, [[attribute('blocks'), element]])).toEqual({
+      blocks: SENSITIVE,
+    });
+  });
+
+  test('show a sensitive value neither where a provider has copied it nor inside of other text', () => {
+    expect(shown({ input: 'hunter22', output: 'hunter22', url: 'x://u:hunter22@h' }, [[attribute('input')]])).toEqual({
+      input: SENSITIVE,
+      output: SENSITIVE,
+      url: `x://u:${SENSITIVE}@h`,
+    });
+    expect(shown({ output: 'a hunter22' }, [], ['hunter22'])).toEqual({ output: `a ${SENSITIVE}` });
+  });
+
+  test('are shown where what is marked is not there, or null', () => {
+    expect(shown({ a: null, b: 1 }, [[attribute('gone')], [attribute('a'), attribute('x')]])).toEqual({
+      a: null,
+      b: 1,
+    });
+  });
+});
+
+test('an encrypted state tells nothing, and what is no state is refused', () => {
+  expect(readStateFile(Buffer.from('{"encrypted_data":"x","meta":{}}'))).toBeNull();
+  for (const text of ['', 'null', '[]', '{"version":3,"serial":1}', '{"version":4}'])
+    expect(() => readStateFile(Buffer.from(text))).toThrow(/The state/);
+});
