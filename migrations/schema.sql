@@ -473,6 +473,23 @@ create table installation (
   constraint installation_singleton_check CHECK (singleton)
 );
 
+create table mcp_server (
+  id uuid not null,
+  organization_id uuid not null,
+  name text not null,
+  description text not null,
+  url text not null,
+  headers bytea,
+  header_names text[] not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint mcp_server_check CHECK (((headers IS NULL) = (cardinality(header_names) = 0))),
+  constraint mcp_server_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint mcp_server_organization_id_id_key UNIQUE (organization_id, id),
+  constraint mcp_server_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX mcp_server_name ON public.mcp_server USING btree (organization_id, lower(name));
+
 create table member (
   organization_id uuid not null,
   user_id uuid not null,

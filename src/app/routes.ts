@@ -8,6 +8,7 @@ import { accountRoutes } from '#resources/account/index.ts';
 import { apiTokenRoutes } from '#resources/api-token/index.ts';
 import { environmentRoutes } from '#resources/environment/index.ts';
 import { gitTokenRoutes } from '#resources/git-token/index.ts';
+import { mcpServerRoutes } from '#resources/mcp-server/index.ts';
 import { memberRoutes } from '#resources/member/index.ts';
 import { organizationRoutes, type OrganizationRoutesNeeds } from '#resources/organization/index.ts';
 import { projectRoutes } from '#resources/project/index.ts';
@@ -44,6 +45,7 @@ export function allRoutes(
     ...roleRoutes,
     ...apiTokenRoutes,
     ...gitTokenRoutes,
+    ...mcpServerRoutes,
     ...terraformRepositoryRoutes(services.repositories),
     ...projectRoutes({ deleteProject }),
     ...environmentRoutes,

@@ -75,6 +75,8 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   createOrganizationPolicyApiToken: () => ({ body: { name: fresh('token'), opa_policy: 'package p\nallow := true' } }),
   createGitToken: () => ({ body: { name: fresh('git'), type: 'GITHUB', token: 'a-token' } }),
   editGitToken: () => ({ body: { name: fresh('git'), type: 'GITHUB' } }),
+  createMcpServer: () => ({ body: { name: fresh('tools'), url: 'https://mcp.example.com/mcp' } }),
+  editMcpServer: () => ({ body: { name: fresh('tools'), url: 'https://mcp.example.com/mcp' } }),
   parseTerraformVariablesFromGitRepo: () => ({ body: { git_repository: repository } }),
   listTfVarsFilesFromGitRepo: () => ({ body: { git_repository: repository, mode: { type: 'AutoDiscover' } } }),
   createProject: () => ({ body: { name: fresh('project') } }),

@@ -18,6 +18,8 @@ delete from "deployment_stage" where "organization_id" = $ and "id" = $;
 
 delete from "git_token" where "organization_id" = $ and "id" = $;
 
+delete from "mcp_server" where "organization_id" = $ and "id" = $;
+
 delete from "member_invitation" where "organization_id" = $ and "id" = $;
 
 delete from "member_invitation" where "organization_id" = $ and lower(email) = $ and "expires_at" <= $;
@@ -67,6 +69,8 @@ insert into "environment" ("id", "organization_id", "project_id", "cluster_id", 
 insert into "git_token" ("id", "organization_id", "name", "description", "type", "token", "git_api_url", "workspace", "expired_at") values ($…);
 
 insert into "installation" ("id", "canary") values ($…) on conflict do nothing;
+
+insert into "mcp_server" ("id", "organization_id", "name", "description", "url", "headers", "header_names") values ($…);
 
 insert into "member" ("organization_id", "user_id", "role_id") values ($…);
 
@@ -188,6 +192,8 @@ select "id" from "environment" where "organization_id" = any($) and "id" = $ for
 
 select "id" from "git_token" where "organization_id" = any($) and "id" = $ for update;
 
+select "id" from "mcp_server" where "organization_id" = any($) and "id" = $ for update;
+
 select "id" from "member_invitation" where "organization_id" = $ and "id" = $ for update;
 
 select "id" from "project" where "organization_id" = any($) and "id" = $ for update;
@@ -235,6 +241,8 @@ select "member"."user_id", "member"."organization_id", "member"."created_at", "m
 select "member"."user_id", "member"."organization_id", "member"."created_at", "member"."updated_at", "member"."role_id", "role"."name" as "role_name", "role"."built_in", "role"."permissions", "person"."first_name", "person"."last_name", "person"."nickname", "person"."email", "person"."picture_url", "person"."last_activity_at" from "member" inner join "user_account" as "person" on "person"."id" = "member"."user_id" inner join "role" on "role"."id" = "member"."role_id" where "member"."organization_id" = $ and "person"."email_verified" = $ and lower(person.email) = $;
 
 select "member"."user_id", "member"."organization_id", "member"."created_at", "member"."updated_at", "member"."role_id", "role"."name" as "role_name", "role"."built_in", "role"."permissions", "person"."first_name", "person"."last_name", "person"."nickname", "person"."email", "person"."picture_url", "person"."last_activity_at" from "member" inner join "user_account" as "person" on "person"."id" = "member"."user_id" inner join "role" on "role"."id" = "member"."role_id" where "member"."organization_id" = $ order by "member"."created_at", "member"."user_id";
+
+select "name" from "service" where "organization_id" = $ and "kind" = $ and spec -> 'mcp_server_ids' @> to_jsonb($::text) order by "created_at", "id";
 
 select "name", count(*) over () as "total" from "environment" where "organization_id" = $ and "cluster_id" = $ order by "created_at" limit $;
 
@@ -325,6 +333,10 @@ select * from "deployment_stage" where "organization_id" = $ and "environment_id
 select * from "environment" where "organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) order by "created_at", "id";
 
 select * from "installation";
+
+select * from "mcp_server" where "organization_id" = $ order by "created_at", "id";
+
+select * from "mcp_server" where "organization_id" = any($) and "id" = $;
 
 select * from "role" where "organization_id" = $ and "built_in" = $ and "name" = $;
 
@@ -425,6 +437,8 @@ update "environment" set "version" = version + 1, "updated_at" = now() where "or
 update "git_token" set "name" = $, "description" = $, "type" = $, "token" = $, "git_api_url" = $, "workspace" = $, "expired_at" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "installation" set "audit_key" = $ where "audit_key" is null;
+
+update "mcp_server" set "name" = $, "description" = $, "url" = $, "headers" = $, "header_names" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "organization" set "name" = $, "updated_at" = now() where "id" = $;
 

@@ -109,6 +109,7 @@ async function organizationThings(admin: Actor): Promise<Values> {
     apiTokenId: (await make(admin, `${url}/apiToken`, { name: 'a token', scope: 'READ' })).id,
     policyApiTokenId: (await make(admin, `${url}/policyApiToken`, policy)).id,
     gitTokenId: (await make(admin, `${url}/gitToken`, { name: 'git', type: 'GITHUB', token: 'a-git-token' })).id,
+    mcpServerId: (await make(admin, `${url}/mcpServer`, { name: 'tools', url: 'https://mcp.example.com' })).id,
     inviteId: (await make(admin, `${url}/inviteMember`, { email: 'somebody@example.com' })).id,
   };
 }

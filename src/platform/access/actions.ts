@@ -23,6 +23,8 @@ export const ACTIONS = {
   'apiToken.edit': 'ADMIN',
   'gitToken.read': 'READ',
   'gitToken.edit': 'ADMIN',
+  'mcpServer.read': 'READ',
+  'mcpServer.edit': 'ADMIN',
   'credentials.read': 'READ',
   'credentials.edit': 'ADMIN',
   'cluster.read': 'READ',

@@ -358,6 +358,18 @@ export interface Installation {
   singleton: Generated<boolean>;
 }
 
+export interface McpServer {
+  created_at: Generated<Timestamp>;
+  description: string;
+  header_names: string[];
+  headers: Buffer | null;
+  id: string;
+  name: string;
+  organization_id: string;
+  updated_at: Generated<Timestamp>;
+  url: string;
+}
+
 export interface Member {
   created_at: Generated<Timestamp>;
   organization_id: string;
@@ -700,6 +712,7 @@ export interface DB {
   git_webhook: GitWebhook;
   idempotency_record: IdempotencyRecord;
   installation: Installation;
+  mcp_server: McpServer;
   member: Member;
   member_invitation: MemberInvitation;
   node: Node;

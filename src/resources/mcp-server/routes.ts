@@ -1,0 +1,74 @@
+import { fetchPage } from '#platform/http/paging.ts';
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { PageQuery } from '#platform/http/schema.ts';
+import { listMcpServers } from '#resources/mcp-server/queries.ts';
+import { McpServer, McpServerList, McpServerRequest } from '#resources/mcp-server/schema.ts';
+import { createMcpServer, deleteMcpServer, editMcpServer, toMcpServerView } from '#resources/mcp-server/service.ts';
+import { mcpServerTarget } from '#resources/mcp-server/target.ts';
+import { organizationTarget } from '#resources/organization/index.ts';
+
+const tag = 'MCP Servers';
+
+export const mcpServerRoutes: Route[] = [
+  defineRoute({
+    id: 'listMcpServers',
+    method: 'GET',
+    path: '/organization/{organizationId}/mcpServer',
+    tag,
+    summary: 'List the MCP servers of an organization',
+    target: organizationTarget,
+    action: 'mcpServer.read',
+    query: PageQuery,
+    answer: { status: 200, body: McpServerList },
+    handler: ({ db, target, query }) => fetchPage(db, listMcpServers(db, target), query, toMcpServerView),
+  }),
+  defineRoute({
+    id: 'createMcpServer',
+    method: 'POST',
+    path: '/organization/{organizationId}/mcpServer',
+    tag,
+    summary: 'Register an MCP server',
+    target: organizationTarget,
+    action: 'mcpServer.edit',
+    body: McpServerRequest,
+    answer: { status: 201, body: McpServer },
+    errors: [409],
+    handler: (call) => createMcpServer(call, call.target.organizationId, call.body),
+  }),
+  defineRoute({
+    id: 'getMcpServer',
+    method: 'GET',
+    path: '/mcpServer/{mcpServerId}',
+    tag,
+    summary: 'Get an MCP server',
+    target: mcpServerTarget,
+    action: 'mcpServer.read',
+    answer: { status: 200, body: McpServer },
+    handler: ({ target }) => toMcpServerView(target),
+  }),
+  defineRoute({
+    id: 'editMcpServer',
+    method: 'PUT',
+    path: '/mcpServer/{mcpServerId}',
+    tag,
+    summary: 'Edit an MCP server',
+    target: mcpServerTarget,
+    action: 'mcpServer.edit',
+    body: McpServerRequest,
+    answer: { status: 200, body: McpServer },
+    errors: [409],
+    handler: (call) => editMcpServer(call, call.target, call.body),
+  }),
+  defineRoute({
+    id: 'deleteMcpServer',
+    method: 'DELETE',
+    path: '/mcpServer/{mcpServerId}',
+    tag,
+    summary: 'Delete an MCP server that no agentic workflow uses',
+    target: mcpServerTarget,
+    action: 'mcpServer.edit',
+    answer: { status: 204, body: null },
+    errors: [409],
+    handler: (call) => deleteMcpServer(call, call.target),
+  }),
+];
