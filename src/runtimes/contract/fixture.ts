@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
-import type { BuildSpec, RuntimeContext, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { BuildSpec, RuntimeContext, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { TaskStep } from '#runtimes/fake/task-program.ts';
 
 /** Starts the application of `fake/application.ts` as an ordinary process; written for whichever Node the base image has. */
 const MAIN = `
@@ -34,7 +35,24 @@ process.on('SIGTERM', () => {
 });
 `;
 
-/** Writes a folder with the application and a Dockerfile that starts from `baseImage`, which needs `node` (18 or later). */
+/** Does the steps of `fake/task-program.ts` that are its last argument. */
+const TASK = `
+import { readFileSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { runSteps } from './task-program.mjs';
+
+process.exitCode = await runSteps(JSON.parse(process.argv.at(-1)), {
+  environment: process.env,
+  arguments: process.argv.slice(2, -1),
+  readFile: (path) => readFileSync(path, 'utf8'),
+  writeFile: (path, text) => writeFileSync(path, text),
+  say: (text, stream) => (stream === 'stderr' ? console.error(text) : console.log(text)),
+  wait: (ms) => sleep(ms),
+  fetch: async (url) => (await fetch(url, { signal: AbortSignal.timeout(5000) })).text(),
+});
+`;
+
+/** Writes a folder with the application, the program of executions, and a Dockerfile that starts from `baseImage`, which needs `node` (18 or later). */
 export async function writeFixture(directory: string, baseImage: string): Promise<void> {
   await mkdir(directory, { recursive: true });
   const text = await readFile(new URL('../fake/application.ts', import.meta.url), 'utf8');
@@ -42,13 +60,16 @@ export async function writeFixture(directory: string, baseImage: string): Promis
   const source = text.replace(`'#kernel/node-http.ts'`, `'node:http'`);
   await writeFile(join(directory, 'application.mjs'), stripTypeScriptTypes(source));
   await writeFile(join(directory, 'server.mjs'), MAIN.trimStart());
+  const program = await readFile(new URL('../fake/task-program.ts', import.meta.url), 'utf8');
+  await writeFile(join(directory, 'task-program.mjs'), stripTypeScriptTypes(program));
+  await writeFile(join(directory, 'task.mjs'), TASK.trimStart());
   await writeFile(
     join(directory, 'Dockerfile'),
     [
       `FROM ${baseImage}`,
       'ARG FLAVOUR=plain',
       'WORKDIR /app',
-      'COPY application.mjs server.mjs ./',
+      'COPY *.mjs ./',
       'RUN echo "flavour $FLAVOUR" > /app/built.txt',
       'ENV FROM_IMAGE=yes',
       'CMD ["node", "server.mjs"]',
@@ -120,6 +141,34 @@ export function nextSpec(spec: WorkloadSpec, changes: Partial<WorkloadSpec> = {}
   const identity = { ...spec.identity, generation: spec.identity.generation + 1 };
   const environment = { ...spec.environment, RELEASE: String(identity.generation), ...changes.environment };
   return { ...spec, ...changes, identity, environment };
+}
+
+/** A command of the fixture that does the steps and ends. */
+export function newTask(
+  identity: WorkloadIdentity,
+  image: string,
+  steps: TaskStep[],
+  changes: Partial<TaskSpec> = {},
+): TaskSpec {
+  return {
+    identity,
+    displayName: 'contract',
+    name: `task-${randomUUID().slice(0, 8)}`,
+    image,
+    registry: null,
+    entrypoint: [],
+    arguments: ['node', 'task.mjs', JSON.stringify(steps)],
+    environment: {},
+    files: [],
+    resources: { cpuMilli: 500, memoryMib: 256 },
+    storage: [],
+    labels: {},
+    gracePeriodSeconds: 2,
+    secrets: [],
+    timeoutSeconds: 60,
+    outputPath: null,
+    ...changes,
+  };
 }
 
 /** A build of the fixture's folder. */

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { RouteEntry, Upstream } from '#runtimes/router.ts';
 import { identify, isRunning, readBootId } from '#runtimes/tools/shim/identity.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type {
@@ -13,6 +12,8 @@ import type {
   Runtime,
   RuntimeContext,
   RuntimeReport,
+  TaskEnd,
+  TaskSpec,
   WorkloadIdentity,
   WorkloadSpec,
 } from '#runtimes/runtime.ts';
@@ -21,8 +22,10 @@ import { pretendBuild } from '#runtimes/fake/building.ts';
 import type { FakeOptions } from '#runtimes/fake/options.ts';
 import { FaultPlan, wait } from '#runtimes/fake/faults.ts';
 import type { FakeCall, FakeFaults } from '#runtimes/fake/faults.ts';
-import { FakeServers, now, writeLog } from '#runtimes/fake/serving.ts';
-import type { FakeInstance, FakeService, FakeStore } from '#runtimes/fake/store.ts';
+import { FakeServers, nameOf, newInstance, now, readLog, routesOf, upstreamsOf, writeLog } from '#runtimes/fake/serving.ts';
+import type { FakeService, FakeStore } from '#runtimes/fake/store.ts';
+import { FakeTasks } from '#runtimes/fake/tasks.ts';
+import type { DecideOutcome } from '#runtimes/fake/tasks.ts';
 
 /** The fake with what tests look at and change. */
 export interface FakeRuntime extends Runtime {
@@ -31,6 +34,10 @@ export interface FakeRuntime extends Runtime {
   faults: FakeFaults;
   /** What was last applied of a service and is there still. */
   specOf(serviceId: string): WorkloadSpec | undefined;
+  /** Orders how the executions of a service that begin from now on go; null: as by default again (no output, status 0). */
+  onTask(serviceId: string, decide: DecideOutcome | null): void;
+  /** What was asked to run to its end of a service, oldest first; also what was removed since, as far as it was begun here. */
+  tasksOf(serviceId: string): TaskSpec[];
   /** Names of everything that is kept of a service. */
   leftovers(identity: WorkloadIdentity): string[];
 }
@@ -42,6 +49,7 @@ export class FakeRuntimeObject implements FakeRuntime {
   readonly #options: FakeOptions;
   readonly #servers: FakeServers;
   readonly #plan: FaultPlan;
+  readonly #tasks: FakeTasks;
   readonly #bootId = readBootId();
   readonly #self = identify(process.pid, this.#bootId)!;
   #adopted: Promise<void> | undefined;
@@ -51,6 +59,7 @@ export class FakeRuntimeObject implements FakeRuntime {
     this.#options = options;
     this.#servers = new FakeServers(store);
     this.#plan = new FaultPlan(options, options.directory && join(options.directory, 'faults'));
+    this.#tasks = new FakeTasks(store, this.#plan);
   }
 
   get calls(): readonly FakeCall[] {
@@ -70,11 +79,21 @@ export class FakeRuntimeObject implements FakeRuntime {
     return this.#store.read(serviceId)?.spec;
   }
 
+  onTask(serviceId: string, decide: DecideOutcome | null): void {
+    this.#tasks.on(serviceId, decide);
+  }
+
+  tasksOf(serviceId: string): TaskSpec[] {
+    return this.#tasks.specsOf(serviceId);
+  }
+
   leftovers({ serviceId }: WorkloadIdentity): string[] {
     const service = this.#store.read(serviceId);
     const images = this.#store.images(serviceId).map((image) => `image ${image}`);
     const log = this.#store.readLog(serviceId, 0).length > 0 ? ['log'] : [];
-    return [...(service ? ['service'] : []), ...log, ...images];
+    const tasks = this.#store.tasks(serviceId).map(({ spec }) => `execution ${spec.name}`);
+    const storage = Object.keys(this.#store.readStorage(serviceId)).map((path) => `file ${path}`);
+    return [...(service ? ['service'] : []), ...log, ...images, ...tasks, ...storage];
   }
 
   async check(): Promise<RuntimeReport> {
@@ -82,7 +101,7 @@ export class FakeRuntimeObject implements FakeRuntime {
     return { ok: true, description: 'fake, runs nothing', limits: ['Nothing is run: deployments are pretended.'] };
   }
 
-  refusals(spec: WorkloadSpec): string[] {
+  refusals(spec: WorkloadSpec | TaskSpec): string[] {
     return this.#options.refusals?.(spec) ?? [];
   }
 
@@ -154,23 +173,22 @@ export class FakeRuntimeObject implements FakeRuntime {
     options: { tail: number; follow: boolean; signal: AbortSignal },
   ): AsyncGenerator<LogLine, void, undefined> {
     await this.#enter('logs', handle.identity);
-    const { serviceId } = handle.identity;
-    const all = this.#store.readLog(serviceId, 0);
-    yield* options.tail > 0 ? all.slice(-options.tail) : [];
-    let seen = all.length;
-    while (options.follow && !options.signal.aborted) {
-      await wait(20, options.signal).catch((error: unknown) => {
-        if (!options.signal.aborted) throw error;
-      });
-      const lines = this.#store.readLog(serviceId, seen);
-      seen += lines.length;
-      yield* lines;
-    }
+    yield* readLog(this.#store, handle.identity.serviceId, options);
   }
 
   async build(spec: BuildSpec, context: RuntimeContext): Promise<{ image: string; cached: boolean }> {
     await this.#enter('build', spec.identity, context.signal);
     return pretendBuild(this.#store, spec, context);
+  }
+
+  async run(spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd> {
+    await this.#enter('run', spec.identity, context.signal);
+    return this.#tasks.run(spec, context);
+  }
+
+  async removeTasks(identity: Omit<WorkloadIdentity, 'generation'>, names: string[] | 'all'): Promise<void> {
+    await this.#plan.enter('removeTasks', identity);
+    this.#tasks.remove(identity, names);
   }
 
   async metrics(handle: Handle): Promise<InstanceMetrics[]> {
@@ -260,7 +278,7 @@ export class FakeRuntimeObject implements FakeRuntime {
   ): Promise<void> {
     const instances = Array.from({ length: spec.instances.min }, (_, index) => newInstance(nameOf(spec, index + 1)));
     const stopped = instances.length === 0;
-    const service = { spec, stopped, restartedFor, instances, storage: present?.storage ?? {}, owner: this.#self };
+    const service = { spec, stopped, restartedFor, instances, owner: this.#self };
     const release = spec.environment['RELEASE'] ?? spec.identity.generation;
     for (const { name } of instances) writeLog(this.#store, service, name, `listening, release ${release}`);
     await this.#serve(service);
@@ -292,28 +310,5 @@ export class FakeRuntimeObject implements FakeRuntime {
     context.log(`${service.instances.length} instance(s) of ${service.spec.displayName} ended.`);
   }
 }
-
-const upstreamsOf = (service: FakeService): Upstream[] =>
-  service.instances.flatMap(({ port }) => (port === null ? [] : [{ address: '127.0.0.1', port }]));
-
-function routesOf(service: FakeService): RouteEntry[] {
-  return service.spec.routes.flatMap(({ host, portId }) => {
-    const port = service.spec.ports.find((entry) => entry.id === portId);
-    if (!port) return [];
-    return [{ host, protocol: port.protocol === 'GRPC' ? 'GRPC' : 'HTTP', upstreams: upstreamsOf(service) }];
-  });
-}
-
-const nameOf = ({ identity }: WorkloadSpec, number: number): string =>
-  `${identity.serviceId.slice(0, 8)}-${identity.generation}-${number}`;
-
-const newInstance = (name: string): FakeInstance => ({
-  name,
-  process: crypto.randomUUID(),
-  startedAt: now(),
-  restarts: 0,
-  lastExit: null,
-  port: null,
-});
 
 const handleOf = (identity: WorkloadIdentity): Handle => ({ format: 1, runtime: 'fake', identity, data: {} });

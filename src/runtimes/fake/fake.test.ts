@@ -3,10 +3,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { newContext, newIdentity, newSpec, nextSpec } from '#runtimes/contract/fixture.ts';
+import { newContext, newIdentity, newSpec, newTask, nextSpec } from '#runtimes/contract/fixture.ts';
+import { until } from '#runtimes/contract/setup.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
-import { createFakeRuntime } from '#runtimes/fake/index.ts';
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { createFakeRuntime, type FakeCall } from '#runtimes/fake/index.ts';
+import { RuntimeError, type TaskSpec } from '#runtimes/runtime.ts';
 import { describeRuntimeContract } from '#runtimes/runtime.contract.ts';
 
 const without = { siblings: 'instances of the fake have no network of their own' };
@@ -123,5 +124,81 @@ describe('the fake runtime', () => {
     expect(await runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
     expect((await router.get(spec.routes[0]!.host, '/')).status).toBe(200);
     await runtime.close();
+  });
+});
+
+describe('executions of the fake', () => {
+  const { serviceId } = spec.identity;
+  const task = (changes: Partial<TaskSpec> = {}) =>
+    newTask(spec.identity, 'fake:image', [], { arguments: ['migrate'], name: 'one', ...changes });
+
+  test('end at once with status 0, and are remembered', async () => {
+    const runtime = createFakeRuntime();
+    expect(await runtime.run!(task({ outputPath: '/out.json' }), newContext())).toMatchObject({
+      reason: 'exited',
+      exitCode: 0,
+      signal: null,
+      output: null,
+    });
+    await runtime.removeTasks!(spec.identity, 'all');
+    expect(runtime.tasksOf(serviceId)).toMatchObject([{ name: 'one', arguments: ['migrate'] }]);
+    expect(runtime.leftovers(spec.identity)).toEqual([]);
+  });
+
+  test('go as they are ordered for their service', async () => {
+    const runtime = createFakeRuntime({ outcomes: { '*': { exitCode: 9 } } });
+    runtime.onTask(serviceId, ({ name }) => ({ exitCode: 3, lines: [`this is ${name}`], output: '{}' }));
+    const context = newContext();
+    expect(await runtime.run!(task(), context)).toMatchObject({ exitCode: 3, output: null });
+    expect(context.lines).toEqual(['this is one']);
+    runtime.onTask(serviceId, () => ({ output: '{"a":1}' }));
+    expect(await runtime.run!(task({ name: 'two', outputPath: '/o' }), newContext())).toMatchObject({
+      output: '{"a":1}',
+    });
+    runtime.onTask(serviceId, null);
+    expect(await runtime.run!(task({ name: 'three' }), newContext())).toMatchObject({ exitCode: 9 });
+  });
+
+  test('that are removed while they run end for those who wait', async () => {
+    const runtime = createFakeRuntime();
+    const begun = Promise.withResolvers<void>();
+    runtime.onTask(serviceId, () => {
+      begun.resolve();
+      return { seconds: null };
+    });
+    const running = runtime.run!(task(), newContext());
+    const failed = expect(running).rejects.toMatchObject({ code: 'failed', message: expect.stringMatching(/removed/) });
+    await begun.promise;
+    await until(
+      async () => runtime.leftovers(spec.identity),
+      (left) => left.length === 1,
+    );
+    await runtime.removeTasks!(spec.identity, ['one']);
+    await failed;
+  });
+
+  test('are not begun again by a process that goes on for one that died right after the beginning', async () => {
+    const directory = newDirectory();
+    const journal = join(directory, 'journal');
+    const program = `
+      const { createFakeRuntime } = await import('#runtimes/fake/index.ts');
+      const [directory, journal, task] = process.argv.slice(1);
+      const outcomes = { '*': { lines: ['hello'], exitCode: 5, seconds: 1 } };
+      const runtime = createFakeRuntime({ directory, journal, outcomes });
+      const context = { signal: new AbortController().signal, log: (line) => process.kill(process.pid, 'SIGKILL') };
+      await runtime.run(JSON.parse(task), context);
+    `;
+    const args = ['--input-type=module', '-e', program, directory, journal, JSON.stringify(task())];
+    const died = spawnSync(process.execPath, args, { cwd: new URL('../../..', import.meta.url), encoding: 'utf8' });
+    expect(died).toMatchObject({ signal: 'SIGKILL', stderr: '' });
+    const runtime = createFakeRuntime({ directory, journal });
+    const context = newContext();
+    expect(await runtime.run!(task(), context)).toMatchObject({ reason: 'exited', exitCode: 5 });
+    expect(context.lines).toContain('hello');
+    const verbs = readFileSync(journal, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as FakeCall).verb);
+    expect(verbs).toEqual(['run', 'begun', 'run']);
   });
 });

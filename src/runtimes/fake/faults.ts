@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readJson } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { FakeOutcome } from '#runtimes/fake/outcome.ts';
 
 export type FakeVerb =
   | 'check'
@@ -15,6 +16,10 @@ export type FakeVerb =
   | 'logs'
   | 'build'
   | 'metrics'
+  | 'run'
+  /** The moment after an execution has begun, before anything of it is told: not a verb of its own. */
+  | 'begun'
+  | 'removeTasks'
   | 'hasImage'
   | 'removeImages'
   | 'removeEnvironment';
@@ -29,6 +34,8 @@ export interface FakeFaults {
   hangAt?: Partial<Record<FakeVerb, number>>;
   /** The call in which the whole process ends with status 137, as if it were killed. */
   dieAt?: Partial<Record<FakeVerb, number>>;
+  /** How executions go, by the service's id or `*` for all; `FakeRuntime.onTask` goes before. */
+  outcomes?: Record<string, FakeOutcome>;
   /** File that each call is added to when it is let through, a JSON line with the pid: what several processes did, in order. */
   journal?: string;
 }
@@ -80,7 +87,7 @@ export class FaultPlan {
   }
 
   /** To be awaited at the start of each verb. */
-  async enter(verb: FakeVerb, identity: WorkloadIdentity | null, signal?: AbortSignal): Promise<void> {
+  async enter(verb: FakeVerb, identity: Partial<WorkloadIdentity> | null, signal?: AbortSignal): Promise<void> {
     this.calls.push({ verb, serviceId: identity?.serviceId ?? null, generation: identity?.generation ?? null });
     if (this.calls.length > 2 * KEPT_CALLS) this.calls.splice(0, KEPT_CALLS);
     const call = (this.#counts.get(verb) ?? 0) + 1;

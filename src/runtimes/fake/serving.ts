@@ -2,9 +2,11 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
-import type { LogLine } from '#runtimes/runtime.ts';
+import type { RouteEntry, Upstream } from '#runtimes/router.ts';
+import type { LogLine, WorkloadSpec } from '#runtimes/runtime.ts';
 import type { ApplicationHost } from '#runtimes/fake/application.ts';
 import { createApplication } from '#runtimes/fake/application.ts';
+import { wait } from '#runtimes/fake/faults.ts';
 import type { FakeInstance, FakeService, FakeStore } from '#runtimes/fake/store.ts';
 
 /** Time as it stands in log lines and observations. */
@@ -24,6 +26,25 @@ export function writeLog(
     .reduce((line, secret) => line.replaceAll(secret, '***'), text);
   for (const line of masked.split('\n'))
     store.appendLog(identity.serviceId, { at: now(), instance, generation: identity.generation, stream, text: line });
+}
+
+/** The last lines of a service's log, then with `follow` the new ones until the signal is aborted. */
+export async function* readLog(
+  store: FakeStore,
+  serviceId: string,
+  options: { tail: number; follow: boolean; signal: AbortSignal },
+): AsyncGenerator<LogLine, void, undefined> {
+  const all = store.readLog(serviceId, 0);
+  yield* options.tail > 0 ? all.slice(-options.tail) : [];
+  let seen = all.length;
+  while (options.follow && !options.signal.aborted) {
+    await wait(20, options.signal).catch((error: unknown) => {
+      if (!options.signal.aborted) throw error;
+    });
+    const lines = store.readLog(serviceId, seen);
+    seen += lines.length;
+    yield* lines;
+  }
 }
 
 /** The servers of this process, which answer for the pretended instances. */
@@ -78,7 +99,8 @@ export class FakeServers {
       readFile: (name) => {
         const path = resolve(image?.folder ?? '/', name);
         const file = spec.files.find((entry) => entry.path === path)?.content;
-        const text = file ?? stored().storage[path] ?? written[path] ?? image?.files[path];
+        const text =
+          file ?? this.#store.readStorage(spec.identity.serviceId)[path] ?? written[path] ?? image?.files[path];
         if (text === undefined) throw new Error(`ENOENT: no such file: ${path}`);
         return text;
       },
@@ -86,7 +108,11 @@ export class FakeServers {
         const path = resolve(image?.folder ?? '/', name);
         if (spec.files.some((entry) => entry.path === path)) throw new Error(`EROFS: read-only file: ${path}`);
         if (!mounted(path)) written[path] = text;
-        else this.#store.write({ ...stored(), storage: { ...stored().storage, [path]: text } });
+        else
+          this.#store.writeStorage(spec.identity.serviceId, {
+            ...this.#store.readStorage(spec.identity.serviceId),
+            [path]: text,
+          });
       },
       log: (text, stream) => writeLog(this.#store, service, instance.name, text, stream),
       exit: (code) => this.#exit(service, instance.name, code),
@@ -109,3 +135,27 @@ export class FakeServers {
     writeLog(this.#store, service, name, `ended with status ${code}, started again`);
   }
 }
+
+/** Where the servers of a service listen. */
+export const upstreamsOf = (service: FakeService): Upstream[] =>
+  service.instances.flatMap(({ port }) => (port === null ? [] : [{ address: '127.0.0.1', port }]));
+
+export function routesOf(service: FakeService): RouteEntry[] {
+  return service.spec.routes.flatMap(({ host, portId }) => {
+    const port = service.spec.ports.find((entry) => entry.id === portId);
+    if (!port) return [];
+    return [{ host, protocol: port.protocol === 'GRPC' ? 'GRPC' : 'HTTP', upstreams: upstreamsOf(service) }];
+  });
+}
+
+export const nameOf = ({ identity }: WorkloadSpec, number: number): string =>
+  `${identity.serviceId.slice(0, 8)}-${identity.generation}-${number}`;
+
+export const newInstance = (name: string): FakeInstance => ({
+  name,
+  process: crypto.randomUUID(),
+  startedAt: now(),
+  restarts: 0,
+  lastExit: null,
+  port: null,
+});

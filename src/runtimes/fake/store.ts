@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'no
 import { join } from 'node:path';
 import type { ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
 import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
-import type { InstanceObservation, LogLine, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { InstanceObservation, LogLine, TaskEnd, TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
 
 /** One pretended instance. */
 export interface FakeInstance {
@@ -32,10 +32,27 @@ export interface FakeService {
   /** Generation of the deployment that its instances were restarted for. */
   restartedFor?: number;
   instances: FakeInstance[];
-  /** Files that the workload wrote below its mount paths. */
-  storage: Record<string, string>;
   /** The process whose servers answer for the instances. */
   owner: ProcessIdentity;
+}
+
+/** How an execution goes, with everything decided. */
+export interface FakeScript {
+  exitCode: number | null;
+  signal: string | null;
+  reason: TaskEnd['reason'];
+  lines: { text: string; afterMs: number }[];
+  output: string | null;
+  /** Null: it does not end by itself. */
+  takesMs: number | null;
+}
+
+/** A pretended execution: what was asked, when it began, how it goes, and its end once that has come. */
+export interface FakeTask {
+  spec: TaskSpec;
+  startedAt: string;
+  script: FakeScript;
+  end: TaskEnd | null;
 }
 
 /** Where the fake keeps its state. All of it is synchronous: between two awaits nothing interferes. */
@@ -51,7 +68,15 @@ export interface FakeStore {
   appendLog(serviceId: string, line: LogLine): void;
   /** Lines from the given index on. */
   readLog(serviceId: string, from: number): LogLine[];
-  /** Removes service, log and images. */
+  /** Files that were written below the mount paths of a service. */
+  readStorage(serviceId: string): Record<string, string>;
+  writeStorage(serviceId: string, files: Record<string, string>): void;
+  readTask(serviceId: string, key: string): FakeTask | null;
+  writeTask(task: FakeTask): void;
+  /** Executions of a service in the order of their beginning. */
+  tasks(serviceId: string): FakeTask[];
+  deleteTask(serviceId: string, key: string): void;
+  /** Removes service, log, storage, executions and images. */
   delete(serviceId: string): void;
 }
 
@@ -60,6 +85,8 @@ export function createMemoryStore(): FakeStore {
   const services = new Map<string, string>();
   const images = new Map<string, FakeImage>();
   const logs = new Map<string, LogLine[]>();
+  const storage = new Map<string, Record<string, string>>();
+  const tasks = new Map<string, Map<string, FakeTask>>();
   const imagesOf = (serviceId: string) => [...images].filter(([, image]) => image.serviceId === serviceId);
   const parse = (text: string): FakeService => JSON.parse(text) as FakeService;
   return {
@@ -72,23 +99,34 @@ export function createMemoryStore(): FakeStore {
     deleteImage: (image) => void images.delete(image),
     appendLog: (serviceId, line) => void logs.set(serviceId, [...(logs.get(serviceId) ?? []), line].slice(-10_000)),
     readLog: (serviceId, from) => (logs.get(serviceId) ?? []).slice(from),
+    readStorage: (serviceId) => storage.get(serviceId) ?? {},
+    writeStorage: (serviceId, files) => void storage.set(serviceId, files),
+    readTask: (serviceId, key) => tasks.get(serviceId)?.get(key) ?? null,
+    writeTask: (task) => {
+      const { serviceId } = task.spec.identity;
+      tasks.set(serviceId, (tasks.get(serviceId) ?? new Map<string, FakeTask>()).set(taskKey(task.spec), task));
+    },
+    tasks: (serviceId) => [...(tasks.get(serviceId)?.values() ?? [])],
+    deleteTask: (serviceId, key) => void tasks.get(serviceId)?.delete(key),
     delete: (serviceId) => {
-      services.delete(serviceId);
-      logs.delete(serviceId);
+      for (const kept of [services, logs, storage, tasks]) kept.delete(serviceId);
       for (const [image] of imagesOf(serviceId)) images.delete(image);
     },
   };
 }
 
-/** State in a folder, so that another process sees it: `<service>.json`, `<service>.log`, `images/<name>.json`. */
+/** State in a folder, so that another process sees it: `<service>.json`, `<service>.log`, `images/`, `storage/`, `tasks/<service>/`. */
 export function createDirectoryStore(directory: string): FakeStore {
   const folder = join(directory, 'images');
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  for (const each of [folder, join(directory, 'storage')]) mkdirSync(each, { recursive: true, mode: 0o700 });
   const serviceFile = (serviceId: string) => join(directory, `${serviceId}.json`);
   const logFile = (serviceId: string) => join(directory, `${serviceId}.log`);
   const imageFile = (image: string) => join(folder, `${encodeURIComponent(image)}.json`);
+  const storageFile = (serviceId: string) => join(directory, 'storage', `${serviceId}.json`);
+  const taskFile = (serviceId: string, key: string) => join(directory, 'tasks', serviceId, `${key}.json`);
+  const readTask = (serviceId: string, key: string) => readJson<FakeTask>(taskFile(serviceId, key));
   const names = (path: string) =>
-    readdirSync(path).flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : []));
+    list(path).flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : []));
   const readImage = (image: string) => readJson<FakeImage>(imageFile(image));
   const images = (serviceId: string) =>
     names(folder)
@@ -105,12 +143,38 @@ export function createDirectoryStore(directory: string): FakeStore {
     deleteImage,
     appendLog: (serviceId, line) => appendFileSync(logFile(serviceId), `${JSON.stringify(line)}\n`, { mode: 0o600 }),
     readLog: (serviceId, from) => readLines(logFile(serviceId), from),
+    readStorage: (serviceId) => readJson<Record<string, string>>(storageFile(serviceId)) ?? {},
+    writeStorage: (serviceId, files) => writeAtomically(storageFile(serviceId), JSON.stringify(files)),
+    readTask,
+    writeTask: (task) => {
+      const { serviceId } = task.spec.identity;
+      mkdirSync(join(directory, 'tasks', serviceId), { recursive: true, mode: 0o700 });
+      writeAtomically(taskFile(serviceId, taskKey(task.spec)), JSON.stringify(task));
+    },
+    tasks: (serviceId) =>
+      names(join(directory, 'tasks', serviceId))
+        .flatMap((key) => readTask(serviceId, key) ?? [])
+        .toSorted((one, other) => (one.startedAt < other.startedAt ? -1 : 1)),
+    deleteTask: (serviceId, key) => rmSync(taskFile(serviceId, key), { force: true }),
     delete: (serviceId) => {
-      rmSync(serviceFile(serviceId), { force: true });
-      rmSync(logFile(serviceId), { force: true });
+      for (const file of [serviceFile(serviceId), logFile(serviceId), storageFile(serviceId)])
+        rmSync(file, { force: true });
+      rmSync(join(directory, 'tasks', serviceId), { recursive: true, force: true });
       images(serviceId).forEach(deleteImage);
     },
   };
+}
+
+/** Names an execution among those of its service: the same generation and name are the same execution. */
+export const taskKey = ({ identity, name }: TaskSpec): string => `${identity.generation}-${name}`;
+
+function list(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
 }
 
 function readLines(path: string, from: number): LogLine[] {

@@ -1,0 +1,57 @@
+/**
+ * A small program that does what its steps say and ends. The fake runtime pretends to run it in place of what a user would
+ * run to its end, and the runtime contract puts it into the image that every real runtime runs (as `application.ts`).
+ * It stands alone, because the contract writes it into an image with its types stripped.
+ */
+export type TaskStep =
+  /** Writes a line. */
+  | { say: string; stream?: 'stdout' | 'stderr' }
+  /** Writes the value of a variable as JSON. */
+  | { variable: string }
+  /** Writes the content of a file as JSON. */
+  | { read: string }
+  | { write: string; text: string }
+  /** Writes so many bytes. */
+  | { fill: string; bytes: number }
+  /** Milliseconds. */
+  | { wait: number }
+  /** Writes what an address answers. */
+  | { fetch: string }
+  /** Writes the arguments that stand before the steps, as JSON. */
+  | { arguments: true }
+  | { exit: number };
+
+export interface TaskHost {
+  environment: Record<string, string | undefined>;
+  arguments: string[];
+  readFile(path: string): string;
+  writeFile(path: string, text: string): void;
+  say(text: string, stream: 'stdout' | 'stderr'): void;
+  wait(ms: number): Promise<void>;
+  fetch(url: string): Promise<string>;
+}
+
+/** Does the steps; answers the exit status: that of an `exit` step, 1 after a failure, else 0. */
+export async function runSteps(steps: TaskStep[], host: TaskHost): Promise<number> {
+  for (const step of steps) {
+    if ('exit' in step) return step.exit;
+    try {
+      await runStep(step, host);
+    } catch (error) {
+      host.say(error instanceof Error ? error.message : String(error), 'stderr');
+      return 1;
+    }
+  }
+  return 0;
+}
+
+async function runStep(step: Exclude<TaskStep, { exit: number }>, host: TaskHost): Promise<void> {
+  if ('say' in step) host.say(step.say, step.stream ?? 'stdout');
+  else if ('variable' in step) host.say(JSON.stringify(host.environment[step.variable] ?? null), 'stdout');
+  else if ('read' in step) host.say(JSON.stringify(host.readFile(step.read)), 'stdout');
+  else if ('write' in step) host.writeFile(step.write, step.text);
+  else if ('fill' in step) host.writeFile(step.fill, 'x'.repeat(step.bytes));
+  else if ('wait' in step) await host.wait(step.wait);
+  else if ('fetch' in step) host.say(await host.fetch(step.fetch), 'stdout');
+  else host.say(JSON.stringify(host.arguments), 'stdout');
+}
