@@ -42,6 +42,53 @@ create table api_token_organization (
 CREATE INDEX api_token_organization_organization ON public.api_token_organization USING btree (organization_id);
 CREATE TRIGGER access_changed AFTER INSERT OR DELETE OR UPDATE ON public.api_token_organization FOR EACH ROW EXECUTE FUNCTION access_changed_by_token_organization();
 
+create table argo_cd (
+  id uuid not null,
+  organization_id uuid not null,
+  cluster_id uuid not null,
+  url text not null,
+  token bytea not null,
+  status text not null,
+  reason text,
+  message text,
+  last_checked_at timestamp with time zone,
+  reached_at timestamp with time zone,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  next_at timestamp with time zone not null default now(),
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint argo_cd_cluster_id_key UNIQUE (cluster_id),
+  constraint argo_cd_organization_id_cluster_id_fkey FOREIGN KEY (organization_id, cluster_id) REFERENCES cluster(organization_id, id) ON DELETE CASCADE,
+  constraint argo_cd_organization_id_id_key UNIQUE (organization_id, id),
+  constraint argo_cd_pkey PRIMARY KEY (id),
+  constraint argo_cd_reason_check CHECK ((reason = ANY (ARRAY['authentication_failed'::text, 'unreachable'::text, 'insufficient_permissions'::text]))),
+  constraint argo_cd_status_check CHECK ((status = ANY (ARRAY['connected'::text, 'error'::text])))
+);
+CREATE INDEX argo_cd_due ON public.argo_cd USING btree (next_at);
+
+create table argo_cd_destination (
+  organization_id uuid not null,
+  argo_cd_id uuid not null,
+  url text not null,
+  name text not null,
+  applications integer not null,
+  constraint argo_cd_destination_organization_id_argo_cd_id_fkey FOREIGN KEY (organization_id, argo_cd_id) REFERENCES argo_cd(organization_id, id) ON DELETE CASCADE,
+  constraint argo_cd_destination_pkey PRIMARY KEY (argo_cd_id, url)
+);
+
+create table argo_cd_mapping (
+  organization_id uuid not null,
+  argo_cd_id uuid not null,
+  url text not null,
+  cluster_id uuid not null,
+  created_at timestamp with time zone not null default now(),
+  constraint argo_cd_mapping_organization_id_argo_cd_id_fkey FOREIGN KEY (organization_id, argo_cd_id) REFERENCES argo_cd(organization_id, id) ON DELETE CASCADE,
+  constraint argo_cd_mapping_organization_id_cluster_id_fkey FOREIGN KEY (organization_id, cluster_id) REFERENCES cluster(organization_id, id) ON DELETE CASCADE,
+  constraint argo_cd_mapping_pkey PRIMARY KEY (argo_cd_id, url)
+);
+CREATE INDEX argo_cd_mapping_cluster ON public.argo_cd_mapping USING btree (cluster_id);
+
 create table audit_chain (
   organization_id uuid not null,
   sequence bigint not null,
@@ -676,7 +723,10 @@ create table service (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   restored_at timestamp with time zone,
+  argo_cd_id uuid,
+  observed jsonb,
   constraint service_kind_check CHECK ((kind = ANY (ARRAY['APPLICATION'::text, 'DATABASE'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'ARGOCD_APP'::text, 'AGENTIC_WORKFLOW'::text]))),
+  constraint service_organization_id_argo_cd_id_fkey FOREIGN KEY (organization_id, argo_cd_id) REFERENCES argo_cd(organization_id, id) ON DELETE CASCADE,
   constraint service_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id),
   constraint service_organization_id_git_token_id_fkey FOREIGN KEY (organization_id, git_token_id) REFERENCES git_token(organization_id, id),
   constraint service_organization_id_id_key UNIQUE (organization_id, id),
@@ -687,6 +737,7 @@ create table service (
 );
 CREATE INDEX service_git_token ON public.service USING btree (git_token_id) WHERE (git_token_id IS NOT NULL);
 CREATE INDEX service_stage ON public.service USING btree (stage_id);
+CREATE UNIQUE INDEX service_argo_cd_app ON public.service USING btree (argo_cd_id, ((spec ->> 'app_namespace'::text)), ((spec ->> 'app_name'::text))) WHERE (argo_cd_id IS NOT NULL);
 CREATE UNIQUE INDEX service_name ON public.service USING btree (environment_id, lower(name));
 CREATE TRIGGER service_bury AFTER DELETE ON public.service REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_services();
 

@@ -5,6 +5,7 @@ import { noRepositories } from '#app/repositories.ts';
 import { noRuntime } from '#app/no-runtime.ts';
 import { clusterRoutes, type ClusterNeeds } from '#resources/cluster/index.ts';
 import { accountRoutes } from '#resources/account/index.ts';
+import { argoCdRoutes } from '#resources/argo-cd/index.ts';
 import { apiTokenRoutes } from '#resources/api-token/index.ts';
 import { environmentRoutes } from '#resources/environment/index.ts';
 import { gitTokenRoutes } from '#resources/git-token/index.ts';
@@ -20,6 +21,7 @@ import { noStreams, type EventStreams } from '#platform/events/stream.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
 import { deleteProject } from '#services/capabilities/actions/delete.ts';
 import { createResolver } from '#services/capabilities/custom-domains/index.ts';
+import { forgetApps } from '#services/kinds/argocd-app/index.ts';
 import { mountServices } from '#services/mount.ts';
 import { terraformRepositoryRoutes } from '#services/terraform-repository/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
@@ -54,6 +56,7 @@ export function allRoutes(
     ...eventStreamRoutes(needs.streams ?? noStreams),
     ...webhookRoutes,
     ...clusterRoutes({ ...clusterNeeds(), ...needs }),
+    ...argoCdRoutes({ forgetApps }),
     ...mountServices(services),
   ];
 }

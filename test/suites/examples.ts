@@ -1,6 +1,6 @@
 import { newId } from '#kernel/ids.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
-import type { World } from './world.ts';
+import { ARGO_CD, argoCdMapping, type World } from './world.ts';
 
 /** How an operation is called once with success, or with the refusal that is all there can be in a world of tests. */
 export interface Example {
@@ -119,6 +119,13 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   startClusterAnalysis: () => ({ body: { kind: 'DEPRECATED_API_CHECK', output_format: 'JSON' }, refused: 400 }),
   getClusterAnalysis: () => ({ refused: 404 }),
   listClusterAnalysisLogs: () => ({ refused: 404 }),
+  // Nobody is at that address: what is kept is answered with an error, which is no refusal.
+  saveArgoCdCredentials: () => ({ body: ARGO_CD }),
+  checkArgoCdConnection: () => ({ body: ARGO_CD }),
+  saveArgoCdDestinationClusterMapping: (world) => ({ body: argoCdMapping(world.clusterId) }),
+  deleteArgoCdDestinationClusterMapping: (world) => ({
+    query: `?agentClusterId=${world.clusterId}&argocdClusterUrl=${encodeURIComponent(argoCdMapping('').argocd_cluster_url)}`,
+  }),
   createApplication: () => ({ body: { name: fresh('application'), git_repository: repository } }),
   editApplication: () => ({ body: { name: fresh('application') } }),
   deployApplication: () => ({ body: {} }),

@@ -4,6 +4,10 @@ commit;
 
 delete from "api_token" where "organization_id" = $ and "id" = $;
 
+delete from "argo_cd" where "organization_id" = $ and "id" = $;
+
+delete from "argo_cd_mapping" where "organization_id" = $ and "argo_cd_id" = $ and "url" = $;
+
 delete from "build_report" where "organization_id" = $ and "id" = $;
 
 delete from "cluster" where "organization_id" = $ and "id" = $;
@@ -39,6 +43,10 @@ insert into "api_token" ("id", "organization_id", "name", "description", "scope"
 insert into "api_token" ("id", "organization_id", "name", "scope", "secret_hash", "created_by") values ($…);
 
 insert into "api_token_organization" ("token_id", "organization_id") values ($…);
+
+insert into "argo_cd" ("id", "organization_id", "cluster_id", "url", "token", "status", "reason", "message", "last_checked_at") values ($…, now()) on conflict ("cluster_id") do update set "url" = $, "token" = $, "status" = $, "reason" = $, "message" = $, "last_checked_at" = now(), "next_at" = now(), "claim_token" = $, "lease_until" = $, "updated_at" = now();
+
+insert into "argo_cd_mapping" ("organization_id", "argo_cd_id", "url", "cluster_id") values ($…) on conflict ("argo_cd_id", "url") do update set "cluster_id" = $;
 
 insert into "audit_event" ("id", "organization_id", "event_type", "target_type", "target_id", "target_name", "sub_target_type", "project_id", "project_name", "environment_id", "environment_name", "triggered_by", "triggered_by_id", "origin", "user_agent", "request_id", "at", "change", "original_change", "mac") values ($…);
 
@@ -136,6 +144,8 @@ select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api
 
 select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api_token"."description", "api_token"."scope", "api_token"."role_id", "api_token"."policy", "api_token"."expires_at", "api_token"."created_at", "api_token"."updated_at", "api_token"."created_by", "role"."name" as "role_name", "creator"."subject" as "creator_subject", coalesce(nullif(trim(creator.first_name || ' ' || creator.last_name), ''), nullif(creator.nickname, ''), creator.email) as "creator_name" from "api_token" inner join "user_account" as "creator" on "creator"."id" = "api_token"."created_by" left join "role" on "role"."id" = "api_token"."role_id" where "api_token"."organization_id" = any($) and "api_token"."id" = $;
 
+select "argo_cd"."id", "argo_cd"."url", "argo_cd"."status", "argo_cd"."last_checked_at", "argo_cd"."updated_at", "cluster"."id" as "cluster_id", "cluster"."name" as "cluster_name", "cluster"."cloud_provider" from "argo_cd" inner join "cluster" on "cluster"."id" = "argo_cd"."cluster_id" where "argo_cd"."organization_id" = $ order by "argo_cd"."created_at", "argo_cd"."id";
+
 select "attempt".*, "delivery"."body" from "webhook_attempt" as "attempt" inner join "webhook_delivery" as "delivery" on "delivery"."id" = "attempt"."delivery_id" where "attempt"."organization_id" = $ and "attempt"."webhook_id" = $ and "attempt"."ended_at" is not null order by "attempt"."id" desc limit $ offset $;
 
 select "audit_key" from "installation";
@@ -163,6 +173,8 @@ select "data_key" from "organization" where "id" = $;
 select "deployment".*, "environment"."project_id", "environment"."mode", "environment"."name" as "environment_name", "project"."name" as "project_name" from "deployment" inner join "environment" on "environment"."id" = "deployment"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "deployment"."organization_id" = any($) and "deployment"."id" = $;
 
 select "deployment_id", "service_id", "state", "action", "name", "kind" from "deployment_service" where "organization_id" = $ and "deployment_id" = any($);
+
+select "destination"."argo_cd_id", "destination"."url", "destination"."name", "destination"."applications" from "argo_cd_destination" as "destination" where "destination"."organization_id" = $ and not exists (select "mapping"."url" from "argo_cd_mapping" as "mapping" where "mapping"."argo_cd_id" = "destination"."argo_cd_id" and "mapping"."url" = "destination"."url") order by "destination"."name", "destination"."url";
 
 select "environment"."id" as "environment_id", "environment"."name" as "environment_name", "project"."id" as "project_id", "project"."name" as "project_name", coalesce(( select json_agg(json_build_object('id', s.id, 'name', s.name, 'type', s.kind) order by s.created_at, s.id) from service s where s.environment_id = environment.id and s.organization_id = environment.organization_id and s.kind in ('APPLICATION', 'CONTAINER', 'DATABASE', 'JOB', 'HELM', 'TERRAFORM')), '[]') as "services" from "environment" inner join "project" on "project"."id" = "environment"."project_id" where "environment"."organization_id" = $ and "environment"."cluster_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) order by "environment"."created_at", "environment"."id";
 
@@ -228,13 +240,21 @@ select "id", "number" from "deployment" where "organization_id" = $ and "environ
 
 select "id", "number" from "deployment" where "organization_id" = $ and "environment_id" = $ and "status" <> $ order by "number" desc limit $;
 
+select "id", "organization_id", "cluster_id", "url", "status", "reason", "message", "last_checked_at", "reached_at", "created_at", "updated_at" from "argo_cd" where "organization_id" = $ and "cluster_id" = $;
+
+select "id", "organization_id", "cluster_id", "url", "status", "reason", "message", "last_checked_at", "reached_at", "created_at", "updated_at" from "argo_cd" where "organization_id" = $ and "cluster_id" = $ for update;
+
 select "id", "stage_id" from "service" where "organization_id" = $ and "environment_id" = $;
 
 select "id", "stage_id", "kind", "is_skipped", "created_at", "updated_at" from "service" where "organization_id" = $ and "environment_id" = $ order by "created_at", "id";
 
+select "id", "url", "token" from "argo_cd" where "organization_id" = $ and "cluster_id" = $;
+
 select "invitation".*, "organization"."name" as "organization_name", "organization"."logo_url", "role"."name" as "role_name", "role"."built_in", "inviter"."first_name", "inviter"."last_name", "inviter"."nickname", "inviter"."email" as "inviter_email" from "member_invitation" as "invitation" inner join "organization" on "organization"."id" = "invitation"."organization_id" inner join "role" on "role"."id" = "invitation"."role_id" inner join "user_account" as "inviter" on "inviter"."id" = "invitation"."invited_by" where "invitation"."organization_id" = $ and "invitation"."id" = $;
 
 select "invitation".*, "organization"."name" as "organization_name", "organization"."logo_url", "role"."name" as "role_name", "role"."built_in", "inviter"."first_name", "inviter"."last_name", "inviter"."nickname", "inviter"."email" as "inviter_email" from "member_invitation" as "invitation" inner join "organization" on "organization"."id" = "invitation"."organization_id" inner join "role" on "role"."id" = "invitation"."role_id" inner join "user_account" as "inviter" on "inviter"."id" = "invitation"."invited_by" where "invitation"."organization_id" = $ order by "invitation"."created_at", "invitation"."id";
+
+select "mapping"."argo_cd_id", "mapping"."url", "destination"."name", "destination"."applications", "cluster"."id" as "cluster_id", "cluster"."name" as "cluster_name", "cluster"."cloud_provider", "cluster"."runtime", cluster.spec ->> 'kubernetes' as "kubernetes" from "argo_cd_mapping" as "mapping" inner join "cluster" on "cluster"."id" = "mapping"."cluster_id" left join "argo_cd_destination" as "destination" on "destination"."argo_cd_id" = "mapping"."argo_cd_id" and "destination"."url" = "mapping"."url" and "destination"."organization_id" = "mapping"."organization_id" where "mapping"."organization_id" = $ order by "mapping"."created_at", "mapping"."url";
 
 select "member"."user_id", "member"."organization_id", "member"."created_at", "member"."updated_at", "member"."role_id", "role"."name" as "role_name", "role"."built_in", "role"."permissions", "person"."first_name", "person"."last_name", "person"."nickname", "person"."email", "person"."picture_url", "person"."last_activity_at" from "member" inner join "user_account" as "person" on "person"."id" = "member"."user_id" inner join "role" on "role"."id" = "member"."role_id" where "member"."organization_id" = $ and "member"."user_id" = $;
 
@@ -278,6 +298,10 @@ select "service"."id", "service"."wanted", "service"."handle", "service"."dirty"
 
 select "service"."name", "service"."kind", "step"."name" as "step", "step"."status", "step"."started_at", "step"."ended_at" from "deployment_step" as "step" inner join "deployment_service" as "service" on "service"."deployment_id" = "step"."deployment_id" and "service"."service_id" = "step"."service_id" where "step"."organization_id" = $ and "step"."deployment_id" = $ and "step"."name" in ($…) order by "step"."started_at";
 
+select "service".*, "environment"."name" as "environment_name", "environment"."mode" as "environment_mode", "environment"."cluster_id", "environment"."project_id", "environment"."deleting" as "environment_deleting", "project"."name" as "project_name", "cluster"."name" as "cluster_name", "cluster"."runtime" as "cluster_runtime", "cluster"."locked_at" as "cluster_locked_at", "release"."resolution" as "release_resolution", "release"."created_at" as "released_at", "git_token"."name" as "git_token_name" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" inner join "cluster" on "cluster"."id" = "environment"."cluster_id" left join "release" on "release"."id" = "service"."release_id" left join "git_token" on "git_token"."id" = "service"."git_token_id" where "service"."organization_id" = $ and "service"."argo_cd_id" = $ and service.spec ->> 'destination' = $ order by "service"."created_at", "service"."id";
+
+select "service".*, "environment"."name" as "environment_name", "environment"."mode" as "environment_mode", "environment"."cluster_id", "environment"."project_id", "environment"."deleting" as "environment_deleting", "project"."name" as "project_name", "cluster"."name" as "cluster_name", "cluster"."runtime" as "cluster_runtime", "cluster"."locked_at" as "cluster_locked_at", "release"."resolution" as "release_resolution", "release"."created_at" as "released_at", "git_token"."name" as "git_token_name" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" inner join "cluster" on "cluster"."id" = "environment"."cluster_id" left join "release" on "release"."id" = "service"."release_id" left join "git_token" on "git_token"."id" = "service"."git_token_id" where "service"."organization_id" = $ and "service"."argo_cd_id" = $ order by "service"."created_at", "service"."id";
+
 select "service".*, "environment"."name" as "environment_name", "environment"."mode" as "environment_mode", "environment"."cluster_id", "environment"."project_id", "environment"."deleting" as "environment_deleting", "project"."name" as "project_name", "cluster"."name" as "cluster_name", "cluster"."runtime" as "cluster_runtime", "cluster"."locked_at" as "cluster_locked_at", "release"."resolution" as "release_resolution", "release"."created_at" as "released_at", "git_token"."name" as "git_token_name" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" inner join "cluster" on "cluster"."id" = "environment"."cluster_id" left join "release" on "release"."id" = "service"."release_id" left join "git_token" on "git_token"."id" = "service"."git_token_id" where "service"."organization_id" = $ and "service"."environment_id" = $ and "service"."kind" = $ order by "service"."created_at", "service"."id";
 
 select "service".*, "environment"."name" as "environment_name", "environment"."mode" as "environment_mode", "environment"."cluster_id", "environment"."project_id", "environment"."deleting" as "environment_deleting", "project"."name" as "project_name", "cluster"."name" as "cluster_name", "cluster"."runtime" as "cluster_runtime", "cluster"."locked_at" as "cluster_locked_at", "release"."resolution" as "release_resolution", "release"."created_at" as "released_at", "git_token"."name" as "git_token_name" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" inner join "cluster" on "cluster"."id" = "environment"."cluster_id" left join "release" on "release"."id" = "service"."release_id" left join "git_token" on "git_token"."id" = "service"."git_token_id" where "service"."organization_id" = $ and "service"."environment_id" = $ order by "service"."created_at", "service"."id";
@@ -291,6 +315,8 @@ select "stage".* from "service" inner join "deployment_stage" as "stage" on "sta
 select "stage".*, "environment"."project_id", "environment"."mode", "environment"."name" as "environment_name", "environment"."deleting", "project"."name" as "project_name" from "deployment_stage" as "stage" inner join "environment" on "environment"."id" = "stage"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "stage"."organization_id" = any($) and "stage"."id" = $;
 
 select "subject" from "user_account" where "id" = $;
+
+select "url", "cluster_id" from "argo_cd_mapping" where "organization_id" = $ and "argo_cd_id" = $ and "url" = $;
 
 select "variable".*, "service"."name" as "service_name", "service"."kind" as "service_kind" from "variable" left join "service" on "service"."id" = "variable"."service_id" where "variable"."organization_id" = $ and "variable"."project_id" = $ and "variable"."id" in ( with recursive chain (id, source_id) as ( select id, coalesce(overridden_id, aliased_id) from variable where id = $ union select v.id, coalesce(v.overridden_id, v.aliased_id) from variable v join chain on v.id = chain.source_id ) select id from chain) order by "variable"."created_at", "variable"."id";
 
@@ -397,6 +423,10 @@ select state.epoch <> (select epoch from installation) or state.removed_xid >= p
 select state.line, state.removed_xid, state.removed_id, last.xid as last_xid, last.id as last_id, exists (select from stream_event late where late.xid >= pg_snapshot_xmin(pg_current_snapshot())) as pending, event.* from stream_state state left join lateral ( select xid, id from stream_event where xid < pg_snapshot_xmin(pg_current_snapshot()) order by xid desc, id desc limit 1 ) last on true left join lateral ( select page.xid, page.id, page.organization_id, page.at, page.type, page.project_id, page.environment_id, page.service_id, page.deployment_id, page.data, environment.mode, environment.cluster_id, environment.name as environment_name, project.name as project_name, audit.row as audit from ( select one.* from unnest($::uuid[]) as wanted(id) cross join lateral ( select * from stream_event e where e.organization_id = wanted.id and (e.xid, e.id) > ($::xid8, $::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot()) and e.type = any($::text[]) and ($::uuid is null or e."project_id" = $) and ($::uuid is null or e."environment_id" = $) and (e.type = 'log' or ($::uuid is null or e."service_id" = $)) and ($::uuid is null or e."deployment_id" = $) order by e.xid, e.id limit $ ) one order by one.xid, one.id limit $ ) page -- With limits, so that no plan reads these tables whole, however many rows it expects. left join lateral (select mode, cluster_id, name from environment where environment.id = page.environment_id and environment.organization_id = page.organization_id limit 1) environment on true left join lateral (select name from project where project.id = page.project_id and project.organization_id = page.organization_id limit 1) project on true left join lateral (select to_jsonb(audit_event) as row from audit_event where audit_event.at = page.at and audit_event.id = page.audit_id and audit_event.organization_id = page.organization_id limit 1) audit on true ) event on true order by event.xid, event.id;
 
 select token.id, token.name, token.secret_hash, token.scope, token.policy, token.created_by, token.expires_at, member.organization_id, case when role.id is not null then json_build_object('id', "role".id, 'name', "role".name, 'built_in', "role".built_in, 'permissions', "role".permissions) end as role, json_build_object('id', "creator_role".id, 'name', "creator_role".name, 'built_in', "creator_role".built_in, 'permissions', "creator_role".permissions) as creator_role, (select version from access_version where user_id = token.created_by) as access_version from api_token token join member on member.user_id = token.created_by join role creator_role on creator_role.id = member.role_id left join role on role.id = token.role_id where token.id = $ and ( member.organization_id = token.organization_id or exists (select from api_token_organization made where made.token_id = token.id and made.organization_id = member.organization_id)) order by member.created_at, member.organization_id;
+
+update "argo_cd" set "next_at" = now(), "claim_token" = $, "lease_until" = $ where "organization_id" = $ and "id" = $;
+
+update "argo_cd" set "status" = $, "reason" = $, "message" = $, "last_checked_at" = now() where "organization_id" = $ and "id" = $;
 
 update "cluster" set "advanced_settings" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
 

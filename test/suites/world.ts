@@ -29,6 +29,15 @@ export interface World {
 /** Keyed by parameter, or by its collection and the parameter where that depends on what stands before it. */
 type Values = Record<string, string>;
 
+/** An Argo CD that nobody is at. */
+export const ARGO_CD = { argocd_url: 'https://argo-cd.invalid', argocd_token: 'a-token' };
+
+export const argoCdMapping = (clusterId: string) => ({
+  agent_cluster_id: clusterId,
+  argocd_cluster_url: 'https://kubernetes.default.svc',
+  cluster_id: clusterId,
+});
+
 /** Builds the world through the API where it has a way to; `wait` is how many seconds its deployment may take to end. */
 export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
   const [admin, stranger] = [await app.organization(), await app.organization()];
@@ -57,6 +66,7 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     helmRepositoryId: newId(),
     analysisId: newId(),
   };
+  await argoCd(admin, main.clusterId);
   values.variableId = values['application/environmentVariableId']!;
   return { admin, stranger, ...main, ...(await moreOf(admin, main, values)), pathOf: (route) => fill(route, values) };
 }
@@ -130,6 +140,14 @@ async function serviceThings(admin: Actor, applicationId: string): Promise<Value
     customDomainId: (await make(admin, `${url}/customDomain`, domain)).id,
     deploymentRestrictionId: (await make(admin, `${url}/deploymentRestriction`, restriction)).id,
   };
+}
+
+async function argoCd(admin: Actor, clusterId: string): Promise<void> {
+  ok(await admin.post(`/cluster/${clusterId}/argoCdConfig`, ARGO_CD), 200);
+  ok(
+    await admin.post(`/organization/${admin.organizationId}/argoCdDestinationClusterMapping`, argoCdMapping(clusterId)),
+    200,
+  );
 }
 
 /** A webhook with a failed attempt, as the delivery of webhooks leaves it. */

@@ -36,6 +36,40 @@ export interface ApiTokenOrganization {
   token_id: string;
 }
 
+export interface ArgoCd {
+  claim_token: string | null;
+  cluster_id: string;
+  created_at: Generated<Timestamp>;
+  id: string;
+  last_checked_at: Timestamp | null;
+  lease_until: Timestamp | null;
+  message: string | null;
+  next_at: Generated<Timestamp>;
+  organization_id: string;
+  reached_at: Timestamp | null;
+  reason: string | null;
+  status: string;
+  token: Buffer;
+  updated_at: Generated<Timestamp>;
+  url: string;
+}
+
+export interface ArgoCdDestination {
+  applications: number;
+  argo_cd_id: string;
+  name: string;
+  organization_id: string;
+  url: string;
+}
+
+export interface ArgoCdMapping {
+  argo_cd_id: string;
+  cluster_id: string;
+  created_at: Generated<Timestamp>;
+  organization_id: string;
+  url: string;
+}
+
 export interface AuditChain {
   dropped_before: Timestamp | null;
   dropped_hash: Generated<Buffer>;
@@ -491,6 +525,7 @@ export interface SecretManagerAccess {
 
 export interface Service {
   advanced_settings: Generated<JsonColumn>;
+  argo_cd_id: string | null;
   created_at: Generated<Timestamp>;
   deleting: Generated<boolean>;
   description: string | null;
@@ -505,6 +540,7 @@ export interface Service {
   last_updated_by: string | null;
   name: string;
   newest_commit: string | null;
+  observed: JsonColumn | null;
   organization_id: string;
   release_id: string | null;
   restored_at: Timestamp | null;
@@ -690,6 +726,9 @@ export interface DB {
   access_version: AccessVersion;
   api_token: ApiToken;
   api_token_organization: ApiTokenOrganization;
+  argo_cd: ArgoCd;
+  argo_cd_destination: ArgoCdDestination;
+  argo_cd_mapping: ArgoCdMapping;
   audit_chain: AuditChain;
   audit_event: AuditEvent;
   audit_seal: AuditSeal;

@@ -2,7 +2,7 @@ export { clusterRoutes } from '#resources/cluster/routes/index.ts';
 export type { ClusterNeeds, NodeMetrics } from '#resources/cluster/needs.ts';
 export { clusterTarget, type ClusterTarget } from '#resources/cluster/target.ts';
 export { insertCluster, type NewClusterInput } from '#resources/cluster/service.ts';
-export { toClusterView } from '#resources/cluster/view.ts';
+export { kubernetesOf, toClusterView } from '#resources/cluster/view.ts';
 export { openSecretManagerAccess, type OpenAccess } from '#resources/cluster/accesses.ts';
 export {
   createClusterWorker,

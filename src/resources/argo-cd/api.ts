@@ -1,0 +1,150 @@
+import { OutgoingError, type HttpClient, type OutgoingAnswer } from '#platform/http-client/index.ts';
+import {
+  readApplications,
+  readClusters,
+  readManagedResources,
+  type ArgoCdApplication,
+  type ArgoCdCluster,
+  type ManagedResource,
+} from '#resources/argo-cd/read.ts';
+
+export type { ArgoCdApplication, ArgoCdCluster, ManagedResource } from '#resources/argo-cd/read.ts';
+
+/** Why an Argo CD could not be asked, in the words of the reference. */
+export type ArgoCdFailure = 'authentication_failed' | 'unreachable' | 'insufficient_permissions';
+
+/** An Argo CD that did not answer what was asked. The message is fit for whoever configured it. */
+export class ArgoCdError extends Error {
+  readonly reason: ArgoCdFailure;
+  /** Whether it answered that the thing is not there. */
+  readonly absent: boolean;
+
+  constructor(reason: ArgoCdFailure, message: string, options: { absent?: boolean; cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.name = 'ArgoCdError';
+    this.reason = reason;
+    this.absent = options.absent ?? false;
+  }
+}
+
+export type Connection =
+  { status: 'connected'; applications: number } | { status: 'error'; reason: ArgoCdFailure; message: string };
+
+/** What is read of an Argo CD: never anything is written there (decisions.md 39). */
+export interface ArgoCdApi {
+  /** Whether it is one, lets the token in and shows it its apps. */
+  check(): Promise<Connection>;
+  /** Throws ArgoCdError, also when the answer may be empty only because the token sees nothing. */
+  listApplications(): Promise<ArgoCdApplication[]>;
+  /** The clusters that it deploys to; none where the token may not see them. */
+  listClusters(): Promise<ArgoCdCluster[]>;
+  /** What belongs to an app, as it should be and as it is. */
+  listManagedResources(app: { name: string; namespace: string; project: string }): Promise<ManagedResource[]>;
+}
+
+const MIB = 1024 * 1024;
+/** An app is about 1 KiB with the fields that are asked for. */
+const MAX_BYTES = 64 * MIB;
+const TIMEOUT_MS = 20_000;
+
+/** An app without these fields has its whole history and every resource in it: a hundred times as much. */
+const FIELDS = [
+  ...['name', 'namespace', 'deletionTimestamp'].map((field) => `metadata.${field}`),
+  ...['server', 'name', 'namespace'].map((field) => `spec.destination.${field}`),
+  ...['source', 'sources'].flatMap((source) =>
+    ['repoURL', 'targetRevision', 'path', 'chart'].map((field) => `spec.${source}.${field}`),
+  ),
+  'spec.project',
+  ...['status', 'revision', 'revisions'].map((field) => `status.sync.${field}`),
+  'status.health.status',
+  ...['phase', 'startedAt', 'finishedAt'].map((field) => `status.operationState.${field}`),
+].map((field) => `items.${field}`);
+
+/** The interface of an Argo CD: its REST API, entered with the token of an account. */
+export function openArgoCd(http: HttpClient, url: string, token: string, signal?: AbortSignal): ArgoCdApi {
+  const get = async (path: string, query: Record<string, string> = {}): Promise<unknown> => {
+    const search = new URLSearchParams(query).toString();
+    const headers = { authorization: `Bearer ${token}`, accept: 'application/json' };
+    const address = `${url}${path}${search ? `?${search}` : ''}`;
+    try {
+      const answer = await http.request(address, { headers, timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES, signal });
+      return bodyOf(answer, path);
+    } catch (error) {
+      if (error instanceof OutgoingError) throw new ArgoCdError('unreachable', error.message, { cause: error });
+      throw error;
+    }
+  };
+  const list = async (fields: string[]) => {
+    const body = await get('/api/v1/applications', { fields: ['metadata.resourceVersion', ...fields].join(',') });
+    // Argo CD leaves out what a token may not see and says nothing of it: no app at all may be a role that was taken away.
+    const apps = readApplications(body, refuse);
+    if (apps.length === 0) await requireSight(get);
+    return apps;
+  };
+  return {
+    check: () => check(get, () => list(FIELDS)),
+    listApplications: () => list(FIELDS),
+    listClusters: async () => {
+      try {
+        return readClusters(await get('/api/v1/clusters'), refuse);
+      } catch (error) {
+        if (error instanceof ArgoCdError && error.reason === 'insufficient_permissions') return [];
+        throw error;
+      }
+    },
+    listManagedResources: async ({ name, namespace, project }) =>
+      readManagedResources(
+        await get(`/api/v1/applications/${encodeURIComponent(name)}/managed-resources`, {
+          appNamespace: namespace,
+          project,
+        }),
+        refuse,
+      ),
+  };
+}
+
+type Get = (path: string) => Promise<unknown>;
+
+async function check(get: Get, list: () => Promise<unknown[]>): Promise<Connection> {
+  try {
+    const version = (await get('/api/version')) as { Version?: unknown } | null;
+    if (typeof version?.Version !== 'string') refuse('/api/version');
+    const session = (await get('/api/v1/session/userinfo')) as { loggedIn?: unknown } | null;
+    if (session?.loggedIn !== true) throw new ArgoCdError('authentication_failed', 'Argo CD does not know the token.');
+    return { status: 'connected', applications: (await list()).length };
+  } catch (error) {
+    if (!(error instanceof ArgoCdError)) throw error;
+    return { status: 'error', reason: error.reason, message: error.message };
+  }
+}
+
+async function requireSight(get: Get): Promise<void> {
+  const answer = (await get('/api/v1/account/can-i/applications/get/*/*')) as { value?: unknown } | null;
+  if (answer?.value === 'no')
+    throw new ArgoCdError(
+      'insufficient_permissions',
+      'The account of the token sees no application: give it a role with `applications, get`.',
+    );
+}
+
+function bodyOf({ status, body, truncated }: OutgoingAnswer, path: string): unknown {
+  if (status === 401) throw new ArgoCdError('authentication_failed', 'Argo CD does not accept the token.');
+  if (status === 403)
+    throw new ArgoCdError('insufficient_permissions', `The account of the token may not read ${path}.`);
+  if (status === 404) throw new ArgoCdError('unreachable', `Argo CD has no ${path}.`, { absent: true });
+  if (status !== 200)
+    throw new ArgoCdError('unreachable', `${path} was answered with status ${status}${hintOf(status)}.`);
+  if (truncated) throw new ArgoCdError('unreachable', `The answer to ${path} is larger than ${MAX_BYTES / MIB} MiB.`);
+  try {
+    return JSON.parse(body.toString()) as unknown;
+  } catch (cause) {
+    return refuse(path, cause);
+  }
+}
+
+const hintOf = (status: number): string =>
+  status >= 300 && status < 400 ? ', which leads elsewhere: give the address that it leads to' : '';
+
+function refuse(what: string, cause?: unknown): never {
+  throw new ArgoCdError('unreachable', `${what} was not answered as Argo CD answers it.`, { cause });
+}

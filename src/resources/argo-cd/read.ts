@@ -1,0 +1,181 @@
+/** The cluster that an Argo CD itself runs in, in its own words. */
+const IN_CLUSTER = { name: 'in-cluster', url: 'https://kubernetes.default.svc' };
+
+export const HEALTHS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', 'Unknown'] as const;
+export const SYNCS = ['Synced', 'OutOfSync', 'Unknown'] as const;
+export const PHASES = ['Running', 'Terminating', 'Succeeded', 'Failed', 'Error'] as const;
+
+/** Where an app's manifests come from. */
+export interface ArgoCdSource {
+  repoUrl: string;
+  revision: string;
+  path: string;
+  /** Name of a Helm chart, where the source is a chart repository. */
+  chart: string | null;
+}
+
+/** An app as Argo CD tells of it, without what nobody here asks for. */
+export interface ArgoCdApplication {
+  name: string;
+  /** Of the Application itself, not of what it deploys. */
+  namespace: string;
+  project: string;
+  deleting: boolean;
+  destination: { server: string | null; name: string | null; namespace: string };
+  sources: ArgoCdSource[];
+  sync: (typeof SYNCS)[number];
+  revision: string | null;
+  health: (typeof HEALTHS)[number];
+  /** The sync that runs, else the last one; null when there was none. */
+  operation: { phase: (typeof PHASES)[number]; startedAt: string | null; finishedAt: string | null } | null;
+}
+
+export interface ArgoCdCluster {
+  url: string;
+  name: string;
+}
+
+/** A resource of an app: states are JSON, empty where there is none. */
+export interface ManagedResource {
+  kind: string;
+  name: string;
+  namespace: string;
+  targetState: string;
+  liveState: string;
+}
+
+type Fields = Record<string, unknown>;
+/** Throws the error for an answer that is none of Argo CD's. */
+type Refuse = (what: string) => never;
+
+const fieldsOf = (value: unknown): Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+
+const MAX_TEXT = 4000;
+/** Text that can be stored and shown; empty for anything else. */
+const textOf = (value: unknown): string =>
+  typeof value === 'string' && value.length <= MAX_TEXT && !value.includes('\0') && value.isWellFormed()
+    ? value.trim()
+    : '';
+
+const oneOf = <V extends string>(values: readonly V[], value: unknown, otherwise: V): V =>
+  values.find((one) => one === value) ?? otherwise;
+
+/** A time as RFC 3339 with milliseconds, null for none. */
+function timeOf(value: unknown): string | null {
+  const time = Date.parse(textOf(value));
+  return Number.isNaN(time) ? null : new Date(time).toISOString();
+}
+
+/** Go writes an empty list as null. */
+function itemsOf(body: unknown, what: string, refuse: Refuse): Fields[] {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return refuse(what);
+  const { items } = body as Fields;
+  if (items === undefined || items === null) return [];
+  return Array.isArray(items) ? items.map(fieldsOf) : refuse(what);
+}
+
+/** Addresses are compared: a slash at their end says nothing. */
+export const withoutSlash = (url: string): string => url.replace(/\/+$/, '');
+
+/** The apps of an answer to `/api/v1/applications`. One that is none makes the whole answer none: half a list is not a list. */
+export function readApplications(body: unknown, refuse: Refuse): ArgoCdApplication[] {
+  return itemsOf(body, 'The list of apps', refuse).map((item) => {
+    const app = applicationOf(item);
+    return app.name === '' ? refuse('The list of apps') : app;
+  });
+}
+
+function applicationOf(item: Fields): ArgoCdApplication {
+  const [metadata, spec, status] = [fieldsOf(item.metadata), fieldsOf(item.spec), fieldsOf(item.status)];
+  const [destination, sync, operation] = [
+    fieldsOf(spec.destination),
+    fieldsOf(status.sync),
+    fieldsOf(status.operationState),
+  ];
+  const sources = Array.isArray(spec.sources) && spec.sources.length > 0 ? spec.sources : [spec.source];
+  const revisions: unknown[] = Array.isArray(sync.revisions) ? sync.revisions : [];
+  return {
+    name: textOf(metadata.name),
+    namespace: textOf(metadata.namespace),
+    project: textOf(spec.project),
+    deleting: textOf(metadata.deletionTimestamp) !== '',
+    destination: {
+      server: withoutSlash(textOf(destination.server)) || null,
+      name: textOf(destination.name) || null,
+      namespace: textOf(destination.namespace),
+    },
+    sources: sources.map((source) => sourceOf(fieldsOf(source))).filter((source) => source.repoUrl !== ''),
+    sync: oneOf(SYNCS, sync.status, 'Unknown'),
+    revision: textOf(sync.revision) || textOf(revisions[0]) || null,
+    health: oneOf(HEALTHS, fieldsOf(status.health).status, 'Unknown'),
+    operation:
+      textOf(operation.phase) === ''
+        ? null
+        : {
+            phase: oneOf(PHASES, operation.phase, 'Error'),
+            startedAt: timeOf(operation.startedAt),
+            finishedAt: timeOf(operation.finishedAt),
+          },
+  };
+}
+
+const sourceOf = (source: Fields): ArgoCdSource => ({
+  repoUrl: textOf(source.repoURL),
+  revision: textOf(source.targetRevision) || 'HEAD',
+  path: textOf(source.path),
+  chart: textOf(source.chart) || null,
+});
+
+/** The clusters of an answer to `/api/v1/clusters`. */
+export const readClusters = (body: unknown, refuse: Refuse): ArgoCdCluster[] =>
+  itemsOf(body, 'The list of clusters', refuse)
+    .map((item) => ({ url: withoutSlash(textOf(item.server)), name: textOf(item.name) || textOf(item.server) }))
+    .filter((cluster) => cluster.url !== '');
+
+/** Address of the cluster that an app goes to; its name where Argo CD tells no address, null where it tells neither. */
+export function destinationOf(app: ArgoCdApplication, clusters: ArgoCdCluster[]): string | null {
+  const { server, name } = app.destination;
+  if (server !== null) return server;
+  const known = clusters.find((cluster) => cluster.name === name);
+  return known?.url ?? (name === IN_CLUSTER.name ? IN_CLUSTER.url : name);
+}
+
+const MASK = '++++++++';
+
+/** The resources of an answer to `/api/v1/applications/{name}/managed-resources`. */
+export const readManagedResources = (body: unknown, refuse: Refuse): ManagedResource[] =>
+  itemsOf(body, 'The list of resources', refuse).map((item) => {
+    const kind = textOf(item.kind);
+    const stateOf = (state: unknown) => withoutValues(kind, typeof state === 'string' ? state : '');
+    return {
+      kind,
+      name: textOf(item.name),
+      namespace: textOf(item.namespace),
+      targetState: stateOf(item.targetState),
+      liveState: stateOf(item.liveState),
+    };
+  });
+
+/** What a Secret holds is in no answer of ours, whatever the version of Argo CD hides of it (decisions.md 36). */
+function withoutValues(kind: string, state: string): string {
+  if (kind !== 'Secret' || state === '' || state === 'null') return state;
+  try {
+    const secret = fieldsOf(JSON.parse(state));
+    const metadata = fieldsOf(secret.metadata);
+    const { 'kubectl.kubernetes.io/last-applied-configuration': _copy, ...annotations } = fieldsOf(
+      metadata.annotations,
+    );
+    const masked = (values: unknown) => Object.fromEntries(Object.keys(fieldsOf(values)).map((key) => [key, MASK]));
+    return JSON.stringify({
+      ...secret,
+      ...(secret.metadata === undefined
+        ? {}
+        : { metadata: { ...metadata, ...(metadata.annotations === undefined ? {} : { annotations }) } }),
+      ...(secret.data === undefined ? {} : { data: masked(secret.data) }),
+      ...(secret.stringData === undefined ? {} : { stringData: masked(secret.stringData) }),
+    });
+  } catch {
+    return MASK;
+  }
+}

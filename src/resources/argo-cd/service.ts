@@ -1,0 +1,179 @@
+import { invalidField, notFound } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import { inTransaction, type Context } from '#platform/context.ts';
+import { audit, type EventType, type SubTargetType } from '#platform/events/audit.ts';
+import { openArgoCd, type Connection } from '#resources/argo-cd/api.ts';
+import { clientFor, findAccessOf, tokenPlace } from '#resources/argo-cd/access.ts';
+import { ARGO_CD } from '#resources/argo-cd/channels.ts';
+import type { ArgoCdNeeds } from '#resources/argo-cd/needs.ts';
+import * as queries from '#resources/argo-cd/queries.ts';
+import { withoutSlash } from '#resources/argo-cd/read.ts';
+import type { ArgoCdInput, ArgoCdMappingInput } from '#resources/argo-cd/schema.ts';
+import { clusterTarget, type ClusterTarget } from '#resources/cluster/index.ts';
+
+/** What a token is answered as; sent back it means the present one (decisions.md 39). */
+const MASK = '********';
+
+/** The configuration as it is answered: never the token itself. */
+export const toArgoCdView = (row: queries.ArgoCdRow) => ({
+  id: row.id,
+  cluster_id: row.cluster_id,
+  argocd_url: row.url,
+  argocd_token: MASK,
+  status: row.status,
+  reason: row.reason ?? undefined,
+  message: row.message ?? undefined,
+  last_checked_at: row.last_checked_at?.toISOString() ?? null,
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
+});
+
+/** 404 when the cluster has none. */
+export async function getArgoCd(context: Context, cluster: ClusterTarget) {
+  const row = await queries.findByCluster(context.db, cluster, cluster.id);
+  if (!row) throw notFound('Argo CD of the cluster');
+  return toArgoCdView(row);
+}
+
+/**
+ * Keeps where a cluster's Argo CD is and how it is entered, over what was kept, and asks it at once: an error is kept with it and is no
+ * refusal, because the Argo CD may be away just now. Its apps are read from now on. Not in a transaction: it calls the Argo CD.
+ */
+export async function saveArgoCd(
+  context: Context & { signal: AbortSignal },
+  cluster: ClusterTarget,
+  input: ArgoCdInput,
+) {
+  const { url, token } = await accessOf(context, cluster, input);
+  const found = await openArgoCd(clientFor(context), url, token, context.signal).check();
+  return inTransaction(context, async (inside) => {
+    const { organizationId, id: clusterId } = cluster;
+    // The cluster may be gone by now.
+    if (!(await clusterTarget.find(inside.db, clusterId, [organizationId], true))) throw notFound('Cluster');
+    const before = await queries.lockByCluster(inside.db, cluster, clusterId);
+    await queries.saveArgoCd(inside.db, {
+      id: newId(),
+      organization_id: organizationId,
+      cluster_id: clusterId,
+      url,
+      token: await inside.vault.seal(inside.db, organizationId, tokenPlace(clusterId), token),
+      ...findingOf(found),
+    });
+    const after = (await queries.findByCluster(inside.db, cluster, clusterId))!;
+    await auditArgoCd(inside, cluster, before ? 'UPDATE' : 'CREATE', 'ARGOCD_CONFIGURATION', {
+      before: before && toArgoCdView(before),
+      after: toArgoCdView(after),
+    });
+    inside.afterCommit(() => inside.notify(ARGO_CD));
+    return toArgoCdView(after);
+  });
+}
+
+/** Forgets a cluster's Argo CD, the clusters that its destinations are, and the apps that were read from it. They go on running. */
+export async function deleteArgoCd(context: Context, needs: ArgoCdNeeds, cluster: ClusterTarget): Promise<void> {
+  const row = await queries.lockByCluster(context.db, cluster, cluster.id);
+  if (!row) throw notFound('Argo CD of the cluster');
+  await needs.forgetApps(context, cluster, row.id);
+  await queries.deleteArgoCd(context.db, cluster, row.id);
+  await auditArgoCd(context, cluster, 'DELETE', 'ARGOCD_CONFIGURATION', { before: toArgoCdView(row) });
+}
+
+/** Asks the Argo CD that a body names: whether it is one, lets the token in and shows its apps. Nothing is stored of it. */
+export async function checkArgoCd(
+  context: Context & { signal: AbortSignal },
+  cluster: ClusterTarget,
+  input: ArgoCdInput,
+) {
+  const { url, token, present } = await accessOf(context, cluster, input);
+  const found = await openArgoCd(clientFor(context), url, token, context.signal).check();
+  // Of the configuration in force the answer is news.
+  if (present?.url === url && present.token === token)
+    await queries.noteFinding(context.db, cluster, present.id, findingOf(found));
+  return found.status === 'connected'
+    ? { status: found.status, app_count: found.applications }
+    : { status: found.status, reason: found.reason, message: found.message };
+}
+
+const findingOf = (found: Connection): queries.Finding =>
+  found.status === 'connected'
+    ? { status: found.status, reason: null, message: null }
+    : { status: found.status, reason: found.reason, message: found.message };
+
+/** Address and token that a body names. A token goes to the address that it was given for: nobody learns it by naming one of theirs. */
+async function accessOf(context: Context, cluster: ClusterTarget, input: ArgoCdInput) {
+  const url = withoutSlash(input.argocd_url);
+  clientFor(context).checkUrl(url, 'argocd_url');
+  const present = await findAccessOf(context, cluster, cluster.id);
+  if (input.argocd_token !== MASK) return { url, token: input.argocd_token, present };
+  if (!present) throw invalidField('argocd_token', 'is required: the cluster has no Argo CD whose token could be kept');
+  if (present.url !== url)
+    throw invalidField('argocd_token', 'is required when argocd_url changes: it would be sent to another address');
+  return { url, token: present.token, present };
+}
+
+/** Says which cluster of ours a destination of a cluster's Argo CD is; its apps are services of that cluster from now on. */
+export async function saveMapping(context: Context, organizationId: string, input: ArgoCdMappingInput) {
+  const agent = await findAgent(context, organizationId, input.agent_cluster_id, 'agent_cluster_id');
+  const cluster = await clusterTarget.find(context.db, input.cluster_id, [organizationId], false);
+  if (!cluster) throw invalidField('cluster_id', 'names no cluster of this organization');
+  const url = withoutSlash(input.argocd_cluster_url);
+  const before = await queries.findMapping(context.db, { organizationId }, agent.row.id, url);
+  const mapping = { organization_id: organizationId, argo_cd_id: agent.row.id, url, cluster_id: cluster.id };
+  await queries.saveMapping(context.db, mapping);
+  await queries.readSoon(context.db, { organizationId }, agent.row.id);
+  const view = toMappingView(agent.cluster.id, url, cluster.id);
+  await auditArgoCd(context, agent.cluster, before ? 'UPDATE' : 'CREATE', 'ARGOCD_CLUSTER_MAPPING', {
+    before: before && toMappingView(agent.cluster.id, url, before.cluster_id),
+    after: view,
+  });
+  context.afterCommit(() => context.notify(ARGO_CD));
+  return view;
+}
+
+/** A destination is no cluster of ours any more: its apps are forgotten and go on running. 404 when it was none. */
+export async function deleteMapping(
+  context: Context,
+  needs: ArgoCdNeeds,
+  organizationId: string,
+  query: { agentClusterId: string; argocdClusterUrl: string },
+): Promise<void> {
+  const agent = await findAgent(context, organizationId, query.agentClusterId, 'agentClusterId');
+  const url = withoutSlash(query.argocdClusterUrl);
+  const before = await queries.findMapping(context.db, { organizationId }, agent.row.id, url);
+  if (!before) throw notFound('Mapping');
+  await needs.forgetApps(context, { organizationId }, agent.row.id, url);
+  await queries.deleteMapping(context.db, { organizationId }, agent.row.id, url);
+  await queries.readSoon(context.db, { organizationId }, agent.row.id);
+  await auditArgoCd(context, agent.cluster, 'DELETE', 'ARGOCD_CLUSTER_MAPPING', {
+    before: toMappingView(agent.cluster.id, url, before.cluster_id),
+  });
+}
+
+const toMappingView = (agentClusterId: string, url: string, clusterId: string) => ({
+  agent_cluster_id: agentClusterId,
+  argocd_cluster_url: url,
+  cluster_id: clusterId,
+});
+
+/** The cluster that has the Argo CD, and that, locked. */
+async function findAgent(context: Context, organizationId: string, clusterId: string, field: string) {
+  const cluster = await clusterTarget.find(context.db, clusterId, [organizationId], false);
+  if (!cluster) throw invalidField(field, 'names no cluster of this organization');
+  const row = await queries.lockByCluster(context.db, { organizationId }, clusterId);
+  if (!row) throw invalidField(field, `names the cluster ${cluster.name}, which has no Argo CD: configure it first`);
+  return { cluster, row };
+}
+
+const auditArgoCd = (
+  context: Context,
+  cluster: { id: string; name: string; organizationId: string },
+  type: EventType,
+  sub: SubTargetType,
+  states: { before?: unknown; after?: unknown },
+) =>
+  audit(context, {
+    organizationId: cluster.organizationId,
+    type,
+    target: { type: 'CLUSTER', id: cluster.id, name: cluster.name, sub },
+    ...states,
+  });

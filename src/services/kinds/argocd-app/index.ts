@@ -1,0 +1,1 @@
+export { forgetApps } from '#services/kinds/argocd-app/forget.ts';
