@@ -325,7 +325,7 @@ create table deployment (
   updated_at timestamp with time zone not null default now(),
   leftover_worker bigint,
   leftover_until timestamp with time zone,
-  constraint deployment_action_check CHECK ((action = ANY (ARRAY['DEPLOY'::text, 'STOP'::text, 'RESTART'::text, 'DELETE'::text, 'UNINSTALL'::text]))),
+  constraint deployment_action_check CHECK ((action = ANY (ARRAY['DEPLOY'::text, 'STOP'::text, 'RESTART'::text, 'DELETE'::text, 'UNINSTALL'::text, 'RUN'::text]))),
   constraint deployment_environment_id_number_key UNIQUE (environment_id, number),
   constraint deployment_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
   constraint deployment_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
@@ -723,6 +723,7 @@ create table service (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   restored_at timestamp with time zone,
+  requires text[] not null default '{}'::text[],
   argo_cd_id uuid,
   observed jsonb,
   constraint service_kind_check CHECK ((kind = ANY (ARRAY['APPLICATION'::text, 'DATABASE'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'ARGOCD_APP'::text, 'AGENTIC_WORKFLOW'::text]))),
@@ -877,6 +878,8 @@ create table variable (
   overridden_built_in uuid,
   aliased_built_in uuid,
   built_in_service_id uuid,
+  output_of uuid,
+  output_deployment uuid,
   constraint variable_check CHECK ((num_nonnulls(project_id, environment_id, service_id) = 1)),
   constraint variable_check1 CHECK ((num_nonnulls(overridden_id, overridden_built_in, aliased_id, aliased_built_in) <= 1)),
   constraint variable_check2 CHECK (((secret_manager_access_id IS NULL) OR (NOT is_secret))),
@@ -884,6 +887,7 @@ create table variable (
   constraint variable_organization_id_built_in_service_id_fkey FOREIGN KEY (organization_id, built_in_service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
   constraint variable_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
   constraint variable_organization_id_id_key UNIQUE (organization_id, id),
+  constraint variable_organization_id_output_of_fkey FOREIGN KEY (organization_id, output_of) REFERENCES service(organization_id, id) ON DELETE CASCADE,
   constraint variable_organization_id_overridden_id_fkey FOREIGN KEY (organization_id, overridden_id) REFERENCES variable(organization_id, id) ON DELETE CASCADE,
   constraint variable_organization_id_project_id_fkey FOREIGN KEY (organization_id, project_id) REFERENCES project(organization_id, id) ON DELETE CASCADE,
   constraint variable_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
@@ -892,6 +896,8 @@ create table variable (
 );
 CREATE INDEX variable_aliased ON public.variable USING btree (aliased_id) WHERE (aliased_id IS NOT NULL);
 CREATE INDEX variable_built_in_service ON public.variable USING btree (built_in_service_id) WHERE (built_in_service_id IS NOT NULL);
+CREATE INDEX variable_output ON public.variable USING btree (output_of) WHERE (output_of IS NOT NULL);
+CREATE INDEX variable_output_environment ON public.variable USING btree (environment_id) WHERE (output_of IS NOT NULL);
 CREATE INDEX variable_overridden ON public.variable USING btree (overridden_id) WHERE (overridden_id IS NOT NULL);
 CREATE INDEX variable_secret_manager_access ON public.variable USING btree (secret_manager_access_id) WHERE (secret_manager_access_id IS NOT NULL);
 CREATE UNIQUE INDEX variable_key_environment ON public.variable USING btree (environment_id, key, is_secret) WHERE (environment_id IS NOT NULL);

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { noImages } from '#app/images.ts';
 import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';
 import type { createSources } from '#app/sources.ts';
@@ -7,8 +8,8 @@ import { resolveVariables, type FrozenVariable } from '#deployments/model/variab
 import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
 import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { createMask } from '#runtimes/tools/secrets-mask.ts';
-import { thawVariables } from '#services/capabilities/variables/index.ts';
-import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
+import { thawVariables, withOutputs } from '#services/capabilities/variables/index.ts';
+import { DEPLOYMENTS_BY_KIND, HOOKS_BY_KIND } from '#services/mount.ts';
 
 /** The worker with everything that the engine is given (deployments/executor/engine.ts). */
 export function createWorker(
@@ -25,10 +26,12 @@ export function createWorker(
     installation: base.installation,
     kinds: DEPLOYMENTS_BY_KIND,
     runtimeOf: (cluster) => runtimes.get(cluster.runtime),
-    sources,
+    sources: { ...sources, ...noImages, registryAccess: async () => null },
     tracer,
-    expand: async (context, organizationId, service) => {
-      const records = await thawVariables(context, organizationId, service.variables as FrozenVariable[]);
+    hooks: HOOKS_BY_KIND,
+    expand: async (context, organizationId, service, deployment) => {
+      const frozen = await withOutputs(context, organizationId, service.variables as FrozenVariable[], deployment);
+      const records = await thawVariables(context, organizationId, frozen);
       const resolved = resolveVariables(records);
       return {
         variables: Object.fromEntries(resolved.variables.map(({ key, value }) => [key, value])),

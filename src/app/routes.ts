@@ -1,6 +1,7 @@
 import type { Route } from '#platform/http/route.ts';
 import { deploymentStageRoutes } from '#resources/deployment-stage/index.ts';
 import { clusterNeeds } from '#app/clusters.ts';
+import { noImages } from '#app/images.ts';
 import { noRepositories } from '#app/repositories.ts';
 import { noRuntime } from '#app/no-runtime.ts';
 import { clusterRoutes, type ClusterNeeds } from '#resources/cluster/index.ts';
@@ -33,6 +34,7 @@ export function allRoutes(
   const services: ServiceNeeds = {
     resolver: createResolver(),
     repositories: noRepositories,
+    images: noImages,
     runtimeOf: noRuntime,
     // Container registries are no resource yet: there are none.
     findRegistry: async () => undefined,

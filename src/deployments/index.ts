@@ -15,18 +15,33 @@ export type {
   BuildRecipe,
   DeployableKind,
   ExpandedVariables,
+  PlannedTask,
   SourceToResolve,
+  TaskOutcome,
   WorkloadOptions,
 } from '#deployments/model/kind.ts';
 export {
   STEP_NAMES,
   type Commit,
   type LastRelease,
+  type ImageName,
   type PlannedService,
+  type ResolvedService,
   type ServiceSnapshot,
   type StepName,
 } from '#deployments/model/snapshot.ts';
-export { ACTIONS, detailsOf, STATES, stateOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
+export {
+  ACTIONS,
+  detailsOf,
+  RUN_EVENTS,
+  STATES,
+  stateOf,
+  type DeploymentAction,
+  type RunEvent,
+  type State,
+} from '#deployments/model/states.ts';
+export { triggerActionOf } from '#deployments/model/names.ts';
+export type { Execution, KindHooks } from '#deployments/executor/engine.ts';
 export { findDeployment, listActiveDeployments, type DeploymentRow } from '#deployments/queries.ts';
 export { requestDeployment, snapshotOf, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
 export { findEarlierExecution, findLastExecution, type EarlierExecution } from '#deployments/rollback.ts';

@@ -101,6 +101,7 @@ export interface NewDeploymentService {
   stage_name: string;
   stage_position: number;
   action: DeploymentAction;
+  sub_action: string;
   state: State;
 }
 

@@ -4,6 +4,7 @@ import type { Context } from '#platform/context.ts';
 import { audit, type EventType } from '#platform/events/audit.ts';
 import { cancelCovered } from '#deployments/cancel.ts';
 import { FORMAT, type Resolution, type ServiceSnapshot, type Snapshot } from '#deployments/model/snapshot.ts';
+import { eventOfRun, requestEventsOf, subActionOf } from '#deployments/model/names.ts';
 import { DEPLOYMENTS } from '#deployments/model/channels.ts';
 import { stateOf, type DeploymentAction } from '#deployments/model/states.ts';
 import * as queries from '#deployments/queries.ts';
@@ -23,7 +24,7 @@ export interface DeploymentRequest {
   place: DeploymentPlace;
   action: DeploymentAction;
   /** Which call asked: `REDEPLOY` repeats the commits of the last release. */
-  trigger: 'DEPLOY' | 'REDEPLOY' | 'ROLLBACK' | 'STOP' | 'RESTART' | 'DELETE' | 'UNINSTALL';
+  trigger: 'DEPLOY' | 'REDEPLOY' | 'ROLLBACK' | 'STOP' | 'RESTART' | 'DELETE' | 'UNINSTALL' | 'RUN';
   /** Every service of the environment, or some of them. */
   whole: boolean;
   services: ServiceSnapshot[];
@@ -48,12 +49,12 @@ export async function requestDeployment(context: Context, request: DeploymentReq
   if (removes) await cancelCovered(context, place, new Set(request.services.map((service) => service.serviceId)));
 
   const snapshot = snapshotOf(request);
+  const events = requestEventsOf(action, request.services);
   // The audit log has no event of its own for a rollback: it is a deploy.
-  const trigger = request.trigger === 'ROLLBACK' ? 'DEPLOY' : request.trigger;
-  await audit(context, eventOf(request, `TRIGGER_${trigger}` as EventType));
+  await audit(context, eventOf(request, request.trigger === 'REDEPLOY' ? 'TRIGGER_REDEPLOY' : events.asked));
   const joined = await joinLast(context, request, snapshot);
   const id = joined ?? (await enqueue(context, request, snapshot, scope));
-  await audit(context, eventOf(request, `${action}_QUEUED` as EventType));
+  if (events.queued) await audit(context, eventOf(request, events.queued));
   context.afterCommit(() => context.notify(DEPLOYMENTS));
   return id;
 }
@@ -67,7 +68,7 @@ export const snapshotOf = (request: Omit<DeploymentRequest, 'whole'>): Snapshot 
   environmentId: request.place.environmentId,
   clusterId: request.place.clusterId,
   services: request.services,
-  repeat: request.trigger === 'REDEPLOY',
+  repeat: request.trigger === 'REDEPLOY' || (request.action === 'RUN' && eventOfRun(request.services) !== 'PLAN'),
   bestEffort: request.bestEffort ?? false,
   ...(request.rollback ? { rollbackTo: request.rollback.to } : {}),
 });
@@ -113,6 +114,7 @@ async function enqueue(
         stage_name: service.stage.name,
         stage_position: service.stage.position,
         action,
+        sub_action: subActionOf(action, service),
         state: stateOf(action, 'queued'),
       })),
     );
@@ -134,7 +136,9 @@ async function joinLast(context: Context, request: DeploymentRequest, snapshot: 
   )
     return undefined;
   if (last.whole_environment !== request.whole) return undefined;
-  const covered = (last.snapshot as Snapshot).services.map((service) => service.serviceId);
+  const before = (last.snapshot as Snapshot).services;
+  if (request.action === 'RUN' && eventOfRun(before) !== eventOfRun(request.services)) return undefined;
+  const covered = before.map((service) => service.serviceId);
   if (
     !sameSet(
       covered,

@@ -1,8 +1,9 @@
 import type { Context } from '#platform/context.ts';
-import { audit, type EventType } from '#platform/events/audit.ts';
+import { audit } from '#platform/events/audit.ts';
 import { sql } from '#platform/database/index.ts';
 import { cancelDeployment } from '#deployments/cancel.ts';
 import type { Snapshot } from '#deployments/model/snapshot.ts';
+import { requestEventsOf } from '#deployments/model/names.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
 import * as queries from '#deployments/queries.ts';
 import { eventOf } from '#deployments/request.ts';
@@ -82,7 +83,7 @@ async function tell(context: Context, deployment: queries.DeploymentRow): Promis
     .where('environment.id', '=', deployment.environment_id)
     .executeTakeFirstOrThrow();
   const { services } = deployment.snapshot as Snapshot;
-  const type = `${deployment.action}_FAILED` as EventType;
+  const type = requestEventsOf(deployment.action as DeploymentAction, services).failed;
   await audit(
     context,
     eventOf({ place: { ...place, clusterLocked: false }, whole: deployment.whole_environment, services }, type),

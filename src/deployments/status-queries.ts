@@ -65,7 +65,7 @@ export async function listServiceStatusRows(
     ) active on true
     left join lateral (
       select d.id, coalesce(ds.ended_at, d.ended_at) as ended_at from deployment_service ds join deployment d on d.id = ds.deployment_id
-      where ds.service_id = s.id and d.status = 'ENDED' order by ds.number desc limit 1
+      where ds.service_id = s.id and d.status = 'ENDED' and not (d.action = 'RUN' and d.outcome = 'SUCCESS') order by ds.number desc limit 1
     ) ended on true
     left join lateral (
       select ds.action, ds.sub_action, ds.state, ds.deployment_id, ds.number, d.status as request_status, ds.started_at, ds.ended_at
@@ -118,7 +118,8 @@ export async function listEnvironmentStatusRows(
     ) active on true
     left join lateral (
       select d.id, d.ended_at, d.action, d.outcome from deployment d
-      where d.environment_id = e.id and d.status = 'ENDED' and (d.whole_environment or d.action <> 'DELETE') order by d.number desc limit 1
+      where d.environment_id = e.id and d.status = 'ENDED' and (d.whole_environment or d.action <> 'DELETE')
+        and not (d.action = 'RUN' and d.outcome = 'SUCCESS') order by d.number desc limit 1
     ) ended on true
     left join deployment shown on shown.id = coalesce(active.id, ended.id)
     left join lateral (

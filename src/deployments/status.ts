@@ -63,7 +63,7 @@ export function toEnvironmentStatus(row: EnvironmentStatusRow) {
     : row.action
       ? state
       : 'READY';
-  const details = row.action ? detailsOf(row.action as DeploymentAction, state, 'NONE') : NEVER;
+  const details = row.action ? detailsOf(shownAction(row.action), state, 'NONE') : NEVER;
   const deployed = row.deployed === 0 ? 'NEVER_DEPLOYED' : row.current === row.services ? 'UP_TO_DATE' : 'OUT_OF_DATE';
   const duration = secondsBetween(row.started_at, row.ended_at);
   return {
@@ -89,6 +89,9 @@ export function toEnvironmentStatus(row: EnvironmentStatusRow) {
 }
 export type EnvironmentStatus = ReturnType<typeof toEnvironmentStatus>;
 
+/** An environment is never bare QUEUED: what is run in it is shown as a deploy (decisions.md 11). */
+const shownAction = (action: string): DeploymentAction => (action === 'RUN' ? 'DEPLOY' : (action as DeploymentAction));
+
 function environmentState(
   action: string | null,
   status: string | null,
@@ -96,7 +99,7 @@ function environmentState(
   cancelRequested: Date | null,
 ): State {
   if (!action) return 'READY';
-  const of = action as DeploymentAction;
+  const of = shownAction(action);
   if (status === 'ENDED')
     return stateOf(of, outcome === 'SUCCESS' ? 'succeeded' : outcome === 'ERROR' ? 'failed' : 'canceled');
   if (cancelRequested) return 'CANCELING';

@@ -1,12 +1,13 @@
 import type { TObject } from 'typebox';
 import type { Action } from '#platform/access/actions.ts';
 import type { Context } from '#platform/context.ts';
-import type { DeployableKind } from '#deployments/index.ts';
+import type { DeployableKind, ImageName, KindHooks, RunEvent } from '#deployments/index.ts';
 import type { Target } from '#platform/http/route.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { Holder, ServiceKind } from '#services/holder.ts';
 import type { GitSource } from '#services/parts/git.ts';
 import type { PortSpec } from '#services/parts/ports.ts';
+import type { RuntimeFeature } from '#runtimes/runtime.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
@@ -42,7 +43,36 @@ export interface Kind<Spec = any, Input extends CommonInput = any> {
   toView(context: Context, row: ServiceRow, spec: Spec): Record<string, unknown>;
   /** How it is deployed; pure functions that app/ hands to the engine. */
   deployment: DeployableKind;
+  /** What of its deployment needs the database. */
+  hooks?: KindHooks;
+  /** What of a runtime a configuration needs: a cluster without it is refused before anything is queued. */
+  requires?(spec: Spec): RuntimeFeature[];
+  /** What a deploy call may say; without it it says nothing. */
+  deploy?: DeployInput<Spec>;
   capabilities?: KindCapabilities<Spec>;
+}
+
+/** What a deploy call may say besides that a service is deployed (decisions.md 15). */
+export interface DeployInput<Spec = any> {
+  /** Body of `POST …/deploy`. */
+  body?: TObject;
+  /** Query of `POST …/deploy` and `POST …/redeploy`. */
+  query?: TObject;
+  /** Name of its list in `POST /environment/{id}/service/deploy`. */
+  group: string;
+  /** What body and query ask for. Throws 400 that names the field, below `path` where it stands in a list. */
+  choose(spec: Spec, said: any, path: string): DeployChoice<Spec>;
+}
+
+export interface DeployChoice<Spec = any> {
+  /** The configuration that the call makes the service's. */
+  spec?: Spec;
+  /** Commit of this deployment only. */
+  commitId?: string;
+  /** Only this is run, and nothing deployed. */
+  event?: RunEvent;
+  /** The service has no such thing: nothing is requested. */
+  nothing?: true;
 }
 
 /** What a kind has besides the common calls. mount.ts mounts the endpoints of what stands here. */
@@ -52,6 +82,8 @@ export interface KindCapabilities<Spec = any> {
   /** Repository that it is built from, null where it has none; commits and git webhooks need it. `of` is what the query asks for. */
   gitSource?(spec: Spec, of?: string): GitSource | null;
   /** `GET …/customDomain/{id}` or `GET …/customDomain/{id}/status`: the reference has either. */
+  /** Image of a registry that it runs, null where it is built; `withTag` is the same configuration with another tag. */
+  image?: { of(spec: Spec): ImageName | null; withTag(spec: Spec, tag: string): Spec };
   customDomains?: { one: 'get' | 'status' };
   deploymentRestrictions?: object;
   /** The keys stand in advanced-settings/settings.ts. */

@@ -31,6 +31,9 @@ export const KINDS: Kind[] = [application];
 /** How each kind is deployed, for the engine. */
 export const DEPLOYMENTS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.deployment]));
 
+/** What of deployments of each kind needs the database, for the engine. */
+export const HOOKS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.hooks]));
+
 /** What variables stand on: no scope of theirs is of databases or Argo CD apps (decisions.md 29). */
 const VARIABLE_HOLDERS: Holder[] = [
   projectHolder,
@@ -40,7 +43,7 @@ const VARIABLE_HOLDERS: Holder[] = [
 
 /** Joins kinds and capabilities: every endpoint of every kind of service. */
 export function mountServices(needs: ServiceNeeds): Route[] {
-  const planNeeds = { kinds: DEPLOYMENTS_BY_KIND, repositories: needs.repositories };
+  const planNeeds = { kinds: DEPLOYMENTS_BY_KIND, repositories: needs.repositories, images: needs.images };
   const ofEachKind = KINDS.flatMap((kind) => [
     ...serviceRoutes(kind),
     ...actionRoutes(kind),
@@ -66,7 +69,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...historyRoutes,
     ...buildReportRoutes,
     ...environmentLogRoutes,
-    ...environmentActionRoutes,
+    ...environmentActionRoutes(KINDS),
     ...environmentRollbackRoutes,
     ...environmentPlanRoutes(planNeeds),
     ...queueRoutes,

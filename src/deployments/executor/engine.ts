@@ -1,10 +1,12 @@
 import type { ClientConfig } from 'pg';
 import type { Context, Platform } from '#platform/context.ts';
 import type { DeployableKind, ExpandedVariables } from '#deployments/model/kind.ts';
-import type { Commit, ServiceSnapshot } from '#deployments/model/snapshot.ts';
+import type { TaskOutcome } from '#deployments/model/kind.ts';
+import type { Commit, ImageName, ServiceSnapshot } from '#deployments/model/snapshot.ts';
+import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
-import type { Runtime } from '#runtimes/runtime.ts';
+import type { RegistryAccess, Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 export interface SourceRequest {
   organizationId: string;
@@ -12,6 +14,39 @@ export interface SourceRequest {
   branch: string;
   gitTokenId: string | null;
   signal: AbortSignal;
+}
+
+/** How the commands of a step EXECUTING ended, for what is kept of them. */
+export interface Execution {
+  organizationId: string;
+  environmentId: string;
+  deploymentId: string;
+  /** What was executed; undefined where the deployment's action says it. */
+  event: RunEvent | undefined;
+  action: DeploymentAction;
+  startedAt: Date;
+  /** Of the commands that ended; their output files may hold secrets. */
+  outcomes: TaskOutcome[];
+  /** Why it came to no good end, masked; null for a good one. */
+  failure: string | null;
+}
+
+/** What of a kind needs the database. */
+export interface KindHooks {
+  /**
+   * Opens what is sealed in the configuration, and makes what is made anew for each deployment (credentials of one run). Called when the
+   * stage starts, in every attempt. `values` goes to `workload` and `tasks` as `opened`.
+   */
+  open?(
+    context: Context,
+    service: ServiceSnapshot,
+    identity: WorkloadIdentity,
+  ): Promise<{ values: Record<string, string>; secrets: string[] }>;
+  /**
+   * Keeps what an execution left (outputs become variables). Called once, in the transaction that fences out older attempts, for a good
+   * end and for a bad one. Answers lines for the log; throws an error for people where a good end is none.
+   */
+  record?(context: Context, service: ServiceSnapshot, execution: Execution): Promise<string[]>;
 }
 
 /** What the engine is given by app/: it knows neither HTTP nor services nor a single runtime. */
@@ -29,12 +64,19 @@ export interface EngineParts {
     resolve(request: SourceRequest & { commitId: string | null }): Promise<Commit>;
     /** Checks the commit out into the directory. */
     checkout(request: SourceRequest & { commit: string; directory: string; log(line: string): void }): Promise<void>;
+    /** The image that a name and a tag stand for now, as a reference with its digest. */
+    resolveImage(request: ImageName & { organizationId: string; signal: AbortSignal }): Promise<string>;
+    /** How a runtime gets at a registry of the organization; null where nobody asks. */
+    registryAccess(organizationId: string, registryId: string): Promise<RegistryAccess | null>;
   };
-  /** Expands a service's variables at the start of its stage. */
+  /** What kinds do besides being planned; by kind. */
+  hooks: Record<string, KindHooks | undefined>;
+  /** Expands a service's variables at the start of its stage, with what the deployment's earlier stages wrote. */
   expand(
     context: Context,
     organizationId: string,
     service: ServiceSnapshot,
+    deployment: { id: string; environmentId: string; isRollback: boolean },
   ): Promise<ExpandedVariables & { warnings: string[] }>;
   makeMask(secrets: string[]): Mask;
   /** Gets a span per deployment and step. */

@@ -37,7 +37,12 @@ export async function loadFacts(db: Database, scope: Scope, serviceIds: string[]
         handle: row.handle as Handle | null,
         dirty: row.dirty,
         release: row.release_id
-          ? { image: row.image, buildKey: row.build_key, commit: row.resolution?.commit ?? null }
+          ? {
+              image: row.image,
+              buildKey: row.build_key,
+              commit: row.resolution?.commit ?? null,
+              imageSource: row.resolution?.imageSource ?? null,
+            }
           : null,
       },
     ]),

@@ -1,5 +1,12 @@
 import type { EngineParts } from '#deployments/executor/engine.ts';
-import type { LastRelease, Resolution, ServiceSnapshot, Snapshot } from '#deployments/model/snapshot.ts';
+import type { GitSourceToResolve, ImageSourceToResolve } from '#deployments/model/kind.ts';
+import type {
+  LastRelease,
+  Resolution,
+  ResolvedService,
+  ServiceSnapshot,
+  Snapshot,
+} from '#deployments/model/snapshot.ts';
 import { FORMAT } from '#deployments/model/snapshot.ts';
 
 /** What the last release of each service was made of. */
@@ -8,12 +15,12 @@ type Releases = Map<string, { release: LastRelease | null }>;
 /** What of the engine's parts resolving takes. */
 export interface Resolving {
   kinds: EngineParts['kinds'];
-  sources: Pick<EngineParts['sources'], 'resolve'>;
+  sources: Pick<EngineParts['sources'], 'resolve' | 'resolveImage'>;
 }
 
 /**
- * Looks up, outside any transaction, what a snapshot leaves open: the commits of branches. A redeploy repeats those of the last releases
- * (decisions.md 14). Throws what the first source that can't be read says.
+ * Looks up, outside any transaction, what a snapshot leaves open: the commits of branches and the digests of tags. A redeploy repeats those
+ * of the last releases (decisions.md 14). Throws what the first source that can't be read says.
  */
 export async function resolve(
   parts: Resolving,
@@ -22,22 +29,45 @@ export async function resolve(
   signal: AbortSignal,
 ): Promise<Resolution> {
   const resolution: Resolution = { format: FORMAT, services: {} };
-  if (snapshot.action !== 'DEPLOY') return resolution;
+  if (snapshot.action !== 'DEPLOY' && snapshot.action !== 'RUN') return resolution;
   const resolveOne = async (service: ServiceSnapshot) => {
     const source = parts.kinds[service.kind]?.source(service);
     if (!source) return;
-    const last = releases.get(service.serviceId)?.release?.commit;
-    const commit =
-      snapshot.repeat && last && !service.commitId
-        ? last
-        : await parts.sources.resolve({
-            ...source,
-            organizationId: snapshot.organizationId,
-            commitId: service.commitId,
-            signal,
-          });
-    resolution.services[service.serviceId] = { commit };
+    const last = snapshot.repeat ? (releases.get(service.serviceId)?.release ?? null) : null;
+    const of = { parts, snapshot, signal };
+    resolution.services[service.serviceId] =
+      source.type === 'git' ? await commitOf(of, source, service, last) : await digestOf(of, source, last);
   };
   await Promise.all(snapshot.services.map(resolveOne));
   return resolution;
+}
+
+interface Of {
+  parts: Resolving;
+  snapshot: Snapshot;
+  signal: AbortSignal;
+}
+
+async function commitOf(
+  { parts, snapshot, signal }: Of,
+  source: GitSourceToResolve,
+  { commitId }: ServiceSnapshot,
+  last: LastRelease | null,
+): Promise<ResolvedService> {
+  if (last?.commit && !commitId) return { commit: last.commit };
+  const { organizationId } = snapshot;
+  return { commit: await parts.sources.resolve({ ...source, organizationId, commitId, signal }) };
+}
+
+async function digestOf(
+  { parts, snapshot, signal }: Of,
+  { registryId, name, tag }: ImageSourceToResolve,
+  last: LastRelease | null,
+): Promise<ResolvedService> {
+  const imageSource = { registryId, name, tag };
+  const same =
+    last?.imageSource?.registryId === registryId && last.imageSource.name === name && last.imageSource.tag === tag;
+  if (same && last.image) return { image: last.image, imageSource };
+  const { organizationId } = snapshot;
+  return { image: await parts.sources.resolveImage({ organizationId, ...imageSource, signal }), imageSource };
 }

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { json } from '#platform/database/json.ts';
-import { audit, auditInsert, type EventType } from '#platform/events/audit.ts';
+import { audit, auditInsert } from '#platform/events/audit.ts';
 import { ClaimLost, DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
 import { loadFacts, removeEmptied } from '#deployments/executor/facts.ts';
@@ -23,7 +23,7 @@ import { loadSteps } from '#deployments/executor/step-log.ts';
 import { attemptFolder, checkoutsOf } from '#deployments/executor/steps.ts';
 import { DeploymentLog } from '#deployments/logs/writer.ts';
 import type { Plan, PlannedStage, Resolution, Snapshot } from '#deployments/model/snapshot.ts';
-import type { DeploymentAction } from '#deployments/model/states.ts';
+import { requestEventsOf } from '#deployments/model/names.ts';
 import { makePlan } from '#deployments/planner/plan.ts';
 import { ENDED, endOpenSteps, revive } from '#deployments/queries.ts';
 import { eventOf } from '#deployments/request.ts';
@@ -149,14 +149,6 @@ async function cancelLater(run: PlannedRun, failed: PlannedStage): Promise<void>
   await send(run, write);
 }
 
-const DONE: Record<DeploymentAction, EventType> = {
-  DEPLOY: 'DEPLOYED',
-  STOP: 'STOPPED',
-  RESTART: 'RESTARTED',
-  DELETE: 'DELETED',
-  UNINSTALL: 'UNINSTALLED',
-};
-
 /** Writes what is left of the log and the end of the deployment: RECAP in between (engine.md). */
 async function finishUp(run: Run, failure: string | null): Promise<void> {
   const cancelled = run.signal.reason === 'cancel' || run.claim.deployment.cancel_requested_at !== null;
@@ -198,7 +190,8 @@ function outcomeOf(states: ServiceState[], error: string | null, cancelled: bool
 async function end(run: Run, outcome: 'SUCCESS' | 'ERROR' | 'CANCELED', error: string | null): Promise<void> {
   const { action } = run.snapshot;
   const row = { ...ENDED, outcome, error };
-  const type = outcome === 'SUCCESS' ? DONE[action] : (`${action}_FAILED` as EventType);
+  const events = requestEventsOf(action, run.snapshot.services);
+  const type = outcome === 'SUCCESS' ? events.done : events.failed;
   const event = eventOf(
     { place: placeOf(run), whole: run.claim.deployment.whole_environment, services: run.snapshot.services },
     type,

@@ -63,7 +63,9 @@ function begin(run: PlannedRun, planned: PlannedService): ServiceWork {
     variables: undefined,
     mask: (text) => text,
     image: planned.image,
+    opened: {},
     workload: undefined,
+    tasks: undefined,
     handle: null,
   };
 }
@@ -115,7 +117,11 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
 
 function progressSeconds(work: ServiceWork, step: Step): number {
   const { stepProgressSeconds } = work.run.parts.platform.settings;
-  const { workload } = work;
+  const { workload, tasks } = work;
+  if (step.phase === 'execute') {
+    const longest = Math.max(0, ...(tasks ?? []).map(({ task }) => task.timeoutSeconds + task.gracePeriodSeconds));
+    return Math.max(stepProgressSeconds, longest + APPLY_MARGIN_SECONDS);
+  }
   if (!step.applies || !workload) return stepProgressSeconds;
   return Math.max(
     stepProgressSeconds,
@@ -161,6 +167,9 @@ function addEnd(work: ServiceWork, write: FencedWrite): void {
       break;
     case 'DELETE':
       write.add(deleteService(db, scope, serviceId));
+      break;
+    case 'RUN':
+    // What ran leaves the service as it was.
   }
   addMove(run, write, 'succeed', { serviceIds: [serviceId] });
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { systemContext } from '#platform/context.ts';
 import { Deadline } from '#deployments/executor/deadline.ts';
@@ -9,9 +9,10 @@ import type { ServiceFacts } from '#deployments/executor/facts.ts';
 import { again } from '#deployments/executor/fenced-write.ts';
 import type { PlannedRun, Run } from '#deployments/executor/run-context.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
-import type { ExpandedVariables } from '#deployments/model/kind.ts';
+import { runTasks } from '#deployments/executor/tasks.ts';
+import type { DeployableKind, ExpandedVariables, PlannedTask, WorkloadOptions } from '#deployments/model/kind.ts';
 import type { PlannedService, ServiceSnapshot, StepName } from '#deployments/model/snapshot.ts';
-import type { Handle, Runtime, RuntimeContext, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Handle, Runtime, RuntimeContext, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 
 /** A service on its way through its steps, and what they hand to each other. */
 export interface ServiceWork {
@@ -24,7 +25,10 @@ export interface ServiceWork {
   variables: ExpandedVariables | undefined;
   mask: Mask;
   image: string | null;
+  /** Of the configuration, opened when first needed. */
+  opened: Record<string, string>;
   workload: WorkloadSpec | undefined;
+  tasks: PlannedTask[] | undefined;
   handle: Handle | null;
 }
 
@@ -36,7 +40,7 @@ export interface StepContext {
 
 export interface Step {
   /** Where the service is while the step runs. */
-  phase: 'build' | 'apply';
+  phase: 'build' | 'apply' | 'execute';
   /** Whether something may exist outside from the step's beginning on. */
   applies?: boolean;
   /** Checks that need nothing outside, before the step begins. */
@@ -68,14 +72,25 @@ const deployment: Step = {
   phase: 'apply',
   applies: true,
   prepare: async (work) => {
-    if (work.run.snapshot.action !== 'DEPLOY') return;
+    if (work.run.snapshot.action !== 'DEPLOY' || !kindOf(work).workload) return;
     await expand(work);
-    work.workload = workloadOf(work);
+    work.workload = await workloadOf(work);
   },
   run: async (work, context) => ({ handle: await applyAction(work, { ...context, log: context.log }) }),
   take: (work, output: { handle: Handle | null }) => {
     work.handle = output.handle;
   },
+};
+
+/** Runs what comes to an end by itself: events of jobs, commands of Terraform. */
+const executing: Step = {
+  phase: 'execute',
+  applies: true,
+  prepare: async (work) => {
+    await expand(work);
+    work.tasks = await tasksOf(work);
+  },
+  run: runTasks,
 };
 
 const refused = (name: StepName): Step => ({
@@ -94,7 +109,7 @@ export const STEPS: Record<StepName, Step> = {
   MIRROR_IMAGE: refused('MIRROR_IMAGE'),
   DEPLOYMENT_QUEUEING: refused('DEPLOYMENT_QUEUEING'),
   ROUTER_DEPLOYMENT: refused('ROUTER_DEPLOYMENT'),
-  EXECUTING: refused('EXECUTING'),
+  EXECUTING: executing,
 };
 
 /** Folder of all checkouts of a deployment, in whatever attempt. */
@@ -109,22 +124,29 @@ const checkoutDirectory = ({ run, service }: ServiceWork): string => path.join(a
 
 async function checkout(work: ServiceWork, { signal, log }: StepContext): Promise<void> {
   const { run, service } = work;
-  const source = run.parts.kinds[service.kind]!.source(service);
+  const source = kindOf(work).source(service);
   const commit = run.resolution.services[service.serviceId]?.commit;
-  if (!source || !commit) throw new Error(`${service.name} has no source to build from.`);
+  if (source?.type !== 'git' || !commit) throw new Error(`${service.name} has no source to build from.`);
   const directory = checkoutDirectory(work);
   log(`Cloning ${source.url} at ${commit.id}`);
   const { organizationId } = run.scope;
   await run.parts.sources.checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
 }
 
+const kindOf = ({ run, service }: ServiceWork): DeployableKind => run.parts.kinds[service.kind]!;
+
 /** Expands once a service: with the outputs that earlier stages recorded (engine.md). */
 async function expand(work: ServiceWork): Promise<void> {
   if (work.variables) return;
   const { run, service } = work;
-  const { warnings, ...variables } = await again(() =>
-    run.parts.expand(systemContext({ ...run.parts.platform, db: run.db }), run.scope.organizationId, service),
-  );
+  const { organizationId } = run.scope;
+  const { environmentId, rollbackTo } = run.snapshot;
+  const deployment = { id: run.claim.deployment.id, environmentId, isRollback: rollbackTo !== undefined };
+  const context = systemContext({ ...run.parts.platform, db: run.db });
+  const { warnings, ...variables } = await again(() => run.parts.expand(context, organizationId, service, deployment));
+  const opened = await again(async () => run.parts.hooks[service.kind]?.open?.(context, service, identityOf(work)));
+  work.opened = opened?.values ?? {};
+  variables.secrets = [...new Set([...variables.secrets, ...(opened?.secrets ?? [])])];
   work.mask = run.parts.makeMask(variables.secrets);
   for (const warning of warnings)
     run.log.write({ serviceId: service.serviceId, step: 'DEPLOYMENT', text: work.mask(warning) });
@@ -133,20 +155,23 @@ async function expand(work: ServiceWork): Promise<void> {
 
 async function buildImage(work: ServiceWork, context: StepContext): Promise<{ image: string }> {
   const { run, runtime, service } = work;
-  const recipe = run.parts.kinds[service.kind]!.build?.(service);
+  const recipe = kindOf(work).build?.(service);
   if (!recipe || !runtime.build)
     throw new Error(`The runtime ${runtime.name} cannot build images: use a cluster that can.`);
   const directory = checkoutDirectory(work);
   // An earlier attempt may have checked out, perhaps on another machine: in this one's folder it is made again.
   if (!existsSync(directory)) await checkout(work, context);
   const { variables, secrets } = work.variables!;
-  const args = await declaredArguments(path.join(directory, recipe.rootPath, recipe.dockerfilePath), variables);
+  const { dockerfile: written, ...recipeOf } = recipe;
+  const dockerfile = path.join(directory, recipe.rootPath, recipe.dockerfilePath);
+  if (written !== undefined) await writeFile(dockerfile, written);
+  const args = await declaredArguments(dockerfile, variables);
   const commit = run.resolution.services[service.serviceId]!.commit!;
   const cacheKey = createHash('sha256')
-    .update(JSON.stringify([commit.id, recipe.rootPath, recipe.dockerfilePath, recipe.targetStage, args]))
+    .update(JSON.stringify([commit.id, recipe.rootPath, written ?? recipe.dockerfilePath, recipe.targetStage, args]))
     .digest('hex')
     .slice(0, 32);
-  const spec = { identity: identityOf(work), directory, ...recipe, arguments: args, cacheKey, secrets };
+  const spec = { identity: identityOf(work), directory, ...recipeOf, arguments: args, cacheKey, secrets };
   const deadline = new Deadline(context.signal, recipe.timeoutSeconds);
   const { image, cached } = await runtime
     .build(spec, { signal: deadline.signal, log: context.log })
@@ -188,23 +213,48 @@ const identityOf = ({ run, service }: ServiceWork): WorkloadIdentity => ({
 });
 
 /** The workload to apply; throws what the runtime refuses of it. */
-function workloadOf(work: ServiceWork): WorkloadSpec {
-  const { run, service, runtime } = work;
+async function workloadOf(work: ServiceWork): Promise<WorkloadSpec> {
+  const { service } = work;
   if (!work.image) throw new Error(`${service.name} has no image to deploy.`);
-  const workload = run.parts.kinds[service.kind]!.workload(service, identityOf(work), work.image, work.variables!, {
-    proxyDomain: run.parts.platform.settings.proxyDomain,
-    registry: null,
-  });
-  const refusals = runtime.refusals(workload);
-  if (refusals.length > 0) throw new Error(refusals.join(' '));
+  const options = await optionsOf(work);
+  const workload = kindOf(work).workload!(service, identityOf(work), work.image, work.variables!, options);
+  refuse(work, workload);
   return workload;
+}
+
+/** The commands to run; throws what the runtime refuses of them. */
+async function tasksOf(work: ServiceWork): Promise<PlannedTask[]> {
+  const { service, run } = work;
+  if (!work.image) throw new Error(`${service.name} has no image to run.`);
+  const options = await optionsOf(work);
+  const { action } = run.snapshot;
+  const tasks = kindOf(work).tasks!(service, action, identityOf(work), work.image, work.variables!, options);
+  for (const { task } of tasks) refuse(work, task);
+  return tasks;
+}
+
+function refuse({ runtime }: ServiceWork, spec: WorkloadSpec | TaskSpec): void {
+  const refusals = runtime.refusals(spec);
+  if (refusals.length > 0) throw new Error(refusals.join(' '));
+}
+
+async function optionsOf(work: ServiceWork): Promise<WorkloadOptions> {
+  const { run, service, opened } = work;
+  const source = kindOf(work).source(service);
+  const registry =
+    source?.type === 'image'
+      ? await again(() => run.parts.sources.registryAccess(run.scope.organizationId, source.registryId))
+      : null;
+  return { proxyDomain: run.parts.platform.settings.proxyDomain, registry, opened };
 }
 
 async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<Handle | null> {
   const { runtime, facts, service, run } = work;
   switch (run.snapshot.action) {
     case 'DEPLOY':
-      return runtime.apply(work.workload!, context);
+      return work.workload ? runtime.apply(work.workload, context) : (facts?.handle ?? null);
+    case 'RUN':
+      return facts?.handle ?? null;
     case 'STOP':
       if (facts?.handle) await runtime.stop(facts.handle, context);
       return facts?.handle ?? null;

@@ -1,13 +1,27 @@
-import type { Handle, RegistryAccess, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
-import type { LastRelease, PlannedService, ServiceSnapshot, Commit } from '#deployments/model/snapshot.ts';
+import type { RegistryAccess, TaskEnd, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { LastRelease, PlannedService, ResolvedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
 
 /** A git source that has to be resolved to a commit before a plan can be made. */
-export interface SourceToResolve {
+export interface GitSourceToResolve {
+  type: 'git';
   url: string;
   branch: string;
   gitTokenId: string | null;
 }
+
+/** An image of a registry, whose tag has to be resolved to a digest. */
+export interface ImageSourceToResolve {
+  type: 'image';
+  /** Registry of the organization; its credentials are never frozen. */
+  registryId: string;
+  /** Without the registry's host: `library/nginx`. */
+  name: string;
+  /** A tag, or a digest (`sha256:…`), which is taken as it is. */
+  tag: string;
+}
+
+export type SourceToResolve = GitSourceToResolve | ImageSourceToResolve;
 
 /** What the variables of a service became when its stage started. */
 export interface ExpandedVariables {
@@ -20,31 +34,11 @@ export interface ExpandedVariables {
 export interface BuildRecipe {
   rootPath: string;
   dockerfilePath: string;
+  /** Written to `dockerfilePath` of the checkout before the build: for kinds whose Dockerfile is ours. */
+  dockerfile?: string;
   targetStage: string | null;
   timeoutSeconds: number;
   resources: { cpuMilli: number; memoryMib: number };
-}
-
-/** What the engine needs to know of a kind of service. Pure: kinds are given to the engine by app/. */
-export interface DeployableKind {
-  /** The git source of a service of it, null where it has none. */
-  source(service: ServiceSnapshot): SourceToResolve | null;
-  /** Steps of an action (engine.md). */
-  plan(
-    service: ServiceSnapshot,
-    action: DeploymentAction,
-    commit: Commit | null,
-    last: LastRelease | null,
-  ): PlannedService;
-  build?(service: ServiceSnapshot): BuildRecipe;
-  /** The workload to apply. */
-  workload(
-    service: ServiceSnapshot,
-    identity: WorkloadIdentity,
-    image: string,
-    variables: ExpandedVariables,
-    options: WorkloadOptions,
-  ): WorkloadSpec;
 }
 
 export interface WorkloadOptions {
@@ -52,6 +46,56 @@ export interface WorkloadOptions {
   proxyDomain: string;
   /** How the runtime gets at the image; null where nobody asks. */
   registry: RegistryAccess | null;
+  /** Values of the configuration that were sealed, opened by the kind's `open`; by names of its own choosing. */
+  opened: Record<string, string>;
 }
 
-export type { Handle };
+/** A command of a step EXECUTING. */
+export interface PlannedTask {
+  task: TaskSpec;
+  /** How often it is run at most until it ends with 0; the name gets the number of the attempt. */
+  attempts: number;
+  /** Statuses besides 0 that are a good end (`terraform plan -detailed-exitcode` answers 2 for changes). */
+  accepts?: number[];
+  /** Whether it is run also when one before it failed or was given up (to release what was taken). */
+  always?: boolean;
+}
+
+/** How a command of a step EXECUTING ended. */
+export interface TaskOutcome {
+  name: string;
+  /** From 1. */
+  attempt: number;
+  end: TaskEnd;
+}
+
+/** What the engine needs to know of a kind of service. Pure: kinds are given to the engine by app/. */
+export interface DeployableKind {
+  /** What a service of it is made of, null where that is neither a repository nor an image. */
+  source(service: ServiceSnapshot): SourceToResolve | null;
+  /** Steps of an action (engine.md). `last` is null where nothing was released, or where nothing may be skipped. */
+  plan(
+    service: ServiceSnapshot,
+    action: DeploymentAction,
+    resolved: ResolvedService,
+    last: LastRelease | null,
+  ): PlannedService;
+  build?(service: ServiceSnapshot): BuildRecipe;
+  /** The workload to apply; kinds without one have nothing that runs for ever. */
+  workload?(
+    service: ServiceSnapshot,
+    identity: WorkloadIdentity,
+    image: string,
+    variables: ExpandedVariables,
+    options: WorkloadOptions,
+  ): WorkloadSpec;
+  /** Commands of the step EXECUTING, in order: the first that comes to no good end is the step's failure. */
+  tasks?(
+    service: ServiceSnapshot,
+    action: DeploymentAction,
+    identity: WorkloadIdentity,
+    image: string,
+    variables: ExpandedVariables,
+    options: WorkloadOptions,
+  ): PlannedTask[];
+}

@@ -1,4 +1,4 @@
-import type { DeploymentAction } from '#deployments/model/states.ts';
+import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 
 /** Format of snapshots and plans; a release of ours reads its own and the one before (engine.md). */
 export const FORMAT = 1;
@@ -32,6 +32,8 @@ export interface ServiceSnapshot {
   variables: unknown[];
   /** Commit that this request asked for, instead of the head of the branch. */
   commitId: string | null;
+  /** Of a request with the action RUN: what is run of the service. */
+  event?: RunEvent;
 }
 
 export interface Snapshot {
@@ -60,9 +62,18 @@ export interface Resolution {
 
 export interface ResolvedService {
   commit?: Commit;
-  /** Of a rollback: the image that was released then, while it is kept. */
+  /** The image that a tag stood for, by its digest; of a rollback the image that was released then, while it is kept. */
   image?: string;
+  /** What `image` was resolved from. */
+  imageSource?: ImageName;
   buildKey?: string;
+}
+
+/** An image as people name it. */
+export interface ImageName {
+  registryId: string;
+  name: string;
+  tag: string;
 }
 
 /** What is known of the release of a service when a plan is made. */
@@ -70,6 +81,7 @@ export interface LastRelease {
   image: string | null;
   buildKey: string | null;
   commit: Commit | null;
+  imageSource: ImageName | null;
 }
 
 /** Steps that `steps.details` name (engine.md). */

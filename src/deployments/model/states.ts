@@ -32,9 +32,13 @@ export const STATES = [
 ] as const;
 export type State = (typeof STATES)[number];
 
-/** What a deployment does to its services. */
-export const ACTIONS = ['DEPLOY', 'STOP', 'RESTART', 'DELETE', 'UNINSTALL'] as const;
+/** What a deployment does to its services. RUN executes something of them and leaves them as they were. */
+export const ACTIONS = ['DEPLOY', 'STOP', 'RESTART', 'DELETE', 'UNINSTALL', 'RUN'] as const;
 export type DeploymentAction = (typeof ACTIONS)[number];
+
+/** What RUN executes: an event of a job, or a command on a Terraform service's state. */
+export const RUN_EVENTS = ['CRON', 'START', 'STOP', 'DELETE', 'PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE'] as const;
+export type RunEvent = (typeof RUN_EVENTS)[number];
 
 /**
  * Where a service is in a deployment, whatever the action. The state's name that people see follows from action and phase; rules are
@@ -65,10 +69,10 @@ export const TRANSITIONS: Record<Trigger, Partial<Record<Phase, Phase>>> = {
   start: { queued: 'waiting' },
   // Its stage starts and there is something to build.
   build: { waiting: 'building' },
-  // Its stage starts with nothing to build, or the build has ended.
-  apply: { waiting: 'active', building: 'active' },
+  // Its stage starts with nothing to build, or the build or what was run before has ended.
+  apply: { waiting: 'active', building: 'active', executing: 'active' },
   // A job or a Terraform run starts.
-  execute: { queued: 'executing', waiting: 'executing', active: 'executing' },
+  execute: { queued: 'executing', waiting: 'executing', building: 'executing', active: 'executing' },
   succeed: { active: 'succeeded', executing: 'succeeded', canceling: 'succeeded' },
   fail: {
     queued: 'failed',
@@ -134,6 +138,13 @@ const NAMES: Record<
     succeeded: 'DELETED',
     failed: 'DELETE_ERROR',
   },
+  RUN: {
+    queued: 'QUEUED',
+    waiting: 'WAITING_RUNNING',
+    active: 'DEPLOYING',
+    succeeded: 'DEPLOYED',
+    failed: 'DEPLOYMENT_ERROR',
+  },
 };
 
 /** The state's name that the API shows. */
@@ -178,7 +189,7 @@ export const isPending = (phase: Phase): boolean => phase === 'queued' || phase 
 
 /** `status_details` of a status (engine.md). */
 export function detailsOf(action: DeploymentAction, state: State, subAction: string) {
-  const shown = action === 'UNINSTALL' ? 'DELETE' : action;
+  const shown = action === 'UNINSTALL' ? 'DELETE' : action === 'RUN' ? 'DEPLOY' : action;
   return { action: shown, status: STATUS_OF_PHASE[phaseOf(action, state)], sub_action: subAction };
 }
 

@@ -27,8 +27,8 @@ export function makePlan(
     const stage = stages.get(service.stage.id) ?? { ...service.stage, services: [] };
     stages.set(service.stage.id, stage);
     const resolved = resolution.services[service.serviceId] ?? {};
-    const last = snapshot.rollbackTo ? releasedThen(resolved) : lastClean(facts.get(service.serviceId));
-    const planned = kind.plan(service, snapshot.action, resolved.commit ?? null, last);
+    const last = lastOf(snapshot, resolved, facts.get(service.serviceId));
+    const planned = kind.plan(service, snapshot.action, resolved, last);
     stage.services.push(snapshot.rollbackTo ? { ...planned, reason: whyBack(snapshot.rollbackTo, planned) } : planned);
   }
   const backwards = snapshot.action === 'STOP' || snapshot.action === 'DELETE' || snapshot.action === 'UNINSTALL';
@@ -36,13 +36,20 @@ export function makePlan(
   return { format: FORMAT, action: snapshot.action, stages: ordered };
 }
 
-/** A service whose work was cut off by force skips nothing (engine.md, *The queue*). */
-const lastClean = (facts: { release: LastRelease | null; dirty: boolean } | undefined): LastRelease | null =>
-  facts && !facts.dirty ? facts.release : null;
+/** What a kind may build on. A service whose work was cut off by force skips nothing (engine.md, *The queue*). */
+function lastOf(
+  snapshot: Snapshot,
+  resolved: ResolvedService,
+  facts: { release: LastRelease | null; dirty: boolean } | undefined,
+): LastRelease | null {
+  if (snapshot.rollbackTo) return releasedThen(resolved);
+  if (!facts || (facts.dirty && snapshot.action === 'DEPLOY')) return null;
+  return facts.release;
+}
 
 /** What a rollback goes back to. Where its image is no longer kept it is built again, of the same commit. */
-const releasedThen = ({ image, buildKey, commit }: ResolvedService): LastRelease | null =>
-  image ? { image, buildKey: buildKey ?? null, commit: commit ?? null } : null;
+const releasedThen = ({ image, buildKey, commit, imageSource }: ResolvedService): LastRelease | null =>
+  image ? { image, buildKey: buildKey ?? null, commit: commit ?? null, imageSource: imageSource ?? null } : null;
 
 const whyBack = ({ number }: { number: number }, planned: PlannedService): string =>
   planned.image

@@ -543,6 +543,7 @@ export interface Service {
   observed: JsonColumn | null;
   organization_id: string;
   release_id: string | null;
+  requires: Generated<string[]>;
   restored_at: Timestamp | null;
   spec: JsonColumn;
   stage_id: string;
@@ -655,6 +656,8 @@ export interface Variable {
   key: string;
   mount_path: string | null;
   organization_id: string;
+  output_deployment: string | null;
+  output_of: string | null;
   overridden_built_in: string | null;
   overridden_id: string | null;
   owned_by: string;

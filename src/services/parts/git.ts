@@ -5,6 +5,11 @@ import { DateTime, named, Nullable, OneOf, Type, Uuid, type Static } from '#plat
 export const GitProvider = OneOf(['BITBUCKET', 'GITHUB', 'GITLAB']);
 
 /** service.md §4.2 sends only url and branch; the rest has defaults. */
+export const CommitId = Type.String({
+  pattern: '^[0-9a-f]{7,40}$',
+  description: 'Commit to deploy instead of the head of the branch, for this deployment only.',
+});
+
 export const GitRepositoryRequest = named(
   'GitRepositoryRequest',
   Type.Object({

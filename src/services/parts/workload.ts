@@ -1,24 +1,10 @@
 import type { ExpandedVariables, ServiceSnapshot, WorkloadOptions } from '#deployments/index.ts';
-import type { PortSpec } from '#services/parts/ports.ts';
+import type { LongRunningSpec } from '#services/parts/long-running.ts';
 import { publicHosts } from '#services/parts/ports.ts';
 import type { HealthcheckInput } from '#services/parts/probes.ts';
-import type { StorageSpec } from '#services/parts/storage.ts';
 import type { Probe, ProbeCheck, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 
 const READY_TIMEOUT_SECONDS = 300;
-
-/** What kinds that run for ever have in their specs. */
-export interface LongRunningSpec {
-  cpu: number;
-  memory: number;
-  min_running_instances: number;
-  max_running_instances: number;
-  healthchecks: HealthcheckInput;
-  ports: PortSpec[];
-  storage: StorageSpec[];
-  arguments: string[];
-  entrypoint?: string;
-}
 
 /** The workload of a service that runs for ever. */
 export function toWorkload(

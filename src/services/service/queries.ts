@@ -93,8 +93,15 @@ export interface NewService {
   description: string | null;
   icon_uri: string;
   spec: unknown;
+  requires: string[];
   last_updated_by: string | null;
 }
+
+/** What an edit writes. */
+export type ServiceChange = Pick<
+  NewService,
+  'name' | 'description' | 'icon_uri' | 'spec' | 'requires' | 'last_updated_by'
+>;
 
 export const insertService = (db: Database, { spec, ...service }: NewService) =>
   db
@@ -103,15 +110,7 @@ export const insertService = (db: Database, { spec, ...service }: NewService) =>
     .execute();
 
 /** Writes the configuration and moves its version, so that the service shows OUT_OF_DATE. */
-export const updateService = (
-  db: Database,
-  scope: Scope,
-  id: string,
-  {
-    spec,
-    ...change
-  }: { name: string; description: string | null; icon_uri: string; spec: unknown; last_updated_by: string | null },
-) =>
+export const updateService = (db: Database, scope: Scope, id: string, { spec, ...change }: ServiceChange) =>
   db
     .updateTable('service')
     .set({ ...change, spec: json(spec), version: sql`version + 1`, updated_at: sql`now()` })

@@ -36,7 +36,10 @@ export async function createService(context: Context, kind: Kind, environment: E
     name: input.name.trim(),
     description: input.description ?? null,
     icon_uri: input.icon_uri ?? `${context.settings.iconPrefix}${kind.path}`,
-    spec: await kind.toSpec(context, { organizationId, environmentId: environment.id, environment }, input, null),
+    ...withNeeds(
+      kind,
+      await kind.toSpec(context, { organizationId, environmentId: environment.id, environment }, input, null),
+    ),
     last_updated_by: context.actor.userId,
   };
   await refuseTakenName(service.name, () => queries.insertService(context.db, service));
@@ -51,13 +54,30 @@ export async function editService(context: Context, kind: Kind, service: Service
   refuseDeleting(service);
   const { organizationId, environmentId } = service;
   const spec = await kind.toSpec(context, { organizationId, environmentId }, input, service.spec);
-  const change = {
+  return change(context, kind, service, {
     name: input.name?.trim() ?? service.name,
     description: input.description === undefined ? service.description : input.description,
     icon_uri: input.icon_uri ?? service.icon_uri,
-    spec,
+    ...withNeeds(kind, spec),
     last_updated_by: context.actor.userId,
-  };
+  });
+}
+
+/** Makes a configuration a service's, where a call changes just that. */
+export const changeSpec = (context: Context, kind: Kind, service: queries.ServiceRow, spec: unknown) =>
+  change(context, kind, service, {
+    name: service.name,
+    description: service.description,
+    icon_uri: service.icon_uri,
+    ...withNeeds(kind, spec),
+    last_updated_by: context.actor.userId,
+  });
+
+/** A configuration with what it needs of a runtime. */
+export const withNeeds = (kind: Kind, spec: unknown) => ({ spec, requires: kind.requires?.(spec) ?? [] });
+
+async function change(context: Context, kind: Kind, service: queries.ServiceRow, change: queries.ServiceChange) {
+  const organizationId = service.organization_id;
   await refuseTakenName(change.name, () => queries.updateService(context.db, { organizationId }, service.id, change));
   const row = await findRow(context, organizationId, service.id);
   const view = toServiceView(context, kind, row);

@@ -1,8 +1,9 @@
 import { invalidField } from '#kernel/errors.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
-import { named, Type, Uuid } from '#platform/http/schema.ts';
+import { named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
 import { cancelEnvironment } from '#deployments/index.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
+import { chooseForEnvironment } from '#services/capabilities/actions/choices.ts';
 import { deleteEnvironment, requireRemoval } from '#services/capabilities/actions/delete.ts';
 import * as queries from '#services/capabilities/actions/queries.ts';
 import {
@@ -10,11 +11,11 @@ import {
   statusOfEnvironment,
   submit,
   placeOfEnvironment,
-  type ActionOptions,
   type Trigger,
 } from '#services/capabilities/actions/request.ts';
 import { settleEnvironment } from '#services/capabilities/actions/settle.ts';
 import { EnvironmentStatus } from '#services/capabilities/status/schema.ts';
+import type { Kind } from '#services/kind.ts';
 
 const Ids = Type.Optional(Type.Array(Uuid, { maxItems: 1000 }));
 const SelectedServices = named(
@@ -50,7 +51,7 @@ const DeploySelectedServices = named(
     terraforms: many({
       id: Type.Optional(Uuid),
       git_commit_id: Commit,
-      action: Type.Optional(Type.String({ enum: ['PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE'] })),
+      action: Type.Optional(Nullable(OneOf(['PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE']))),
     }),
   }),
 );
@@ -96,6 +97,19 @@ async function removeSelected(call: EnvironmentCall, trigger: 'DELETE' | 'UNINST
     return { ...(await statusOfEnvironment(call, call.target)), requested };
   }
   return actOnEnvironment(call, call.target, 'UNINSTALL', ids, { bestEffort });
+}
+
+/** Deploys services, each as its entry says; what is only run goes into requests of its own, one for each thing to run. */
+async function deployChosen(call: EnvironmentCall, kinds: Kind[]) {
+  const choices = await chooseForEnvironment(call, kinds, call.target, call.body);
+  const chosen = [...choices].filter(([, choice]) => !choice.nothing);
+  const byEvent = Map.groupBy(chosen, ([, { event }]) => event);
+  let answer: unknown;
+  for (const [event, entries] of byEvent) {
+    const ids = entries.map(([id]) => id);
+    answer = await actOnEnvironment(call, call.target, event ? 'RUN' : 'DEPLOY', ids, { choices });
+  }
+  return answer ?? actOnEnvironment(call, call.target, 'DEPLOY', [], {});
 }
 
 const environmentAction = (trigger: Trigger, segment: string, id: string, summary: string): Route =>
@@ -148,7 +162,7 @@ const selectionAction = (
     settle: settleEnvironment,
   });
 
-export const environmentActionRoutes: Route[] = [
+export const environmentActionRoutes = (kinds: Kind[]): Route[] => [
   environmentAction(
     'DEPLOY',
     'deploy',
@@ -200,29 +214,7 @@ export const environmentActionRoutes: Route[] = [
     body: DeploySelectedServices,
     answer: { status: 200, body: EnvironmentStatus },
     errors: [409],
-    handler: (call) => {
-      const { body } = call as {
-        body: Record<string, ({ id?: string; application_id?: string; git_commit_id?: string } | string)[] | undefined>;
-      };
-      const entries = Object.keys(DeploySelectedServices.properties)
-        .flatMap((kind) => body[kind] ?? [])
-        .map((entry) => (typeof entry === 'string' ? { id: entry } : entry));
-      const ids = [
-        ...new Set(
-          entries.flatMap((entry) =>
-            'application_id' in entry ? [entry.application_id!] : entry.id ? [entry.id] : [],
-          ),
-        ),
-      ];
-      const commits: ActionOptions['commits'] = new Map(
-        entries.flatMap((entry) =>
-          'git_commit_id' in entry && entry.git_commit_id
-            ? [[('application_id' in entry ? entry.application_id : entry.id)!, entry.git_commit_id] as const]
-            : [],
-        ),
-      );
-      return actOnEnvironment(call, call.target, 'DEPLOY', ids, { commits });
-    },
+    handler: (call) => deployChosen(call, kinds),
     settle: settleEnvironment,
   }),
   defineRoute({

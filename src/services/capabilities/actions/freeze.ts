@@ -3,6 +3,7 @@ import type { ServiceSnapshot } from '#deployments/index.ts';
 import { advancedSettingsOf } from '#services/capabilities/advanced-settings/index.ts';
 import { listDomainsByServices } from '#services/capabilities/custom-domains/index.ts';
 import { freezeVariables } from '#services/capabilities/variables/index.ts';
+import type { DeployChoice } from '#services/kind.ts';
 import { hostnameOf } from '#services/parts/ports.ts';
 import type { SnapshotRow } from '#services/capabilities/actions/queries.ts';
 
@@ -12,7 +13,7 @@ export async function freeze(
   organizationId: string,
   environmentId: string,
   rows: SnapshotRow[],
-  commits: Map<string, string>,
+  choices: ReadonlyMap<string, DeployChoice>,
 ): Promise<ServiceSnapshot[]> {
   const ids = rows.map((row) => row.id);
   const scope = { organizationId };
@@ -30,6 +31,9 @@ export async function freeze(
     advancedSettings: advancedSettingsOf(row),
     customDomains: domains.filter((domain) => domain.service_id === row.id).map((domain) => domain.domain),
     variables: variables.get(row.id) ?? [],
-    commitId: commits.get(row.id) ?? null,
+    commitId: choices.get(row.id)?.commitId ?? null,
+    ...eventOf(choices.get(row.id)),
   }));
 }
+
+const eventOf = (choice: DeployChoice | undefined) => (choice?.event ? { event: choice.event } : {});

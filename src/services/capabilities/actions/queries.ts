@@ -1,4 +1,5 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { findServiceById, lockService, type ServiceRow } from '#services/service/queries.ts';
 
 /** What a deployment freezes of services: configuration, stage and versions. */
 export const listForSnapshot = (db: Database, scope: Scope, environmentId: string, serviceIds: string[] | null) => {
@@ -6,6 +7,7 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
     .selectFrom('service')
     .innerJoin('environment', 'environment.id', 'service.environment_id')
     .innerJoin('project', 'project.id', 'environment.project_id')
+    .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
     .innerJoin('deployment_stage as stage', 'stage.id', 'service.stage_id')
     .select([
       'service.id',
@@ -15,6 +17,7 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
       'service.spec',
       'service.advanced_settings',
       'service.is_skipped',
+      'service.requires',
     ])
     .select([
       'service.version',
@@ -24,6 +27,8 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
       'environment.version as environment_version',
     ])
     .select([
+      'cluster.name as cluster_name',
+      'cluster.runtime as cluster_runtime',
       'project.version as project_version',
       'stage.id as stage_id',
       'stage.name as stage_name',
@@ -34,6 +39,19 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
     .orderBy('service.created_at')
     .orderBy('service.id');
   return (serviceIds === null ? query : query.where('service.id', '=', sql<string>`any(${serviceIds})`)).execute();
+};
+
+/** A service of a kind in an environment; locked until the commit. */
+export const findOfEnvironment = async (
+  db: Database,
+  scope: Scope,
+  environmentId: string,
+  kind: string,
+  id: string,
+): Promise<ServiceRow | undefined> => {
+  await lockService(db, [scope.organizationId], id);
+  const row = await findServiceById(db, [scope.organizationId], id);
+  return row?.environment_id === environmentId && row.kind === kind ? row : undefined;
 };
 
 export type SnapshotRow = Awaited<ReturnType<typeof listForSnapshot>>[number];
@@ -54,7 +72,13 @@ export const listNeverApplied = async (db: Database, scope: Scope, serviceIds: s
             .innerJoin('deployment', 'deployment.id', 'deployment_service.deployment_id')
             .select('deployment.id')
             .whereRef('deployment_service.service_id', '=', 'service.id')
-            .where('deployment.status', '<>', 'ENDED'),
+            // What was run of a service that was never deployed may have left its container.
+            .where(({ or, and, eb }) =>
+              or([
+                eb('deployment.status', '<>', 'ENDED'),
+                and([eb('deployment.action', '=', 'RUN'), eb('deployment_service.started_at', 'is not', null)]),
+              ]),
+            ),
         ),
       ),
     )

@@ -1,4 +1,4 @@
-import { conflict, invalidField } from '#kernel/errors.ts';
+import { badRequest, conflict, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import {
   environmentStatuses,
@@ -11,6 +11,8 @@ import {
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import { freeze } from '#services/capabilities/actions/freeze.ts';
 import * as queries from '#services/capabilities/actions/queries.ts';
+import type { DeployChoice } from '#services/kind.ts';
+import { RUNTIME_FEATURES, type RuntimeFeature } from '#runtimes/runtime.ts';
 import { refuseDeleting } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
@@ -24,11 +26,12 @@ const ACTION_OF: Record<Trigger, DeploymentRequest['action']> = {
   RESTART: 'RESTART',
   DELETE: 'DELETE',
   UNINSTALL: 'UNINSTALL',
+  RUN: 'RUN',
 };
 
 export interface ActionOptions {
-  /** Commits asked for, by service. */
-  commits?: Map<string, string>;
+  /** What was asked for besides, by service. */
+  choices?: ReadonlyMap<string, DeployChoice>;
   bestEffort?: boolean;
   automatic?: boolean;
 }
@@ -132,7 +135,28 @@ export async function freezeChosen(
     trigger === 'DELETE'
       ? rows
       : rows.filter((row) => !row.deleting && (serviceIds !== null || !row.is_skipped || !isDeploy));
-  return freeze(context, place.organizationId, place.environmentId, chosen, options.commits ?? new Map());
+  if (isDeploy || trigger === 'RUN') refuseUnable(chosen);
+  return freeze(context, place.organizationId, place.environmentId, chosen, options.choices ?? new Map());
+}
+
+const NEEDS: Record<RuntimeFeature, string> = {
+  'registry-images': 'runs an image of a registry',
+  tasks: 'runs commands to their end',
+  kubernetes: 'runs on Kubernetes only',
+};
+
+/** 400 where the environment's cluster can't run what services need of it, with all of them. */
+function refuseUnable(rows: queries.SnapshotRow[]): void {
+  const problems = rows.flatMap((row) => {
+    const has: readonly string[] = RUNTIME_FEATURES[row.cluster_runtime as keyof typeof RUNTIME_FEATURES] ?? [];
+    const missing = (row.requires as RuntimeFeature[]).filter((feature) => !has.includes(feature));
+    return missing.map((feature) => `${row.name} ${NEEDS[feature]}`);
+  });
+  if (problems.length === 0) return;
+  const { cluster_name: cluster, cluster_runtime: runtime } = rows[0]!;
+  throw badRequest(
+    `Cluster ${cluster} (${runtime}) can't run this: ${problems.join('; ')}. Move it to an environment of another cluster, or leave it out (skip it in its deployment stage).`,
+  );
 }
 
 /** The action that a call asks for. */

@@ -1,16 +1,13 @@
-import { defineRoute, type Route } from '#platform/http/route.ts';
-import { named, Type } from '#platform/http/schema.ts';
+import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
+import { Type } from '#platform/http/schema.ts';
 import { settleService } from '#services/capabilities/actions/settle.ts';
 import { deleteService } from '#services/capabilities/actions/delete.ts';
 import { actOnService, statusOfService, type Trigger } from '#services/capabilities/actions/request.ts';
+import { chooseForService } from '#services/capabilities/actions/choices.ts';
+import { refuseDeleting } from '#services/service/service.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
 import { Status } from '#services/capabilities/status/schema.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
-
-const Commit = Type.String({
-  pattern: '^[0-9a-f]{7,40}$',
-  description: 'Commit to deploy instead of the head of the branch, for this deployment only.',
-});
-const DeployRequest = named('ApplicationDeployRequest', Type.Object({ git_commit_id: Type.Optional(Commit) }));
 
 const ACTIONS: {
   trigger: Trigger;
@@ -50,6 +47,17 @@ const ACTIONS: {
   },
 ];
 
+const deploys = (trigger: Trigger): boolean => trigger === 'DEPLOY' || trigger === 'REDEPLOY';
+
+async function deployService(call: Call<ServiceTarget, any, any, any>, kind: Kind, trigger: Trigger) {
+  const { target } = call;
+  refuseDeleting(target);
+  const choice = await chooseForService(call, kind, target, { ...call.query, ...call.body });
+  if (choice.nothing) return statusOfService(call, target);
+  const choices = new Map([[target.id, choice]]);
+  return actOnService(call, target, choice.event ? 'RUN' : trigger, { choices });
+}
+
 /** Actions on a service: deploy, redeploy, stop, restart, uninstall, delete. All take `?wait=`. */
 export function actionRoutes(kind: Kind): Route[] {
   const { target } = holderOf(kind);
@@ -70,19 +78,13 @@ export function actionRoutes(kind: Kind): Route[] {
               ? 'workload.delete'
               : 'service.uninstall'
             : action,
-        ...(trigger === 'DEPLOY' ? { body: DeployRequest, optionalBody: true } : {}),
+        ...(trigger === 'DEPLOY' && kind.deploy?.body ? { body: kind.deploy.body, optionalBody: true } : {}),
+        ...(deploys(trigger) && kind.deploy?.query ? { query: kind.deploy.query } : {}),
         ...(trigger === 'UNINSTALL' ? { body: Type.Object({}), optionalBody: true } : {}),
         answer: { status: 200, body: Status },
         errors: [409],
-        handler: (call) => {
-          const commit = (call.body as { git_commit_id?: string } | undefined)?.git_commit_id;
-          return actOnService(
-            call,
-            call.target,
-            trigger,
-            commit ? { commits: new Map([[call.target.id, commit]]) } : {},
-          );
-        },
+        handler: (call) =>
+          deploys(trigger) ? deployService(call, kind, trigger) : actOnService(call, call.target, trigger),
         settle: (call, answer, seconds) => settleService(call, call.target, answer, seconds, call.signal),
       }),
   );

@@ -1,3 +1,4 @@
+import { withNeeds } from '#services/service/service.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import {
@@ -39,7 +40,7 @@ export async function copyServices(
       name,
       description: row.description,
       icon_uri: row.icon_uri,
-      spec: await copySpec(context, kind, row, { id, environmentId }),
+      ...withNeeds(kind, await copySpec(context, kind, row, { id, environmentId })),
       advanced_settings: row.advanced_settings,
       is_skipped: row.is_skipped,
       last_updated_by: context.actor.userId,

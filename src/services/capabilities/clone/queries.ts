@@ -11,6 +11,7 @@ export interface ServiceCopy {
   description: string | null;
   icon_uri: string;
   spec: unknown;
+  requires: string[];
   advanced_settings: unknown;
   is_skipped: boolean;
   last_updated_by: string | null;

@@ -10,6 +10,7 @@ import {
 } from '#deployments/index.ts';
 import { actionOf, freezeChosen, type Trigger } from '#services/capabilities/actions/request.ts';
 import { findRollback } from '#services/capabilities/rollback/index.ts';
+import type { ImageReader } from '#services/parts/images.ts';
 import { readingStored, type RepositoryReader } from '#services/parts/repository.ts';
 
 /** What is asked about: a call, and for whom. */
@@ -24,6 +25,7 @@ export interface PlanRequest {
 export interface PlanNeeds {
   kinds: Record<string, DeployableKind>;
   repositories: RepositoryReader;
+  images: ImageReader;
 }
 
 /** What a request would do if it were made now. Nothing is stored. 502 where a source gives no answer. */
@@ -43,7 +45,7 @@ export async function planRequest(context: Context, place: DeploymentPlace, need
     previewDeployment(
       context.db,
       place,
-      { kinds: needs.kinds, sources: needs.repositories },
+      { kinds: needs.kinds, sources: { ...needs.repositories, ...needs.images } },
       { snapshot, resolution: rollback?.resolution ?? null },
       signal,
     ),

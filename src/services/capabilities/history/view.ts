@@ -2,6 +2,7 @@ import {
   deploymentState,
   detailsOf,
   executionIdOf,
+  triggerActionOf,
   type DeploymentAction,
   type HistoryDeployment,
   type HistoryService,
@@ -61,7 +62,7 @@ export function deploymentV2(row: HistoryDeployment, services: HistoryService[])
     identifier: { execution_id: executionIdOf(row.environment_id, row.number), environment_id: row.environment_id },
     auditing_data: auditingOf(row),
     status: state,
-    trigger_action: row.action,
+    trigger_action: triggerActionOf(row.action, services[0]?.sub_action),
     total_duration: durationOf(row.started_at, row.ended_at),
     stages: stagesOf(services).map((stage) => ({
       name: stage.name,

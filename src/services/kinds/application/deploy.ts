@@ -5,26 +5,26 @@ import type {
   BuildRecipe,
   Commit,
   DeployableKind,
-  DeploymentAction,
   LastRelease,
   PlannedService,
   ServiceSnapshot,
 } from '#deployments/index.ts';
 import type { ApplicationSpec } from '#services/kinds/application/spec.ts';
+import { rolloutOf } from '#services/parts/long-running.ts';
 import { toWorkload } from '#services/parts/workload.ts';
 
 /** How an application is deployed: cloned, built, applied. */
 export const applicationDeployment: DeployableKind = {
   source: (service) => {
     const { url, branch, git_token_id } = specOf(service).git_repository;
-    return { url, branch, gitTokenId: git_token_id };
+    return { type: 'git', url, branch, gitTokenId: git_token_id };
   },
-  plan: (service, action, commit, last): PlannedService => {
+  plan: (service, action, { commit }, last): PlannedService => {
     const base = {
       serviceId: service.serviceId,
       name: service.name,
       kind: service.kind,
-      rollout: rolloutOf(service, action),
+      rollout: rolloutOf(specOf(service), action),
     };
     if (action !== 'DEPLOY')
       return {
@@ -71,17 +71,11 @@ export const applicationDeployment: DeployableKind = {
 
 const specOf = (service: ServiceSnapshot): ApplicationSpec => service.spec;
 
-/** What has storage is recreated: two instances must not write to one volume (engine.md, *Runtimes*). */
-function rolloutOf(service: ServiceSnapshot, action: DeploymentAction): PlannedService['rollout'] {
-  if (action !== 'DEPLOY' && action !== 'RESTART') return 'NONE';
-  return specOf(service).storage.length > 0 ? 'RECREATE' : 'ROLLING';
-}
-
 /**
  * What the image is made of. Variables are part of it because they may be build arguments: a changed one leads to a build, which the cache of
  * layers makes short where the Dockerfile does not use it.
  */
-function buildKeyOf(service: ServiceSnapshot, commit: Commit | null): string {
+function buildKeyOf(service: ServiceSnapshot, commit: Commit | undefined): string {
   const { git_repository: git, dockerfile_path, docker_target_build_stage } = specOf(service);
   // Built-in ones name all siblings: a new service would have every application built again.
   const variables = (service.variables as FrozenVariable[]).filter(({ scope }) => scope !== 'BUILT_IN');
@@ -89,7 +83,7 @@ function buildKeyOf(service: ServiceSnapshot, commit: Commit | null): string {
   return createHash('sha256').update(canonicalJson(content)).digest('hex').slice(0, 32);
 }
 
-function whyBuilt(commit: Commit | null, last: LastRelease | null): string {
+function whyBuilt(commit: Commit | undefined, last: LastRelease | null): string {
   if (!last) return 'it was never built';
   if (last.commit?.id !== commit?.id)
     return `the commit changed from ${last.commit?.id.slice(0, 8) ?? 'none'} to ${commit?.id.slice(0, 8) ?? 'none'}`;

@@ -2,6 +2,7 @@ import { applicationDeployment } from '#services/kinds/application/deploy.ts';
 import type { Kind } from '#services/kind.ts';
 import {
   Application,
+  ApplicationDeployRequest,
   ApplicationEditRequest,
   ApplicationRequest,
   type ApplicationInput,
@@ -20,6 +21,11 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
   toSpec: toApplicationSpec,
   toView: toApplicationView,
   deployment: applicationDeployment,
+  deploy: {
+    body: ApplicationDeployRequest,
+    group: 'applications',
+    choose: (_spec, { git_commit_id }) => ({ commitId: git_commit_id }),
+  },
   capabilities: {
     ports: (spec) => spec.ports,
     gitSource: (spec) => spec.git_repository,

@@ -1,0 +1,74 @@
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+
+/** Variables of an environment that stand in the way of outputs, and those that a service has written. */
+export const listInTheWay = (
+  db: Database,
+  scope: Scope,
+  at: { environmentId: string; serviceId: string; keys: string[] },
+) =>
+  db
+    .selectFrom('variable')
+    .select(['id', 'key', 'is_secret', 'value', 'value_version', 'output_of', 'mount_path', 'description'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('environment_id', '=', at.environmentId)
+    .where(({ or, eb }) =>
+      or([eb('key', '=', sql<string>`any(${at.keys}::text[])`), eb('output_of', '=', at.serviceId)]),
+    )
+    .orderBy('id')
+    .forUpdate()
+    .execute();
+
+export type RowInTheWay = Awaited<ReturnType<typeof listInTheWay>>[number];
+
+export interface NewOutput {
+  id: string;
+  organization_id: string;
+  key: string;
+  is_secret: boolean;
+  value: string | null;
+  scope: 'ENVIRONMENT';
+  environment_id: string;
+  mount_path: string | null;
+  description: string | null;
+  owned_by: string;
+  output_of: string;
+  output_deployment: string;
+}
+
+export const insertOutput = (db: Database, output: NewOutput) => db.insertInto('variable').values(output).execute();
+
+/** What an execution wrote into a variable that an earlier one, perhaps of another service, had made. */
+export const updateOutput = (
+  db: Database,
+  scope: Scope,
+  id: string,
+  change: Pick<NewOutput, 'value' | 'mount_path' | 'description' | 'output_of' | 'output_deployment'> & {
+    value_version: number;
+  },
+) =>
+  db
+    .updateTable('variable')
+    .set({ ...change, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+export const deleteOutputs = (db: Database, scope: Scope, ids: string[]) =>
+  db
+    .deleteFrom('variable')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', sql<string>`any(${ids}::uuid[])`)
+    .execute();
+
+/** Outputs of an environment's services; with a deployment only what that has written. */
+export const listOutputs = (db: Database, scope: Scope, environmentId: string, deploymentId: string | null) =>
+  db
+    .selectFrom('variable')
+    .leftJoin('service', 'service.id', 'variable.service_id')
+    .selectAll('variable')
+    .select(['service.name as service_name', 'service.kind as service_kind'])
+    .where('variable.organization_id', '=', scope.organizationId)
+    .where('variable.environment_id', '=', environmentId)
+    .where('variable.output_of', 'is not', null)
+    .$if(deploymentId !== null, (query) => query.where('variable.output_deployment', '=', deploymentId))
+    .execute();
