@@ -276,6 +276,23 @@ create table cluster_work (
 CREATE INDEX cluster_work_open ON public.cluster_work USING btree (created_at) WHERE (status <> 'ENDED'::text);
 CREATE UNIQUE INDEX cluster_work_running ON public.cluster_work USING btree (cluster_id) WHERE (status = 'RUNNING'::text);
 
+create table container_registry (
+  id uuid not null,
+  organization_id uuid not null,
+  name text not null,
+  description text,
+  kind text not null,
+  url text not null,
+  config jsonb not null default '{}'::jsonb,
+  secrets bytea,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint container_registry_kind_check CHECK ((kind = ANY (ARRAY['ECR'::text, 'SCALEWAY_CR'::text, 'DOCKER_HUB'::text, 'GITHUB_CR'::text, 'GITHUB_ENTERPRISE_CR'::text, 'GITLAB_CR'::text, 'PUBLIC_ECR'::text, 'DOCR'::text, 'GENERIC_CR'::text, 'GCP_ARTIFACT_REGISTRY'::text, 'AZURE_CR'::text]))),
+  constraint container_registry_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint container_registry_organization_id_id_key UNIQUE (organization_id, id),
+  constraint container_registry_pkey PRIMARY KEY (id)
+);
+
 create table custom_domain (
   id uuid not null,
   organization_id uuid not null,
@@ -724,10 +741,17 @@ create table service (
   updated_at timestamp with time zone not null default now(),
   restored_at timestamp with time zone,
   requires text[] not null default '{}'::text[],
+  container_registry_id uuid generated always as (
+CASE kind
+    WHEN 'CONTAINER'::text THEN ((spec ->> 'registry_id'::text))::uuid
+    WHEN 'JOB'::text THEN ((((spec -> 'source'::text) -> 'image'::text) ->> 'registry_id'::text))::uuid
+    ELSE NULL::uuid
+END) stored,
   argo_cd_id uuid,
   observed jsonb,
   constraint service_kind_check CHECK ((kind = ANY (ARRAY['APPLICATION'::text, 'DATABASE'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'ARGOCD_APP'::text, 'AGENTIC_WORKFLOW'::text]))),
   constraint service_organization_id_argo_cd_id_fkey FOREIGN KEY (organization_id, argo_cd_id) REFERENCES argo_cd(organization_id, id) ON DELETE CASCADE,
+  constraint service_organization_id_container_registry_id_fkey FOREIGN KEY (organization_id, container_registry_id) REFERENCES container_registry(organization_id, id),
   constraint service_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id),
   constraint service_organization_id_git_token_id_fkey FOREIGN KEY (organization_id, git_token_id) REFERENCES git_token(organization_id, id),
   constraint service_organization_id_id_key UNIQUE (organization_id, id),
@@ -736,6 +760,7 @@ create table service (
   constraint service_pkey PRIMARY KEY (id),
   constraint service_wanted_check CHECK ((wanted = ANY (ARRAY['absent'::text, 'stopped'::text, 'running'::text])))
 );
+CREATE INDEX service_container_registry ON public.service USING btree (container_registry_id) WHERE (container_registry_id IS NOT NULL);
 CREATE INDEX service_git_token ON public.service USING btree (git_token_id) WHERE (git_token_id IS NOT NULL);
 CREATE INDEX service_stage ON public.service USING btree (stage_id);
 CREATE UNIQUE INDEX service_argo_cd_app ON public.service USING btree (argo_cd_id, ((spec ->> 'app_namespace'::text)), ((spec ->> 'app_name'::text))) WHERE (argo_cd_id IS NOT NULL);

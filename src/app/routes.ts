@@ -14,6 +14,7 @@ import { mcpServerRoutes } from '#resources/mcp-server/index.ts';
 import { memberRoutes } from '#resources/member/index.ts';
 import { organizationRoutes, type OrganizationRoutesNeeds } from '#resources/organization/index.ts';
 import { projectRoutes } from '#resources/project/index.ts';
+import { registryAccess, registryRoutes } from '#resources/registry/index.ts';
 import { roleRoutes } from '#resources/role/index.ts';
 import { signUpRoutes } from '#resources/sign-up/index.ts';
 import { eventRoutes } from '#resources/event/index.ts';
@@ -36,8 +37,7 @@ export function allRoutes(
     repositories: noRepositories,
     images: noImages,
     runtimeOf: noRuntime,
-    // Container registries are no resource yet: there are none.
-    findRegistry: async () => undefined,
+    findRegistry: registryAccess,
     ...needs,
   };
   return [
@@ -50,6 +50,7 @@ export function allRoutes(
     ...apiTokenRoutes,
     ...gitTokenRoutes,
     ...mcpServerRoutes,
+    ...registryRoutes,
     ...terraformRepositoryRoutes(services.repositories),
     ...projectRoutes({ deleteProject }),
     ...environmentRoutes,

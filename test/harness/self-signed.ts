@@ -26,11 +26,10 @@ export function selfSigned(): { cert: string; key: string } {
 /** A value in DER: tag, length, content. */
 function der(tag: number, ...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts);
-  const length =
-    content.length < 128
-      ? Buffer.from([content.length])
-      : Buffer.from([0x82, content.length >> 8, content.length & 0xff]);
-  return Buffer.concat([Buffer.from([tag]), length, content]);
+  // As short as it can be: others are refused.
+  const { length } = content;
+  const head = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
+  return Buffer.concat([Buffer.from([tag, ...head]), content]);
 }
 
 const sequence = (...parts: Buffer[]): Buffer => der(0x30, ...parts);

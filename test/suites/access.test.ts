@@ -20,6 +20,7 @@ const AUTHENTICATED = [
   'editAccountInformation',
   'getUserSignUp',
   'createUserSignUp',
+  'listAvailableContainerRegistry',
   'listOrganization',
   'createOrganization',
   'getMemberInvitation',
@@ -32,12 +33,7 @@ const AUTHENTICATED = [
 ];
 
 /** Of what the path names as well the world has none: nobody gets further than 404. */
-const ABSENT = [
-  'getContainerRegistryAssociatedServices',
-  'getHelmRepositoryAssociatedServices',
-  'getClusterAnalysis',
-  'listClusterAnalysisLogs',
-];
+const ABSENT = ['getHelmRepositoryAssociatedServices', 'getClusterAnalysis', 'listClusterAnalysisLogs'];
 
 const app = useApp();
 const routes = allRoutes();

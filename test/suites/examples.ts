@@ -77,6 +77,10 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   editGitToken: () => ({ body: { name: fresh('git'), type: 'GITHUB' } }),
   createMcpServer: () => ({ body: { name: fresh('tools'), url: 'https://mcp.example.com/mcp' } }),
   editMcpServer: () => ({ body: { name: fresh('tools'), url: 'https://mcp.example.com/mcp' } }),
+  createContainerRegistry: () => ({ body: { name: fresh('registry'), kind: 'DOCKER_HUB', config: {} } }),
+  editContainerRegistry: () => ({ body: { name: fresh('registry'), kind: 'DOCKER_HUB', config: {} } }),
+  // Docker Hub lists nothing unasked.
+  getContainerVersions: () => ({ refused: 400 }),
   parseTerraformVariablesFromGitRepo: () => ({ body: { git_repository: repository } }),
   listTfVarsFilesFromGitRepo: () => ({ body: { git_repository: repository, mode: { type: 'AutoDiscover' } } }),
   createProject: () => ({ body: { name: fresh('project') } }),

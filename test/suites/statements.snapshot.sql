@@ -14,6 +14,8 @@ delete from "cluster" where "organization_id" = $ and "id" = $;
 
 delete from "cluster_secret" where "organization_id" = $ and "cluster_id" = $ and "name" = $;
 
+delete from "container_registry" where "organization_id" = $ and "id" = $;
+
 delete from "custom_domain" where "organization_id" = $ and "id" = $;
 
 delete from "deployment_restriction" where "organization_id" = $ and "id" = $;
@@ -55,6 +57,8 @@ insert into "build_report" ("id", "organization_id", "deployment_id", "secret_ha
 insert into "cluster" ("id", "organization_id", "name", "runtime", "is_default") values ($…);
 
 insert into "cluster" ("id", "organization_id", "runtime", "node_id", "cloud_provider", "credentials_id", "credentials_name", "description", "production", "name", "region", "is_default", "spec") values ($…);
+
+insert into "container_registry" ("id", "organization_id", "name", "description", "kind", "url", "secrets", "config") values ($…);
 
 insert into "custom_domain" ("id", "organization_id", "service_id", "domain", "generate_certificate", "use_cdn") values ($…) on conflict ("domain") do nothing returning *;
 
@@ -194,6 +198,8 @@ select "id" from "cluster" where "organization_id" = $ limit $;
 
 select "id" from "cluster" where "organization_id" = any($) and "id" = $ for update;
 
+select "id" from "container_registry" where "organization_id" = any($) and "id" = $ for update;
+
 select "id" from "deployment_stage" where "organization_id" = $ and "environment_id" = $ order by name = $ desc, "position" desc limit $;
 
 select "id" from "environment" where "organization_id" = $ and "id" = $ for update;
@@ -286,11 +292,11 @@ select "service"."id", "service"."kind", "service"."name", "service"."icon_uri",
 
 select "service"."id", "service"."kind", "service"."name", "service"."icon_uri", "service"."spec", "service"."advanced_settings", "service"."is_skipped", "service"."requires", "service"."version", "service"."wanted", "service"."release_id", "service"."deleting", "environment"."version" as "environment_version", "cluster"."name" as "cluster_name", "cluster"."runtime" as "cluster_runtime", "project"."version" as "project_version", "stage"."id" as "stage_id", "stage"."name" as "stage_name", "stage"."position" as "stage_position" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" inner join "cluster" on "cluster"."id" = "environment"."cluster_id" inner join "deployment_stage" as "stage" on "stage"."id" = "service"."stage_id" where "service"."organization_id" = $ and "service"."environment_id" = $ order by "service"."created_at", "service"."id";
 
+select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) and "service"."container_registry_id" = $ order by "service"."created_at", "service"."id";
+
 select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) and "service"."git_token_id" = $ and "service"."kind" in ($…) order by "service"."created_at", "service"."id";
 
 select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) and service.kind = 'HELM' and service.spec -> 'source' -> 'repository' ->> 'helm_repository_id' = $ order by "service"."created_at", "service"."id";
-
-select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) and service.kind in ('CONTAINER', 'JOB') and $ in ( service.spec ->> 'registry_id', service.spec -> 'source' -> 'image' ->> 'registry_id') order by "service"."created_at", "service"."id";
 
 select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) order by "service"."created_at", "service"."id";
 
@@ -390,6 +396,10 @@ select *, (select count(*) from environment where environment.project_id = proje
 
 select *, (select count(*) from environment where environment.project_id = project.id and environment.organization_id = project.organization_id) as "environments", (select version from access_version where user_id = $) as "accessVersion" from "project" where "organization_id" = any($) and "id" = $;
 
+select *, (select count(*) from service where service.container_registry_id = container_registry.id and service.organization_id = container_registry.organization_id) as "services" from "container_registry" where "organization_id" = $ order by "created_at", "id";
+
+select *, (select count(*) from service where service.container_registry_id = container_registry.id and service.organization_id = container_registry.organization_id) as "services" from "container_registry" where "organization_id" = any($) and "id" = $;
+
 select *, (select count(*) from service where service.git_token_id = git_token.id and service.organization_id = git_token.organization_id and service.kind = any($)) as "services" from "git_token" where "organization_id" = $ order by "created_at", "id";
 
 select *, (select count(*) from service where service.git_token_id = git_token.id and service.organization_id = git_token.organization_id and service.kind = any($)) as "services" from "git_token" where "organization_id" = any($) and "id" = $;
@@ -439,6 +449,8 @@ update "cluster" set "name" = $, "region" = $, "spec" = $, "version" = version +
 update "cluster" set "routing_table" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "cluster" set "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "container_registry" set "name" = $, "description" = $, "kind" = $, "url" = $, "secrets" = $, "config" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "custom_domain" set "domain" = $, "generate_certificate" = $, "use_cdn" = $, "validated_at" = $, "updated_at" = now() where "organization_id" = $ and "id" = $ returning *;
 

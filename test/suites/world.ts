@@ -62,7 +62,6 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...(await webhookThings(app, admin)),
     ...(await deployments(admin, main, wait)),
     // Nothing makes these yet: what names one is answered 404.
-    containerRegistryId: newId(),
     helmRepositoryId: newId(),
     analysisId: newId(),
   };
@@ -113,6 +112,7 @@ async function stagesOf(admin: Actor, environmentId: string): Promise<Values> {
 
 async function organizationThings(admin: Actor): Promise<Values> {
   const url = `/organization/${admin.organizationId}`;
+  const registry = { name: 'registry', kind: 'DOCKER_HUB', config: {} };
   const policy = { name: 'policy', opa_policy: 'package p\nallow := true' };
   return {
     customRoleId: (await make(admin, `${url}/customRole`, { name: 'a role' })).id,
@@ -120,6 +120,7 @@ async function organizationThings(admin: Actor): Promise<Values> {
     policyApiTokenId: (await make(admin, `${url}/policyApiToken`, policy)).id,
     gitTokenId: (await make(admin, `${url}/gitToken`, { name: 'git', type: 'GITHUB', token: 'a-git-token' })).id,
     mcpServerId: (await make(admin, `${url}/mcpServer`, { name: 'tools', url: 'https://mcp.example.com' })).id,
+    containerRegistryId: (await make(admin, `${url}/containerRegistry`, registry)).id,
     inviteId: (await make(admin, `${url}/inviteMember`, { email: 'somebody@example.com' })).id,
   };
 }

@@ -215,6 +215,19 @@ export interface ClusterWork {
   user_agent: string | null;
 }
 
+export interface ContainerRegistry {
+  config: Generated<JsonColumn>;
+  created_at: Generated<Timestamp>;
+  description: string | null;
+  id: string;
+  kind: string;
+  name: string;
+  organization_id: string;
+  secrets: Buffer | null;
+  updated_at: Generated<Timestamp>;
+  url: string;
+}
+
 export interface CustomDomain {
   created_at: Generated<Timestamp>;
   domain: string;
@@ -526,6 +539,7 @@ export interface SecretManagerAccess {
 export interface Service {
   advanced_settings: Generated<JsonColumn>;
   argo_cd_id: string | null;
+  container_registry_id: Generated<string | null>;
   created_at: Generated<Timestamp>;
   deleting: Generated<boolean>;
   description: string | null;
@@ -742,6 +756,7 @@ export interface DB {
   cluster_log: ClusterLog;
   cluster_secret: ClusterSecret;
   cluster_work: ClusterWork;
+  container_registry: ContainerRegistry;
   custom_domain: CustomDomain;
   deployment: Deployment;
   deployment_log: DeploymentLog;

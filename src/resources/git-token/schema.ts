@@ -1,4 +1,5 @@
 import { DateTime, ListOf, Name, named, OneOf, Type, Uuid } from '#platform/http/schema.ts';
+import { serviceUse } from '#resources/organization/index.ts';
 
 const GitProvider = OneOf(['BITBUCKET', 'GITHUB', 'GITLAB']);
 const ApiUrl = Type.String({ format: 'uri', pattern: '^https?://', maxLength: 2000 });
@@ -40,12 +41,7 @@ export const GitTokenList = ListOf(GitToken);
 const GitTokenAssociatedService = named(
   'GitTokenAssociatedService',
   Type.Object({
-    project_id: Uuid,
-    project_name: Type.String(),
-    environment_id: Uuid,
-    environment_name: Type.String(),
-    service_id: Uuid,
-    service_name: Type.String(),
+    ...serviceUse,
     service_type: OneOf(['APPLICATION', 'CRON', 'LIFECYCLE', 'HELM', 'TERRAFORM']),
   }),
 );

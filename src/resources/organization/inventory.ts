@@ -51,11 +51,7 @@ export function listServicesUsing(db: Database, principal: Principal, organizati
     return services
       .where('service.git_token_id', '=', used.gitTokenId)
       .where('service.kind', 'in', ['APPLICATION', 'JOB', 'HELM', 'TERRAFORM']);
-  if (used.containerRegistryId)
-    return services.where(
-      sql<boolean>`service.kind in ('CONTAINER', 'JOB') and ${used.containerRegistryId} in (
-        service.spec ->> 'registry_id', service.spec -> 'source' -> 'image' ->> 'registry_id')`,
-    );
+  if (used.containerRegistryId) return services.where('service.container_registry_id', '=', used.containerRegistryId);
   return services.where(
     sql<boolean>`service.kind = 'HELM' and service.spec -> 'source' -> 'repository' ->> 'helm_repository_id' = ${used.helmRepositoryId ?? ''}`,
   );

@@ -111,24 +111,6 @@ const inventories: Route[] = [
       fetchPage(db, inventory.listEnvironments(db, principal, target.id), query, inventory.toEnvironmentLightView),
   }),
   defineRoute({
-    id: 'getContainerRegistryAssociatedServices',
-    method: 'GET',
-    path: '/organization/{organizationId}/containerRegistry/{containerRegistryId}/associatedServices',
-    tag: TAG,
-    summary: 'List the services that use a container registry',
-    target: organizationTarget,
-    action: 'organization.read',
-    query: PageQuery,
-    answer: { status: 200, body: schema.ContainerRegistryAssociatedServiceList },
-    handler: ({ db, principal, target, params: { containerRegistryId }, query }) =>
-      fetchPage(
-        db,
-        inventory.listServicesUsing(db, principal, target.id, { containerRegistryId }),
-        query,
-        inventory.toServiceUseView,
-      ),
-  }),
-  defineRoute({
     id: 'getHelmRepositoryAssociatedServices',
     method: 'GET',
     path: '/organization/{organizationId}/helmRepository/{helmRepositoryId}/associatedServices',

@@ -133,7 +133,8 @@ const OrganizationEnvironment = named(
 );
 export const OrganizationEnvironmentList = ListOf(OrganizationEnvironment);
 
-const Use = {
+/** Fields of a service that uses something. */
+export const serviceUse = {
   project_id: Uuid,
   project_name: Type.String(),
   environment_id: Uuid,
@@ -142,15 +143,9 @@ const Use = {
   service_name: Type.String(),
 };
 
-const ContainerRegistryAssociatedService = named(
-  'ContainerRegistryAssociatedService',
-  Type.Object({ ...Use, service_type: OneOf(['CONTAINER', 'LIFECYCLE', 'CRON']) }),
-);
-export const ContainerRegistryAssociatedServiceList = ListOf(ContainerRegistryAssociatedService);
-
 const HelmRepositoryAssociatedService = named(
   'HelmRepositoryAssociatedService',
-  Type.Object({ ...Use, service_type: OneOf(['HELM']) }),
+  Type.Object({ ...serviceUse, service_type: OneOf(['HELM']) }),
 );
 export const HelmRepositoryAssociatedServiceList = ListOf(HelmRepositoryAssociatedService);
 

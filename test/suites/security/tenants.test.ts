@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 
 /** Services that use a thing: nothing makes such things yet, so that of any id there are none. */
-const ANSWERED_EMPTY = ['getContainerRegistryAssociatedServices', 'getHelmRepositoryAssociatedServices'];
+const ANSWERED_EMPTY = ['getHelmRepositoryAssociatedServices'];
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const IDS = new RegExp(ID.source.slice(1, -1), 'g');

@@ -76,16 +76,18 @@ export async function checkHelmChart(
 /** 400 unless the registry has the image. */
 export async function checkContainerImage(context: CheckContext, needs: CheckNeeds, input: ContainerImageCheckInput) {
   const { registry_id: registryId } = input;
-  const registry = registryId
-    ? await needs.findRegistry(context, context.target.organizationId, registryId)
-    : undefined;
-  if (registryId && !registry) throw invalidField('registry_id', 'names no container registry of this organization');
-  const image = locateImage(input.image_name, input.tag, registry?.url ?? null);
   const http = createHttpClient({ allowedPrivateAddresses: context.settings.allowedPrivateAddresses });
-  const client = openRegistry(http, { url: image.base, credentials: registry?.credentials ?? null }, context.signal);
-  await client.resolveDigest(image.name, image.tag).catch((error: unknown) => {
+  try {
+    const registry = registryId
+      ? await needs.findRegistry(context, context.target.organizationId, registryId)
+      : undefined;
+    if (registryId && !registry) throw invalidField('registry_id', 'names no container registry of this organization');
+    const image = locateImage(input.image_name, input.tag, registry?.url ?? null);
+    const access = { url: image.base, credentials: registry?.credentials ?? null };
+    await openRegistry(http, access, context.signal).resolveDigest(image.name, image.tag);
+  } catch (error) {
     throw registryProblem(error);
-  });
+  }
   return {};
 }
 

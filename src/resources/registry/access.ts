@@ -1,0 +1,50 @@
+import { invalidField } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import { createHttpClient } from '#platform/http-client/index.ts';
+import { registryHost, type RegistryAccess } from '#platform/oci/index.ts';
+import { loginOf } from '#resources/registry/login.ts';
+import { findRegistryById, type RegistryRow } from '#resources/registry/queries.ts';
+import { openSecrets } from '#resources/registry/secrets.ts';
+
+/** What of a context it takes to get at credentials: the engine has no actor. */
+type Parts = Pick<Context, 'db' | 'vault' | 'settings' | 'clock'>;
+
+/** A registry that a body names. 400 naming the field where the organization has none of that id (decisions.md 7). */
+export async function findRegistry(
+  { db }: Pick<Context, 'db'>,
+  organizationId: string,
+  id: string,
+  field = 'registry_id',
+): Promise<Pick<RegistryRow, 'id' | 'name' | 'kind' | 'url'>> {
+  const row = await findRegistryById(db, [organizationId], id);
+  if (!row) throw invalidField(field, 'names no container registry of this organization');
+  const { name, kind, url } = row;
+  return { id, name, kind, url };
+}
+
+/**
+ * How a registry of an organization is entered now; undefined where there is none of that id. Some passwords are asked for elsewhere and
+ * live for hours: nothing of it is kept. Never inside a transaction. Throws RegistryError.
+ */
+export async function registryAccess(
+  parts: Parts,
+  organizationId: string,
+  id: string,
+  signal?: AbortSignal,
+): Promise<(RegistryAccess & { host: string }) | undefined> {
+  const row = await findRegistryById(parts.db, [organizationId], id);
+  return row && accessTo(parts, row, signal);
+}
+
+/** The same of a registry that is at hand. */
+export async function accessTo(
+  parts: Parts,
+  row: RegistryRow,
+  signal?: AbortSignal,
+): Promise<RegistryAccess & { host: string }> {
+  const secrets = await openSecrets(parts, row.organization_id, 'container_registry', row.id, row.secrets);
+  const http = createHttpClient({ allowedPrivateAddresses: parts.settings.allowedPrivateAddresses });
+  const split = { config: row.config as Record<string, string>, secrets };
+  const credentials = await loginOf(split, { http, now: parts.clock.now(), ...(signal ? { signal } : {}) });
+  return { url: row.url, host: registryHost(row.url), credentials };
+}

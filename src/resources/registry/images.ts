@@ -1,0 +1,31 @@
+import { invalidField } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import { createHttpClient } from '#platform/http-client/index.ts';
+import { findImage, registryProblem, searchImages, type FoundImage } from '#platform/oci/index.ts';
+import { accessTo } from '#resources/registry/access.ts';
+import type { RegistryRow } from '#resources/registry/queries.ts';
+
+/**
+ * Images of a registry with their tags, asked of the registry itself: the one of a name, or those whose name holds a text. 400 where it
+ * does not let us in, 502 where it does not answer.
+ */
+export async function listImages(
+  context: Context & { signal: AbortSignal },
+  registry: RegistryRow,
+  { imageName, search }: { imageName?: string; search?: string },
+): Promise<{ image_name: string; versions: string[] }[]> {
+  if (imageName !== undefined && search !== undefined)
+    throw invalidField('search', 'is not given together with imageName, which names one image');
+  const { signal } = context;
+  const http = createHttpClient({ allowedPrivateAddresses: context.settings.allowedPrivateAddresses });
+  try {
+    const access = await accessTo(context, registry, signal);
+    const found: (FoundImage | undefined)[] =
+      imageName === undefined
+        ? await searchImages(http, access, search ?? '', signal)
+        : [await findImage(http, access, imageName, signal)];
+    return found.flatMap((image) => (image ? [{ image_name: image.name, versions: image.versions }] : []));
+  } catch (error) {
+    throw registryProblem(error);
+  }
+}

@@ -1,0 +1,63 @@
+import type { CredentialShape } from '#resources/registry/configuration.ts';
+
+/** Kinds of registries (contract: `ContainerRegistryKindEnum`). */
+export const REGISTRY_KINDS = [
+  'ECR',
+  'SCALEWAY_CR',
+  'DOCKER_HUB',
+  'GITHUB_CR',
+  'GITHUB_ENTERPRISE_CR',
+  'GITLAB_CR',
+  'PUBLIC_ECR',
+  'DOCR',
+  'GENERIC_CR',
+  'GCP_ARTIFACT_REGISTRY',
+  'AZURE_CR',
+] as const;
+export type RegistryKind = (typeof REGISTRY_KINDS)[number];
+
+interface KindOfRegistry extends CredentialShape {
+  /** Where it is when nobody says; null where each is elsewhere. */
+  url(region: string | number | undefined): string | null;
+}
+
+const nowhere = () => null;
+const LOGIN = ['username', 'password'];
+const login = (url: KindOfRegistry['url']): KindOfRegistry => ({ ways: [LOGIN], anonymous: true, url });
+
+/** What credentials of Amazon's, Scaleway's and nobody's registries are; Helm repositories of OCI take the same. */
+export const ECR: CredentialShape = {
+  ways: [
+    ['region', 'access_key_id', 'secret_access_key'],
+    ['region', 'role_arn'],
+  ],
+  anonymous: false,
+};
+export const SCALEWAY: CredentialShape = {
+  ways: [['region', 'scaleway_access_key', 'scaleway_secret_key']],
+  optional: ['scaleway_project_id'],
+  anonymous: false,
+};
+
+/** What each kind of registry is. */
+export const REGISTRIES: Record<RegistryKind, KindOfRegistry> = {
+  ECR: { ...ECR, url: nowhere },
+  SCALEWAY_CR: { ...SCALEWAY, url: (region) => `https://rg.${region}.scw.cloud` },
+  DOCKER_HUB: login(() => 'https://docker.io'),
+  GITHUB_CR: login(() => 'https://ghcr.io'),
+  GITHUB_ENTERPRISE_CR: login(nowhere),
+  GITLAB_CR: login(() => 'https://registry.gitlab.com'),
+  PUBLIC_ECR: { ways: [], anonymous: true, url: () => 'https://public.ecr.aws' },
+  DOCR: login(() => 'https://registry.digitalocean.com'),
+  GENERIC_CR: login(nowhere),
+  GCP_ARTIFACT_REGISTRY: {
+    ways: [
+      ['region', 'json_credentials'],
+      ['region', 'gcp_credentials_type', 'project_id', 'service_account_email', 'workload_identity_provider_resource'],
+    ],
+    optional: ['project_id', 'token_lifetime_seconds'],
+    anonymous: false,
+    url: (region) => `https://${region}-docker.pkg.dev`,
+  },
+  AZURE_CR: { ways: [['azure_tenant_id', 'azure_subscription_id'], LOGIN], anonymous: false, url: nowhere },
+};

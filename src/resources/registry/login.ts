@@ -1,0 +1,48 @@
+import type { HttpClient } from '#platform/http-client/index.ts';
+import { RegistryError, type Credentials } from '#platform/oci/index.ts';
+import type { SplitConfiguration } from '#resources/registry/configuration.ts';
+import { ecrLogin } from '#resources/registry/ecr.ts';
+
+/** What asks another system for a password, where a registry wants one of there. */
+export interface LoginParts {
+  http: HttpClient;
+  now: Date;
+  signal?: AbortSignal;
+}
+
+/**
+ * User name and password by which a registry is entered; null where it is entered without. Throws RegistryError for credentials that
+ * take an identity in a cloud, which this program has not: of Amazon's roles, Google's workload identity and Azure's directory.
+ */
+export async function loginOf(
+  { config, secrets }: SplitConfiguration,
+  { http, now, signal }: LoginParts,
+): Promise<Credentials | null> {
+  if (secrets['secret_access_key'])
+    return ecrLogin(
+      http,
+      String(config['region']),
+      { accessKeyId: String(config['access_key_id']), secretAccessKey: String(secrets['secret_access_key']) },
+      now,
+      signal,
+    );
+  // Scaleway's registries take any user name with the secret key.
+  if (secrets['scaleway_secret_key']) return { username: 'nologin', password: String(secrets['scaleway_secret_key']) };
+  if (secrets['json_credentials']) return googleLogin(String(secrets['json_credentials']));
+  if (secrets['password']) return { username: String(config['username']), password: String(secrets['password']) };
+  if (config['role_arn']) throw foreign('a role of AWS', 'access_key_id and secret_access_key');
+  if (config['gcp_credentials_type']) throw foreign('workload identity of Google Cloud', 'json_credentials');
+  if (config['azure_tenant_id']) throw foreign('a directory of Azure', 'username and password');
+  return null;
+}
+
+const foreign = (identity: string, instead: string) =>
+  new RegistryError(
+    'unsupported',
+    `Its credentials take ${identity}, which this program cannot act as: give ${instead}.`,
+  );
+
+/** Google takes the key file of a service account as the password, also in base64. */
+function googleLogin(key: string): Credentials {
+  return { username: key.trimStart().startsWith('{') ? '_json_key' : '_json_key_base64', password: key };
+}

@@ -1,0 +1,115 @@
+import { conflict, internal, invalidField } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import type { Context } from '#platform/context.ts';
+import { brokenConstraint } from '#platform/database/index.ts';
+import { audit } from '#platform/events/audit.ts';
+import { checkUrl } from '#platform/http-client/index.ts';
+import { parseRegistry } from '#platform/oci/index.ts';
+import { readConfiguration, refuseMoved, requiredConfig } from '#resources/registry/configuration.ts';
+import { REGISTRIES, REGISTRY_KINDS, type RegistryKind } from '#resources/registry/kinds.ts';
+import * as queries from '#resources/registry/queries.ts';
+import type { ContainerRegistryRequest } from '#resources/registry/schema.ts';
+import { openSecrets, sealSecrets } from '#resources/registry/secrets.ts';
+
+const TABLE = 'container_registry';
+
+/** A registry as it is answered: of its configuration only what is no secret. */
+export const toRegistryView = (row: queries.RegistryRow) => ({
+  id: row.id,
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
+  name: row.name,
+  kind: row.kind,
+  description: row.description ?? '',
+  url: row.url,
+  associated_services_count: row.services,
+  config: row.config as object,
+});
+
+/** The kinds of registries, each with what it takes. */
+export const availableRegistries = () =>
+  REGISTRY_KINDS.map((kind) => ({
+    kind,
+    required_config: requiredConfig(REGISTRIES[kind]),
+    is_mandatory: !REGISTRIES[kind].anonymous,
+  }));
+
+/** Keeps a registry with its credentials, encrypted. Names may repeat (decisions.md 8). */
+export async function createRegistry(context: Context, organizationId: string, input: ContainerRegistryRequest) {
+  const id = newId();
+  const { config, secrets } = readConfiguration(input.kind, REGISTRIES[input.kind], input.config);
+  const columns = {
+    name: input.name.trim(),
+    description: input.description ?? null,
+    kind: input.kind,
+    url: urlOf(context, input, config['region']),
+    config,
+    secrets: await sealSecrets(context, organizationId, TABLE, id, secrets),
+  };
+  await queries.insertRegistry(context.db, { id, organization_id: organizationId, ...columns });
+  const row = await findRow(context, organizationId, id);
+  const view = toRegistryView(row);
+  await audit(context, { organizationId, type: 'CREATE', target: targetOf(row), after: view });
+  return view;
+}
+
+/** Changes a registry; what is left out stays, its secrets too, as long as they go where they went. */
+export async function editRegistry(context: Context, present: queries.RegistryRow, input: ContainerRegistryRequest) {
+  const { organization_id: organizationId, id } = present;
+  const same = input.kind === present.kind;
+  const before = {
+    config: present.config as Record<string, string>,
+    secrets: await openSecrets(context, organizationId, TABLE, id, present.secrets),
+  };
+  const split = readConfiguration(input.kind, REGISTRIES[input.kind], input.config, same ? before : null);
+  const url = input.url === undefined && same ? present.url : urlOf(context, input, split.config['region']);
+  refuseMoved(input.config, split, parseRegistry(url).base !== parseRegistry(present.url).base);
+  await queries.updateRegistry(context.db, { organizationId }, id, {
+    name: input.name.trim(),
+    description: input.description ?? present.description,
+    kind: input.kind,
+    url,
+    config: split.config,
+    secrets: await sealSecrets(context, organizationId, TABLE, id, split.secrets),
+  });
+  const row = await findRow(context, organizationId, id);
+  const [was, is] = [toRegistryView(present), toRegistryView(row)];
+  await audit(context, { organizationId, type: 'UPDATE', target: targetOf(row), before: was, after: is });
+  return is;
+}
+
+/** Forgets a registry. 409 while services use it. */
+export async function deleteRegistry(context: Context, row: queries.RegistryRow): Promise<void> {
+  const { organization_id: organizationId, id } = row;
+  if (row.services > 0) throw inUse(row.name);
+  try {
+    await queries.deleteRegistryRow(context.db, { organizationId }, id);
+  } catch (error) {
+    if (brokenConstraint(error)) throw inUse(row.name);
+    throw error;
+  }
+  await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before: toRegistryView(row) });
+}
+
+/** Where a registry is: as given, else the kind's own place. 400 for an address that can never be called, or where there is none. */
+function urlOf(
+  context: Context,
+  { kind, url: given }: { kind: RegistryKind; url?: string },
+  region: string | number | undefined,
+): string {
+  const url = given ?? REGISTRIES[kind].url(region);
+  if (url === null) throw invalidField('url', `is required for ${kind}: https://registry.example.com`);
+  checkUrl(url, 'url', context.settings.allowedPrivateAddresses);
+  return url;
+}
+
+const inUse = (name: string) =>
+  conflict(`Services use the container registry ${name}: give them another first (associatedServices lists them).`);
+
+const targetOf = (row: queries.RegistryRow) => ({ type: 'CONTAINER_REGISTRY' as const, id: row.id, name: row.name });
+
+async function findRow(context: Context, organizationId: string, id: string) {
+  const row = await queries.findRegistryById(context.db, [organizationId], id);
+  if (!row) throw internal(`Container registry ${id} is gone within its own transaction.`);
+  return row;
+}
