@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
+import { embeddedBinaries } from '#platform/database/embedded.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { findDockerSocket } from '#runtimes/docker/socket.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
@@ -66,6 +67,7 @@ export function createRuntimes(
           router: await router(),
           log: line,
           hidden: hiddenFrom(settings),
+          postgresql: embeddedBinaries(),
         });
       }
       case 'docker': {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { describeApplying } from '#runtimes/contract/applying.ts';
+import { describeExecuting } from '#runtimes/contract/executing.ts';
 import { describeImages } from '#runtimes/contract/images.ts';
 import { describeLifecycle } from '#runtimes/contract/lifecycle.ts';
 import { describeBuilding, describeObserving } from '#runtimes/contract/observing.ts';
@@ -36,6 +37,7 @@ export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, 
     describe('observing', () => describeObserving(contract));
     describe('building', () => describeBuilding(contract));
     describe('images', () => describeImages(contract));
+    describe('executing', () => describeExecuting(contract));
     describe('applying', () => describeApplying(contract));
     describe('surroundings', () => describeSurroundings(contract, options));
     describe('lifecycle', () => describeLifecycle(contract, options));

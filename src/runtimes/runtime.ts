@@ -2,6 +2,7 @@
  * What the engine asks of a place where workloads run (design/engine.md, *Runtimes*). A runtime knows nothing of the
  * database or of HTTP: it gets plain data, and what it answers is plain data that another process can go on with.
  */
+import type { Readable, Writable } from 'node:stream';
 
 /** Who a workload is. Every external object (process, container, network, directory) carries it. */
 export interface WorkloadIdentity {
@@ -136,6 +137,24 @@ export interface TaskEnd {
   endedAt: string;
   /** Content of the file at `outputPath`, at most 1 MiB; null without one. */
   output: string | null;
+}
+
+/** A program that runs beside a workload, in one of its instances. */
+export interface ExecRequest {
+  /** Program and arguments: no shell, never a secret. */
+  command: string[];
+  /** Besides the variables of the instance; secrets go here. */
+  environment: Record<string, string>;
+  /** Its standard input, read to the end; it is empty without. */
+  stdin?: Readable;
+  /** Takes its standard output as it comes, no faster than it is taken. It is not ended; an abort destroys it. */
+  stdout: Writable;
+}
+
+export interface ExecEnd {
+  exitCode: number;
+  /** The last 4 KB of its standard error. */
+  stderr: string;
 }
 
 /** Everything that another process needs to find the workload again. JSON, at most a few KB, without secrets. */
@@ -291,6 +310,12 @@ export interface Runtime {
 
   /** Ends and removes executions of a service: all of them, or those of a name. Storage stays. Absent is done. */
   removeTasks?(identity: Omit<WorkloadIdentity, 'generation'>, names: string[] | 'all'): Promise<void>;
+
+  /**
+   * Runs a program in an instance that serves, as its account, and answers how it ended. Throws RuntimeError `failed` where none runs, or
+   * the program can't be started; `aborted` when the signal ends it.
+   */
+  exec?(handle: Handle, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd>;
 
   /** CPU and memory of each instance now. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;

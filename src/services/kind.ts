@@ -99,7 +99,11 @@ export interface KindCapabilities<Spec = any> {
      * The configuration of a copy, whose ids of parts and sealed values must be its own. Without it the ids of `ports` and
      * `storage` are renewed, and the rest is as it is.
      */
-    copySpec?(context: Context, from: ServiceRow, to: { id: string; environmentId: string }): Promise<Spec>;
+    copySpec?(
+      context: Context,
+      from: ServiceRow,
+      to: { id: string; environmentId: string; runtime: string },
+    ): Promise<Spec>;
   };
 }
 
@@ -108,6 +112,12 @@ export interface SpecPlace {
   organizationId: string;
   environmentId: string;
   environment?: EnvironmentTarget;
+  /** Id of the service: what is sealed for it is bound to it. */
+  serviceId: string;
+  /** The service as it was; null for a new one. */
+  service: ServiceRow | null;
+  /** Runtime of the environment's cluster. */
+  runtime: string;
 }
 
 export const paramOf = (kind: Kind): string => `${kind.path}Id`;

@@ -19,6 +19,8 @@ export interface DatabaseAccess {
   login: string;
   password: SealedValue;
   name: string;
+  /** What follows the name in its URL, so that the login is accepted. */
+  urlQuery?: string;
 }
 
 /** What built-in variables tell of a service. */
@@ -105,7 +107,7 @@ const plain = (of: string, part: Part, key: string, value: string | null): Built
 /** Scheme of a database's URL is its type: postgresql, mysql, mongodb, redis. */
 const urlOf = (type: string, database: DatabaseAccess, host: string, port: number) => ({
   before: `${type.toLowerCase()}://${encodeURIComponent(database.login)}:`,
-  after: `@${host}:${port}/${encodeURIComponent(database.name)}`,
+  after: `@${host}:${port}/${encodeURIComponent(database.name)}${database.urlQuery ? `?${database.urlQuery}` : ''}`,
 });
 
 /** Text of a sealed value, once it was decrypted. */

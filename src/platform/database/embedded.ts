@@ -11,6 +11,7 @@ import {
   readFileSync,
   readdirSync,
   readlinkSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -322,6 +323,14 @@ export function inspectEmbeddedPostgres(directory: string): { binaries: boolean;
     binaries: hasEmbeddedPostgres(),
     running: runs ? { ...config, password: readPassword(root) } : null,
   };
+}
+
+/** Folder of the binaries, complete; null where this machine has none. */
+export function embeddedBinaries(): string | null {
+  if (!hasEmbeddedPostgres()) return null;
+  const native = realpathSync(findBinaries());
+  linkLibraries(native);
+  return native;
 }
 
 function hasEmbeddedPostgres(): boolean {

@@ -72,6 +72,19 @@ const networks = (value: string): string[] =>
       return cidr;
     });
 
+const portRange = (value: string): string => {
+  const [, from, to] = /^(\d{1,5})-(\d{1,5})$/.exec(value) ?? [];
+  if (from === undefined || Number(from) < 1024 || Number(to) > 65535 || Number(from) > Number(to))
+    throw new Error('two ports from 1024 to 65535 with a hyphen between them are wanted (30000-32767).');
+  return value;
+};
+
+const imagePrefix = (value: string): string => {
+  if (!/^[a-z0-9][a-z0-9.-]*(:\d+)?\/([a-z0-9._-]+\/)*$/.test(value))
+    throw new Error('a registry and perhaps a folder in it, with / at the end, are wanted (docker.io/library/).');
+  return value;
+};
+
 const prefix = (value: string): string => {
   if (!/^[A-Z][A-Z0-9_]*_$/.test(value))
     throw new Error('upper-case letters, digits and _ are wanted, with _ at the end.');
@@ -251,6 +264,18 @@ export const SETTINGS = {
     'ghcr.io/opentofu/opentofu',
     text,
     'Image with OpenTofu for Docker clusters, without its tag, which is the version and `-minimal`.',
+  ),
+  databaseImagePrefix: setting(
+    'QUARTERDECK_DATABASE_IMAGE_PREFIX',
+    'docker.io/library/',
+    imagePrefix,
+    "What the images of database servers begin with; at first Docker Hub's official ones (postgres, mysql, mongo, redis). A mirror has them under the same names.",
+  ),
+  databasePorts: setting(
+    'QUARTERDECK_DATABASE_PORTS',
+    '30000-32767',
+    portRange,
+    'Ports of a machine that databases with public accessibility are published on.',
   ),
   workerSlots: setting('QUARTERDECK_WORKER_SLOTS', 8, integer(1, 1000), 'Deployments that one worker runs at a time.'),
   stepProgressSeconds: setting(

@@ -8,6 +8,7 @@ import { measureDisk } from './disk-use.ts';
 import { connect } from './connect.ts';
 import { LOOPBACK } from './container-config.ts';
 import { asRuntimeError } from './errors.ts';
+import { execInService } from './exec.ts';
 import { removeFillers } from './files.ts';
 import { removeService, stopService } from './lifecycle.ts';
 import { listWorkloads } from './list.ts';
@@ -72,6 +73,7 @@ function runtimeOf(node: DockerNode): Runtime {
     remove: (identity, handle, context) => answer(removeService(node, identity, handle, context), context.signal),
     logs: (handle, options) => translated(readLogs(node, handle, options), options.signal),
     build: (spec, context) => answer(buildImage(node, spec, context), context.signal),
+    exec: (handle, request, signal) => answer(execInService(node, handle, request, signal), signal),
     metrics: (handle) => answer(measureService(node, handle)),
     hasImage: (_identity, image) => answer(hasImage(node, image)),
     removeImages: (identity, images) => answer(removeImages(node, identity, images)),

@@ -3,6 +3,7 @@ import type { ImageStore } from '#runtimes/host/images.ts';
 import type { Layout } from '#runtimes/host/layout.ts';
 import type { Machine } from '#runtimes/host/machine.ts';
 import type { InstanceNetwork } from '#runtimes/host/network/network.ts';
+import type { MachinePrograms } from '#runtimes/host/programs/programs.ts';
 import type { PublishedPorts } from '#runtimes/host/publish/published-ports.ts';
 import type { Releases } from '#runtimes/host/releases.ts';
 import type { Router } from '#runtimes/router.ts';
@@ -12,6 +13,7 @@ export interface HostParts {
   machine: Machine;
   layout: Layout;
   images: ImageStore;
+  programs: MachinePrograms;
   releases: Releases;
   network: InstanceNetwork;
   cgroups: Cgroups;

@@ -5,10 +5,12 @@ import { Instances } from '#runtimes/host/instances.ts';
 import type { InstanceKey } from '#runtimes/host/layout.ts';
 import { listWorkloads } from '#runtimes/host/list.ts';
 import { KeyedLock } from '#runtimes/host/locks.ts';
+import { execInInstance } from '#runtimes/host/exec.ts';
 import { followService, tailService } from '#runtimes/host/logs.ts';
 import { measure } from '#runtimes/host/metrics.ts';
 import { tellingNoSpace } from '#runtimes/host/no-space.ts';
 import { observeService } from '#runtimes/host/observe.ts';
+import { MachinePrograms } from '#runtimes/host/programs/programs.ts';
 import { Readiness } from '#runtimes/host/readiness.ts';
 import { refusalsOf } from '#runtimes/host/refusals.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
@@ -23,6 +25,8 @@ import {
   type FoundWorkload,
   type DiskUse,
   type EnvironmentIdentity,
+  type ExecEnd,
+  type ExecRequest,
   type Handle,
   type InstanceMetrics,
   type LogLine,
@@ -60,7 +64,7 @@ export class HostRuntime implements Runtime {
   }
 
   refusals(spec: WorkloadSpec): string[] {
-    return refusalsOf(spec, this.#parts.machine, this.#parts.images);
+    return refusalsOf(spec, this.#parts);
   }
 
   build(spec: BuildSpec, context: RuntimeContext): Promise<{ image: string; cached: boolean }> {
@@ -177,6 +181,10 @@ export class HostRuntime implements Runtime {
     return yield* followService(layout, serviceId, options.tail, signal);
   }
 
+  exec(handle: Handle, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd> {
+    return execInInstance(this.#parts, this.#instances, handle.identity.serviceId, request, signal);
+  }
+
   async metrics(handle: Handle): Promise<InstanceMetrics[]> {
     const { serviceId } = handle.identity;
     const current = this.#parts.releases.current(serviceId);
@@ -191,6 +199,7 @@ export class HostRuntime implements Runtime {
 
   async hasImage(_identity: WorkloadIdentity, image: string): Promise<boolean> {
     const { images, machine } = this.#parts;
+    if (MachinePrograms.parse(image)) return this.#parts.programs.refusal(image) === null;
     return images.find(image)?.mode === machine.mode;
   }
 

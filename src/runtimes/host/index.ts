@@ -9,6 +9,7 @@ import { findFirewall } from '#runtimes/host/network/firewall.ts';
 import { MachineNetwork } from '#runtimes/host/network/machine-network.ts';
 import { NamespaceNetwork, tryNamespaceNetwork } from '#runtimes/host/network/namespace-network.ts';
 import type { InstanceNetwork } from '#runtimes/host/network/network.ts';
+import { MachinePrograms } from '#runtimes/host/programs/programs.ts';
 import { PublishedPorts } from '#runtimes/host/publish/published-ports.ts';
 import { Releases } from '#runtimes/host/releases.ts';
 import { readBootId } from '#runtimes/tools/shim/identity.ts';
@@ -29,6 +30,8 @@ export interface HostRuntimeOptions {
   network?: 'auto' | 'machine';
   /** Further folders and files that no workload may see (keys, settings). */
   hidden?: string[];
+  /** Folder of PostgreSQL's binaries that databases run with; none without. */
+  postgresql?: string | null;
   /** Name of this run of the machine; found out where it isn't given. */
   bootId?: string;
 }
@@ -45,6 +48,11 @@ export async function createHostRuntime(options: HostRuntimeOptions): Promise<Ru
     machine,
     layout,
     images: new ImageStore(dataDir),
+    programs: new MachinePrograms({
+      machine,
+      postgresql: options.postgresql ?? null,
+      directory: join(dataDir, 'host'),
+    }),
     releases: new Releases(layout),
     network: await findNetwork(options, machine, layout),
     cgroups: findCgroups(`quarterdeck-${options.installation.slice(0, 8)}`),

@@ -10,6 +10,7 @@ import { enterCommand, NESTED_UID, viewPlan } from '#runtimes/host/machine.ts';
 import { openWay, PlainPaths } from '#runtimes/host/plain-paths.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { OURS, type Bind } from '#runtimes/host/view/plan.ts';
+import { imageOf } from '#runtimes/host/programs/image-of.ts';
 import { makeVolume } from '#runtimes/host/volumes.ts';
 import {
   readShim,
@@ -35,10 +36,10 @@ export class Instances {
 
   /** Starts an instance; one that runs is left alone. Throws RuntimeError. */
   async start(at: InstanceKey, spec: WorkloadSpec): Promise<void> {
-    const { layout, images, network, machine } = this.#parts;
+    const { layout, network, machine } = this.#parts;
     const directory = layout.instance(at);
     if (this.shim(at)?.alive) return;
-    const { folder, record } = images.get(spec.image);
+    const { folder, record, binds } = imageOf(this.#parts, spec);
     if (record.mode !== machine.mode)
       throw new RuntimeError(
         'failed',
@@ -56,7 +57,7 @@ export class Instances {
     const command = commandLine(spec, record.config);
     const launch =
       machine.mode === 'namespaces'
-        ? await this.#inView(at, spec, { folder, record, env, command, hostname, cgroups })
+        ? await this.#inView(at, spec, { folder, record, binds, env, command, hostname, cgroups })
         : await this.#inTree(at, spec, { folder, record, env, command });
     await startShim({
       directory,
@@ -96,9 +97,9 @@ export class Instances {
 
   /** Where and how the checks of an instance are made. */
   probeTarget(at: InstanceKey, spec: WorkloadSpec): ProbeTarget {
-    const { machine, images } = this.#parts;
+    const { machine } = this.#parts;
     const { attachment } = this.record(at)!;
-    const { record } = images.get(spec.image);
+    const { record } = imageOf(this.#parts, spec);
     const env = environmentOf(spec, record.config, {
       hostname: `${spec.hostname}-${at.n}`,
       port: attachment.port,
@@ -133,8 +134,9 @@ export class Instances {
     at: InstanceKey,
     spec: WorkloadSpec,
     image: {
-      folder: string;
+      folder: string | null;
       record: ImageRecord;
+      binds: Bind[];
       env: Record<string, string>;
       command: string[];
       hostname: string;
@@ -153,8 +155,8 @@ export class Instances {
         cwd: record.config.workdir,
         account: { kind: 'instance', uid },
       },
-      layers: record.layers.map((layer) => join(image.folder, layer)),
-      binds: [...this.#files(directory, spec), ...this.#storage(spec, record), ...network.binds(spec)],
+      layers: image.folder === null ? [] : record.layers.map((layer) => join(image.folder!, layer)),
+      binds: [...this.#files(directory, spec), ...this.#storage(spec, record), ...image.binds, ...network.binds(spec)],
       hostname: image.hostname,
       resolv: network.isolated ? (machine.outsideResolv ?? machine.resolv) : machine.resolv,
       cgroups: image.cgroups,
@@ -194,12 +196,14 @@ export class Instances {
   async #inTree(
     at: InstanceKey,
     spec: WorkloadSpec,
-    image: { folder: string; record: ImageRecord; env: Record<string, string>; command: string[] },
+    image: { folder: string | null; record: ImageRecord; env: Record<string, string>; command: string[] },
   ): Promise<Omit<StartShim, 'directory'>> {
     const { record } = image;
     const tree = join(this.#parts.layout.instance(at), 'tree');
     removeTree(tree);
-    cpSync(join(image.folder, 'tree'), tree, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
+    if (image.folder === null) mkdirSync(tree, { recursive: true });
+    else
+      cpSync(join(image.folder, 'tree'), tree, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
     const paths = new PlainPaths(tree, record.workdirs);
     for (const { path, content } of spec.files) {
       paths.require(path, 'A file variable');

@@ -5,6 +5,7 @@ import { readInstance } from '#runtimes/host/instance-record.ts';
 import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
 import { mainPort } from '#runtimes/host/network/network.ts';
 import { isFree } from '#runtimes/host/network/machine-network.ts';
+import { imageOf, ownCommand } from '#runtimes/host/programs/image-of.ts';
 import { listeningPorts, processTree } from '#runtimes/host/processes.ts';
 import { probeOnce, readShimLog, workloadPids } from '#runtimes/tools/shim/index.ts';
 import { RuntimeError, type ProbeCheck, type WorkloadSpec } from '#runtimes/runtime.ts';
@@ -63,7 +64,7 @@ export class Readiness {
   }
 
   #probe(spec: WorkloadSpec) {
-    return spec.readiness ?? this.#parts.images.get(spec.image).record.config.health;
+    return spec.readiness ?? imageOf(this.#parts, spec).record.config.health;
   }
 
   async #check(at: InstanceKey, spec: WorkloadSpec): Promise<string | null> {
@@ -75,7 +76,9 @@ export class Readiness {
     const main = mainPort(spec);
     if (!probe && main === null)
       return Date.now() - Date.parse(shim.state.startedAt!) >= SETTLED_MS ? null : 'it has not run for 2 s yet';
-    const check: ProbeCheck = probe?.check ?? { type: 'tcp', port: main!, host: null };
+    const asked: ProbeCheck = probe?.check ?? { type: 'tcp', port: main!, host: null };
+    const check =
+      asked.type === 'exec' ? { ...asked, command: ownCommand(this.#parts, at, spec, asked.command) } : asked;
     const depth = this.#parts.machine.mode === 'namespaces' ? 2 : 0;
     const pids = workloadPids(shim.state.process!.pid, depth);
     const timeoutMs = probe ? probe.timeoutSeconds * 1000 : SINGLE_TIMEOUT_MS;

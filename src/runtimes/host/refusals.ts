@@ -1,37 +1,44 @@
-import type { ImageStore } from '#runtimes/host/images.ts';
-import type { Machine } from '#runtimes/host/machine.ts';
+import type { HostParts } from '#runtimes/host/host-parts.ts';
 import { PlainPaths } from '#runtimes/host/plain-paths.ts';
+import { imageOf } from '#runtimes/host/programs/image-of.ts';
+import { MachinePrograms } from '#runtimes/host/programs/programs.ts';
 import { isWithin } from '#runtimes/host/view/root-path.ts';
 import { OURS } from '#runtimes/host/view/plan.ts';
-import type { WorkloadSpec } from '#runtimes/runtime.ts';
+import type { ProgramSpec } from '#runtimes/runtime.ts';
 
 /** Folders of a view that are no files of its own. */
 const RESERVED = ['/proc', '/sys', '/dev', OURS];
 
+type Parts = Pick<HostParts, 'machine' | 'images' | 'programs' | 'network'>;
+
 /** Why a spec can't run on this machine, a sentence each. */
-export function refusalsOf(spec: WorkloadSpec, machine: Machine, images: ImageStore): string[] {
+export function refusalsOf(spec: ProgramSpec, parts: Parts): string[] {
   const refusals: string[] = [];
-  if (spec.image !== '' && images.folder(spec.image) === null)
+  if (MachinePrograms.parse(spec.image)) {
+    const refusal = parts.programs.refusal(spec.image);
+    if (refusal !== null) return [refusal];
+  } else if (spec.image !== '' && parts.images.folder(spec.image) === null)
     refusals.push(
       'Images from a registry need a container engine: install Docker or Podman, or use a Kubernetes cluster. This runtime builds from a git repository with a Dockerfile.',
     );
   const paths = [...spec.files.map((file) => file.path), ...spec.storage.map((one) => one.mountPath)];
-  for (const path of paths) refusals.push(...refusePath(path, spec, machine, images));
+  for (const path of paths) refusals.push(...refusePath(path, spec, parts));
   return refusals;
 }
 
-function refusePath(path: string, spec: WorkloadSpec, machine: Machine, images: ImageStore): string[] {
-  const parts = path.split('/');
+function refusePath(path: string, spec: ProgramSpec, parts: Parts): string[] {
+  const { machine } = parts;
+  const names = path.split('/');
   if (
     !path.startsWith('/') ||
-    parts.includes('..') ||
+    names.includes('..') ||
     RESERVED.some((folder) => isWithin(folder, path)) ||
     path === '/'
   )
     return [
       `"${path}" cannot be a mount path: it must be absolute, without "..", and outside of ${RESERVED.join(', ')}.`,
     ];
-  const record = images.find(spec.image);
+  const record = MachinePrograms.parse(spec.image) ? imageOf(parts, spec).record : parts.images.find(spec.image);
   if (machine.mode === 'namespaces' || !record || new PlainPaths('', record.workdirs).holds(path)) return [];
   return [
     `"${path}" cannot be mounted: this machine has no namespaces (${machine.reason}), so that only paths below the Dockerfile's WORKDIR (${record.workdirs.join(', ') || 'it has none'}) can be used.`,

@@ -27,8 +27,17 @@ export async function createService(context: Context, kind: Kind, environment: E
     throw conflict(`Environment ${environment.name} is being deleted: nothing can be created in it.`);
   const { organizationId } = environment;
   const stage = await queries.findDefaultStage(context.db, { organizationId }, environment.id, kind.defaultStage);
+  const id = newId();
+  const place = {
+    organizationId,
+    environmentId: environment.id,
+    environment,
+    serviceId: id,
+    service: null,
+    runtime: environment.runtime,
+  };
   const service = {
-    id: newId(),
+    id,
     organization_id: organizationId,
     environment_id: environment.id,
     stage_id: stage.id,
@@ -36,10 +45,7 @@ export async function createService(context: Context, kind: Kind, environment: E
     name: input.name.trim(),
     description: input.description ?? null,
     icon_uri: input.icon_uri ?? `${context.settings.iconPrefix}${kind.path}`,
-    ...withNeeds(
-      kind,
-      await kind.toSpec(context, { organizationId, environmentId: environment.id, environment }, input, null),
-    ),
+    ...withNeeds(kind, await kind.toSpec(context, place, input, null)),
     last_updated_by: context.actor.userId,
   };
   await refuseTakenName(service.name, () => queries.insertService(context.db, service));
@@ -53,7 +59,8 @@ export async function createService(context: Context, kind: Kind, environment: E
 export async function editService(context: Context, kind: Kind, service: ServiceTarget, input: Partial<CommonInput>) {
   refuseDeleting(service);
   const { organizationId, environmentId } = service;
-  const spec = await kind.toSpec(context, { organizationId, environmentId }, input, service.spec);
+  const place = { organizationId, environmentId, serviceId: service.id, service, runtime: service.cluster_runtime };
+  const spec = await kind.toSpec(context, place, input, service.spec);
   return change(context, kind, service, {
     name: input.name?.trim() ?? service.name,
     description: input.description === undefined ? service.description : input.description,

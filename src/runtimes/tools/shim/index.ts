@@ -20,7 +20,7 @@ import {
 export type { ShimState } from '#runtimes/tools/shim/state.ts';
 export { readShimLog, followShimLog, type ShimLogLine } from '#runtimes/tools/shim/read-log.ts';
 export { workloadPids } from '#runtimes/tools/shim/supervisor.ts';
-export { probeOnce, type ProbePids, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';
+export { enter, probeOnce, type ProbePids, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';
 
 /** What `startShim` is given: everything but the command has a default. */
 export interface StartShim extends Partial<Omit<ShimConfig, 'command' | 'args' | 'env'>> {

@@ -140,8 +140,8 @@ function execCheck(command: string[], target: ProbeTarget, timeoutMs: number, pi
   });
 }
 
-/** The arguments that enter a workload; null while its process is not there, or still stands outside of its own root. */
-function enter(wrap: string[], pids: ProbePids): string[] | null {
+/** The arguments that enter a workload, for a command behind them; null while its process is not there, or still stands outside of its own root. */
+export function enter(wrap: string[], pids: ProbePids): string[] | null {
   if (wrap.length === 0) return [];
   const inner = innerPid(pids.process);
   const [own, outer] = [rootOf(pids.process), rootOf(pids.init)];

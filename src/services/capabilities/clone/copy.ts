@@ -25,7 +25,7 @@ export interface ToCopy {
  */
 export async function copyServices(
   context: Context,
-  environmentId: string,
+  environment: { id: string; runtime: string },
   services: ToCopy[],
   variables: VariableCopy,
 ): Promise<void> {
@@ -34,13 +34,16 @@ export async function copyServices(
     copies.push({
       id,
       organization_id: row.organization_id,
-      environment_id: environmentId,
+      environment_id: environment.id,
       stage_id: stageId,
       kind: row.kind,
       name,
       description: row.description,
       icon_uri: row.icon_uri,
-      ...withNeeds(kind, await copySpec(context, kind, row, { id, environmentId })),
+      ...withNeeds(
+        kind,
+        await copySpec(context, kind, row, { id, environmentId: environment.id, runtime: environment.runtime }),
+      ),
       advanced_settings: row.advanced_settings,
       is_skipped: row.is_skipped,
       last_updated_by: context.actor.userId,
@@ -50,7 +53,12 @@ export async function copyServices(
   await copyVariables(context, variables);
 }
 
-function copySpec(context: Context, kind: Kind, row: ServiceRow, to: { id: string; environmentId: string }) {
+function copySpec(
+  context: Context,
+  kind: Kind,
+  row: ServiceRow,
+  to: { id: string; environmentId: string; runtime: string },
+) {
   const { copySpec: ownWay } = kind.capabilities?.clone ?? {};
   return ownWay ? ownWay(context, row, to) : withNewParts(row.spec);
 }

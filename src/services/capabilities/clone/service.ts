@@ -28,7 +28,7 @@ export async function cloneService(call: Call<ServiceTarget>, kind: Kind, input:
   const name = input.name.trim();
   const stageId = await findStage(call, kind, service, environment.id);
   await refuseTakenName(name, () =>
-    copyServices(call, environment.id, [{ kind, row: service, id, name, stageId }], {
+    copyServices(call, environment, [{ kind, row: service, id, name, stageId }], {
       organizationId,
       from: { projectId: service.projectId, environmentId: service.environmentId },
       to: { projectId: environment.projectId, environmentId: environment.id },
@@ -98,7 +98,7 @@ export async function cloneEnvironment(call: Call<EnvironmentTarget>, kinds: Kin
       name: row.name,
       stageId: stageIds.get(row.stage_id)!,
     }));
-  await copyServices(call, environment.id, services, {
+  await copyServices(call, environment, services, {
     organizationId,
     from: { projectId: source.projectId, environmentId: source.id },
     to: { projectId: project.id, environmentId: environment.id },

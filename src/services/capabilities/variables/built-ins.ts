@@ -14,6 +14,8 @@ export interface StoredDatabaseAccess {
   /** Sealed for `databasePasswordPlace(id)`, base64. */
   password: string;
   name: string;
+  /** What follows the name in its URL. */
+  url_query?: string;
 }
 
 /** Place in the vault that a database's password is sealed for. */
@@ -124,4 +126,5 @@ const toDatabaseAccess = (
   login: access.login,
   password: { place: databasePasswordPlace(id), content: access.password },
   name: access.name,
+  ...(access.url_query ? { urlQuery: access.url_query } : {}),
 });

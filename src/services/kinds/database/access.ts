@@ -1,0 +1,104 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import { conflict } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import { databasePasswordPlace, type StoredDatabaseAccess } from '#services/capabilities/variables/index.ts';
+import { ENGINES, type Credentials, type DatabaseType } from '#services/kinds/database/engines/index.ts';
+import * as queries from '#services/kinds/database/queries.ts';
+import { hostnameOf } from '#services/parts/ports.ts';
+
+/** Bytes of a generated password, as text that needs no quoting in URLs and configuration files. */
+const PASSWORD_BYTES = 24;
+
+/** Whose access it is. */
+export interface DatabasePlace {
+  organizationId: string;
+  environmentId: string;
+  serviceId: string;
+}
+
+/** Login and a new password for a new server, sealed. */
+export async function newAccess(
+  context: Context,
+  place: DatabasePlace,
+  type: DatabaseType,
+  isPublic: boolean,
+): Promise<StoredDatabaseAccess> {
+  const engine = ENGINES[type];
+  const password = randomBytes(PASSWORD_BYTES).toString('base64url');
+  const sealed = await context.vault.seal(
+    context.db,
+    place.organizationId,
+    databasePasswordPlace(place.serviceId),
+    password,
+  );
+  return {
+    port: engine.port,
+    external_port: isPublic ? await newExternalPort(context, place) : null,
+    login: engine.login,
+    password: sealed.toString('base64'),
+    name: engine.databaseName,
+    ...(engine.urlQuery ? { url_query: engine.urlQuery } : {}),
+  };
+}
+
+/** A port outside for what becomes public; what is no longer public gives its port back. */
+export async function accessOf(
+  context: Context,
+  place: DatabasePlace,
+  present: StoredDatabaseAccess,
+  isPublic: boolean,
+): Promise<StoredDatabaseAccess> {
+  if (isPublic === (present.external_port !== null)) return present;
+  return { ...present, external_port: isPublic ? await newExternalPort(context, place) : null };
+}
+
+/** A port that no other database of the cluster is published on. By chance: clusters of others may be on the same machine. */
+async function newExternalPort(context: Context, { organizationId, environmentId }: DatabasePlace): Promise<number> {
+  const [from, to] = context.settings.databasePorts.split('-').map(Number) as [number, number];
+  await queries.lockClusterOf(context.db, { organizationId }, environmentId);
+  const taken = await queries.listExternalPorts(context.db, { organizationId }, environmentId);
+  const free = Array.from({ length: to - from + 1 }, (_, index) => from + index).filter((port) => !taken.has(port));
+  if (free.length === 0)
+    throw conflict(
+      `All ports from ${from} to ${to} are those of other databases: leave accessibility PRIVATE, or widen the setting QUARTERDECK_DATABASE_PORTS.`,
+    );
+  return free[randomInt(free.length)]!;
+}
+
+/** The password, decrypted. */
+export function openPassword(
+  context: Pick<Context, 'vault' | 'db'>,
+  organizationId: string,
+  serviceId: string,
+  access: StoredDatabaseAccess,
+): Promise<string> {
+  const place = databasePasswordPlace(serviceId);
+  return context.vault.open(context.db, organizationId, place, Buffer.from(access.password, 'base64'));
+}
+
+/** How a server is entered. */
+export async function openCredentials(
+  context: Pick<Context, 'vault' | 'db'>,
+  organizationId: string,
+  serviceId: string,
+  access: StoredDatabaseAccess,
+): Promise<Credentials> {
+  return {
+    login: access.login,
+    password: await openPassword(context, organizationId, serviceId, access),
+    name: access.name,
+  };
+}
+
+/** Where people reach it: from outside where it is public, else from inside of its environment. */
+export function addressOf(
+  proxyDomain: string,
+  id: string,
+  type: DatabaseType,
+  access: StoredDatabaseAccess,
+): { host: string; port: number } {
+  const hostname = hostnameOf('DATABASE', id, type);
+  return access.external_port === null
+    ? { host: hostname, port: access.port }
+    : { host: `${hostname}.${proxyDomain}`, port: access.external_port };
+}

@@ -1,0 +1,111 @@
+import { invalidField } from '#kernel/errors.ts';
+import {
+  DATABASE_TYPES,
+  type DatabaseType,
+  type Edition,
+  type Engine,
+} from '#services/kinds/database/engines/engine.ts';
+import { mongodb } from '#services/kinds/database/engines/mongodb.ts';
+import { mysqlEngine } from '#services/kinds/database/engines/mysql.ts';
+import { postgresql } from '#services/kinds/database/engines/postgresql.ts';
+import { redisEngine } from '#services/kinds/database/engines/redis.ts';
+
+export * from '#services/kinds/database/engines/engine.ts';
+
+export const ENGINES: Readonly<Record<DatabaseType, Engine>> = {
+  MONGODB: mongodb,
+  MYSQL: mysqlEngine,
+  POSTGRESQL: postgresql,
+  REDIS: redisEngine,
+};
+
+/** Name of the runtime that runs programs of the machine instead of images. */
+const MACHINE_RUNTIME = 'host';
+
+/** How an engine's server comes to clusters of a runtime; null where it doesn't. */
+export const editionOf = (type: DatabaseType, runtime: string): Edition | null =>
+  runtime === MACHINE_RUNTIME ? ENGINES[type].onMachine : ENGINES[type].inImage;
+
+/** What the server is started from: an image below the prefix of the settings, or a program of the machine. */
+export const imageOf = (type: DatabaseType, version: string, runtime: string, imagePrefix: string): string =>
+  runtime === MACHINE_RUNTIME
+    ? `host:${type.toLowerCase()}/${version}`
+    : `${imagePrefix}${ENGINES[type].image}:${version}`;
+
+/** Every type with the versions that can be chosen on a runtime. */
+export const listVersions = (runtime: string): { type: DatabaseType; versions: readonly string[] }[] =>
+  DATABASE_TYPES.flatMap((type) => {
+    const edition = editionOf(type, runtime);
+    return edition ? [{ type, versions: edition.series.toReversed() }] : [];
+  });
+
+/** A version with its release series: `16.4` is one of `16`, `8.0.39` one of `8.0`. */
+interface Version {
+  text: string;
+  series: string;
+  /** Place of the series among those of its edition. */
+  place: number;
+  /** Numbers behind the series; empty stands for the newest. */
+  minor: number[];
+}
+
+function parse(edition: Edition, text: string): Version | null {
+  const place = edition.series.findLastIndex((series) => text === series || text.startsWith(`${series}.`));
+  const series = edition.series[place];
+  if (series === undefined) return null;
+  const rest = text.slice(series.length + 1);
+  if (text !== series && !/^\d{1,5}(\.\d{1,5})*$/.test(rest)) return null;
+  return { text, series, place, minor: rest === '' ? [] : rest.split('.').map(Number) };
+}
+
+/** The release series of a stored version. */
+export const seriesOf = (type: DatabaseType, version: string, runtime: string): string =>
+  parse(editionOf(type, runtime)!, version)!.series;
+
+/** Refuses a version that an engine has not: 400 that lists those that it has. */
+export function checkVersion(type: DatabaseType, text: string, runtime: string): Version {
+  const edition = editionOf(type, runtime);
+  if (!edition)
+    throw invalidField(
+      'type',
+      `${ENGINES[type].label} needs a container engine: use a cluster with Docker or Kubernetes. Here there is ${listVersions(
+        runtime,
+      )
+        .map((one) => one.type)
+        .join(', ')}`,
+    );
+  const version = parse(edition, text);
+  if (version) return version;
+  throw invalidField(
+    'version',
+    `must be ${edition.series.toReversed().join(', ')}, or one of these with the rest of its number (${edition.series.at(-1)}.1)`,
+  );
+}
+
+/**
+ * Refuses a change of version under which a server would not start on the files that it has: only newer ones of the same series do.
+ * `deployed` says whether there are any.
+ */
+export function checkUpgrade(type: DatabaseType, from: string, to: string, runtime: string, deployed: boolean): void {
+  const next = checkVersion(type, to, runtime);
+  const present = parse(editionOf(type, runtime)!, from);
+  if (!deployed || from === to || !present) return;
+  const { label } = ENGINES[type];
+  const way = `create a database of version ${to} and restore a backup of this one into it`;
+  if (next.place > present.place)
+    throw invalidField('version', `${label} ${to} does not read the files of ${from} (a new major version): ${way}`);
+  if (next.place < present.place || isOlder(next.minor, present.minor))
+    throw invalidField('version', `${label} ${from} can't be taken back to ${to}: ${way}`);
+}
+
+/** Without numbers a version is the newest of its series. */
+function isOlder(one: number[], other: number[]): boolean {
+  if (one.length === 0) return false;
+  if (other.length === 0) return true;
+  for (let place = 0; place < Math.max(one.length, other.length); place++) {
+    const difference = (one[place] ?? Infinity) - (other[place] ?? Infinity);
+    if (difference < 0) return true;
+    if (difference > 0) return false;
+  }
+  return false;
+}

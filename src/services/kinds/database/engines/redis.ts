@@ -1,0 +1,83 @@
+import {
+  tool,
+  type BackupTools,
+  type Content,
+  type Credentials,
+  type Edition,
+  type Engine,
+} from '#services/kinds/database/engines/engine.ts';
+
+const CONFIG_FILE = '/etc/quarterdeck/redis.conf';
+/** Taken in by a restore. */
+const RESTORED = 'restored.rdb';
+
+/** `-e`: an error that the server answers is one of the program too. */
+const redis = (args: string[], { password }: Credentials) =>
+  tool(['redis-cli', '-e', '-h', '127.0.0.1', '-p', '6379', ...args], { REDISCLI_AUTH: password });
+
+/** `db0:keys=3,expires=0,avg_ttl=0` */
+const readKeyspace = (text: string): Content[] =>
+  [...text.matchAll(/^(db\d+):keys=(\d+)/gm)].map(([, name, keys]) => ({ name: name!, amount: `${keys} keys` }));
+
+const backup: BackupTools = {
+  format: 'rdb',
+  extension: 'rdb',
+  dump: (credentials) => redis(['--rdb', '-'], credentials),
+  contents: (credentials) => redis(['info', 'keyspace'], credentials),
+  readContents: readKeyspace,
+  // The server reads a file at its start or when it is told to reload; without the log of changes, which would win over it.
+  restore: (credentials) => ({
+    before: [],
+    load: tool(['dd', `of=/data/${RESTORED}`, 'bs=64k', 'status=none']),
+    restart: false,
+    after: [
+      redis(['config', 'set', 'appendonly', 'no'], credentials),
+      redis(['config', 'set', 'dbfilename', RESTORED], credentials),
+      redis(['debug', 'reload', 'nosave'], credentials),
+      redis(['config', 'set', 'dbfilename', 'dump.rdb'], credentials),
+      redis(['config', 'set', 'appendonly', 'yes'], credentials),
+      tool(['rm', '-f', `/data/${RESTORED}`]),
+    ],
+    undo: [
+      redis(['config', 'set', 'dbfilename', 'dump.rdb'], credentials),
+      redis(['config', 'set', 'appendonly', 'yes'], credentials),
+    ],
+  }),
+  leavesOut: '',
+};
+
+const inImage: Edition = {
+  series: ['7', '8'],
+  start: (_series, { password }) => ({
+    arguments: ['redis-server', CONFIG_FILE],
+    environment: { REDISCLI_AUTH: password },
+    // `enable-debug-command local`: a restore reloads the server from within its own instance.
+    files: [
+      {
+        path: CONFIG_FILE,
+        content: [
+          `requirepass ${password}`,
+          'dir /data',
+          'appendonly yes',
+          'enable-debug-command local',
+          'bind * -::*',
+          '',
+        ].join('\n'),
+      },
+    ],
+    mountPath: '/data',
+    ready: ['redis-cli', '-e', '-h', '127.0.0.1', '-p', '6379', 'ping'],
+  }),
+  backup,
+};
+
+export const redisEngine: Engine = {
+  type: 'REDIS',
+  label: 'Redis',
+  port: 6379,
+  login: 'default',
+  databaseName: '0',
+  image: 'redis',
+  inImage,
+  onMachine: null,
+};

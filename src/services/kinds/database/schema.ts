@@ -1,0 +1,103 @@
+import { DateTime, Name, named, Nullable, OneOf, Reference, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import { SERVICE_KINDS } from '#services/holder.ts';
+import { DATABASE_TYPES } from '#services/kinds/database/engines/index.ts';
+import { AnnotationsGroup, LabelsGroup } from '#services/parts/groups.ts';
+
+export const MODES = ['CONTAINER', 'MANAGED'] as const;
+export const ACCESSIBILITIES = ['PRIVATE', 'PUBLIC'] as const;
+const DISK_TYPES = ['gp2', 'gp3'] as const;
+
+const DatabaseTypeEnum = OneOf(DATABASE_TYPES);
+const ModeEnum = OneOf(MODES, {
+  description: 'MANAGED is backed up every day and before it is deleted; CONTAINER is just the server.',
+});
+const Version = Type.String({ minLength: 1, maxLength: 50, description: 'databaseConfiguration lists them.' });
+
+const own = {
+  accessibility: Type.Optional(OneOf(ACCESSIBILITIES, { default: 'PRIVATE' })),
+  cpu: Type.Optional(
+    Type.Integer({ minimum: 10, maximum: 1_000_000, default: 250, description: 'Milli-CPU, a whole number.' }),
+  ),
+  memory: Type.Optional(Type.Integer({ minimum: 64, maximum: 10_000_000, description: 'MiB, a whole number.' })),
+  storage: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 65_536, description: 'GiB. It never shrinks once it was deployed.' }),
+  ),
+  instance_type: Type.Optional(
+    Type.String({ maxLength: 255, description: 'Kept for clusters whose machines have types.' }),
+  ),
+  annotations_groups: Type.Optional(Type.Array(Reference, { maxItems: 100 })),
+  labels_groups: Type.Optional(Type.Array(Reference, { maxItems: 100 })),
+  icon_uri: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
+};
+
+export const DatabaseRequest = named(
+  'DatabaseRequest',
+  Type.Object({
+    name: Name,
+    description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
+    type: DatabaseTypeEnum,
+    version: Version,
+    mode: ModeEnum,
+    ...own,
+  }),
+);
+
+export const DatabaseEditRequest = named(
+  'DatabaseEditRequest',
+  Type.Object({
+    name: Type.Optional(Name),
+    description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
+    version: Type.Optional(Version),
+    ...own,
+    disk_type: Type.Optional(Nullable(OneOf(DISK_TYPES))),
+  }),
+);
+
+/** What both bodies may say; type and mode are given once. */
+export type DatabaseInput = Static<typeof DatabaseEditRequest> &
+  Partial<Pick<Static<typeof DatabaseRequest>, 'type' | 'mode'>>;
+
+export const Database = named(
+  'Database',
+  Type.Object({
+    id: Uuid,
+    created_at: DateTime,
+    updated_at: DateTime,
+    name: Type.String(),
+    description: Type.String(),
+    type: DatabaseTypeEnum,
+    version: Type.String(),
+    mode: ModeEnum,
+    accessibility: OneOf(ACCESSIBILITIES),
+    cpu: Type.Integer(),
+    instance_type: Type.Optional(Type.String()),
+    memory: Type.Integer(),
+    storage: Type.Integer(),
+    annotations_groups: Type.Array(AnnotationsGroup),
+    labels_groups: Type.Array(LabelsGroup),
+    icon_uri: Type.String(),
+    environment: Reference,
+    host: Type.String(),
+    port: Type.Integer(),
+    maximum_cpu: Type.Integer(),
+    maximum_memory: Type.Integer(),
+    disk_encrypted: Type.Boolean(),
+    disk_type: Type.Optional(Nullable(OneOf(DISK_TYPES))),
+    service_type: OneOf(SERVICE_KINDS),
+  }),
+);
+
+export const DatabaseConfiguration = named(
+  'DatabaseConfiguration',
+  Type.Object({
+    database_type: DatabaseTypeEnum,
+    version: Type.Array(Type.Object({ name: Type.String(), supported_mode: OneOf(MODES) })),
+  }),
+);
+
+export const DatabaseVersion = named('DatabaseVersion', Type.Object({ name: Type.String() }));
+
+export const MasterCredentials = named(
+  'MasterCredentials',
+  Type.Object({ host: Type.String(), port: Type.Integer(), login: Type.String(), password: Type.String() }),
+);
