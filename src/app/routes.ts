@@ -24,6 +24,7 @@ import { webhookRoutes } from '#resources/webhook/index.ts';
 import { deleteProject } from '#services/capabilities/actions/delete.ts';
 import { createResolver } from '#services/capabilities/custom-domains/index.ts';
 import { forgetApps } from '#services/kinds/argocd-app/index.ts';
+import { gitRepositoryRoutes } from '#services/git-repository/index.ts';
 import { mountServices } from '#services/mount.ts';
 import { terraformRepositoryRoutes } from '#services/terraform-repository/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
@@ -51,6 +52,7 @@ export function allRoutes(
     ...gitTokenRoutes,
     ...mcpServerRoutes,
     ...registryRoutes,
+    ...gitRepositoryRoutes(services.repositories),
     ...terraformRepositoryRoutes(services.repositories),
     ...projectRoutes({ deleteProject }),
     ...environmentRoutes,

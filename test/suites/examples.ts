@@ -81,6 +81,16 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   editContainerRegistry: () => ({ body: { name: fresh('registry'), kind: 'DOCKER_HUB', config: {} } }),
   // Docker Hub lists nothing unasked.
   getContainerVersions: () => ({ refused: 400 }),
+  // No provider can be asked from here: without a token that may be used there is nothing.
+  ...Object.fromEntries(
+    ['Github', 'Gitlab', 'Bitbucket'].flatMap((name) =>
+      [`getOrganization${name}RepositoryBranches`, `get${name}RepositoryBranches`].map((id) => [
+        id,
+        () => ({ query: '?name=acme/shop' }),
+      ]),
+    ),
+  ),
+  listDirectoriesFromGitRepository: () => ({ body: { ...repository, provider: 'GITHUB' } }),
   parseTerraformVariablesFromGitRepo: () => ({ body: { git_repository: repository } }),
   listTfVarsFilesFromGitRepo: () => ({ body: { git_repository: repository, mode: { type: 'AutoDiscover' } } }),
   createProject: () => ({ body: { name: fresh('project') } }),

@@ -113,12 +113,14 @@ async function stagesOf(admin: Actor, environmentId: string): Promise<Values> {
 async function organizationThings(admin: Actor): Promise<Values> {
   const url = `/organization/${admin.organizationId}`;
   const registry = { name: 'registry', kind: 'DOCKER_HUB', config: {} };
+  // Expired, so that no provider is asked with it.
+  const gitToken = { name: 'git', type: 'GITHUB', token: 'a-git-token', expired_at: '2020-01-01T00:00:00Z' };
   const policy = { name: 'policy', opa_policy: 'package p\nallow := true' };
   return {
     customRoleId: (await make(admin, `${url}/customRole`, { name: 'a role' })).id,
     apiTokenId: (await make(admin, `${url}/apiToken`, { name: 'a token', scope: 'READ' })).id,
     policyApiTokenId: (await make(admin, `${url}/policyApiToken`, policy)).id,
-    gitTokenId: (await make(admin, `${url}/gitToken`, { name: 'git', type: 'GITHUB', token: 'a-git-token' })).id,
+    gitTokenId: (await make(admin, `${url}/gitToken`, gitToken)).id,
     mcpServerId: (await make(admin, `${url}/mcpServer`, { name: 'tools', url: 'https://mcp.example.com' })).id,
     containerRegistryId: (await make(admin, `${url}/containerRegistry`, registry)).id,
     inviteId: (await make(admin, `${url}/inviteMember`, { email: 'somebody@example.com' })).id,

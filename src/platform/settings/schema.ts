@@ -192,6 +192,24 @@ export const SETTINGS = {
     folders,
     "Folders under which git URLs may be local paths, separated by colons; at first the project's own examples.",
   ),
+  githubApiUrl: setting(
+    'QUARTERDECK_GITHUB_API_URL',
+    'https://api.github.com',
+    url('http:', 'https:'),
+    'API of GitHub that git tokens are for which name no other.',
+  ),
+  gitlabApiUrl: setting(
+    'QUARTERDECK_GITLAB_API_URL',
+    'https://gitlab.com/api/v4',
+    url('http:', 'https:'),
+    'API of GitLab that git tokens are for which name no other.',
+  ),
+  bitbucketApiUrl: setting(
+    'QUARTERDECK_BITBUCKET_API_URL',
+    'https://api.bitbucket.org/2.0',
+    url('http:', 'https:'),
+    'API of Bitbucket that git tokens are for which name no other.',
+  ),
   allowedPrivateAddresses: setting(
     'QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES',
     [] as string[],

@@ -20,6 +20,15 @@ export const findGitTokenById = (db: Database, organizationIds: string[], id: st
     .where('id', '=', id)
     .executeTakeFirst();
 
+/** Git tokens of the organizations, of one provider if it is named, that have not expired; the oldest first. */
+export const listUsableGitTokens = (db: Database, organizationIds: string[], type?: string) =>
+  selectGitTokens(db)
+    .where('organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where((where) => where.or([where('expired_at', 'is', null), where('expired_at', '>', sql<Date>`now()`)]))
+    .$if(type !== undefined, (query) => query.where('type', '=', type!))
+    .orderBy('created_at')
+    .orderBy('id');
+
 /** Locks the row against other writes until the commit. */
 export const lockGitToken = (db: Database, organizationIds: string[], id: string) =>
   db

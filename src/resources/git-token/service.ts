@@ -3,6 +3,7 @@ import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
+import { apiRoot, type Provider, type ProviderAccess } from '#resources/git-token/provider.ts';
 import * as queries from '#resources/git-token/queries.ts';
 
 export interface GitTokenInput {
@@ -16,11 +17,10 @@ export interface GitTokenInput {
 }
 
 /** Where each provider's own API is; self-hosted ones name theirs. */
-const API_URLS: Record<string, string> = {
-  GITHUB: 'https://api.github.com',
-  GITLAB: 'https://gitlab.com/api/v4',
-  BITBUCKET: 'https://api.bitbucket.org/2.0',
-};
+const apiUrlOf = ({ settings }: Context, type: string): string =>
+  ({ GITHUB: settings.githubApiUrl, GITLAB: settings.gitlabApiUrl, BITBUCKET: settings.bitbucketApiUrl })[
+    type as Provider
+  ];
 
 const placeOf = (id: string): string => `git_token/${id}/token`;
 
@@ -50,7 +50,7 @@ export async function createGitToken(
     description: input.description ?? null,
     type: input.type,
     token: await context.vault.seal(context.db, organizationId, placeOf(id), input.token),
-    git_api_url: input.git_api_url ?? API_URLS[input.type]!,
+    git_api_url: input.git_api_url ?? apiUrlOf(context, input.type),
     workspace: input.workspace ?? null,
     expired_at: input.expired_at ? new Date(input.expired_at) : null,
   };
@@ -64,7 +64,7 @@ export async function createGitToken(
 /** Changes a git token; what is left out stays, the token too. */
 export async function editGitToken(context: Context, present: queries.GitTokenRow, input: GitTokenInput) {
   const { organization_id: organizationId, id } = present;
-  const kind = input.type === present.type ? present.git_api_url : API_URLS[input.type]!;
+  const kind = input.type === present.type ? present.git_api_url : apiUrlOf(context, input.type);
   const git_api_url = input.git_api_url ?? kind;
   // A token goes to the address that it was given for: nobody learns it by naming an address of theirs.
   if (input.token === undefined && git_api_url !== present.git_api_url)
@@ -99,6 +99,21 @@ export async function deleteGitToken(context: Context, row: queries.GitTokenRow)
     throw error;
   }
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before: toGitTokenView(row) });
+}
+
+/** The provider's API as a git token opens it: the token goes nowhere else. */
+export async function accessOf(
+  { db, vault }: Pick<Context, 'db' | 'vault'>,
+  row: Pick<queries.GitTokenRow, 'id' | 'organization_id' | 'type' | 'git_api_url' | 'token'>,
+  signal: AbortSignal,
+): Promise<ProviderAccess> {
+  const provider = row.type as Provider;
+  return {
+    provider,
+    api: apiRoot(provider, row.git_api_url),
+    token: await vault.open(db, row.organization_id, placeOf(row.id), row.token),
+    signal,
+  };
 }
 
 const inUse = (name: string) =>

@@ -62,6 +62,9 @@ export interface ResolvedCommit {
   tag: string;
 }
 
+/** Path of a part of a source; `field` is empty where its parts stand at the top of the body. */
+const within = (field: string, part: string): string => (field === '' ? part : `${field}.${part}`);
+
 /** Reads a source: provider from the host, owner and name from the path where they are missing (decisions.md 9). */
 export async function toGitSource(
   context: Context,
@@ -72,14 +75,14 @@ export async function toGitSource(
 ): Promise<GitSource> {
   const location = locate(input.url, field);
   const tokenId = input.git_token_id === undefined ? (present?.git_token_id ?? null) : input.git_token_id;
-  if (tokenId !== null) await refuseForeignToken(context, place, tokenId, `${field}.git_token_id`);
+  if (tokenId !== null) await refuseForeignToken(context, place, tokenId, within(field, 'git_token_id'));
   return {
     provider: input.provider ?? location.provider,
     owner: location.owner,
     name: location.name,
     url: input.url,
     branch: input.branch ?? (present?.url === input.url ? present.branch : 'main'),
-    root_path: checkRelative(input.root_path ?? '/', `${field}.root_path`),
+    root_path: checkRelative(input.root_path ?? '/', within(field, 'root_path')),
     git_token_id: tokenId,
   };
 }
@@ -97,7 +100,7 @@ function locate(url: string, field: string): { provider: GitSource['provider']; 
   const scp = SCP_FORM.exec(url);
   const local = url.startsWith('/');
   if (!scp && !local && !URL.canParse(url))
-    throw invalidField(`${field}.url`, 'must be a git URL: https://host/owner/name.git');
+    throw invalidField(within(field, 'url'), 'must be a git URL: https://host/owner/name.git');
   const parsed = scp
     ? new URL(`ssh://${scp.groups!.host}/${scp.groups!.path}`)
     : local
@@ -105,14 +108,17 @@ function locate(url: string, field: string): { provider: GitSource['provider']; 
       : new URL(url);
   if (!['https:', 'http:', 'ssh:', 'file:'].includes(parsed.protocol))
     throw invalidField(
-      `${field}.url`,
+      within(field, 'url'),
       'must begin with https://, http:// or ssh://, or be a local path under a configured root',
     );
   if (parsed.password || (parsed.username && parsed.protocol.startsWith('http')))
-    throw invalidField(`${field}.url`, 'must not carry credentials: make a git token and name it in git_token_id');
+    throw invalidField(
+      within(field, 'url'),
+      'must not carry credentials: make a git token and name it in git_token_id',
+    );
   const parts = parsed.pathname.split('/').filter((part) => part !== '');
   const name = (parts.at(-1) ?? '').replace(/\.git$/, '');
-  if (!name) throw invalidField(`${field}.url`, 'names no repository');
+  if (!name) throw invalidField(within(field, 'url'), 'names no repository');
   return { provider: providerOf(parsed.hostname), owner: parts.slice(0, -1).join('/'), name };
 }
 

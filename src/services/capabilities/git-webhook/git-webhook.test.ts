@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { apiRoot } from '#services/capabilities/git-webhook/providers.ts';
+import { apiRoot } from '#resources/git-token/index.ts';
 import { gitWebhookPath, gitWebhookSecretPlace } from '#services/capabilities/git-webhook/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 

@@ -1,5 +1,5 @@
-import { OutgoingError, type HttpClient, type OutgoingRequest } from '#platform/http-client/index.ts';
-import type { GitSource } from '#services/parts/git.ts';
+import type { HttpClient, OutgoingRequest } from '#platform/http-client/index.ts';
+import { askProvider, ProviderError, type Provider, type ProviderAccess } from '#resources/git-token/index.ts';
 
 /** What of a webhook at a provider counts. */
 export interface ProviderHook {
@@ -10,30 +10,14 @@ export interface ProviderHook {
 }
 
 /** A repository at its provider, with the token that may change it. */
-export interface ProviderRepository {
-  provider: GitSource['provider'];
-  /** Root of the provider's API. */
-  api: string;
+export interface ProviderRepository extends ProviderAccess {
   owner: string;
   name: string;
-  token: string;
-  signal: AbortSignal;
-}
-
-/** Why the provider did not do it; the message is for the user. `refused`: another token or address is wanted. */
-export class ProviderError extends Error {
-  readonly reason: 'refused' | 'unreachable';
-  constructor(reason: ProviderError['reason'], message: string, cause?: unknown) {
-    super(message, { cause });
-    this.name = 'ProviderError';
-    this.reason = reason;
-  }
 }
 
 interface Dialect {
   /** Events that auto-deployment and previews need, by the provider's names. */
   events: readonly string[];
-  headers(token: string): Record<string, string>;
   hooks(repository: ProviderRepository): string;
   listQuery: string;
   read(body: any): ProviderHook[];
@@ -44,10 +28,9 @@ interface Dialect {
 const segment = encodeURIComponent;
 const GITLAB_EVENTS = ['push_events', 'merge_requests_events'];
 
-const DIALECTS: Record<GitSource['provider'], Dialect> = {
+const DIALECTS: Record<Provider, Dialect> = {
   GITHUB: {
     events: ['push', 'pull_request'],
-    headers: (token) => ({ authorization: `Bearer ${token}`, accept: 'application/vnd.github+json' }),
     hooks: ({ owner, name }) => `/repos/${segment(owner)}/${segment(name)}/hooks`,
     listQuery: '?per_page=100',
     read: (body) =>
@@ -67,7 +50,6 @@ const DIALECTS: Record<GitSource['provider'], Dialect> = {
   },
   GITLAB: {
     events: GITLAB_EVENTS,
-    headers: (token) => ({ 'private-token': token }),
     hooks: ({ owner, name }) => `/projects/${segment(`${owner}/${name}`)}/hooks`,
     listQuery: '?per_page=100',
     read: (body) =>
@@ -93,7 +75,6 @@ const DIALECTS: Record<GitSource['provider'], Dialect> = {
       'pullrequest:fulfilled',
       'pullrequest:rejected',
     ],
-    headers: (token) => ({ authorization: `Bearer ${token}` }),
     hooks: ({ owner, name }) => `/repositories/${segment(owner)}/${segment(name)}/hooks`,
     listQuery: '?pagelen=100',
     read: (body) =>
@@ -115,17 +96,7 @@ const DIALECTS: Record<GitSource['provider'], Dialect> = {
 };
 
 /** Events that the webhook of a provider must send. */
-export const wantedEvents = (provider: GitSource['provider']): readonly string[] => DIALECTS[provider].events;
-
-/** Root of the API: self-hosted GitLab and GitHub serve it under a path that is often left out. */
-export function apiRoot(provider: GitSource['provider'], address: string): string {
-  const url = new URL(address);
-  const bare = url.pathname === '/';
-  if (provider === 'GITLAB' && bare) url.pathname = '/api/v4';
-  if (provider === 'GITHUB' && bare && url.hostname !== 'api.github.com') url.pathname = '/api/v3';
-  if (provider === 'BITBUCKET' && bare) url.pathname = '/2.0';
-  return url.href.replace(/\/$/, '');
-}
+export const wantedEvents = (provider: Provider): readonly string[] => DIALECTS[provider].events;
 
 /** The webhook of a repository that calls the URL, undefined if there is none. Throws ProviderError. */
 export async function findHook(
@@ -139,7 +110,9 @@ export async function findHook(
     return dialect.read(body).find((hook) => hook.url === url);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new ProviderError('unreachable', `${repository.api} answered something else than a list of webhooks.`, error);
+    throw new ProviderError('unreachable', `${repository.api} answered something else than a list of webhooks.`, {
+      cause: error,
+    });
   }
 }
 
@@ -161,34 +134,22 @@ export async function writeHook(
 
 async function call(
   http: HttpClient,
-  { provider, api, token, signal, owner, name }: ProviderRepository,
+  repository: ProviderRepository,
   path: string,
   request: OutgoingRequest = {},
 ): Promise<any> {
-  const headers = {
-    'user-agent': 'quarterdeck',
-    ...DIALECTS[provider].headers(token),
-    ...(request.body ? { 'content-type': 'application/json' } : {}),
-  };
-  try {
-    const answer = await http.request(`${api}${path}`, { ...request, headers, signal });
-    if (answer.status === 401 || answer.status === 403)
-      throw new ProviderError(
-        'refused',
-        `The git token may not manage webhooks of ${owner}/${name}: give it that permission.`,
-      );
-    if (answer.status === 404)
-      throw new ProviderError(
-        'refused',
-        `${api} has no repository ${owner}/${name} for the git token, or the token may not manage its webhooks.`,
-      );
-    if (answer.status < 200 || answer.status > 299)
-      throw new ProviderError('unreachable', `${api} answered ${answer.status}.`);
-    return JSON.parse(answer.body.toString() || 'null');
-  } catch (error) {
-    if (error instanceof OutgoingError)
-      throw new ProviderError(error.failure === 'forbidden_address' ? 'refused' : 'unreachable', error.message, error);
-    if (error instanceof SyntaxError) throw new ProviderError('unreachable', `${api} did not answer with JSON.`, error);
-    throw error;
-  }
+  const { api, owner, name } = repository;
+  const { status, body } = await askProvider(http, repository, path, request);
+  if (status === 401 || status === 403)
+    throw new ProviderError(
+      'refused',
+      `The git token may not manage webhooks of ${owner}/${name}: give it that permission.`,
+    );
+  if (status === 404)
+    throw new ProviderError(
+      'refused',
+      `${api} has no repository ${owner}/${name} for the git token, or the token may not manage its webhooks.`,
+    );
+  if (status >= 400) throw new ProviderError('unreachable', `${api} answered ${status}.`);
+  return body;
 }

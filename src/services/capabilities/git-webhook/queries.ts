@@ -3,7 +3,7 @@ import type { Database, Scope } from '#platform/database/index.ts';
 export const findGitToken = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('git_token')
-    .select(['id', 'type', 'token', 'git_api_url'])
+    .select(['id', 'organization_id', 'type', 'token', 'git_api_url'])
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .executeTakeFirst();

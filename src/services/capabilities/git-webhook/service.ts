@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { badGateway, badRequest, internal } from '#kernel/errors.ts';
+import { badRequest, internal } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import { inTransaction, type Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
+import { accessOf, ProviderError, toAppError, type Provider } from '#resources/git-token/index.ts';
 import {
-  apiRoot,
   findHook,
-  ProviderError,
   wantedEvents,
   writeHook,
   type ProviderHook,
@@ -24,7 +23,7 @@ type ServiceContext = Context & { target: ServiceTarget; signal: AbortSignal };
 
 export interface GitWebhookView {
   status: GitWebhookState;
-  provider: GitSource['provider'];
+  provider: Provider;
   missing_events?: string[];
   message?: string;
 }
@@ -76,9 +75,7 @@ export async function syncGitWebhook(context: ServiceContext, kinds: Kind[]): Pr
     return judge(repository.provider, await findHook(http, repository, url));
   } catch (error) {
     if (error instanceof NotReady) throw badRequest(error.message);
-    if (error instanceof ProviderError)
-      throw error.reason === 'refused' ? badRequest(error.message) : badGateway(error.message, error);
-    throw error;
+    throw error instanceof ProviderError ? toAppError(error) : error;
   }
 }
 
@@ -115,23 +112,15 @@ async function prepare(context: ServiceContext, source: GitSource) {
   const token = source.git_token_id ? await queries.findGitToken(context.db, scope, source.git_token_id) : undefined;
   if (!token)
     throw new NotReady('UNABLE_TO_VERIFY', 'The service has no git token: give it one that may manage webhooks.');
-  const provider = token.type as GitSource['provider'];
-  const api = apiRoot(provider, token.git_api_url);
-  const [host, apiHost] = [hostOf(source), new URL(api).hostname];
+  const access = await accessOf(context, token, context.signal);
+  const [host, apiHost] = [hostOf(source), new URL(access.api).hostname];
   // A token of another host would reach a repository that only has the same name.
   if (host !== apiHost && `api.${host}` !== apiHost)
     throw new NotReady(
       'UNABLE_TO_VERIFY',
       `The git token is for ${apiHost}, the repository is at ${host ?? source.url}: give the service a token of that host.`,
     );
-  const repository: ProviderRepository = {
-    provider,
-    api,
-    owner: source.owner,
-    name: source.name,
-    token: await context.vault.open(context.db, scope.organizationId, `git_token/${token.id}/token`, token.token),
-    signal: context.signal,
-  };
+  const repository: ProviderRepository = { ...access, owner: source.owner, name: source.name };
   return { repository, webhook: await queries.findGitWebhook(context.db, scope, repositoryKey(source)) };
 }
 
@@ -155,7 +144,7 @@ async function ensureWebhook(context: ServiceContext, source: GitSource): Promis
   });
 }
 
-function judge(provider: GitSource['provider'], hook: ProviderHook | undefined): GitWebhookView {
+function judge(provider: Provider, hook: ProviderHook | undefined): GitWebhookView {
   if (!hook)
     return { status: 'NOT_CONFIGURED', provider, message: 'The webhook is gone at the provider: synchronise it.' };
   const missing = wantedEvents(provider).filter((event) => !hook.events.includes(event));

@@ -1,0 +1,179 @@
+import type { HttpClient } from '#platform/http-client/index.ts';
+import {
+  askProvider,
+  ProviderError,
+  type Provider,
+  type ProviderAccess,
+  type ProviderAnswer,
+} from '#resources/git-token/provider.ts';
+
+/** A repository as its provider tells of it. */
+export interface ProvidedRepository {
+  id: string;
+  /** With its owner: `acme/shop`. */
+  name: string;
+  /** By which it is cloned. */
+  url: string;
+  default_branch?: string;
+  is_private: boolean;
+}
+
+/** Pages of a hundred that are followed: nobody picks from more in a list. */
+const MAX_PAGES = 20;
+
+interface Dialect {
+  /** Paths of the lists whose pages together are all repositories that the token may see. */
+  lists(ask: (path: string) => Promise<unknown[]>, workspace: string | null): Promise<string[]>;
+  repository(item: any): ProvidedRepository;
+  branches(name: string): string;
+  /** Entries of a page. */
+  items(body: any): unknown;
+  /** Address of the page after. */
+  next(answer: ProviderAnswer): string | undefined;
+}
+
+const segment = encodeURIComponent;
+const segments = (name: string): string => name.split('/').map(segment).join('/');
+
+/** GitHub and GitLab name the next page in a header (RFC 8288). */
+const linkedNext = ({ headers }: ProviderAnswer): string | undefined =>
+  /<([^>]*)>\s*;[^,]*\brel="?next\b/.exec(String(headers.link ?? ''))?.[1];
+
+const DIALECTS: Record<Provider, Dialect> = {
+  GITHUB: {
+    lists: () => Promise.resolve(['/user/repos?per_page=100&sort=full_name']),
+    repository: (item) => ({
+      id: textOf(item.id),
+      name: textOf(item.full_name),
+      url: textOf(item.clone_url),
+      ...branchOf(item.default_branch),
+      is_private: item.private === true,
+    }),
+    branches: (name) => `/repos/${segments(name)}/branches?per_page=100`,
+    items: (body) => body,
+    next: linkedNext,
+  },
+  GITLAB: {
+    lists: () => Promise.resolve(['/projects?membership=true&per_page=100&order_by=id&sort=asc&pagination=keyset']),
+    repository: (item) => ({
+      id: textOf(item.id),
+      name: textOf(item.path_with_namespace),
+      url: textOf(item.http_url_to_repo),
+      ...branchOf(item.default_branch),
+      is_private: item.visibility !== 'public',
+    }),
+    branches: (name) => `/projects/${segment(name)}/repository/branches?per_page=100`,
+    items: (body) => body,
+    next: linkedNext,
+  },
+  BITBUCKET: {
+    // Lists over all workspaces are gone since April 2026: one is asked after the other.
+    lists: async (ask, workspace) => {
+      const found = workspace ? [workspace] : (await ask('/user/workspaces?pagelen=100')).map(workspaceOf);
+      return found.map((slug) => `/repositories/${segment(slug)}?role=member&pagelen=100&sort=full_name`);
+    },
+    repository: (item) => ({
+      id: textOf(item.uuid),
+      name: textOf(item.full_name),
+      url: withoutUser(textOf(item.links.clone.find((link: any) => link.name === 'https').href)),
+      ...branchOf(item.mainbranch?.name),
+      is_private: item.is_private === true,
+    }),
+    branches: (name) => `/repositories/${segments(name)}/refs/branches?pagelen=100`,
+    items: (body) => body.values,
+    next: ({ body }) => (typeof body.next === 'string' ? body.next : undefined),
+  },
+};
+
+/** Repositories that a token may see, the first 2,000 of a list. Throws ProviderError. */
+export async function listProvidedRepositories(
+  http: HttpClient,
+  access: ProviderAccess,
+  workspace: string | null,
+): Promise<ProvidedRepository[]> {
+  const dialect = DIALECTS[access.provider];
+  const ask = (path: string) => listPages(http, access, path, 'repositories');
+  const found: unknown[] = [];
+  for (const path of await reading(access, 'workspaces', () => dialect.lists(ask, workspace)))
+    found.push(...(await ask(path)));
+  return reading(access, 'repositories', () => found.map((item) => dialect.repository(item)));
+}
+
+/** Names of the branches of a repository, the first 2,000. Throws ProviderError. */
+export async function listProvidedBranches(
+  http: HttpClient,
+  access: ProviderAccess,
+  repository: string,
+): Promise<{ name: string }[]> {
+  const path = DIALECTS[access.provider].branches(repository);
+  const found = await listPages(http, access, path, `the repository ${repository}`);
+  return reading(access, 'branches', () => found.map((item) => ({ name: textOf((item as any).name) })));
+}
+
+async function listPages(http: HttpClient, access: ProviderAccess, first: string, what: string): Promise<unknown[]> {
+  const dialect = DIALECTS[access.provider];
+  const found: unknown[] = [];
+  let path: string | undefined = first;
+  for (let page = 0; path !== undefined && page < MAX_PAGES; page++) {
+    const answer = await askProvider(http, access, path);
+    refuse(access, answer.status, what);
+    const items = dialect.items(answer.body);
+    if (!Array.isArray(items)) throw misread(access, what);
+    found.push(...items);
+    path = withinApi(access, dialect.next(answer));
+  }
+  return found;
+}
+
+/** The path of the next page. Behind a proxy servers name themselves by addresses that are not theirs: only path and query count. */
+function withinApi({ api }: ProviderAccess, next: string | undefined): string | undefined {
+  if (next === undefined || !URL.canParse(next, api)) return undefined;
+  const [url, root] = [new URL(next, api), new URL(api).pathname.replace(/\/$/, '')];
+  return (url.pathname.startsWith(`${root}/`) ? url.pathname.slice(root.length) : url.pathname) + url.search;
+}
+
+function refuse({ api }: ProviderAccess, status: number, what: string): void {
+  if (status < 400) return;
+  if (status === 401)
+    throw new ProviderError('refused', `${api} does not accept the git token: it may have expired or been revoked.`);
+  if (status === 403)
+    throw new ProviderError('refused', `${api} does not let the git token read ${what}: give it that permission.`);
+  if (status === 404)
+    throw new ProviderError('refused', `${api} has no ${what.replace(/^the /, '')} that the git token may read.`, {
+      status,
+    });
+  throw new ProviderError('unreachable', `${api} answered ${status}.`);
+}
+
+async function reading<T>(access: ProviderAccess, what: string, read: () => T | Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof TypeError) throw misread(access, what, error);
+    throw error;
+  }
+}
+
+const misread = ({ api }: ProviderAccess, what: string, cause?: unknown) =>
+  new ProviderError('unreachable', `${api} answered something else than a list of ${what}.`, { cause });
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value;
+  if (typeof value === 'number') return String(value);
+  throw new TypeError('A text is missing.');
+}
+
+/** An empty repository has none. */
+const branchOf = (name: unknown): { default_branch?: string } =>
+  typeof name === 'string' && name !== '' ? { default_branch: name } : {};
+
+const workspaceOf = (item: any): string => textOf((item.workspace ?? item).slug);
+
+/** Bitbucket writes who asks into the address; ours carry no user (parts/git.ts). */
+function withoutUser(address: string): string {
+  if (!URL.canParse(address)) return address;
+  const url = new URL(address);
+  url.username = '';
+  url.password = '';
+  return url.href;
+}

@@ -1,0 +1,1 @@
+export { gitRepositoryRoutes } from '#services/git-repository/routes.ts';

@@ -1,0 +1,124 @@
+import path from 'node:path';
+import { badRequest, invalidField } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import { createHttpClient, type HttpClient } from '#platform/http-client/index.ts';
+import {
+  accessOf,
+  findGitTokenById,
+  listProvidedBranches,
+  listProvidedRepositories,
+  listUsableGitTokens,
+  ProviderError,
+  toAppError,
+  type GitTokenRow,
+  type Provider,
+  type ProviderAccess,
+} from '#resources/git-token/index.ts';
+import type { DirectoriesInput } from '#services/git-repository/schema.ts';
+import { toGitSource } from '#services/parts/git.ts';
+import { addressOf, readingGiven, type RepositoryReader } from '#services/parts/repository.ts';
+
+/** Who asks a provider, in the name of which organizations, and with which token if they name one. */
+export interface Asking {
+  context: Context & { signal: AbortSignal };
+  organizationIds: string[];
+  provider: Provider;
+  gitTokenId?: string | undefined;
+}
+
+/** For all pages together. */
+const TIMEOUT_MS = 30_000;
+const MAX_DIRECTORIES = 10_000;
+
+/** A git token as a provider that can be asked: the provider's name, and whose token it is. */
+export const toAuthProviderView = (row: GitTokenRow) => ({
+  id: row.id,
+  name: row.type,
+  owner: row.workspace || row.name,
+  use_bot: false,
+});
+
+/** Repositories that a provider shows to a git token; none where there is no token of it to ask with. */
+export async function listRepositories(asking: Asking) {
+  const found = await askingProvider(asking, (http, access, token) =>
+    listProvidedRepositories(http, access, token.workspace || null),
+  );
+  return found ?? [];
+}
+
+/** Branches of a repository. 400 without its name, or if the provider has no such repository. */
+export async function listBranches(asking: Asking, name: string | undefined) {
+  const repository = checkName(asking.provider, name);
+  const found = await askingProvider(asking, (http, access) => listProvidedBranches(http, access, repository), 'name');
+  return found ?? [];
+}
+
+/** Directories within one of a repository, as `root_path` takes them. 400 if there is no such directory. */
+export async function listDirectories(
+  context: Context & { signal: AbortSignal },
+  repositories: RepositoryReader,
+  organizationId: string,
+  input: DirectoriesInput,
+) {
+  // Fields of the body stand at its top, not within a `git_repository`.
+  const source = await toGitSource(context, { organizationId }, { ...input, branch: input.branch ?? 'HEAD' }, null, '');
+  const root = path.posix.join('/', source.root_path).replace(/\/$/, '');
+  const files = await readingGiven(repositories.listFiles(addressOf(organizationId, source, context.signal)));
+  const inside = files.map((file) => `/${file}`).filter((file) => file.startsWith(`${root}/`));
+  if (inside.length === 0 && root !== '')
+    throw invalidField('root_path', `the branch has no directory ${root.slice(1)}: name one that it has`);
+  const names = new Set(inside.map((file) => file.slice(root.length + 1)).filter((file) => file.includes('/')));
+  const results = [...new Set([...names].map((file) => `${root}/${file.split('/')[0]!}`))].sort();
+  if (results.length > MAX_DIRECTORIES)
+    throw badRequest(`More than ${MAX_DIRECTORIES} directories are in ${root || '/'}: name a deeper root_path.`);
+  return { results };
+}
+
+/**
+ * Asks with the named token, else with the oldest usable one; undefined if there is none. What the caller can set right is 400 and names
+ * the token, or `field` where the provider has no such thing; all else is 502.
+ */
+async function askingProvider<T>(
+  asking: Asking,
+  ask: (http: HttpClient, access: ProviderAccess, token: GitTokenRow) => Promise<T>,
+  field = 'gitTokenId',
+): Promise<T | undefined> {
+  const { context } = asking;
+  const token = await findToken(asking);
+  if (!token) return undefined;
+  const http = createHttpClient({ allowedPrivateAddresses: context.settings.allowedPrivateAddresses });
+  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  try {
+    return await ask(http, await accessOf(context, token, signal), token);
+  } catch (error) {
+    throw error instanceof ProviderError ? toAppError(error, error.status === 404 ? field : 'gitTokenId') : error;
+  }
+}
+
+async function findToken({ context, organizationIds, provider, gitTokenId }: Asking) {
+  if (gitTokenId === undefined)
+    return listUsableGitTokens(context.db, organizationIds, provider).limit(1).executeTakeFirst();
+  const token = await findGitTokenById(context.db, organizationIds, gitTokenId);
+  if (!token) throw invalidField('gitTokenId', 'names no git token of this organization');
+  if (token.type !== provider) throw invalidField('gitTokenId', `is a token of ${token.type}: name one of ${provider}`);
+  return token;
+}
+
+/** GitLab's groups nest; elsewhere a repository has just an owner before it. */
+const NAMES: Record<Provider, RegExp> = {
+  BITBUCKET: /^[^/]+\/[^/]+$/,
+  GITHUB: /^[^/]+\/[^/]+$/,
+  GITLAB: /^[^/]+(\/[^/]+)+$/,
+};
+
+function checkName(provider: Provider, name: string | undefined): string {
+  if (name === undefined || name === '')
+    throw invalidField('name', 'is required: the repository with its owner (owner/name)');
+  const parts = name.split('/');
+  if (!NAMES[provider].test(name) || parts.some((part) => part === '.' || part === '..') || /[\p{Cc}\s]/u.test(name))
+    throw invalidField(
+      'name',
+      'must be the repository with its owner (owner/name), as the list of repositories names it',
+    );
+  return name;
+}
