@@ -404,6 +404,10 @@ select *, (select count(*) from service where service.git_token_id = git_token.i
 
 select *, (select count(*) from service where service.git_token_id = git_token.id and service.organization_id = git_token.organization_id and service.kind = any($)) as "services" from "git_token" where "organization_id" = any($) and "id" = $;
 
+select *, (select count(*) from service where service.git_token_id = git_token.id and service.organization_id = git_token.organization_id and service.kind = any($)) as "services" from "git_token" where "organization_id" = any($) and ("expired_at" is null or "expired_at" > now()) and "type" = $ order by "created_at", "id" limit $;
+
+select *, (select count(*) from service where service.git_token_id = git_token.id and service.organization_id = git_token.organization_id and service.kind = any($)) as "services" from "git_token" where "organization_id" = any($) and ("expired_at" is null or "expired_at" > now()) order by "created_at", "id";
+
 select *, (select member.user_id from member join role on role.id = member.role_id where member.organization_id = organization.id and role.built_in and role.name = 'owner' order by member.created_at, member.user_id limit 1) as "owner" from "organization" where "id" = $;
 
 select *, (select member.user_id from member join role on role.id = member.role_id where member.organization_id = organization.id and role.built_in and role.name = 'owner' order by member.created_at, member.user_id limit 1) as "owner" from "organization" where "id" = any($) order by "created_at", "id";
