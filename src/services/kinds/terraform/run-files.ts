@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { internal } from '#kernel/errors.ts';
+import { commandsOf, type ExtraArguments, type TerraformAction } from '#services/kinds/terraform/commands.ts';
+
+/** Where a run finds its files and the module, in the image and in what is mounted into it. */
+export const FOLDER = '/quarterdeck';
+export const CACHE_FOLDER = `${FOLDER}/cache`;
+
+const SCRIPT = readFileSync(path.join(import.meta.dirname, 'run.sh'), 'utf8');
+
+/** One of three (decisions.md 38). `kubernetes` is kept by ourselves on clusters without Kubernetes (engine.md, *Terraform services*). */
+export type Backend =
+  { kubernetes: object } | { user_provided: object } | { blueprint: { type: string; config?: Record<string, string> } };
+
+/** A value of a variable; what is no plain text stands as an expression of Terraform's language. */
+export interface VariableValue {
+  key: string;
+  value: string;
+  isExpression: boolean;
+}
+
+export interface RunInput {
+  action: TerraformAction;
+  /** Candidates for the program, the best first: names or absolute paths. */
+  programs: string[];
+  /** Whether the module itself says which of them it takes. */
+  moduleChooses: boolean;
+  /** Folder of the module in the repository. */
+  rootPath: string;
+  backend: Backend;
+  /** Backend of the last release, where a state is migrated from. */
+  previousBackend: Backend | null;
+  extra: ExtraArguments;
+  variableFiles: string[];
+  variables: VariableValue[];
+}
+
+export const keepsState = (backend: Backend): boolean => 'kubernetes' in backend;
+
+/** Overrides whatever backend the module names; null leaves the module's own. */
+function backendFile(backend: Backend): string | null {
+  if ('kubernetes' in backend) return json({ terraform: { backend: { http: {} } } });
+  if ('user_provided' in backend) return null;
+  const { type, config = {} } = backend.blueprint;
+  return json({ terraform: { backend: { [type]: config } } });
+}
+
+/** Checkpoint tells a company of each run; a run reads no credentials of anybody's home. */
+const CLI_CONFIG = 'disable_checkpoint = true\n';
+
+/** Files of a run, by absolute path: what `run.sh` reads beside itself. No secret stands anywhere but in the variables. */
+export function filesOf(input: RunInput): { path: string; content: string }[] {
+  const commands = commandsOf(input.action, input.extra, !keepsState(input.backend));
+  const first = input.action === 'migrate' && input.previousBackend ? input.previousBackend : input.backend;
+  const files: Record<string, string | null> = {
+    'run.sh': SCRIPT,
+    module: lines([path.posix.normalize(`./${input.rootPath.replace(/^\/+/, '')}`)]),
+    programs: lines(input.programs),
+    choose: input.moduleChooses ? 'true\n' : null,
+    'terraform.rc': CLI_CONFIG,
+    'backend.tf.json': backendFile(first),
+    'next-backend.tf.json': input.action === 'migrate' ? backendFile(input.backend) : null,
+    'var-files': lines(input.variableFiles.map((file) => file.replace(/^\/+/, ''))),
+    'variables.tfvars.json': variablesFile(input.variables),
+    'structured.tfvars': structuredFile(input.variables),
+  };
+  commands.forEach(({ name, args }, at) => {
+    files[`commands/${String(at + 1).padStart(2, '0')}-${name}`] = lines(args);
+  });
+  return Object.entries(files)
+    .filter((entry): entry is [string, string] => entry[1] !== null)
+    .map(([name, content]) => ({ path: `${FOLDER}/run/${name}`, content }));
+}
+
+/** One a line. What could be two was refused when it was said. */
+function lines(texts: readonly string[]): string {
+  if (texts.some((text) => /[\n\r\0]/.test(text))) throw internal('A line of a run of Terraform has an end within.');
+  return texts.map((text) => `${text}\n`).join('');
+}
+
+const json = (value: unknown): string => `${JSON.stringify(value)}\n`;
+
+function variablesFile(variables: readonly VariableValue[]): string | null {
+  const plain = variables.filter(({ isExpression }) => !isExpression);
+  return plain.length === 0 ? null : json(Object.fromEntries(plain.map(({ key, value }) => [key, value])));
+}
+
+function structuredFile(variables: readonly VariableValue[]): string | null {
+  const structured = variables.filter(({ isExpression }) => isExpression);
+  return structured.length === 0 ? null : structured.map(({ key, value }) => `${key} = ${value}\n`).join('');
+}
+
+/** Where our own backend is, and what lets this run in. */
+export interface StateAccess {
+  url: string;
+  user: string;
+  password: string;
+}
+
+/** Settings of Terraform that a service's own variables must not change: each would undo a rule of ours. */
+const OWN_SETTINGS =
+  /^TF_(CLI_ARGS.*|DATA_DIR|WORKSPACE|INPUT|IN_AUTOMATION|HTTP_.*|PLUGIN_CACHE_DIR|ENCRYPTION_.*PASSPHRASE_FILE)$/;
+
+/** Environment of a run: the service's variables, and what makes Terraform work without anybody at it. */
+export function environmentOf(variables: Record<string, string>, access: StateAccess | null): Record<string, string> {
+  const own = Object.fromEntries(Object.entries(variables).filter(([key]) => !OWN_SETTINGS.test(key)));
+  const state: Record<string, string> = access
+    ? {
+        TF_HTTP_ADDRESS: access.url,
+        TF_HTTP_LOCK_ADDRESS: access.url,
+        TF_HTTP_UNLOCK_ADDRESS: access.url,
+        TF_HTTP_USERNAME: access.user,
+        TF_HTTP_PASSWORD: access.password,
+        // The service may be started anew meanwhile: five minutes.
+        TF_HTTP_RETRY_MAX: '40',
+        TF_HTTP_RETRY_WAIT_MIN: '1',
+        TF_HTTP_RETRY_WAIT_MAX: '10',
+      }
+    : {};
+  return { ...own, TF_IN_AUTOMATION: '1', TF_INPUT: '0', CHECKPOINT_DISABLE: '1', ...state };
+}

@@ -1,0 +1,112 @@
+#!/bin/sh
+# One action of Terraform or OpenTofu, from a copy of the module to its end. What is run stands in files beside this one, an
+# argument a line: nothing that a user wrote is ever read by the shell. The only argument is the file for what is answered.
+set -u
+umask 077
+run=$(cd "$(dirname "$0")" && pwd) || exit 1
+answer=$1
+work=$(mktemp -d "${TMPDIR:-/tmp}/terraform.XXXXXX") || exit 1
+child=
+stopped=
+trap 'rm -rf "$work"' EXIT
+# Terraform ends what it is about, writes the state and releases the lock.
+trap 'stopped=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT HUP
+
+fail() {
+  echo "$1" >&2
+  exit "${2:-1}"
+}
+
+# The image's own folder may not be writable for us.
+cp -R "$run/../source/." "$work/source" || exit 1
+module=$work/source/$(cat "$run/module")
+[ -d "$module" ] || fail "root_path names no folder of the repository: $(cat "$run/module")"
+[ ! -s "$run/backend.tf.json" ] || cp "$run/backend.tf.json" "$module/quarterdeck_backend_override.tf.json" || exit 1
+
+export HOME="$work" TF_DATA_DIR="$work/data"
+[ -n "${TF_CLI_CONFIG_FILE:-}" ] || export TF_CLI_CONFIG_FILE="$run/terraform.rc"
+if [ -d "$run/../cache" ] && [ -w "$run/../cache" ]; then TF_PLUGIN_CACHE_DIR=$(cd "$run/../cache" && pwd); export TF_PLUGIN_CACHE_DIR; fi
+
+# A path of the list is from the module's folder or from the repository's root.
+: >"$work/var-files"
+while IFS= read -r given || [ -n "$given" ]; do
+  found=
+  for candidate in "$module/$given" "$work/source/$given"; do
+    [ ! -f "$candidate" ] || { found=$candidate; break; }
+  done
+  [ -n "$found" ] || fail "tf_var_file_paths names no file of the repository: $given"
+  printf '%s\n' "$found" >>"$work/var-files"
+done <"$run/var-files"
+for given in "$run/variables.tfvars.json" "$run/structured.tfvars"; do
+  [ ! -s "$given" ] || printf '%s\n' "$given" >>"$work/var-files"
+done
+
+# The first that is there; where the module says which versions it takes, the first that it takes.
+program=
+while IFS= read -r candidate || [ -n "$candidate" ]; do
+  command -v "$candidate" >/dev/null 2>&1 || continue
+  program=$candidate
+  [ -f "$run/choose" ] || break
+  case $("$program" -chdir="$module" get -no-color 2>&1 </dev/null) in
+    *"Unsupported "*"Core version"*) continue ;;
+  esac
+  break
+done <"$run/programs"
+[ -n "$program" ] || fail "The program is not there: $(cat "$run/programs")" 127
+
+end() {
+  child=$!
+  wait "$child"
+  status=$?
+  # A signal that we got ends the waiting, not the child.
+  while kill -0 "$child" 2>/dev/null; do
+    wait "$child"
+    status=$?
+  done
+  child=
+}
+
+for file in "$run"/commands/*; do
+  name=${file##*/}
+  name=${name#*-}
+  [ -z "$stopped" ] || exit 130
+  set --
+  while IFS= read -r argument || [ -n "$argument" ]; do set -- "$@" "$argument"; done <"$file"
+  case $name in
+    plan | destroy | locked) while IFS= read -r given; do set -- "$@" "-var-file=$given"; done <"$work/var-files" ;;
+  esac
+  echo "== ${program##*/} $name"
+  case $name in
+    # What we read ourselves: it may hold what nobody is shown.
+    show | state) "$program" -chdir="$module" "$@" </dev/null >"$work/$name.json" & end ;;
+    # Terraform tells whose lock it is only to who is refused by it.
+    locked)
+      "$program" -chdir="$module" "$@" </dev/null >"$work/locked" 2>&1 & end
+      # The http backend's "Lock Info" is of who asks; whose the lock is stands in its message.
+      lock=$(sed -n -e 's/.*[^A-Za-z]ID=\([^ ]*\).*/\1/p' -e 's/^[^A-Za-z]*ID: *\([^ ]*\).*/\1/p' "$work/locked" | head -n 1)
+      if [ -z "$lock" ]; then
+        [ "$status" -eq 0 ] || cat "$work/locked"
+        [ "$status" -ne 0 ] || echo 'The state is not locked.'
+      else
+        echo "Releasing the lock $lock."
+        "$program" -chdir="$module" force-unlock -no-color -force -- "$lock" </dev/null & end
+      fi
+      ;;
+    # From one backend to another: what was configured stays in TF_DATA_DIR, and init migrates from there.
+    switch)
+      rm -f "$module/quarterdeck_backend_override.tf.json"
+      [ ! -s "$run/next-backend.tf.json" ] || cp "$run/next-backend.tf.json" "$module/quarterdeck_backend_override.tf.json"
+      status=$?
+      ;;
+    *) "$program" -chdir="$module" "$@" </dev/null & end ;;
+  esac
+  [ "$status" -eq 0 ] || fail "$name ended with status $status." "$status"
+done
+
+{
+  printf '{"format":1'
+  for name in show state; do
+    [ ! -s "$work/$name.json" ] || { printf ',"%s":' "$name" && cat "$work/$name.json"; }
+  done
+  printf '}\n'
+} >"$answer" || fail "What is answered cannot be written to $answer."
