@@ -83,7 +83,7 @@ for file in "$run"/commands/*; do
     locked)
       "$program" -chdir="$module" "$@" </dev/null >"$work/locked" 2>&1 & end
       # The http backend's "Lock Info" is of who asks; whose the lock is stands in its message.
-      lock=$(sed -n -e 's/.*[^A-Za-z]ID=\([^ ]*\).*/\1/p' -e 's/^[^A-Za-z]*ID: *\([^ ]*\).*/\1/p' "$work/locked" | head -n 1)
+      lock=$(sed -n -e 's/^\(.*[^A-Za-z]\)\{0,1\}ID=\([^ ]*\).*/\2/p' -e 's/^[^A-Za-z]*ID: *\([^ ]*\).*/\1/p' "$work/locked" | head -n 1)
       if [ -z "$lock" ]; then
         [ "$status" -eq 0 ] || cat "$work/locked"
         [ "$status" -ne 0 ] || echo 'The state is not locked.'
