@@ -6,6 +6,7 @@ import { describeLifecycle } from '#runtimes/contract/lifecycle.ts';
 import { describeBuilding, describeObserving } from '#runtimes/contract/observing.ts';
 import { Contract } from '#runtimes/contract/setup.ts';
 import type { ContractOptions, MakeRuntime } from '#runtimes/contract/setup.ts';
+import { describeTasks, describeTaskEnds } from '#runtimes/contract/tasks.ts';
 import { describeSurroundings } from '#runtimes/contract/surroundings.ts';
 
 export type { ContractOptions, ContractSetup, ContractSubject, MakeRuntime } from '#runtimes/contract/setup.ts';
@@ -40,6 +41,8 @@ export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, 
     describe('executing', () => describeExecuting(contract));
     describe('applying', () => describeApplying(contract));
     describe('surroundings', () => describeSurroundings(contract, options));
+    describe('commands that end', () => describeTaskEnds(contract, options));
+    describe('what commands find around them', () => describeTasks(contract, options));
     describe('lifecycle', () => describeLifecycle(contract, options));
   });
 }

@@ -76,7 +76,7 @@ export interface ProgramSpec {
   identity: WorkloadIdentity;
   /** Human name of the service, for labels and logs only. */
   displayName: string;
-  /** What `build` answered, or a registry reference pinned by digest. */
+  /** What `build` answered, or a registry reference pinned by digest (`registry.example.com/name@sha256:…`), pulled where it isn't there. */
   image: string;
   /** Where `image` is of a registry that wants to know who asks; null for built and public ones. */
   registry: RegistryAccess | null;
@@ -116,26 +116,34 @@ export interface WorkloadSpec extends ProgramSpec {
 export interface TaskSpec extends ProgramSpec {
   /**
    * Names this execution among all of the service, `[a-z0-9-]{1,40}`: the same generation and name are the same execution. One that is there
-   * already, running or ended, is adopted; none is begun twice.
+   * already, running or ended, is adopted, whatever else the spec says now; none is begun twice until `removeTasks` took it away. Generations
+   * do not supersede each other here.
    */
   name: string;
-  /** Seconds after which it is ended; `TaskEnd.reason` is `timeout` then. */
+  /**
+   * Seconds after its beginning at which it is ended as `stop` does it (SIGTERM, after the grace period SIGKILL, its children with it);
+   * `TaskEnd.reason` is `timeout` then, whatever it answered to the signal. While nobody waits for it, it may run longer.
+   */
   timeoutSeconds: number;
-  /** Absolute path of a file whose content is read at a good end (engine.md, *Snapshot, resolution, plan*); null reads none. */
+  /**
+   * Absolute path of a file whose content is read as UTF-8 after exit status 0 (engine.md, *Snapshot, resolution, plan*); null reads none.
+   * Its folder is there when the command begins, and whoever runs in it may write there.
+   */
   outputPath: string | null;
 }
 
 /** How an execution ended. */
 export interface TaskEnd {
-  /** `lost`: it was begun and its end can't be known (a reboot): it is never run twice. */
+  /** `lost`: it was begun and its end can't be known (a reboot, or it was removed while it ran): it must not be run again unasked. */
   reason: 'exited' | 'timeout' | 'lost';
-  /** Exit status, null where a signal ended it or nothing is known. */
+  /** Exit status, null where a signal ended it or nothing is known. One that was ended by `run`'s own signal never has 0. */
   exitCode: number | null;
+  /** Name of the signal that ended it (`SIGKILL`; that it was for want of memory says a line of the log). */
   signal: string | null;
   /** ISO 8601 with milliseconds. */
   startedAt: string;
   endedAt: string;
-  /** Content of the file at `outputPath`, at most 1 MiB; null without one. */
+  /** Content of the file at `outputPath`; null without one, and after any end but a good one. */
   output: string | null;
 }
 
@@ -302,13 +310,16 @@ export interface Runtime {
   build?(spec: BuildSpec, context: RuntimeContext): Promise<{ image: string; cached: boolean }>;
 
   /**
-   * Runs a command to its end and answers how it ended; what it writes goes to `context.log`, line by line, also what it wrote before it was
-   * adopted. Aborted, it ends the command and throws. Throws where it could not be begun. What is left of it (its container, its record)
-   * stays until `removeTasks`, so that a successor finds its end.
+   * Runs a command to its end and answers how it ended; what it writes goes to `context.log`, line by line and each once, also what it wrote
+   * before it was adopted (as far as it is kept: some 15 MB). Lines come in the order of their stream; those of both streams roughly by time.
+   * Masking is done by the caller; what a runtime keeps on disk itself is masked there already.
+   * Aborted, it ends the command and throws `aborted`; called again it tells that end. Throws where it could not be begun (`failed`, and
+   * `refused` where it never can be), and `failed` where the output file is larger than 1 MiB. `unreachable` says nothing of the command:
+   * called again it is adopted. What is left of it (its container, its record) stays until `removeTasks`, so that a successor finds its end.
    */
   run?(spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd>;
 
-  /** Ends and removes executions of a service: all of them, or those of a name. Storage stays. Absent is done. */
+  /** Ends and removes executions of a service, of whatever generation: all of them, or those of these names. Storage stays. Absent is done. */
   removeTasks?(identity: Omit<WorkloadIdentity, 'generation'>, names: string[] | 'all'): Promise<void>;
 
   /**

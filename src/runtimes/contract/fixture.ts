@@ -37,19 +37,25 @@ process.on('SIGTERM', () => {
 
 /** Does the steps of `fake/task-program.ts` that are its last argument. */
 const TASK = `
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runSteps } from './task-program.mjs';
 
-process.exitCode = await runSteps(JSON.parse(process.argv.at(-1)), {
+const COUNT = 'let n = 0; setInterval(() => require("node:fs").writeFileSync(process.argv[1], String(++n)), 100)';
+const status = await runSteps(JSON.parse(process.argv.at(-1)), {
   environment: process.env,
+  process: randomUUID(),
   arguments: process.argv.slice(2, -1),
   readFile: (path) => readFileSync(path, 'utf8'),
   writeFile: (path, text) => writeFileSync(path, text),
   say: (text, stream) => (stream === 'stderr' ? console.error(text) : console.log(text)),
   wait: (ms) => sleep(ms),
   fetch: async (url) => (await fetch(url, { signal: AbortSignal.timeout(5000) })).text(),
+  countInChild: (path) => spawn(process.execPath, ['-e', COUNT, path], { detached: true, stdio: 'ignore' }),
 });
+process.exit(status);
 `;
 
 /** Writes a folder with the application, the program of executions, and a Dockerfile that starts from `baseImage`, which needs `node` (18 or later). */

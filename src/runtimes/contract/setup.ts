@@ -3,8 +3,25 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { Handle, Observation, Runtime, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
-import { hostOf, newBuild, newContext, newIdentity, newSpec, writeFixture } from '#runtimes/contract/fixture.ts';
+import type {
+  Handle,
+  Observation,
+  Runtime,
+  TaskEnd,
+  TaskSpec,
+  WorkloadIdentity,
+  WorkloadSpec,
+} from '#runtimes/runtime.ts';
+import type { TaskStep } from '#runtimes/fake/task-program.ts';
+import {
+  hostOf,
+  newBuild,
+  newContext,
+  newIdentity,
+  newSpec,
+  newTask,
+  writeFixture,
+} from '#runtimes/contract/fixture.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import type { HttpAnswer } from '#runtimes/contract/memory-router.ts';
 
@@ -34,7 +51,7 @@ export interface ContractSubject {
 }
 
 /** Guarantees that not every runtime can give. */
-export type OptionalGuarantee = 'siblings' | 'storage' | 'absolutePaths';
+export type OptionalGuarantee = 'siblings' | 'storage' | 'absolutePaths' | 'programs';
 
 export interface ContractOptions {
   /** FROM of the fixture's Dockerfile: an image with `node` on its PATH. */
@@ -107,6 +124,20 @@ export class Contract {
     const identity = changes.identity ?? newIdentity(this.setup.installation);
     this.#identities.push(identity);
     return newSpec(identity, this.image, { ...changes, identity });
+  }
+
+  /** A command of a new service in an environment of its own; the suite removes it at the end. */
+  task(steps: TaskStep[], changes: Partial<TaskSpec> = {}): TaskSpec {
+    const identity = changes.identity ?? newIdentity(this.setup.installation);
+    this.#identities.push(identity);
+    return newTask(identity, this.image, steps, { ...changes, identity });
+  }
+
+  /** Runs a command to its end; answers that and everything that came into the log. */
+  async run(spec: TaskSpec, runtime: Runtime = this.runtime): Promise<{ end: TaskEnd; lines: string[] }> {
+    const context = newContext(AbortSignal.timeout((spec.timeoutSeconds + 60) * 1000));
+    const end = await runtime.run!(spec, context);
+    return { end, lines: context.lines };
   }
 
   async apply(spec: WorkloadSpec): Promise<Handle> {

@@ -1,12 +1,12 @@
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { Handle, RuntimeContext, WorkloadSpec } from '#runtimes/runtime.ts';
-import { ensureImage } from './build.ts';
 import { cloneOptions, containerOptions } from './container-config.ts';
 import { ensureVolumes } from './files.ts';
 import { isUp, listInstances } from './instances.ts';
 import type { Instance } from './instances.ts';
 import { LABEL } from './labels.ts';
 import type { DockerNode } from './node.ts';
+import { ensureImage } from './pull.ts';
 import { refusals } from './refusals.ts';
 import { releaseFrom, releaseOf } from './release.ts';
 import { rollOut } from './rollout.ts';
@@ -19,7 +19,7 @@ export async function applySpec(node: DockerNode, spec: WorkloadSpec, context: R
   const { cpus } = await node.about();
   const present = await listInstances(node, spec.identity);
   refuseSuperseded(spec, present);
-  const imageId = await ensureImage(node, spec.image, context);
+  const imageId = await ensureImage(node, spec, context);
   const release = releaseOf(spec, imageId);
   const image = { id: imageId, configHash: release.configHash, cpus };
   return rollOut(

@@ -6,13 +6,16 @@ export class BuildProgress {
   /** The engine's reason when the build failed. */
   error: string | null = null;
   readonly #log: (line: string) => void;
+  readonly #onPart: (id: string, status: string) => void;
   readonly #started = new Set<string>();
   readonly #finished = new Set<string>();
   readonly #partial = new Map<string, string>();
   #rest = '';
 
-  constructor(log: (line: string) => void) {
+  /** `onPart` gets what is said of single layers while an image is pulled. */
+  constructor(log: (line: string) => void, onPart: (id: string, status: string) => void = () => undefined) {
     this.#log = log;
+    this.#onPart = onPart;
   }
 
   write(part: string): void {
@@ -41,6 +44,7 @@ export class BuildProgress {
     else if (message.id === 'moby.buildkit.trace') this.#trace(Buffer.from(message.aux as string, 'base64'));
     else if (message.stream !== undefined) this.#text('', message.stream);
     else if (message.status !== undefined && message.id === undefined) this.#log(message.status);
+    else if (message.status !== undefined) this.#onPart(message.id!, message.status);
   }
 
   #trace(bytes: Buffer): void {

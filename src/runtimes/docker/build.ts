@@ -11,6 +11,7 @@ import { asRuntimeError, engineMessage, statusOf, unless } from './errors.ts';
 import { LABEL, identityLabels, imageRepository } from './labels.ts';
 import { mask } from './readiness.ts';
 import type { DockerNode } from './node.ts';
+import { removePulled } from './pull.ts';
 import { findImages } from './search.ts';
 
 /** Output lines that a failed build's error repeats. */
@@ -116,38 +117,9 @@ async function runBuild(node: DockerNode, build: Build, context: RuntimeContext)
   throw new RuntimeError('build_failed', mask(message, spec.secrets));
 }
 
-/** The local id of the image that a spec names, pulled if it comes from a registry and isn't here yet. */
-export async function ensureImage(node: DockerNode, reference: string, context: RuntimeContext): Promise<string> {
-  const present = await unless([404], node.engine.getImage(reference).inspect());
-  if (present) return present.Id;
-  if (!reference.includes('@sha256:'))
-    throw new RuntimeError(
-      'failed',
-      `The image ${reference} is not there any more: deploy the service again to build it.`,
-    );
-  context.log(`Pulling ${reference}.`);
-  await pull(node.engine, reference, context.signal);
-  const pulled = await node.engine.getImage(reference).inspect();
-  return pulled.Id;
-}
-
-async function pull(engine: Docker, reference: string, signal: AbortSignal): Promise<void> {
-  const progress = new BuildProgress(() => undefined);
-  try {
-    const stream = (await engine.pull(reference, { abortSignal: signal })) as Readable;
-    stream.setEncoding('utf8');
-    for await (const part of stream) progress.write(part as string);
-    progress.end();
-  } catch (error) {
-    if (signal.aborted || asRuntimeError(error).code === 'unreachable') throw error;
-    progress.error = engineMessage(error);
-  }
-  if (progress.error !== null)
-    throw new RuntimeError('failed', `The image ${reference} cannot be pulled: ${progress.error}`);
-}
-
 /**
- * Removes images built for a service, all of them or those named (ids or names). One that somebody gave another name keeps that name.
+ * Removes images built for a service, all of them or those named (ids or names), and those named that were pulled where nothing uses them.
+ * One that somebody gave another name keeps that name, and one that came from a registry, too, stays.
  * Throws RuntimeError `failed` where a container still uses one.
  */
 export async function removeImages(
@@ -155,13 +127,16 @@ export async function removeImages(
   identity: WorkloadIdentity,
   which: string[] | 'all',
 ): Promise<void> {
+  if (which !== 'all') await removePulled(node, which);
   const images = await findImages(node, { [LABEL.service]: identity.serviceId });
   const used: string[] = [];
   for (const image of images) {
     const tags = (image.RepoTags ?? []).filter((name) => name !== '<none>:<none>');
     const names = tags.filter((name) => name.startsWith(`${imageRepository(identity.serviceId)}:`));
     if (which !== 'all' && ![image.Id, ...names].some((name) => which.includes(name))) continue;
-    for (const name of tags.length > 0 ? names : [image.Id]) if (!(await removeImage(node, name))) used.push(name);
+    const elsewhere = (image.RepoDigests ?? []).some((name) => !name.startsWith(imageRepository(identity.serviceId)));
+    for (const name of tags.length > 0 || elsewhere ? names : [image.Id])
+      if (!(await removeImage(node, name))) used.push(name);
   }
   if (used.length > 0)
     throw new RuntimeError('failed', `Still in use by a container, so not removed: ${used.join(', ')}.`);

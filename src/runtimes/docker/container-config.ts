@@ -1,8 +1,9 @@
 import type Docker from 'dockerode';
 import type { Upstream } from '#runtimes/router.ts';
-import type { Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Probe, ProgramSpec, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 import { LABEL, containerName, foreignLabels, identityLabels, volumeName } from './labels.ts';
 import { fileMounts } from './files.ts';
+import { isPinned } from './references.ts';
 import { publishedPorts } from './release.ts';
 
 /** Where a container stands: decided when it is made, fixed for its life. */
@@ -46,16 +47,9 @@ export function upstreamOf(endpoints: Endpoints, internalPort: number): Upstream
   return any ? { address: any.address, port: internalPort } : (endpoints[String(internalPort)] ?? null);
 }
 
-/** What the engine is asked to make for one instance of a spec. Values go over the socket, never onto a command line. */
-export function containerOptions(
-  spec: WorkloadSpec,
-  image: { id: string; configHash: string; cpus: number },
-  placement: Placement,
-): Docker.ContainerCreateOptions {
-  const name = containerName(spec.hostname, spec.identity.generation, placement.instance);
+/** What containers of instances and of executions have in common. Values go over the socket, never onto a command line. */
+export function programOptions(spec: ProgramSpec, image: { id: string; cpus: number }) {
   return {
-    name,
-    Hostname: name,
     Image: image.id,
     ...(spec.entrypoint.length > 0 ? { Entrypoint: spec.entrypoint } : {}),
     ...(spec.arguments.length > 0 ? { Cmd: spec.arguments } : {}),
@@ -63,7 +57,36 @@ export function containerOptions(
     // Our own probes decide; the image's would run besides and nobody would listen to it.
     Healthcheck: { Test: ['NONE'] },
     StopTimeout: spec.gracePeriodSeconds,
-    Labels: containerLabels(spec, image.configHash, placement),
+    Labels: {
+      ...foreignLabels(spec.labels),
+      ...identityLabels(spec.identity, spec.identity.generation),
+      [LABEL.name]: spec.displayName,
+      [LABEL.grace]: String(spec.gracePeriodSeconds),
+      ...(isPinned(spec.image) ? { [LABEL.image]: spec.image } : {}),
+    },
+    HostConfig: {
+      NanoCpus: Math.min(Math.max(spec.resources.cpuMilli, LEAST_CPU_MILLI) * 1e6, image.cpus * 1e9),
+      Memory: spec.resources.memoryMib * MIB,
+      MemorySwap: spec.resources.memoryMib * MIB,
+      Mounts: [...storageMounts(spec), ...fileMounts(spec)],
+      LogConfig: LOG_CONFIG,
+    },
+  } satisfies Docker.ContainerCreateOptions;
+}
+
+/** What the engine is asked to make for one instance of a spec. */
+export function containerOptions(
+  spec: WorkloadSpec,
+  image: { id: string; configHash: string; cpus: number },
+  placement: Placement,
+): Docker.ContainerCreateOptions {
+  const name = containerName(spec.hostname, spec.identity.generation, placement.instance);
+  const program = programOptions(spec, image);
+  return {
+    name,
+    Hostname: name,
+    ...program,
+    Labels: { ...program.Labels, ...instanceLabels(spec, image.configHash, placement) },
     ...networkOptions(placement, spec.ports),
     HostConfig: {
       NetworkMode: placement.network,
@@ -72,29 +95,21 @@ export function containerOptions(
       // stopped is to stay so when the engine restarts (`always` would start it). The engine waits 100 ms, then twice
       // as long each time up to a minute, and begins anew after 10 s of running.
       RestartPolicy: { Name: 'unless-stopped' },
-      NanoCpus: Math.min(Math.max(spec.resources.cpuMilli, LEAST_CPU_MILLI) * 1e6, image.cpus * 1e9),
-      Memory: spec.resources.memoryMib * MIB,
-      MemorySwap: spec.resources.memoryMib * MIB,
-      Mounts: [...storageMounts(spec), ...fileMounts(spec)],
-      LogConfig: LOG_CONFIG,
+      ...program.HostConfig,
     },
   };
 }
 
-const storageMounts = (spec: WorkloadSpec): Docker.MountConfig =>
+const storageMounts = (spec: ProgramSpec): Docker.MountConfig =>
   spec.storage.map((volume) => ({ Type: 'volume', Source: volumeName(volume.id), Target: volume.mountPath }));
 
-function containerLabels(spec: WorkloadSpec, configHash: string, placement: Placement): Record<string, string> {
+function instanceLabels(spec: WorkloadSpec, configHash: string, placement: Placement): Record<string, string> {
   const secretNames = Object.keys(spec.environment).filter((key) => spec.secrets.includes(spec.environment[key]!));
   return {
-    ...foreignLabels(spec.labels),
-    ...identityLabels(spec.identity, spec.identity.generation),
-    [LABEL.name]: spec.displayName,
     [LABEL.hostname]: spec.hostname,
     [LABEL.config]: configHash,
     [LABEL.files]: JSON.stringify(spec.files.map((file) => file.path)),
     [LABEL.secrets]: JSON.stringify(secretNames),
-    [LABEL.grace]: String(spec.gracePeriodSeconds),
     ...(spec.liveness ? { [LABEL.liveness]: JSON.stringify(spec.liveness) } : {}),
     ...placementLabels(placement),
   };

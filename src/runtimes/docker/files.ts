@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import { RuntimeError } from '#runtimes/runtime.ts';
-import type { WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { ProgramSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
 import { unless } from './errors.ts';
 import { LABEL, identityLabels, volumeName } from './labels.ts';
 import type { DockerNode } from './node.ts';
@@ -16,7 +16,7 @@ import { findContainers, findVolumes } from './search.ts';
  */
 const MOUNT_POINT = '/.quarterdeck-files';
 
-type FileSpec = Pick<WorkloadSpec, 'identity' | 'files'>;
+type FileSpec = Pick<ProgramSpec, 'identity' | 'files'>;
 
 /** One volume per service and content, so that instances of one release share it and a new release gets its own. */
 function filesVolume(spec: FileSpec): string {
@@ -29,7 +29,7 @@ export const fileMounts = (spec: FileSpec): Docker.MountConfig =>
   spec.files.length === 0 ? [] : [{ Type: 'volume', Source: filesVolume(spec), Target: MOUNT_POINT, ReadOnly: true }];
 
 /** Makes the volumes of a workload: its storage and that of its files, filled. */
-export async function ensureVolumes(node: DockerNode, spec: WorkloadSpec, imageId: string): Promise<void> {
+export async function ensureVolumes(node: DockerNode, spec: ProgramSpec, imageId: string): Promise<void> {
   for (const { id } of spec.storage)
     await ensureVolume(node, volumeName(id), { ...identityLabels(spec.identity), [LABEL.storage]: id });
   if (spec.files.length === 0) return;
@@ -49,7 +49,7 @@ async function ensureVolume(node: DockerNode, name: string, labels: Record<strin
 }
 
 /** Contents go in through a container that is made for it and never started: a read-only mount takes none. */
-async function fillVolume(node: DockerNode, spec: WorkloadSpec, imageId: string): Promise<void> {
+async function fillVolume(node: DockerNode, spec: FileSpec, imageId: string): Promise<void> {
   const container = await node.engine.createContainer({
     Image: imageId,
     Entrypoint: ['-'],
@@ -79,7 +79,7 @@ export async function removeFillers(node: DockerNode): Promise<void> {
 /** Only the option that matters; the client's type wants all of them. */
 const noCopy = () => ({ NoCopy: true }) as Docker.MountSettings['VolumeOptions'];
 
-function contents(files: WorkloadSpec['files']): Readable {
+function contents(files: ProgramSpec['files']): Readable {
   const archive = pack();
   files.forEach((file, index) => archive.entry({ name: String(index), mode: 0o444 }, file.content));
   archive.finalize();
@@ -98,7 +98,10 @@ export async function linkFiles(container: Docker.Container, paths: string[]): P
 }
 
 /** Removes volumes of former releases' files; those in use stay. */
-export async function collectFileVolumes(node: DockerNode, identity: WorkloadIdentity): Promise<void> {
+export async function collectFileVolumes(
+  node: DockerNode,
+  identity: Pick<WorkloadIdentity, 'serviceId'>,
+): Promise<void> {
   const volumes = await findVolumes(node, { [LABEL.service]: identity.serviceId, [LABEL.files]: 'contents' });
   for (const volume of volumes) await unless([404, 409], node.engine.getVolume(volume.Name).remove());
 }

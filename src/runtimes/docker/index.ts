@@ -20,6 +20,7 @@ import { measureService, observeService } from './observe.ts';
 import { refusals } from './refusals.ts';
 import { report } from './report.ts';
 import { makeSupervise } from './supervise.ts';
+import { removeTasks, runTask } from './tasks.ts';
 
 export interface DockerRuntimeOptions {
   /** Unix socket of the engine; either this or `host`. */
@@ -77,6 +78,8 @@ function runtimeOf(node: DockerNode): Runtime {
     metrics: (handle) => answer(measureService(node, handle)),
     hasImage: (_identity, image) => answer(hasImage(node, image)),
     removeImages: (identity, images) => answer(removeImages(node, identity, images)),
+    run: (spec, context) => answer(runTask(node, spec, context), context.signal),
+    removeTasks: (identity, names) => answer(removeTasks(node, identity, names)),
     removeEnvironment: ({ environmentId }) => answer(removeEnvironmentNetwork(node, environmentId)),
     list: () => answer(listWorkloads(node)),
     removeBroken: () => answer(removeFillers(node)),

@@ -1,4 +1,4 @@
-import type { WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 /**
  * Names and labels of everything that the runtime makes in an engine. What lacks our installation's label is never
@@ -33,6 +33,10 @@ export const LABEL = {
   grace: 'quarterdeck.grace',
   /** Generation of the deployment that it was restarted for. */
   restart: 'quarterdeck.restart',
+  /** Name of the execution that the container is of. */
+  task: 'quarterdeck.task',
+  /** Reference of the registry image that it was made from. */
+  image: 'quarterdeck.image',
   cacheKey: 'quarterdeck.cache-key',
   storage: 'quarterdeck.storage',
 } as const;
@@ -61,6 +65,9 @@ export const foreignLabels = (labels: Record<string, string>): Record<string, st
 
 export const containerName = (hostname: string, generation: number, instance: number): string =>
   `${hostname}-${generation}-${instance}`;
+/** The same generation and name are the same execution. */
+export const taskName = ({ identity, name }: Pick<TaskSpec, 'identity' | 'name'>): string =>
+  `qd-task-${identity.serviceId}-${identity.generation}-${name}`;
 export const networkName = (environmentId: string): string => `qd-${environmentId}`;
 export const volumeName = (storageId: string): string => `qd-${storageId}`;
 export const imageRepository = (serviceId: string): string => `quarterdeck/${serviceId}`;

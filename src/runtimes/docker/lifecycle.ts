@@ -6,6 +6,7 @@ import type { Instance } from './instances.ts';
 import { LABEL, networkName } from './labels.ts';
 import { removeNetworkIfLast } from './network.ts';
 import type { DockerNode } from './node.ts';
+import { removePulled } from './pull.ts';
 import { releaseFrom } from './release.ts';
 import { stopAll, upstreamsOf } from './rollout.ts';
 import { findContainers, findVolumes } from './search.ts';
@@ -72,6 +73,10 @@ export async function removeService(
   await Promise.all(containers.map((container) => removeInstance(node, container.Id)));
   for (const volume of await findVolumes(node, mine)) await unless([404], node.engine.getVolume(volume.Name).remove());
   await removeUnusedImages(node, identity, context);
+  await removePulled(
+    node,
+    containers.flatMap(({ Labels: labels }) => labels[LABEL.image] ?? []),
+  );
   await removeNetworkIfLast(node, identity.environmentId);
   await node.supervise();
 }

@@ -105,7 +105,9 @@ async function takenAddresses(node: DockerNode, network: EnvironmentNetwork): Pr
     node.engine.listContainers({ all: true, filters: { network: [network.name] } }),
   ]);
   const running = Object.values(inspected.Containers ?? {}).map((container) => container.IPv4Address.split('/')[0]!);
-  const fixed = containers.flatMap((container) => container.Labels[LABEL.address] ?? []);
+  // Executions that have ended never run again.
+  const kept = containers.filter(({ Labels, State }) => Labels[LABEL.task] === undefined || State !== 'exited');
+  const fixed = kept.flatMap((container) => container.Labels[LABEL.address] ?? []);
   return new Set([...running, ...fixed]);
 }
 

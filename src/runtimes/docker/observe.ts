@@ -69,7 +69,7 @@ async function isReady(node: DockerNode, instance: Instance, release: Release): 
 }
 
 /** The engine says year 1 for what never happened. */
-const timeOf = (text: string): string | null => (text.startsWith('0001-') ? null : new Date(text).toISOString());
+export const timeOf = (text: string): string | null => (text.startsWith('0001-') ? null : new Date(text).toISOString());
 
 async function lastExit(node: DockerNode, instance: Instance): Promise<InstanceObservation['lastExit']> {
   const { state } = instance;

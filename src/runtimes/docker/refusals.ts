@@ -1,13 +1,14 @@
 import { isAbsolute, normalize } from 'node:path/posix';
-import type { Probe, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Probe, ProgramSpec, TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
 import { publishedPorts } from './release.ts';
 
 /** The engine takes no lower limit. */
 const LEAST_MEMORY_MIB = 6;
 
 /** Why a spec can't run on a container engine, with what would help; empty if it can. */
-export function refusals(spec: WorkloadSpec): string[] {
-  return [...portRefusals(spec), ...probeRefusals(spec), ...resourceRefusals(spec), ...pathRefusals(spec)];
+export function refusals(spec: WorkloadSpec | TaskSpec): string[] {
+  const own = 'ports' in spec ? [...portRefusals(spec), ...probeRefusals(spec)] : [];
+  return [...own, ...resourceRefusals(spec), ...pathRefusals(spec)];
 }
 
 function portRefusals(spec: WorkloadSpec): string[] {
@@ -29,10 +30,10 @@ function probeRefusals(spec: WorkloadSpec): string[] {
   );
 }
 
-const resourceRefusals = (spec: WorkloadSpec): string[] =>
+const resourceRefusals = (spec: ProgramSpec): string[] =>
   spec.resources.memoryMib < LEAST_MEMORY_MIB ? [`A container needs ${LEAST_MEMORY_MIB} MiB of memory at least.`] : [];
 
-function pathRefusals(spec: WorkloadSpec): string[] {
+function pathRefusals(spec: ProgramSpec): string[] {
   const paths = [...spec.files.map((file) => file.path), ...spec.storage.map((volume) => volume.mountPath)];
   return paths
     .filter(

@@ -22,7 +22,16 @@ import { pretendBuild } from '#runtimes/fake/building.ts';
 import type { FakeOptions } from '#runtimes/fake/options.ts';
 import { FaultPlan, wait } from '#runtimes/fake/faults.ts';
 import type { FakeCall, FakeFaults } from '#runtimes/fake/faults.ts';
-import { FakeServers, nameOf, newInstance, now, readLog, routesOf, upstreamsOf, writeLog } from '#runtimes/fake/serving.ts';
+import {
+  FakeServers,
+  nameOf,
+  newInstance,
+  now,
+  readLog,
+  routesOf,
+  upstreamsOf,
+  writeLog,
+} from '#runtimes/fake/serving.ts';
 import type { FakeService, FakeStore } from '#runtimes/fake/store.ts';
 import { FakeTasks } from '#runtimes/fake/tasks.ts';
 import type { DecideOutcome } from '#runtimes/fake/tasks.ts';

@@ -56,6 +56,7 @@ async function pretendSteps(spec: TaskSpec, command: string[], store: FakeStore)
   };
   const host: TaskHost = {
     environment: { ...image?.environment, ...spec.environment },
+    process: crypto.randomUUID(),
     arguments: command.slice(command.indexOf(PROGRAM) + 1, -1),
     readFile: (name) => {
       const text = read(name);
@@ -69,6 +70,8 @@ async function pretendSteps(spec: TaskSpec, command: string[], store: FakeStore)
     },
     say: (text) => void lines.push({ text, afterMs: clock }),
     wait: async (ms) => void (clock += ms),
+    // Its child ends with it, and it is not known yet when that will be.
+    countInChild: (path) => host.writeFile(path, '1'),
     fetch: async () => {
       throw new Error('The fake runtime has no network.');
     },

@@ -19,16 +19,22 @@ export type TaskStep =
   | { fetch: string }
   /** Writes the arguments that stand before the steps, as JSON. */
   | { arguments: true }
+  /** Writes what differs between two processes. */
+  | { process: true }
+  /** Leaves a child behind that counts in a file, ten times in a second, until somebody ends it. */
+  | { countInChild: string }
   | { exit: number };
 
 export interface TaskHost {
   environment: Record<string, string | undefined>;
   arguments: string[];
+  process: string;
   readFile(path: string): string;
   writeFile(path: string, text: string): void;
   say(text: string, stream: 'stdout' | 'stderr'): void;
   wait(ms: number): Promise<void>;
   fetch(url: string): Promise<string>;
+  countInChild(path: string): void;
 }
 
 /** Does the steps; answers the exit status: that of an `exit` step, 1 after a failure, else 0. */
@@ -53,5 +59,7 @@ async function runStep(step: Exclude<TaskStep, { exit: number }>, host: TaskHost
   else if ('fill' in step) host.writeFile(step.fill, 'x'.repeat(step.bytes));
   else if ('wait' in step) await host.wait(step.wait);
   else if ('fetch' in step) host.say(await host.fetch(step.fetch), 'stdout');
+  else if ('process' in step) host.say(`process ${host.process}`, 'stdout');
+  else if ('countInChild' in step) host.countInChild(step.countInChild);
   else host.say(JSON.stringify(host.arguments), 'stdout');
 }

@@ -1,4 +1,3 @@
-import { RuntimeError } from '#runtimes/runtime.ts';
 import type { RuntimeContext, TaskEnd, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
 import { MAX_OUTPUT_BYTES, outputTooLarge } from '#runtimes/tools/task-output.ts';
 import { wait } from '#runtimes/fake/faults.ts';
@@ -93,7 +92,7 @@ export class FakeTasks {
     let told = 0;
     for (;;) {
       const task = this.#find(spec);
-      if (!task) throw new RuntimeError('failed', `${nameOf(spec)} was removed before its end was known.`);
+      if (!task) return lostSince(startedAt);
       const end = task.end ?? endOf(task);
       const lived = (end ? Date.parse(end.endedAt) : Date.now()) - Date.parse(startedAt);
       for (let line = script.lines[told]; line && line.afterMs <= lived; line = script.lines[++told])
@@ -109,6 +108,11 @@ export class FakeTasks {
     }
   }
 }
+
+/** Removed before its end was known. */
+const lostSince = (startedAt: string): TaskEnd => {
+  return { reason: 'lost', exitCode: null, signal: null, startedAt, endedAt: new Date().toISOString(), output: null };
+};
 
 const nameOf = ({ displayName, name }: TaskSpec): string => `${displayName} (${name})`;
 

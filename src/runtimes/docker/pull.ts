@@ -1,0 +1,121 @@
+import type { Readable } from 'node:stream';
+import type Docker from 'dockerode';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { ProgramSpec, RegistryAccess, RuntimeContext } from '#runtimes/runtime.ts';
+import { BuildProgress } from './build-progress.ts';
+import { asRuntimeError, engineMessage, unless } from './errors.ts';
+import type { DockerNode } from './node.ts';
+import { mask } from './readiness.ts';
+import { digestOf, isPinned, registryHost } from './references.ts';
+
+/** The local id of the image that a spec names, pulled if it comes from a registry and isn't here yet. */
+export async function ensureImage(
+  node: DockerNode,
+  { image: reference, registry }: Pick<ProgramSpec, 'image' | 'registry'>,
+  context: RuntimeContext,
+): Promise<string> {
+  const present = await unless([404], node.engine.getImage(reference).inspect());
+  if (present) return present.Id;
+  if (!isPinned(reference))
+    throw new RuntimeError(
+      'failed',
+      `The image ${reference} is not there any more: deploy the service again to build it.`,
+    );
+  context.log(`Pulling ${reference}.`);
+  await pull(node.engine, reference, registry, context);
+  const pulled = await node.engine.getImage(reference).inspect();
+  await markPulled(node, pulled.Id, reference);
+  return pulled.Id;
+}
+
+/** The credentials go with this one request: the engine keeps none. */
+async function pull(
+  engine: Docker,
+  reference: string,
+  registry: RegistryAccess | null,
+  { signal, log }: RuntimeContext,
+): Promise<void> {
+  const layers = new LayerCount(log);
+  const progress = new BuildProgress(
+    (line) => log(line),
+    (id, status) => layers.tell(id, status),
+  );
+  const authconfig = registry && {
+    username: registry.username,
+    password: registry.password,
+    serveraddress: registry.host,
+  };
+  try {
+    const options = { abortSignal: signal, ...(authconfig ? { authconfig } : {}) };
+    const stream = (await engine.pull(reference, options)) as Readable;
+    stream.setEncoding('utf8');
+    for await (const part of stream) progress.write(part as string);
+    progress.end();
+  } catch (error) {
+    if (signal.aborted || asRuntimeError(error).code === 'unreachable') throw error;
+    progress.error = engineMessage(error);
+  }
+  if (progress.error === null) return;
+  const said = mask(progress.error, registry ? [registry.password] : []);
+  throw new RuntimeError('failed', `${pullProblem(reference, said, registry !== null)} The engine says: ${said}`);
+}
+
+/** Says how many of an image's layers are there: one line each time, however much the engine tells in between. */
+class LayerCount {
+  readonly #log: (line: string) => void;
+  readonly #known = new Set<string>();
+  readonly #there = new Set<string>();
+
+  constructor(log: (line: string) => void) {
+    this.#log = log;
+  }
+
+  tell(id: string, status: string): void {
+    // The reference itself comes as an id, too ("Pulling from …").
+    if (/^Pulling from/.test(status)) return;
+    this.#known.add(id);
+    if (!/^(Pull complete|Already exists)$/.test(status) || this.#there.has(id)) return;
+    this.#there.add(id);
+    this.#log(`${this.#there.size} of ${this.#known.size} layers are there.`);
+  }
+}
+
+/** What an engine's refusal to pull means, and what would help. Docker Hub says "denied" of what it does not have, too. */
+export function pullProblem(reference: string, said: string, withCredentials: boolean): string {
+  const host = registryHost(reference);
+  if (/unauthorized|authentication required|denied|no basic auth|forbidden|incorrect username/i.test(said))
+    return withCredentials
+      ? `The registry ${host} does not let these credentials pull ${reference}: check user name, password and that the image is there.`
+      : `The registry ${host} wants credentials for ${reference}, or does not have it: choose a container registry with a user name and a password.`;
+  if (/manifest unknown|name unknown|not found|does not exist|no such manifest/i.test(said))
+    return `The registry ${host} does not have the image ${reference} (any more): check its name, and whether it was pushed or removed.`;
+  if (/no space left/i.test(said)) return `There is no space left for the image ${reference} on the engine's disk.`;
+  if (
+    /refused|no such host|timeout|deadline|unreachable|no route|reset|EOF|HTTPS client|x509|certificate|TLS/i.test(said)
+  )
+    return `The registry ${host} cannot be reached by the container engine: check its address, the network and its certificate.`;
+  return `The image ${reference} cannot be pulled.`;
+}
+
+/** Name that an image gets that we pulled: what somebody else pulled has none of ours, and is never removed by us. */
+export const pulledRepository = (installation: string): string => `quarterdeck-pulled/${installation.toLowerCase()}`;
+
+async function markPulled(node: DockerNode, id: string, reference: string): Promise<void> {
+  await node.engine.getImage(id).tag({ repo: pulledRepository(node.installation), tag: digestOf(reference) });
+}
+
+/**
+ * Removes images of these references that we pulled. Many services share one: an image that a container uses, running or not, of ours or
+ * of somebody else, stays, and so do names that somebody else gave it.
+ */
+export async function removePulled(node: DockerNode, references: string[]): Promise<void> {
+  for (const reference of new Set(references.filter(isPinned))) {
+    const mark = `${pulledRepository(node.installation)}:${digestOf(reference)}`;
+    const image = await unless([404], node.engine.getImage(mark).inspect());
+    if (!image) continue;
+    const containers = await node.engine.listContainers({ all: true });
+    if (containers.some(({ ImageID: id }) => id === image.Id)) continue;
+    const names = (image.RepoDigests ?? []).filter((name) => digestOf(name) === digestOf(reference));
+    for (const name of [...names, mark]) await unless([404, 409], node.engine.getImage(name).remove());
+  }
+}

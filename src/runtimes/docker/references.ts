@@ -1,0 +1,11 @@
+/** Whether a reference is of a registry, pinned by digest. What `build` answers is an id of the engine's own. */
+export const isPinned = (reference: string): boolean => reference.includes('@sha256:');
+
+/** Host and port of a registry as they stand in a reference; Docker Hub's where it begins with none. */
+export function registryHost(reference: string): string {
+  const [first, ...rest] = reference.split('/') as [string, ...string[]];
+  return rest.length > 0 && (/[.:]/.test(first) || first === 'localhost') ? first : 'docker.io';
+}
+
+/** The digest of a pinned reference in hexadecimal; empty for any other. */
+export const digestOf = (reference: string): string => /@sha256:([0-9a-f]{64})$/.exec(reference)?.[1] ?? '';

@@ -1,0 +1,25 @@
+import type Docker from 'dockerode';
+import type { TaskSpec } from '#runtimes/runtime.ts';
+import { programOptions } from './container-config.ts';
+import type { Placement } from './container-config.ts';
+import { LABEL, taskName } from './labels.ts';
+
+/** Longest host name that a kernel takes. */
+const LONGEST_HOSTNAME = 63;
+
+/** What the engine is asked to make for an execution: it runs once, and stays when it has ended. */
+export function taskOptions(
+  spec: TaskSpec,
+  image: { id: string; cpus: number },
+  place: Pick<Placement, 'network' | 'address'>,
+): Docker.ContainerCreateOptions {
+  const program = programOptions(spec, image);
+  return {
+    ...program,
+    name: taskName(spec),
+    Hostname: spec.name.slice(0, LONGEST_HOSTNAME),
+    Labels: { ...program.Labels, [LABEL.task]: spec.name, [LABEL.address]: place.address },
+    NetworkingConfig: { EndpointsConfig: { [place.network]: { IPAMConfig: { IPv4Address: place.address } } } },
+    HostConfig: { ...program.HostConfig, NetworkMode: place.network, RestartPolicy: { Name: 'no' } },
+  };
+}

@@ -1,0 +1,168 @@
+import { uptime } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type Docker from 'dockerode';
+import type { RuntimeContext, TaskEnd, TaskSpec } from '#runtimes/runtime.ts';
+import { LOOPBACK } from './container-config.ts';
+import { asRuntimeError, engineMessage, unless } from './errors.ts';
+import type { DockerNode } from './node.ts';
+import { explainExit, timeOf } from './observe.ts';
+import { TaskLog } from './task-log.ts';
+import { markEnded, readEnded, readOutput } from './task-files.ts';
+import type { EndedBy } from './task-files.ts';
+
+type State = Docker.ContainerInspectInfo['State'];
+
+/** Milliseconds between two looks at a command whose output can't be followed now. */
+const LOOK_MS = 300;
+/** How long an engine may be away (an upgrade, a restart) before whoever waits is told. */
+const AWAY_MS = 120_000;
+/** How often the output of a command that has ended is tried to be read to its end. */
+const READINGS = 3;
+/** Longest time that a timer takes: 24 days. */
+const LONGEST_MS = 2 ** 31 - 1;
+/** Exit status that the engine notes for what it finds gone when it starts: it knows none. */
+const UNKNOWN_STATUS = 255;
+
+/** Whether the command of a container was ever begun. */
+export const hasBegun = (state: State): boolean => timeOf(state.StartedAt) !== null;
+
+const isOver = (state: State): boolean => !state.Running && !state.Paused && !state.Restarting;
+
+/** An execution that is waited for. */
+interface Waiting {
+  node: DockerNode;
+  spec: TaskSpec;
+  container: Docker.Container;
+  startedAt: string;
+  log: TaskLog;
+  context: RuntimeContext;
+  /** Aborted when its time is over. */
+  overdue: AbortSignal;
+  /** Whether the engine was away while it ran. */
+  wasAway: boolean;
+}
+
+/** Tells what a begun command writes, ends it when its time is over or the signal is aborted, and answers its end. */
+export async function awaitEnd(
+  node: DockerNode,
+  spec: TaskSpec,
+  begun: Docker.ContainerInspectInfo,
+  context: RuntimeContext,
+): Promise<TaskEnd> {
+  const container = node.engine.getContainer(begun.Id);
+  const startedAt = timeOf(begun.State.StartedAt)!;
+  const left = Date.parse(startedAt) + spec.timeoutSeconds * 1000 - Date.now();
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(), Math.min(Math.max(left, 0), LONGEST_MS));
+  const log = new TaskLog(container, (text) => context.log(text));
+  const waiting = { node, spec, container, startedAt, log, context, overdue: over.signal, wasAway: false };
+  const stopping = new Stopping(waiting);
+  over.signal.addEventListener('abort', () => stopping.begin('timeout'), { once: true });
+  try {
+    return await follow(waiting);
+  } catch (error) {
+    // The signal is aborted: whoever gave it must find the command ended, if it can be ended now.
+    if (context.signal.aborted) await end(waiting, 'abort');
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    await stopping.settled;
+  }
+}
+
+/** Ends a command in the background; what fails is tried again by `follow`. */
+class Stopping {
+  readonly #waiting: Waiting;
+  settled: Promise<void> = Promise.resolve();
+
+  constructor(waiting: Waiting) {
+    this.#waiting = waiting;
+  }
+
+  begin(why: EndedBy): void {
+    const { context, spec } = this.#waiting;
+    context.log(`It runs for ${spec.timeoutSeconds} seconds: its time is over, it is ended.`);
+    this.settled = end(this.#waiting, why).catch((error: unknown) => context.log(engineMessage(error)));
+  }
+}
+
+async function end({ container, spec }: Waiting, why: EndedBy): Promise<void> {
+  const state = await unless([404], container.inspect());
+  if (!state || isOver(state.State)) return;
+  await markEnded(container, why);
+  await unless([304, 404], container.stop({ t: spec.gracePeriodSeconds }));
+}
+
+async function follow(waiting: Waiting): Promise<TaskEnd> {
+  const { context, overdue } = waiting;
+  for (let readings = 0; ;) {
+    const inspected = await inspectPatiently(waiting);
+    context.signal.throwIfAborted();
+    if (!inspected) return lost(waiting.startedAt, new Date().toISOString());
+    const over = isOver(inspected.State);
+    const complete = await tellLines(waiting);
+    context.signal.throwIfAborted();
+    // What is read after its end is all: what ended before may have been the engine.
+    if (over && (complete || ++readings === READINGS)) return endOf(waiting, inspected.State);
+    if (over || complete) continue;
+    await sleep(LOOK_MS, undefined, { signal: context.signal });
+    if (overdue.aborted) await end(waiting, 'timeout').catch(() => undefined);
+  }
+}
+
+/** Answers whether reading came to an end; an engine that is away is waited for by `inspectPatiently`. */
+async function tellLines({ log, context }: Waiting): Promise<boolean> {
+  try {
+    await log.tell(context.signal);
+    return true;
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (asRuntimeError(error).code !== 'unreachable') context.log(`Its output cannot be read: ${engineMessage(error)}`);
+    return false;
+  }
+}
+
+/** The container as it is; null when it is gone. Throws when the engine is away for too long. */
+async function inspectPatiently(waiting: Waiting): Promise<Docker.ContainerInspectInfo | null> {
+  const { container, context } = waiting;
+  for (const end = Date.now() + AWAY_MS; ;) {
+    try {
+      return await unless([404], container.inspect());
+    } catch (error) {
+      if (asRuntimeError(error).code !== 'unreachable' || Date.now() > end) throw error;
+      if (!waiting.wasAway) context.log('The container engine does not answer: it is waited for.');
+      waiting.wasAway = true;
+      await sleep(LOOK_MS, undefined, { signal: context.signal });
+    }
+  }
+}
+
+const lost = (startedAt: string, endedAt: string): TaskEnd => {
+  return { reason: 'lost', exitCode: null, signal: null, startedAt, endedAt, output: null };
+};
+
+async function endOf(waiting: Waiting, state: State): Promise<TaskEnd> {
+  const { container, spec, startedAt, context } = waiting;
+  const endedAt = timeOf(state.FinishedAt) ?? startedAt;
+  const endedBy = await readEnded(container);
+  if (endedBy === null && isUnknown(waiting, state)) return lost(startedAt, endedAt);
+  const { signal } = explainExit(state.ExitCode, false);
+  if (state.OOMKilled) context.log(`It needed more memory than its limit of ${spec.resources.memoryMib} MiB.`);
+  const interrupted = endedBy !== null && state.ExitCode === 0;
+  const exitCode = signal !== null || interrupted ? null : state.ExitCode;
+  return {
+    reason: endedBy === 'timeout' ? 'timeout' : 'exited',
+    exitCode,
+    signal: interrupted ? 'SIGTERM' : signal,
+    startedAt,
+    endedAt,
+    output: exitCode === 0 ? await readOutput(container, spec) : null,
+  };
+}
+
+/** Whether the status is one that the engine only assumed: it, or the whole machine, was not there when the command ended. */
+function isUnknown({ node, startedAt, wasAway }: Waiting, state: State): boolean {
+  if (state.ExitCode !== UNKNOWN_STATUS) return false;
+  const onThisMachine = node.publishAddress === LOOPBACK;
+  return wasAway || (onThisMachine && Date.parse(startedAt) < Date.now() - uptime() * 1000);
+}

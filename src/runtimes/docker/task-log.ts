@@ -1,0 +1,41 @@
+import type { Readable } from 'node:stream';
+import type Docker from 'dockerode';
+import { LogDemultiplexer } from './log-frames.ts';
+import type { RawLine } from './log-frames.ts';
+
+/** Seconds that reading begins anew before the last line that was told: streams are stamped apart, and may be a little behind. */
+const OVERLAP_SECONDS = 10;
+
+/** Tells each line of a container's output once, from its beginning, however often reading breaks off. */
+export class TaskLog {
+  readonly #container: Docker.Container;
+  readonly #onLine: (text: string) => void;
+  /** Of each stream, the engine's stamp of the line that was told last. */
+  readonly #told: Record<RawLine['stream'], string> = { stdout: '', stderr: '' };
+
+  constructor(container: Docker.Container, onLine: (text: string) => void) {
+    this.#container = container;
+    this.#onLine = onLine;
+  }
+
+  /** Tells what was not told yet, until the container ends or the engine breaks off (which may look the same). */
+  async tell(signal: AbortSignal): Promise<void> {
+    const before = { ...this.#told };
+    const last = [before.stdout, before.stderr].sort().at(-1)!;
+    const stream = await (this.#container.logs({
+      follow: true,
+      stdout: true,
+      stderr: true,
+      timestamps: true,
+      ...(last === '' ? {} : { since: Math.floor(Date.parse(`${last}Z`) / 1000) - OVERLAP_SECONDS }),
+      abortSignal: signal,
+    } as never) as unknown as Promise<Readable>);
+    const frames = new LogDemultiplexer((line) => {
+      if (line.stamp <= before[line.stream]) return;
+      this.#told[line.stream] = line.stamp;
+      this.#onLine(line.text);
+    });
+    for await (const part of stream) frames.write(part as Buffer);
+    frames.end();
+  }
+}

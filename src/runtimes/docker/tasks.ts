@@ -1,0 +1,124 @@
+import type Docker from 'dockerode';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { RuntimeContext, TaskEnd, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
+import { asRuntimeError, engineMessage, statusOf, unless } from './errors.ts';
+import { collectFileVolumes, ensureVolumes, linkFiles } from './files.ts';
+import { removeInstance } from './instances.ts';
+import { LABEL, taskName } from './labels.ts';
+import { chooseAddress, ensureNetwork } from './network.ts';
+import type { DockerNode } from './node.ts';
+import { ensureImage } from './pull.ts';
+import { mask } from './readiness.ts';
+import { refusals } from './refusals.ts';
+import { findContainers } from './search.ts';
+import { taskOptions } from './task-config.ts';
+import { awaitEnd, hasBegun } from './task-end.ts';
+import { makeOutputFolder, markEnded } from './task-files.ts';
+
+/** How often the making of a container is tried whose image or network somebody removes in between. */
+const ATTEMPTS = 3;
+
+/** Runs a command to its end in a container of its own, or goes on with the one that is there (`Runtime.run`). */
+export async function runTask(node: DockerNode, spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd> {
+  context.signal.throwIfAborted();
+  const present = await findTask(node, spec);
+  if (present && hasBegun(present.State)) {
+    context.log(`${spec.displayName} (${spec.name}) was begun already: it is taken over.`);
+    return awaitEnd(node, spec, present, context);
+  }
+  const refused = refusals(spec);
+  if (refused.length > 0) throw new RuntimeError('refused', refused.join(' '));
+  // One that was made and never started is of a process that ended in between: some of what belongs into it may be missing.
+  if (present) await removeInstance(node, present.Id);
+  const container = await make(node, spec, context);
+  return awaitEnd(node, spec, await start(node, spec, container, context), context);
+}
+
+/** The container of an execution by its name, null when there is none. Throws where somebody else has taken the name. */
+async function findTask(node: DockerNode, spec: TaskSpec): Promise<Docker.ContainerInspectInfo | null> {
+  const found = await unless([404], node.engine.getContainer(taskName(spec)).inspect());
+  if (found && found.Config.Labels[LABEL.installation] !== node.installation)
+    throw new RuntimeError('refused', `A container ${taskName(spec)} is there that is not ours. Remove or rename it.`);
+  return found;
+}
+
+async function make(node: DockerNode, spec: TaskSpec, context: RuntimeContext): Promise<Docker.Container> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await makeOnce(node, spec, context);
+    } catch (error) {
+      // An image that was not used yet, or a network that was empty, may have been removed meanwhile.
+      if (statusOf(error) !== 404 || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function makeOnce(node: DockerNode, spec: TaskSpec, context: RuntimeContext): Promise<Docker.Container> {
+  const { environmentId } = spec.identity;
+  const { cpus } = await node.about();
+  const id = await ensureImage(node, spec, context);
+  const network = await ensureNetwork(node, spec.identity);
+  // Under one lock: no two containers of the environment get the same address, and nobody takes volumes away that are not used yet.
+  const container = await node.environments.run(environmentId, async () => {
+    context.signal.throwIfAborted();
+    await ensureVolumes(node, spec, id);
+    const place = { network: network.name, address: await chooseAddress(node, network) };
+    return node.engine.createContainer(taskOptions(spec, { id, cpus }, place));
+  });
+  try {
+    await linkFiles(
+      container,
+      spec.files.map(({ path }) => path),
+    );
+    await makeOutputFolder(container, spec.outputPath);
+    return container;
+  } catch (error) {
+    await removeInstance(node, container.id);
+    throw error;
+  }
+}
+
+/** Starts it. Whether it has begun is what the engine shows afterwards, not how the call ended. */
+async function start(
+  node: DockerNode,
+  spec: TaskSpec,
+  container: Docker.Container,
+  context: RuntimeContext,
+): Promise<Docker.ContainerInspectInfo> {
+  try {
+    context.signal.throwIfAborted();
+    await container.start();
+    return await container.inspect();
+  } catch (error) {
+    if (asRuntimeError(error, context.signal).code === 'unreachable') throw error;
+    const inspected = await unless([404], container.inspect());
+    if (inspected && hasBegun(inspected.State)) return inspected;
+    await removeInstance(node, container.id);
+    context.signal.throwIfAborted();
+    throw new RuntimeError('failed', mask(`The command cannot be started: ${engineMessage(error)}`, spec.secrets));
+  }
+}
+
+/** Ends and removes executions of a service (`Runtime.removeTasks`). */
+export async function removeTasks(
+  node: DockerNode,
+  identity: Pick<WorkloadIdentity, 'serviceId' | 'environmentId'>,
+  names: string[] | 'all',
+): Promise<void> {
+  const containers = await findContainers(node, { [LABEL.service]: identity.serviceId });
+  const tasks = containers.filter(({ Labels: { [LABEL.task]: name } }) => {
+    return name !== undefined && (names === 'all' || names.includes(name));
+  });
+  await Promise.all(tasks.map((task) => removeTask(node, task)));
+  if (tasks.length > 0) await node.environments.run(identity.environmentId, () => collectFileVolumes(node, identity));
+}
+
+async function removeTask(
+  node: DockerNode,
+  { Id: id, Labels: labels, State: state }: Docker.ContainerInfo,
+): Promise<void> {
+  const container = node.engine.getContainer(id);
+  if (state === 'running') await markEnded(container, 'abort');
+  await unless([304, 404], container.stop({ t: Number(labels[LABEL.grace]) }));
+  await removeInstance(node, id);
+}
