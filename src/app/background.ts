@@ -13,8 +13,10 @@ import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { Schedule } from '#platform/jobs/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
+import { ARGO_CD } from '#resources/argo-cd/index.ts';
 import { createClusterWorker } from '#resources/cluster/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
+import { ArgoCdWatcher } from '#services/kinds/argocd-app/index.ts';
 
 /** Starts everything that works without being asked over HTTP, and answers what stops it again. */
 export async function startBackground(
@@ -43,10 +45,11 @@ export async function startBackground(
     platform,
     http: createHttpClient({ allowedPrivateAddresses: base.settings.allowedPrivateAddresses }),
   });
+  const argoCd = new ArgoCdWatcher(platform);
   const listener = createListener(
     base.directConfig,
-    [OUTBOX_CHANNEL],
-    () => webhooks.nudge(),
+    [OUTBOX_CHANNEL, ARGO_CD],
+    (channel) => (channel === ARGO_CD ? argoCd : webhooks).nudge(),
     (error) => base.log.warn({ err: error }, 'the listener lost its connection'),
   );
   const schedule = new Schedule(platform, TASKS);
@@ -61,9 +64,17 @@ export async function startBackground(
   await schedule.start();
   sealer.start();
   watcher.start();
+  argoCd.start();
   housekeeping.start();
   return async () => {
-    await Promise.all([watcher.stop(), housekeeping.stop(), schedule.stop(), sealer.stop(), listener.close()]);
+    await Promise.all([
+      watcher.stop(),
+      argoCd.stop(),
+      housekeeping.stop(),
+      schedule.stop(),
+      sealer.stop(),
+      listener.close(),
+    ]);
     await Promise.all([deployments.stop(), clusters.stop(), webhooks.stop()]);
   };
 }

@@ -20,6 +20,7 @@ export type {
   TaskOutcome,
   WorkloadOptions,
 } from '#deployments/model/kind.ts';
+export type { Observed } from '#deployments/model/observed.ts';
 export {
   STEP_NAMES,
   type Commit,

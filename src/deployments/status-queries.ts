@@ -1,4 +1,5 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import type { Observed } from '#deployments/model/observed.ts';
 
 /** Which services' statuses are wanted. */
 export interface StatusFilter {
@@ -32,6 +33,8 @@ export interface ServiceStatusRow {
   requests: number;
   last_number: number | null;
   steps: { name: string; status: string; started_at: string; ended_at: string }[] | null;
+  /** Set where something else than our deployments runs it: then that is its state. */
+  observed: Observed | null;
 }
 
 /**
@@ -47,7 +50,9 @@ export async function listServiceStatusRows(
     select s.id, s.environment_id, s.kind, s.name, s.wanted, r.id is not null as deployed,
       coalesce(r.service_version = s.version and r.environment_version = e.version and r.project_version = p.version
         and (s.newest_commit is null or s.newest_commit = r.resolution -> 'commit' ->> 'id'), false) as current,
-      s.wanted <> 'absent' and coalesce(c.reached_at < now() - make_interval(secs => ${sql.lit(UNREACHABLE_SECONDS)}), false) as unreachable,
+      (s.wanted <> 'absent' or s.observed is not null)
+        and coalesce(coalesce(argo.reached_at, c.reached_at) < now() - make_interval(secs => ${sql.lit(UNREACHABLE_SECONDS)}), false) as unreachable,
+      s.observed,
       shown.action, shown.sub_action, shown.state, shown.deployment_id, shown.number, shown.request_status, shown.started_at, shown.ended_at,
       ended.ended_at as last_deployment_date, coalesce(active.requests, 0)::int as requests,
       (select max(d.number) from deployment d where d.organization_id = s.organization_id and d.environment_id = s.environment_id) as last_number,
@@ -57,6 +62,7 @@ export async function listServiceStatusRows(
     join environment e on e.id = s.environment_id
     join project p on p.id = e.project_id
     join cluster c on c.id = e.cluster_id
+    left join argo_cd argo on argo.id = s.argo_cd_id and argo.organization_id = s.organization_id
     left join release r on r.id = s.release_id
     left join lateral (
       select count(*) as requests, (array_agg(d.id order by d.status = 'WAITING', d.number))[1] as id
@@ -126,7 +132,9 @@ export async function listEnvironmentStatusRows(
       select count(*) as services, count(r.id) as deployed,
         count(*) filter (where r.service_version = s.version and r.environment_version = e.version and r.project_version = p.version
           and (s.newest_commit is null or s.newest_commit = r.resolution -> 'commit' ->> 'id')) as current
-      from service s join project p on p.id = e.project_id left join release r on r.id = s.release_id where s.environment_id = e.id
+      from service s join project p on p.id = e.project_id left join release r on r.id = s.release_id
+      -- Deploying the environment changes nothing of what something else runs.
+      where s.environment_id = e.id and s.observed is null
     ) counted on true
     where e.organization_id = ${scope.organizationId} and e.id = any(${environmentIds}::uuid[])
     order by e.created_at, e.id`.execute(db);

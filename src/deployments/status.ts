@@ -1,4 +1,5 @@
 import type { Database, Scope } from '#platform/database/index.ts';
+import type { Observed } from '#deployments/model/observed.ts';
 import { detailsOf, stateOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
 import {
   listEnvironmentStatusRows,
@@ -24,7 +25,31 @@ export function pollingStatus(state: State, status: string): string {
 }
 
 /** A service's status as it is answered (service.md §2.3). */
-export function toServiceStatus(row: ServiceStatusRow) {
+export const toServiceStatus = (row: ServiceStatusRow) =>
+  row.observed ? toObservedStatus(row, row.observed) : toDeployedStatus(row);
+
+/** Of what something else runs: no request of ours is behind its state. */
+function toObservedStatus(row: ServiceStatusRow, observed: Observed) {
+  const { action, phase } = observed;
+  const known = action && phase ? stateOf(action, phase) : action ? 'UNAVAILABLE' : 'READY';
+  const state: State = row.unreachable ? 'UNAVAILABLE' : known;
+  const details = action ? detailsOf(action, stateOf(action, phase ?? 'failed'), 'NONE') : NEVER;
+  const duration = secondsBetween(observed.startedAt, observed.endedAt);
+  return {
+    id: row.id,
+    state,
+    status: pollingStatus(state, details.status),
+    service_deployment_status: !action ? 'NEVER_DEPLOYED' : observed.current ? 'UP_TO_DATE' : 'OUT_OF_DATE',
+    is_part_last_deployment: false,
+    status_details: details,
+    deployment_request_id: null,
+    deployment_requests_count: 0,
+    ...(observed.endedAt ? { last_deployment_date: observed.endedAt } : {}),
+    steps: { total_duration_sec: duration, total_computing_duration_sec: duration ?? 0, details: [] },
+  };
+}
+
+function toDeployedStatus(row: ServiceStatusRow) {
   const state = (row.state ?? 'READY') as State;
   const details = row.state ? detailsOf(row.action as DeploymentAction, state, row.sub_action ?? 'NONE') : NEVER;
   // What is under way tells of itself how it goes.

@@ -1,5 +1,12 @@
 export { environmentRoutes } from '#resources/environment/routes.ts';
 export { environmentTarget, type EnvironmentTarget } from '#resources/environment/target.ts';
-export { createEnvironment, makeEnvironment, placeOf, toEnvironmentView } from '#resources/environment/service.ts';
+export {
+  createEnvironment,
+  environmentOfNamespace,
+  kubernetesNamespaceOf,
+  makeEnvironment,
+  placeOf,
+  toEnvironmentView,
+} from '#resources/environment/service.ts';
 export { findEnvironmentById, touchEnvironment, type EnvironmentRow } from '#resources/environment/queries.ts';
 export { Environment, EnvironmentMode } from '#resources/environment/schema.ts';

@@ -1,5 +1,5 @@
 import { conflict, internal, invalidField } from '#kernel/errors.ts';
-import { newId } from '#kernel/ids.ts';
+import { newId, shortId } from '#kernel/ids.ts';
 import type { Principal } from '#platform/access/principal.ts';
 import { visibleEnvironments } from '#platform/access/visibility.ts';
 import type { Context } from '#platform/context.ts';
@@ -9,6 +9,8 @@ import type { ProjectTarget } from '#resources/project/index.ts';
 import * as queries from '#resources/environment/queries.ts';
 
 const DEFAULT_STAGES = ['DATABASE DEFAULT', 'JOB DEFAULT', 'CONTAINER DEFAULT', 'APPLICATION DEFAULT'];
+
+const NAMESPACE_PREFIX = 'env-z';
 
 export interface EnvironmentInput {
   name: string;
@@ -98,6 +100,13 @@ export async function environmentStats(context: Context, principal: Principal, p
   const rows = await queries.countServicesByProject(context.db, project, project.id).where(visible).execute();
   return { results: rows.map((row) => ({ id: row.id, service_total_number: row.services, number: row.services })) };
 }
+
+/** The Kubernetes namespace of an environment: it follows from the id, so that a new name of the environment moves nothing. */
+export const kubernetesNamespaceOf = (environmentId: string): string => `${NAMESPACE_PREFIX}${shortId(environmentId)}`;
+
+/** The first digits of the id of the environment that a namespace is of; undefined when it is none's. */
+export const environmentOfNamespace = (namespace: string): string | undefined =>
+  new RegExp(`^${NAMESPACE_PREFIX}([0-9a-f]{8})$`).exec(namespace)?.[1];
 
 /** How events about an environment name it. */
 export const placeOf = (row: queries.EnvironmentRow) => ({

@@ -1,4 +1,4 @@
-import { invalidField } from '#kernel/errors.ts';
+import { AppError, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { DateTime, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 
@@ -95,6 +95,16 @@ export function checkRelative(path: string, field: string): string {
 }
 
 const SCP_FORM = /^(?<user>[\w.-]+)@(?<host>[\w.-]+):(?<path>(?!\/\/).+)$/;
+
+/** Provider, owner and name that a git URL tells; undefined for what is none, or carries credentials. */
+export function locateRepository(url: string): Pick<GitSource, 'provider' | 'owner' | 'name'> | undefined {
+  try {
+    return locate(url, 'url');
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}
 
 function locate(url: string, field: string): { provider: GitSource['provider']; owner: string; name: string } {
   const scp = SCP_FORM.exec(url);

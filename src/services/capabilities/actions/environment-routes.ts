@@ -8,6 +8,7 @@ import { deleteEnvironment, requireRemoval } from '#services/capabilities/action
 import * as queries from '#services/capabilities/actions/queries.ts';
 import {
   actOnEnvironment,
+  refuseObserved,
   statusOfEnvironment,
   submit,
   placeOfEnvironment,
@@ -73,6 +74,7 @@ const selected = (body: Record<string, string[] | undefined>): string[] => [
 async function removeSelected(call: EnvironmentCall, trigger: 'DELETE' | 'UNINSTALL', bestEffort: boolean) {
   const ids = selected(call.body);
   const rows = await queries.listForSnapshot(call.db, call.target, call.target.id, ids);
+  refuseObserved(rows);
   requireRemoval(
     call.require,
     rows.map((row) => row.kind),

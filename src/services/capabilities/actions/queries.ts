@@ -24,6 +24,7 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
       'service.wanted',
       'service.release_id',
       'service.deleting',
+      'service.observed',
       'environment.version as environment_version',
     ])
     .select([

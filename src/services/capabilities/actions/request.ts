@@ -126,15 +126,17 @@ export async function freezeChosen(
   const rows = await queries.listForSnapshot(context.db, place, place.environmentId, serviceIds);
   for (const id of serviceIds ?? [])
     if (!rows.some((row) => row.id === id)) throw invalidField('id', `${id} names no service of this environment`);
+  if (serviceIds) refuseObserved(rows);
   if (trigger !== 'DELETE') for (const row of serviceIds ? rows : []) refuseDeleting(row);
   if (trigger === 'RESTART')
     for (const row of rows)
       if (row.wanted !== 'running') throw conflict(`${row.name} is not running: deploy it first.`);
   const isDeploy = ACTION_OF[trigger] === 'DEPLOY';
+  const ours = rows.filter((row) => !row.observed);
   const chosen =
     trigger === 'DELETE'
-      ? rows
-      : rows.filter((row) => !row.deleting && (serviceIds !== null || !row.is_skipped || !isDeploy));
+      ? ours
+      : ours.filter((row) => !row.deleting && (serviceIds !== null || !row.is_skipped || !isDeploy));
   if (isDeploy || trigger === 'RUN') refuseUnable(chosen);
   return freeze(context, place.organizationId, place.environmentId, chosen, options.choices ?? new Map());
 }
@@ -157,6 +159,16 @@ function refuseUnable(rows: queries.SnapshotRow[]): void {
   throw badRequest(
     `Cluster ${cluster} (${runtime}) can't run this: ${problems.join('; ')}. Move it to an environment of another cluster, or leave it out (skip it in its deployment stage).`,
   );
+}
+
+/** 400 for what something else runs: it is only read here (decisions.md 39). */
+export function refuseObserved(rows: Pick<queries.SnapshotRow, 'id' | 'name' | 'observed'>[]): void {
+  for (const row of rows)
+    if (row.observed)
+      throw invalidField(
+        'id',
+        `${row.id} names ${row.name}, which Argo CD runs: it is only read here, change it in its repository or in Argo CD`,
+      );
 }
 
 /** The action that a call asks for. */

@@ -13,6 +13,7 @@ const GROUPS = {
   helms: 'HELM',
   terraforms: 'TERRAFORM',
   agentic_workflows: 'AGENTIC_WORKFLOW',
+  argocd_apps: 'ARGOCD_APP',
 } as const satisfies Record<string, ServiceKind>;
 export const GROUP_NAMES = Object.keys(GROUPS) as (keyof typeof GROUPS)[];
 

@@ -1,4 +1,7 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { json } from '#platform/database/json.ts';
+import type { Observed } from '#deployments/index.ts';
+import type { ArgoCdAppSpec } from '#services/kinds/argocd-app/spec.ts';
 import { selectServices } from '#services/service/queries.ts';
 
 /** The services that were read from an Argo CD, of all its destinations or of one, in creation order. */
@@ -19,4 +22,97 @@ export const deleteApps = (db: Database, scope: Scope, ids: string[]) =>
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', sql<string>`any(${ids})`)
     .where('argo_cd_id', 'is not', null)
+    .execute();
+
+export interface NewApp {
+  id: string;
+  organization_id: string;
+  environment_id: string;
+  stage_id: string;
+  argo_cd_id: string;
+  name: string;
+  icon_uri: string;
+  spec: ArgoCdAppSpec;
+  observed: Observed;
+}
+
+export const insertApp = (db: Database, { spec, observed, ...app }: NewApp) =>
+  db
+    .insertInto('service')
+    .values({ ...app, kind: 'ARGOCD_APP', description: null, spec: json(spec), observed: json(observed) })
+    .execute();
+
+/** What an app is now: another configuration is a change of the service, another state is none. */
+export const updateApp = (
+  db: Database,
+  scope: Scope,
+  id: string,
+  change: { observed: Observed } & Partial<Pick<NewApp, 'environment_id' | 'stage_id' | 'name' | 'spec'>>,
+) => {
+  const { spec, observed, ...rest } = change;
+  return db
+    .updateTable('service')
+    .set({
+      ...rest,
+      observed: json(observed),
+      ...(spec ? { spec: json(spec), updated_at: sql`now()` } : {}),
+    })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+};
+
+/** An environment on a cluster by the first digits of its id, held so that nobody begins to delete it meanwhile. */
+export const holdEnvironmentByDigits = (db: Database, scope: Scope, clusterId: string, digits: string) =>
+  db
+    .selectFrom('environment')
+    .select(['id', 'name', 'project_id'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('cluster_id', '=', clusterId)
+    .where('deleting', '=', false)
+    .where(sql<boolean>`left(id::text, 8) = ${digits}`)
+    .orderBy('created_at')
+    .limit(1)
+    .forShare()
+    .executeTakeFirst();
+
+/** Only one process of all makes the project or an environment in it. Held until the commit. */
+export const holdProjectOfApps = (db: Database, organizationId: string) =>
+  sql`select pg_advisory_xact_lock(hashtextextended(${`argo cd project ${organizationId}`}, 0))`.execute(db);
+
+export const findProjectByName = (db: Database, scope: Scope, name: string) =>
+  db
+    .selectFrom('project')
+    .select(['id', 'name', 'deleting'])
+    .where('organization_id', '=', scope.organizationId)
+    .where(sql<boolean>`lower(name) = ${name}`)
+    .executeTakeFirst();
+
+/** Environments of a project, held like one. */
+export const holdEnvironments = (db: Database, scope: Scope, projectId: string) =>
+  db
+    .selectFrom('environment')
+    .select(['id', 'name', 'project_id', 'cluster_id', 'deleting'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('project_id', '=', projectId)
+    .orderBy('created_at')
+    .orderBy('id')
+    .forShare()
+    .execute();
+
+export const findCluster = (db: Database, scope: Scope, id: string) =>
+  db
+    .selectFrom('cluster')
+    .select(['id', 'name', 'production'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
+
+/** Names of the services of environments, with whose they are. */
+export const listNames = (db: Database, scope: Scope, environmentIds: string[]) =>
+  db
+    .selectFrom('service')
+    .select(['id', 'environment_id', 'name'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('environment_id', '=', sql<string>`any(${environmentIds})`)
     .execute();

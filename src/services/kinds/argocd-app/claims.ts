@@ -1,0 +1,109 @@
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+
+/** An Argo CD that this process may read now, until the lease is over or its configuration changes. */
+export interface Claim {
+  id: string;
+  organization_id: string;
+  cluster_id: string;
+  claim_token: string;
+}
+
+/** Takes an Argo CD that is due and that nobody reads. */
+export async function claimDue(db: Database, token: string, leaseSeconds: number): Promise<Claim | undefined> {
+  const { rows } = await sql<Claim>`
+    update argo_cd set claim_token = ${token}, lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
+    where id = (
+      select id from argo_cd where next_at <= clock_timestamp() and (lease_until is null or lease_until < clock_timestamp())
+      order by next_at limit 1 for update skip locked)
+    returning id, organization_id, cluster_id, claim_token`.execute(db);
+  return rows[0];
+}
+
+const ofClaim = (db: Database, claim: Claim) =>
+  db
+    .updateTable('argo_cd')
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', claim.id)
+    .where('claim_token', '=', claim.claim_token);
+
+const inSeconds = (seconds: number) => sql<Date>`now() + make_interval(secs => ${seconds})`;
+const RELEASED = { claim_token: null, lease_until: null };
+
+/** Whether the claim still holds; until the commit nobody takes it away. */
+export async function holdClaim(db: Database, claim: Claim): Promise<boolean> {
+  const held = await db
+    .selectFrom('argo_cd')
+    .select('id')
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', claim.id)
+    .where('claim_token', '=', claim.claim_token)
+    .forUpdate()
+    .executeTakeFirst();
+  return held !== undefined;
+}
+
+export const noteSuccess = (db: Database, claim: Claim, seconds: number) =>
+  ofClaim(db, claim)
+    .set({
+      ...RELEASED,
+      status: 'connected',
+      reason: null,
+      message: null,
+      last_checked_at: sql`now()`,
+      reached_at: sql`now()`,
+      next_at: inSeconds(seconds),
+    })
+    .execute();
+
+export const noteFailure = (
+  db: Database,
+  claim: Claim,
+  failure: { reason: 'authentication_failed' | 'unreachable' | 'insufficient_permissions'; message: string },
+  seconds: number,
+) =>
+  ofClaim(db, claim)
+    .set({ ...RELEASED, ...failure, status: 'error', last_checked_at: sql`now()`, next_at: inSeconds(seconds) })
+    .execute();
+
+/** Gives it back, for after some seconds. */
+export const giveBack = (db: Database, claim: Claim, seconds: number) =>
+  ofClaim(db, claim)
+    .set({ ...RELEASED, next_at: inSeconds(seconds) })
+    .execute();
+
+export interface Destination {
+  url: string;
+  name: string;
+  applications: number;
+}
+
+/** Makes the destinations of an Argo CD those of the list; what is as it was is not written. */
+export async function replaceDestinations(db: Database, claim: Claim, destinations: Destination[]): Promise<void> {
+  await db
+    .deleteFrom('argo_cd_destination')
+    .where('organization_id', '=', claim.organization_id)
+    .where('argo_cd_id', '=', claim.id)
+    .where(sql<boolean>`url <> all(${destinations.map(({ url }) => url)})`)
+    .execute();
+  if (destinations.length === 0) return;
+  await db
+    .insertInto('argo_cd_destination')
+    .values(destinations.map((one) => ({ ...one, organization_id: claim.organization_id, argo_cd_id: claim.id })))
+    .onConflict((conflict) =>
+      conflict
+        .columns(['argo_cd_id', 'url'])
+        .doUpdateSet((eb) => ({ name: eb.ref('excluded.name'), applications: eb.ref('excluded.applications') }))
+        .where(
+          sql<boolean>`(argo_cd_destination.name, argo_cd_destination.applications) is distinct from (excluded.name, excluded.applications)`,
+        ),
+    )
+    .execute();
+}
+
+export const listMappings = (db: Database, scope: Scope, argoCdId: string) =>
+  db
+    .selectFrom('argo_cd_mapping')
+    .select(['url', 'cluster_id'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('argo_cd_id', '=', argoCdId)
+    .execute();

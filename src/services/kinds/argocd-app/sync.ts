@@ -1,0 +1,87 @@
+import { newId } from '#kernel/ids.ts';
+import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
+import {
+  argoCdOf,
+  ArgoCdError,
+  destinationOf,
+  type ArgoCdApplication,
+  type ArgoCdCluster,
+} from '#resources/argo-cd/index.ts';
+import * as claims from '#services/kinds/argocd-app/claims.ts';
+import { landApps } from '#services/kinds/argocd-app/land.ts';
+
+/** Seconds that reading one Argo CD and landing its apps may take before another process takes it over. */
+const LEASE_SECONDS = 120;
+/** Seconds until an Argo CD is read again. */
+const EVERY_SECONDS = 30;
+const AFTER_FAILURE_SECONDS = 60;
+
+/**
+ * Reads one Argo CD that is due, whichever, and makes the services that were read from it what it says now (decisions.md 39). False when
+ * none was due. What it needs is in the database, so that any number of processes may do this at the same time; who loses the claim
+ * meanwhile, because of another configuration or mapping, lands nothing.
+ */
+export async function syncNext(platform: Platform, signal: AbortSignal): Promise<boolean> {
+  const claim = await claims.claimDue(platform.db, newId(), LEASE_SECONDS);
+  if (!claim) return false;
+  try {
+    const read = await readAll(platform, claim, signal);
+    if (read) await landAll(platform, claim, read);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof ArgoCdError)) {
+      await claims.giveBack(platform.db, claim, AFTER_FAILURE_SECONDS);
+      throw error;
+    }
+    // What cannot be asked tells nothing: its apps stay as they were, and show UNAVAILABLE once that has lasted.
+    await claims.noteFailure(
+      platform.db,
+      claim,
+      { reason: error.reason, message: error.message },
+      AFTER_FAILURE_SECONDS,
+    );
+  }
+  return true;
+}
+
+interface Read {
+  apps: ArgoCdApplication[];
+  clusters: ArgoCdCluster[];
+}
+
+async function readAll(platform: Platform, claim: claims.Claim, signal: AbortSignal): Promise<Read | undefined> {
+  const api = await argoCdOf(platform, { organizationId: claim.organization_id }, claim.cluster_id, signal);
+  if (!api) return undefined;
+  return { apps: await api.listApplications(), clusters: await api.listClusters() };
+}
+
+async function landAll(platform: Platform, claim: claims.Claim, { apps, clusters }: Read): Promise<void> {
+  const scope = { organizationId: claim.organization_id };
+  await inTransaction(systemContext(platform), async (context) => {
+    if (!(await claims.holdClaim(context.db, claim))) return;
+    const going = apps.flatMap((app) => {
+      const destination = destinationOf(app, clusters);
+      return destination === null ? [] : [{ app, destination }];
+    });
+    await claims.replaceDestinations(context.db, claim, destinationsOf(going, clusters));
+    const mapped = await claims.listMappings(context.db, scope, claim.id);
+    const clusterOf = new Map(mapped.map((mapping) => [mapping.url, mapping.cluster_id]));
+    const landings = going.flatMap((one) => {
+      const clusterId = clusterOf.get(one.destination);
+      return clusterId === undefined ? [] : [{ ...one, clusterId }];
+    });
+    await landApps(context, scope, claim.id, landings);
+    await claims.noteSuccess(context.db, claim, EVERY_SECONDS);
+  });
+}
+
+/** Every cluster that Argo CD knows or an app goes to, with how many apps go there. */
+function destinationsOf(going: { destination: string }[], clusters: ArgoCdCluster[]): claims.Destination[] {
+  const counts = Map.groupBy(going, ({ destination }) => destination);
+  const names = new Map(clusters.map(({ url, name }) => [url, name]));
+  return [...new Set([...names.keys(), ...counts.keys()])].map((url) => ({
+    url,
+    name: names.get(url) ?? url,
+    applications: counts.get(url)?.length ?? 0,
+  }));
+}

@@ -1,0 +1,55 @@
+import type { Platform } from '#platform/context.ts';
+import { syncNext } from '#services/kinds/argocd-app/sync.ts';
+
+const LOOK_MS = 5_000;
+/** Read at the same time by one process: one that does not answer holds up few. */
+const AT_ONCE = 4;
+
+/** Reads every Argo CD again and again: level-triggered, by any number of processes. */
+export class ArgoCdWatcher {
+  readonly #platform: Platform;
+  readonly #abort = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #again = false;
+
+  constructor(platform: Platform) {
+    this.#platform = platform;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.look(), LOOK_MS);
+    void this.look();
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#abort.abort();
+    await this.#looking;
+  }
+
+  /** One may be due now: call it on a message of `ARGO_CD`. */
+  nudge(): void {
+    this.#again = this.#looking !== undefined;
+    void this.look();
+  }
+
+  /** Reads all that are due; a look that is under way already is joined. */
+  look(): Promise<void> {
+    return (this.#looking ??= Promise.all(Array.from({ length: AT_ONCE }, () => this.#readDue())).then(() => {
+      this.#looking = undefined;
+      const again = this.#again;
+      this.#again = false;
+      if (again && !this.#abort.signal.aborted) return this.look();
+    }));
+  }
+
+  async #readDue(): Promise<void> {
+    try {
+      while (!this.#abort.signal.aborted && (await syncNext(this.#platform, this.#abort.signal)));
+    } catch (error) {
+      if (!this.#abort.signal.aborted)
+        this.#platform.log.warn({ err: error }, 'the apps of an Argo CD could not be landed; they are read again');
+    }
+  }
+}
