@@ -18,16 +18,24 @@ export interface CommonInput {
   icon_uri?: string;
 }
 
+/** A kind of service as it is shown. One that is no more than this is only read here: it is made and run elsewhere. */
+export interface ShownKind<Spec = any> {
+  kind: ServiceKind;
+  /** First segment of its paths. */
+  path: string;
+  /** How its tags begin (`Application`). */
+  tag: string;
+  schemas: { answer: TObject };
+  /** The kind's own part of an answer. */
+  toView(context: Context, row: ServiceRow, spec: Spec): Record<string, unknown>;
+}
+
 /**
  * A kind of service: a descriptor and the few functions that are its own. What kinds have in common is written once, as
  * capabilities, which mount.ts joins with the kinds.
  */
-export interface Kind<Spec = any, Input extends CommonInput = any> {
-  kind: ServiceKind;
-  /** First segment of its paths. */
-  path: string;
-  /** How its tags begin (`Application`), and the tag of its lists (`Applications`). */
-  tag: string;
+export interface Kind<Spec = any, Input extends CommonInput = any> extends ShownKind<Spec> {
+  /** Tag of its lists (`Applications`). */
   listTag: string;
   /** Stage that a new service of it joins (engine.md, *Snapshot, resolution, plan*). */
   defaultStage: string;
@@ -39,8 +47,6 @@ export interface Kind<Spec = any, Input extends CommonInput = any> {
    * Throws 400 that names the field.
    */
   toSpec(context: Context, place: SpecPlace, input: Input, present: Spec | null): Promise<Spec>;
-  /** The kind's own part of an answer. */
-  toView(context: Context, row: ServiceRow, spec: Spec): Record<string, unknown>;
   /** How it is deployed; pure functions that app/ hands to the engine. */
   deployment: DeployableKind;
   /** What of its deployment needs the database. */

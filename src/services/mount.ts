@@ -19,8 +19,9 @@ import { environmentRollbackRoutes, rollbackRoutes } from '#services/capabilitie
 import { serviceStageRoutes } from '#services/capabilities/status/stage-route.ts';
 import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/variables/index.ts';
 import { environmentHolder, projectHolder, type Holder } from '#services/holder.ts';
-import { holderOf, type Kind } from '#services/kind.ts';
+import { holderOf, type Kind, type ShownKind } from '#services/kind.ts';
 import { application } from '#services/kinds/application/index.ts';
+import { argoCdApp, argoCdAppRoutes } from '#services/kinds/argocd-app/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
 import { serviceListRoutes } from '#services/service/list-routes.ts';
 import { serviceRoutes } from '#services/service/routes.ts';
@@ -28,17 +29,20 @@ import { serviceRoutes } from '#services/service/routes.ts';
 /** Every kind of service. A further one is a folder and a line here. */
 export const KINDS: Kind[] = [application];
 
+/** Kinds that are only read here: made and run elsewhere. */
+export const READ_KINDS: ShownKind[] = [argoCdApp];
+
 /** How each kind is deployed, for the engine. */
 export const DEPLOYMENTS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.deployment]));
 
 /** What of deployments of each kind needs the database, for the engine. */
 export const HOOKS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.hooks]));
 
-/** What variables stand on: no scope of theirs is of databases or Argo CD apps (decisions.md 29). */
+/** What variables stand on: no scope of theirs is of databases (decisions.md 29), nor of what is only read. */
 const VARIABLE_HOLDERS: Holder[] = [
   projectHolder,
   environmentHolder,
-  ...KINDS.filter(({ kind }) => kind !== 'DATABASE' && kind !== 'ARGOCD_APP').map(holderOf),
+  ...KINDS.filter(({ kind }) => kind !== 'DATABASE').map(holderOf),
 ];
 
 /** Joins kinds and capabilities: every endpoint of every kind of service. */
@@ -75,7 +79,8 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...queueRoutes,
     ...environmentLinkRoutes(KINDS),
     ...environmentCloneRoutes(KINDS),
-    ...serviceListRoutes(KINDS),
+    ...serviceListRoutes([...KINDS, ...READ_KINDS]),
+    ...argoCdAppRoutes,
     ...checkRoutes(needs),
     ...gitWebhookRoutes(KINDS),
   ];

@@ -136,6 +136,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   // Nobody is at that address: what is kept is answered with an error, which is no refusal.
   saveArgoCdCredentials: () => ({ body: ARGO_CD }),
   checkArgoCdConnection: () => ({ body: ARGO_CD }),
+  getArgoCdAppManifest: () => ({ refused: 502 }),
   saveArgoCdDestinationClusterMapping: (world) => ({ body: argoCdMapping(world.clusterId) }),
   deleteArgoCdDestinationClusterMapping: (world) => ({
     query: `?agentClusterId=${world.clusterId}&argocdClusterUrl=${encodeURIComponent(argoCdMapping('').argocd_cluster_url)}`,

@@ -1,6 +1,8 @@
 import { executionIdOf } from '#deployments/index.ts';
 import { newId, newOrderedId } from '#kernel/ids.ts';
 import type { Route } from '#platform/http/route.ts';
+import type { ArgoCdApplication } from '#resources/argo-cd/index.ts';
+import { landApps } from '#services/kinds/argocd-app/land.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 
@@ -61,11 +63,11 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...(await serviceThings(admin, application.id)),
     ...(await webhookThings(app, admin)),
     ...(await deployments(admin, main, wait)),
+    ...(await argoCd(app, admin, main)),
     // Nothing makes these yet: what names one is answered 404.
     helmRepositoryId: newId(),
     analysisId: newId(),
   };
-  await argoCd(admin, main.clusterId);
   values.variableId = values['application/environmentVariableId']!;
   return { admin, stranger, ...main, ...(await moreOf(admin, main, values)), pathOf: (route) => fill(route, values) };
 }
@@ -145,13 +147,43 @@ async function serviceThings(admin: Actor, applicationId: string): Promise<Value
   };
 }
 
-async function argoCd(admin: Actor, clusterId: string): Promise<void> {
-  ok(await admin.post(`/cluster/${clusterId}/argoCdConfig`, ARGO_CD), 200);
-  ok(
-    await admin.post(`/organization/${admin.organizationId}/argoCdDestinationClusterMapping`, argoCdMapping(clusterId)),
-    200,
-  );
+/** An Argo CD with an app that was read from it. */
+async function argoCd(
+  app: TestApp,
+  admin: Actor,
+  { clusterId, organizationId, environmentId }: { clusterId: string; organizationId: string; environmentId: string },
+): Promise<Values> {
+  const config = ok(await admin.post(`/cluster/${clusterId}/argoCdConfig`, ARGO_CD), 200);
+  const mapping = argoCdMapping(clusterId);
+  ok(await admin.post(`/organization/${organizationId}/argoCdDestinationClusterMapping`, mapping), 200);
+  const scope = { organizationId };
+  await landApps(app.context, scope, config.id, [
+    {
+      app: argoCdApplication(`env-z${environmentId.slice(0, 8)}`),
+      destination: mapping.argocd_cluster_url,
+      clusterId,
+    },
+  ]);
+  const row = await app.db
+    .selectFrom('service')
+    .select('id')
+    .where('argo_cd_id', '=', config.id)
+    .executeTakeFirstOrThrow();
+  return { argocdAppId: row.id };
 }
+
+const argoCdApplication = (namespace: string): ArgoCdApplication => ({
+  name: 'guestbook',
+  namespace: 'argocd',
+  project: 'default',
+  deleting: false,
+  destination: { server: null, name: 'in-cluster', namespace },
+  sources: [{ repoUrl: 'https://github.com/acme/deploy.git', revision: 'main', path: 'apps/guestbook', chart: null }],
+  sync: 'Synced',
+  revision: 'a'.repeat(40),
+  health: 'Healthy',
+  operation: null,
+});
 
 /** A webhook with a failed attempt, as the delivery of webhooks leaves it. */
 async function webhookThings(app: TestApp, admin: Actor): Promise<Values> {

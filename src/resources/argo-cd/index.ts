@@ -1,7 +1,7 @@
 export { argoCdRoutes } from '#resources/argo-cd/routes.ts';
 export type { ArgoCdNeeds } from '#resources/argo-cd/needs.ts';
 export { ARGO_CD } from '#resources/argo-cd/channels.ts';
-export { argoCdOf } from '#resources/argo-cd/access.ts';
+export { findArgoCd } from '#resources/argo-cd/access.ts';
 export {
   ArgoCdError,
   type ArgoCdApi,

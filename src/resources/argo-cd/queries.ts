@@ -36,14 +36,19 @@ export const lockByCluster = (db: Database, scope: Scope, clusterId: string) =>
     .forUpdate()
     .executeTakeFirst();
 
+/** By its own id, or as that of a cluster. */
+export type Which = { id: string } | { clusterId: string };
+
 /** Address and encrypted token, for calling it. */
-export const findAccess = (db: Database, scope: Scope, clusterId: string) =>
-  db
+export const findAccess = (db: Database, scope: Scope, which: Which) => {
+  const [column, id] = 'id' in which ? (['id', which.id] as const) : (['cluster_id', which.clusterId] as const);
+  return db
     .selectFrom('argo_cd')
-    .select(['id', 'url', 'token'])
+    .select(['id', 'cluster_id', 'url', 'token'])
     .where('organization_id', '=', scope.organizationId)
-    .where('cluster_id', '=', clusterId)
+    .where(column, '=', id)
     .executeTakeFirst();
+};
 
 /** What a check found. */
 export interface Finding {

@@ -103,7 +103,7 @@ const findingOf = (found: Connection): queries.Finding =>
 async function accessOf(context: Context, cluster: ClusterTarget, input: ArgoCdInput) {
   const url = withoutSlash(input.argocd_url);
   clientFor(context).checkUrl(url, 'argocd_url');
-  const present = await findAccessOf(context, cluster, cluster.id);
+  const present = await findAccessOf(context, cluster, { clusterId: cluster.id });
   if (input.argocd_token !== MASK) return { url, token: input.argocd_token, present };
   if (!present) throw invalidField('argocd_token', 'is required: the cluster has no Argo CD whose token could be kept');
   if (present.url !== url)

@@ -37,20 +37,30 @@ export const listServices = (db: Database, principal: Principal, organizationId:
     .$if(filter.environment_id != null, (query) => query.where('environment.id', '=', filter.environment_id!))
     .$if(filter.cluster_id !== undefined, (query) => query.where('environment.cluster_id', '=', filter.cluster_id!));
 
-/** What services may use: one of the three. */
+/** What services may use: one of them. */
 export interface Used {
   gitTokenId?: string;
   containerRegistryId?: string;
   helmRepositoryId?: string;
+  /** Cluster whose Argo CD they are read from. */
+  argoCdClusterId?: string;
 }
 
-/** Services that use a git token, a container registry or a Helm repository. */
+/** Services that use a git token, a container registry or a Helm repository, or are read from an Argo CD. */
 export function listServicesUsing(db: Database, principal: Principal, organizationId: string, used: Used) {
   const services = selectVisibleServices(db, principal, organizationId);
   if (used.gitTokenId)
     return services
       .where('service.git_token_id', '=', used.gitTokenId)
       .where('service.kind', 'in', ['APPLICATION', 'JOB', 'HELM', 'TERRAFORM']);
+  if (used.argoCdClusterId)
+    return services.where('service.argo_cd_id', '=', (eb) =>
+      eb
+        .selectFrom('argo_cd')
+        .select('argo_cd.id')
+        .where('argo_cd.organization_id', '=', organizationId)
+        .where('argo_cd.cluster_id', '=', used.argoCdClusterId!),
+    );
   if (used.containerRegistryId) return services.where('service.container_registry_id', '=', used.containerRegistryId);
   return services.where(
     sql<boolean>`service.kind = 'HELM' and service.spec -> 'source' -> 'repository' ->> 'helm_repository_id' = ${used.helmRepositoryId ?? ''}`,

@@ -3,7 +3,7 @@ import { fetchPage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { ListOf, PageQuery, Pagination, Type } from '#platform/http/schema.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
-import type { Kind } from '#services/kind.ts';
+import type { ShownKind } from '#services/kind.ts';
 import { listAllServicesByEnvironment } from '#services/service/queries.ts';
 import { toServiceView } from '#services/service/service.ts';
 
@@ -11,7 +11,7 @@ import { toServiceView } from '#services/service/service.ts';
  * The services of an environment, of every kind. Each is answered as its own kind answers it: its row says which schema that is, so that
  * none has to be guessed among all of them.
  */
-export const serviceListRoutes = (kinds: Kind[]): Route[] => {
+export const serviceListRoutes = (kinds: ShownKind[]): Route[] => {
   const byKind = new Map(kinds.map((kind) => [kind.kind as string, kind]));
   const Service = Type.Unsafe<unknown>({ oneOf: kinds.map((kind) => kind.schemas.answer) });
   return [

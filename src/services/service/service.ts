@@ -4,12 +4,12 @@ import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit, type SubTargetType, type TargetType } from '#platform/events/audit.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
-import type { CommonInput, Kind } from '#services/kind.ts';
+import type { CommonInput, Kind, ShownKind } from '#services/kind.ts';
 import * as queries from '#services/service/queries.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
 /** A service as it is answered: the common part and the kind's own. */
-export const toServiceView = (context: Context, kind: Kind, row: queries.ServiceRow) => ({
+export const toServiceView = (context: Context, kind: ShownKind, row: queries.ServiceRow) => ({
   id: row.id,
   created_at: row.created_at.toISOString(),
   updated_at: row.updated_at.toISOString(),

@@ -128,11 +128,11 @@ export async function freezeChosen(
     if (!rows.some((row) => row.id === id)) throw invalidField('id', `${id} names no service of this environment`);
   if (serviceIds) refuseObserved(rows);
   if (trigger !== 'DELETE') for (const row of serviceIds ? rows : []) refuseDeleting(row);
+  const ours = rows.filter((row) => !row.observed);
   if (trigger === 'RESTART')
-    for (const row of rows)
+    for (const row of ours)
       if (row.wanted !== 'running') throw conflict(`${row.name} is not running: deploy it first.`);
   const isDeploy = ACTION_OF[trigger] === 'DEPLOY';
-  const ours = rows.filter((row) => !row.observed);
   const chosen =
     trigger === 'DELETE'
       ? ours

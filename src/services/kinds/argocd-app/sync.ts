@@ -1,9 +1,9 @@
 import { newId } from '#kernel/ids.ts';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import {
-  argoCdOf,
   ArgoCdError,
   destinationOf,
+  findArgoCd,
   type ArgoCdApplication,
   type ArgoCdCluster,
 } from '#resources/argo-cd/index.ts';
@@ -50,7 +50,7 @@ interface Read {
 }
 
 async function readAll(platform: Platform, claim: claims.Claim, signal: AbortSignal): Promise<Read | undefined> {
-  const api = await argoCdOf(platform, { organizationId: claim.organization_id }, claim.cluster_id, signal);
+  const api = await findArgoCd(platform, { organizationId: claim.organization_id }, { id: claim.id }, signal);
   if (!api) return undefined;
   return { apps: await api.listApplications(), clusters: await api.listClusters() };
 }

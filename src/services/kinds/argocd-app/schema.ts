@@ -1,0 +1,56 @@
+import { DateTime, named, Nullable, OneOf, PlainListOf, Reference, Type, Uuid } from '#platform/http/schema.ts';
+import { SERVICE_KINDS } from '#services/holder.ts';
+import { GitRepository } from '#services/parts/git.ts';
+
+/** service.md §2.7 */
+export const ArgoCdApp = named(
+  'ArgoCdApp',
+  Type.Object({
+    id: Uuid,
+    created_at: DateTime,
+    updated_at: DateTime,
+    name: Type.String(),
+    service_type: OneOf(SERVICE_KINDS),
+    namespace: Type.String({ description: 'Kubernetes namespace that it is deployed to.' }),
+    environment: Reference,
+    environment_id: Uuid,
+    cluster_id: Uuid,
+    icon_uri: Type.String(),
+    last_synced_at: Nullable(DateTime),
+    manifest_revision: Nullable(Type.String()),
+    git_repository: Nullable(GitRepository),
+  }),
+);
+
+export const ArgoCdAppManifest = named(
+  'ArgoCdAppManifest',
+  Type.Object({
+    manifest_revision: Nullable(Type.String()),
+    manifest_metadata: Type.Object({
+      managed_resources: Type.Array(
+        Type.Object({
+          kind: Type.String(),
+          name: Type.String(),
+          namespace: Type.String(),
+          targetState: Type.String({ description: 'JSON of how it should be. Values of secrets are not in it.' }),
+          liveState: Type.String({ description: 'JSON of how it is. Values of secrets are not in it.' }),
+        }),
+      ),
+    }),
+  }),
+);
+
+export const ArgoCdAssociatedServiceList = PlainListOf(
+  named(
+    'ArgoCdAssociatedService',
+    Type.Object({
+      project_id: Uuid,
+      project_name: Type.String(),
+      environment_id: Uuid,
+      environment_name: Type.String(),
+      service_id: Uuid,
+      service_name: Type.String(),
+      service_type: OneOf(['ARGOCD_APP']),
+    }),
+  ),
+);

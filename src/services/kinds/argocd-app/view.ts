@@ -1,0 +1,28 @@
+import type { Context } from '#platform/context.ts';
+import type { Observed } from '#deployments/index.ts';
+import type { ArgoCdAppProgress, ArgoCdAppSpec } from '#services/kinds/argocd-app/spec.ts';
+import { toGitView } from '#services/parts/git.ts';
+import type { ServiceRow } from '#services/service/queries.ts';
+
+/** What Argo CD did of an app last. */
+export const progressOf = (row: Pick<ServiceRow, 'observed'>) =>
+  (row.observed as Observed).more as unknown as ArgoCdAppProgress;
+
+const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/;
+
+/** The kind's own part of an answer (service.md §2.7). */
+export function toArgoCdAppView(_context: Context, row: ServiceRow, spec: ArgoCdAppSpec): Record<string, unknown> {
+  const { revision, syncedAt } = progressOf(row);
+  const repository = spec.git_repository && toGitView(spec.git_repository, undefined, null);
+  return {
+    namespace: spec.namespace,
+    environment_id: row.environment_id,
+    cluster_id: row.cluster_id,
+    last_synced_at: syncedAt,
+    manifest_revision: revision,
+    git_repository: repository && {
+      ...repository,
+      ...(revision !== null && COMMIT.test(revision) ? { deployed_commit_id: revision } : {}),
+    },
+  };
+}
