@@ -167,6 +167,7 @@ async function argoCd(
   const row = await app.db
     .selectFrom('service')
     .select('id')
+    .where('organization_id', '=', organizationId)
     .where('argo_cd_id', '=', config.id)
     .executeTakeFirstOrThrow();
   return { argocdAppId: row.id };

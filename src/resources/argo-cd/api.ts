@@ -3,6 +3,7 @@ import {
   readApplications,
   readClusters,
   readManagedResources,
+  withoutSlash,
   type ArgoCdApplication,
   type ArgoCdCluster,
   type ManagedResource,
@@ -65,7 +66,7 @@ export function openArgoCd(http: HttpClient, url: string, token: string, signal?
   const get = async (path: string, query: Record<string, string> = {}): Promise<unknown> => {
     const search = new URLSearchParams(query).toString();
     const headers = { authorization: `Bearer ${token}`, accept: 'application/json' };
-    const address = `${url}${path}${search ? `?${search}` : ''}`;
+    const address = `${withoutSlash(url)}${path}${search ? `?${search}` : ''}`;
     try {
       const answer = await http.request(address, { headers, timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES, signal });
       return bodyOf(answer, path);

@@ -59,6 +59,8 @@ describe("a cluster's Argo CD", () => {
     expect(ok(await admin.post(url, mask), 400).errors[0].field).toBe('argocd_token');
     const saved = ok(await admin.post(url, body()), 200);
     expect(ok(await admin.post(url, mask), 200)).toMatchObject({ id: saved.id, status: 'connected' });
+    const slash = { ...mask, argocd_url: `${argo.url}/` };
+    expect(ok(await admin.post(url, slash), 200)).toMatchObject({ argocd_url: slash.argocd_url, status: 'connected' });
     expect(await tokenIn(clusterId)).toBe(argo.token);
     for (const path of ['', '/check'])
       expect(

@@ -101,12 +101,12 @@ const findingOf = (found: Connection): queries.Finding =>
 
 /** Address and token that a body names. A token goes to the address that it was given for: nobody learns it by naming one of theirs. */
 async function accessOf(context: Context, cluster: ClusterTarget, input: ArgoCdInput) {
-  const url = withoutSlash(input.argocd_url);
+  const url = input.argocd_url;
   clientFor(context).checkUrl(url, 'argocd_url');
   const present = await findAccessOf(context, cluster, { clusterId: cluster.id });
   if (input.argocd_token !== MASK) return { url, token: input.argocd_token, present };
   if (!present) throw invalidField('argocd_token', 'is required: the cluster has no Argo CD whose token could be kept');
-  if (present.url !== url)
+  if (withoutSlash(present.url) !== withoutSlash(url))
     throw invalidField('argocd_token', 'is required when argocd_url changes: it would be sent to another address');
   return { url, token: present.token, present };
 }
