@@ -511,6 +511,24 @@ create table git_webhook (
 );
 CREATE UNIQUE INDEX git_webhook_repository ON public.git_webhook USING btree (organization_id, repository);
 
+create table helm_repository (
+  id uuid not null,
+  organization_id uuid not null,
+  name text not null,
+  description text,
+  kind text not null,
+  url text not null,
+  skip_tls_verification boolean not null default false,
+  config jsonb not null default '{}'::jsonb,
+  secrets bytea,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint helm_repository_kind_check CHECK ((kind = ANY (ARRAY['HTTPS'::text, 'OCI_ECR'::text, 'OCI_SCALEWAY_CR'::text, 'OCI_DOCKER_HUB'::text, 'OCI_PUBLIC_ECR'::text, 'OCI_GENERIC_CR'::text, 'OCI_GITHUB_CR'::text, 'OCI_GITLAB_CR'::text]))),
+  constraint helm_repository_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint helm_repository_organization_id_id_key UNIQUE (organization_id, id),
+  constraint helm_repository_pkey PRIMARY KEY (id)
+);
+
 create table idempotency_record (
   principal_id uuid not null,
   key text not null,
@@ -747,6 +765,11 @@ CASE kind
     WHEN 'JOB'::text THEN ((((spec -> 'source'::text) -> 'image'::text) ->> 'registry_id'::text))::uuid
     ELSE NULL::uuid
 END) stored,
+  helm_repository_id uuid generated always as (
+CASE kind
+    WHEN 'HELM'::text THEN ((((spec -> 'source'::text) -> 'repository'::text) ->> 'helm_repository_id'::text))::uuid
+    ELSE NULL::uuid
+END) stored,
   argo_cd_id uuid,
   observed jsonb,
   constraint service_kind_check CHECK ((kind = ANY (ARRAY['APPLICATION'::text, 'DATABASE'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'ARGOCD_APP'::text, 'AGENTIC_WORKFLOW'::text]))),
@@ -754,6 +777,7 @@ END) stored,
   constraint service_organization_id_container_registry_id_fkey FOREIGN KEY (organization_id, container_registry_id) REFERENCES container_registry(organization_id, id),
   constraint service_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id),
   constraint service_organization_id_git_token_id_fkey FOREIGN KEY (organization_id, git_token_id) REFERENCES git_token(organization_id, id),
+  constraint service_organization_id_helm_repository_id_fkey FOREIGN KEY (organization_id, helm_repository_id) REFERENCES helm_repository(organization_id, id),
   constraint service_organization_id_id_key UNIQUE (organization_id, id),
   constraint service_organization_id_release_id_fkey FOREIGN KEY (organization_id, release_id) REFERENCES release(organization_id, id) DEFERRABLE INITIALLY DEFERRED,
   constraint service_organization_id_stage_id_fkey FOREIGN KEY (organization_id, stage_id) REFERENCES deployment_stage(organization_id, id),
@@ -762,6 +786,7 @@ END) stored,
 );
 CREATE INDEX service_container_registry ON public.service USING btree (container_registry_id) WHERE (container_registry_id IS NOT NULL);
 CREATE INDEX service_git_token ON public.service USING btree (git_token_id) WHERE (git_token_id IS NOT NULL);
+CREATE INDEX service_helm_repository ON public.service USING btree (helm_repository_id) WHERE (helm_repository_id IS NOT NULL);
 CREATE INDEX service_stage ON public.service USING btree (stage_id);
 CREATE UNIQUE INDEX service_argo_cd_app ON public.service USING btree (argo_cd_id, ((spec ->> 'app_namespace'::text)), ((spec ->> 'app_name'::text))) WHERE (argo_cd_id IS NOT NULL);
 CREATE UNIQUE INDEX service_name ON public.service USING btree (environment_id, lower(name));

@@ -11,6 +11,7 @@ import { apiTokenRoutes } from '#resources/api-token/index.ts';
 import { environmentRoutes } from '#resources/environment/index.ts';
 import { gitTokenRoutes } from '#resources/git-token/index.ts';
 import { mcpServerRoutes } from '#resources/mcp-server/index.ts';
+import { helmRepositoryRoutes } from '#resources/helm-repository/index.ts';
 import { memberRoutes } from '#resources/member/index.ts';
 import { organizationRoutes, type OrganizationRoutesNeeds } from '#resources/organization/index.ts';
 import { projectRoutes } from '#resources/project/index.ts';
@@ -53,6 +54,7 @@ export function allRoutes(
     ...mcpServerRoutes,
     ...registryRoutes,
     ...gitRepositoryRoutes(services.repositories),
+    ...helmRepositoryRoutes,
     ...terraformRepositoryRoutes(services.repositories),
     ...projectRoutes({ deleteProject }),
     ...environmentRoutes,

@@ -21,6 +21,7 @@ const AUTHENTICATED = [
   'getUserSignUp',
   'createUserSignUp',
   'listAvailableContainerRegistry',
+  'listAvailableHelmRepository',
   'listOrganization',
   'createOrganization',
   'getMemberInvitation',

@@ -20,6 +20,13 @@ const repository = { url: EXAMPLE, branch: 'HEAD' };
 const services = (world: World) => ({ application_ids: [world.applicationId] });
 const hour = (offset: number): string => encodeURIComponent(new Date(Date.now() + offset * 3_600_000).toISOString());
 
+const helmRepository = () => ({
+  name: fresh('charts'),
+  kind: 'OCI_DOCKER_HUB',
+  skip_tls_verification: false,
+  config: {},
+});
+
 const ofVariables = (kind: string, scope: string): Record<string, (world: World) => Example> => ({
   [`create${scope}${kind}`]: () => ({ body: { key: key(), value: 'v' } }),
   [`edit${scope}${kind}`]: () => ({ body: { key: key(), value: 'w' } }),
@@ -91,6 +98,10 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
     ),
   ),
   listDirectoriesFromGitRepository: () => ({ body: { ...repository, provider: 'GITHUB' } }),
+  createHelmRepository: () => ({ body: helmRepository() }),
+  editHelmRepository: () => ({ body: helmRepository() }),
+  // Docker Hub lists nothing unasked.
+  getHelmCharts: () => ({ refused: 400 }),
   parseTerraformVariablesFromGitRepo: () => ({ body: { git_repository: repository } }),
   listTfVarsFilesFromGitRepo: () => ({ body: { git_repository: repository, mode: { type: 'AutoDiscover' } } }),
   createProject: () => ({ body: { name: fresh('project') } }),

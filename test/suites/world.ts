@@ -65,7 +65,6 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...(await deployments(admin, main, wait)),
     ...(await argoCd(app, admin, main)),
     // Nothing makes these yet: what names one is answered 404.
-    helmRepositoryId: newId(),
     analysisId: newId(),
   };
   values.variableId = values['application/environmentVariableId']!;
@@ -117,6 +116,7 @@ async function organizationThings(admin: Actor): Promise<Values> {
   const registry = { name: 'registry', kind: 'DOCKER_HUB', config: {} };
   // Expired, so that no provider is asked with it.
   const gitToken = { name: 'git', type: 'GITHUB', token: 'a-git-token', expired_at: '2020-01-01T00:00:00Z' };
+  const charts = { name: 'charts', kind: 'OCI_DOCKER_HUB', skip_tls_verification: false, config: {} };
   const policy = { name: 'policy', opa_policy: 'package p\nallow := true' };
   return {
     customRoleId: (await make(admin, `${url}/customRole`, { name: 'a role' })).id,
@@ -125,6 +125,7 @@ async function organizationThings(admin: Actor): Promise<Values> {
     gitTokenId: (await make(admin, `${url}/gitToken`, gitToken)).id,
     mcpServerId: (await make(admin, `${url}/mcpServer`, { name: 'tools', url: 'https://mcp.example.com' })).id,
     containerRegistryId: (await make(admin, `${url}/containerRegistry`, registry)).id,
+    helmRepositoryId: (await make(admin, `${url}/helmRepository`, charts)).id,
     inviteId: (await make(admin, `${url}/inviteMember`, { email: 'somebody@example.com' })).id,
   };
 }

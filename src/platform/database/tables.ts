@@ -383,6 +383,20 @@ export interface GitWebhook {
   updated_at: Generated<Timestamp>;
 }
 
+export interface HelmRepository {
+  config: Generated<JsonColumn>;
+  created_at: Generated<Timestamp>;
+  description: string | null;
+  id: string;
+  kind: string;
+  name: string;
+  organization_id: string;
+  secrets: Buffer | null;
+  skip_tls_verification: Generated<boolean>;
+  updated_at: Generated<Timestamp>;
+  url: string;
+}
+
 export interface IdempotencyRecord {
   body: string | null;
   created_at: Generated<Timestamp>;
@@ -547,6 +561,7 @@ export interface Service {
   environment_id: string;
   git_token_id: Generated<string | null>;
   handle: JsonColumn | null;
+  helm_repository_id: Generated<string | null>;
   icon_uri: string;
   id: string;
   is_skipped: Generated<boolean>;
@@ -767,6 +782,7 @@ export interface DB {
   environment: Environment;
   git_token: GitToken;
   git_webhook: GitWebhook;
+  helm_repository: HelmRepository;
   idempotency_record: IdempotencyRecord;
   installation: Installation;
   mcp_server: McpServer;

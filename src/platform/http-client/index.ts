@@ -16,6 +16,7 @@ import { createSender, type OutgoingAnswer, type OutgoingRequest } from '#platfo
 export { isForbiddenAddress } from '#platform/http-client/addresses.ts';
 export type { Lookup } from '#platform/http-client/hosts.ts';
 export type { OutgoingAnswer, OutgoingRequest } from '#platform/http-client/send.ts';
+export { requestFollowing } from '#platform/http-client/redirect.ts';
 export { OutgoingError, type OutgoingFailure } from '#platform/http-client/errors.ts';
 
 /** Calls URLs that users gave. */

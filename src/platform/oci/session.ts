@@ -1,5 +1,6 @@
 import {
   OutgoingError,
+  requestFollowing,
   type HttpClient,
   type OutgoingAnswer,
   type OutgoingRequest,
@@ -26,9 +27,7 @@ export interface Session {
 }
 
 const REQUEST_TIMEOUT_MS = 15_000;
-const MAX_REDIRECTS = 5;
 const TOKEN_BYTES = 256 * 1024;
-const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 export type Ask = Pick<OutgoingRequest, 'method' | 'headers' | 'maxBytes' | 'timeoutMs'>;
 
@@ -60,24 +59,8 @@ export class RegistrySender {
     const challenge = first.status === 401 ? parseChallenge(first.headers['www-authenticate']) : undefined;
     const fresh = challenge && (await this.#authorize(challenge, scope));
     const answer = fresh && fresh !== known ? await request(this.#session, url.href, authorized(ask, fresh)) : first;
-    return REDIRECTS.has(answer.status) ? this.#follow(url, answer, ask, fresh ?? known) : answer;
-  }
-
-  /** Content often lies elsewhere, at an address that carries its own signature: nothing of ours goes there. */
-  async #follow(from: URL, redirect: OutgoingAnswer, ask: Ask, authorization?: string): Promise<OutgoingAnswer> {
-    let [at, answer] = [from, redirect];
-    for (let n = 0; n < MAX_REDIRECTS && REDIRECTS.has(answer.status); n++) {
-      const location = String(answer.headers['location'] ?? '');
-      if (!URL.canParse(location, at.href)) break;
-      const next = new URL(location, at);
-      if (at.protocol === 'https:' && next.protocol !== 'https:')
-        throw new RegistryError('unexpected', `The registry ${this.#session.host} leads to an address without TLS.`);
-      const home = next.origin === this.#session.base && at.origin === this.#session.base;
-      answer = await request(this.#session, next.href, home ? authorized(ask, authorization) : ask);
-      at = next;
-    }
-    if (!REDIRECTS.has(answer.status)) return answer;
-    throw new RegistryError('unexpected', `The registry ${this.#session.host} leads from one address to another.`);
+    // Content often lies elsewhere, at an address that carries its own signature.
+    return request(this.#session, url.href, ask, { authorization: fresh ?? known, first: answer });
   }
 
   /** The header that answers a challenge; undefined where there is nothing to answer it with. */
@@ -112,16 +95,27 @@ export class RegistrySender {
   }
 }
 
-/** One request, to whatever host, without credentials unless they are in it. Throws RegistryError where there is no answer. */
-export async function request(session: Session, url: string, ask: Ask): Promise<OutgoingAnswer> {
+/**
+ * One request, to whatever host, without credentials unless they are in it; with `along` also to where its first answer leads. Throws
+ * RegistryError where there is no answer.
+ */
+export async function request(
+  session: Session,
+  url: string,
+  ask: Ask,
+  along?: { authorization: string | undefined; first: OutgoingAnswer },
+): Promise<OutgoingAnswer> {
   const { http, host, signal, skipTlsVerification } = session;
+  const outgoing = {
+    timeoutMs: REQUEST_TIMEOUT_MS,
+    ...ask,
+    ...(skipTlsVerification ? { skipTlsVerification } : {}),
+    ...(signal ? { signal } : {}),
+  };
   try {
-    return await http.request(url, {
-      timeoutMs: REQUEST_TIMEOUT_MS,
-      ...ask,
-      ...(skipTlsVerification ? { skipTlsVerification } : {}),
-      ...(signal ? { signal } : {}),
-    });
+    return await (along
+      ? requestFollowing(http, url, outgoing, along.authorization, along.first)
+      : http.request(url, outgoing));
   } catch (error) {
     if (!(error instanceof OutgoingError)) throw error;
     const given = error.failure === 'forbidden_address' || error.failure === 'invalid_url';

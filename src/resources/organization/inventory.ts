@@ -62,9 +62,7 @@ export function listServicesUsing(db: Database, principal: Principal, organizati
         .where('argo_cd.cluster_id', '=', used.argoCdClusterId!),
     );
   if (used.containerRegistryId) return services.where('service.container_registry_id', '=', used.containerRegistryId);
-  return services.where(
-    sql<boolean>`service.kind = 'HELM' and service.spec -> 'source' -> 'repository' ->> 'helm_repository_id' = ${used.helmRepositoryId ?? ''}`,
-  );
+  return services.where('service.helm_repository_id', '=', used.helmRepositoryId!);
 }
 
 /** A service that uses something, as it is answered. */

@@ -110,24 +110,6 @@ const inventories: Route[] = [
     handler: ({ db, principal, target, query }) =>
       fetchPage(db, inventory.listEnvironments(db, principal, target.id), query, inventory.toEnvironmentLightView),
   }),
-  defineRoute({
-    id: 'getHelmRepositoryAssociatedServices',
-    method: 'GET',
-    path: '/organization/{organizationId}/helmRepository/{helmRepositoryId}/associatedServices',
-    tag: TAG,
-    summary: 'List the services that use a Helm repository',
-    target: organizationTarget,
-    action: 'organization.read',
-    query: PageQuery,
-    answer: { status: 200, body: schema.HelmRepositoryAssociatedServiceList },
-    handler: ({ db, principal, target, params: { helmRepositoryId }, query }) =>
-      fetchPage(
-        db,
-        inventory.listServicesUsing(db, principal, target.id, { helmRepositoryId }),
-        query,
-        inventory.toServiceUseView,
-      ),
-  }),
 ];
 
 const credentials = ({ listCredentials }: OrganizationRoutesNeeds): Route =>

@@ -143,12 +143,6 @@ export const serviceUse = {
   service_name: Type.String(),
 };
 
-const HelmRepositoryAssociatedService = named(
-  'HelmRepositoryAssociatedService',
-  Type.Object({ ...serviceUse, service_type: OneOf(['HELM']) }),
-);
-export const HelmRepositoryAssociatedServiceList = ListOf(HelmRepositoryAssociatedService);
-
 const Part = Type.Optional(Type.String());
 
 /** Of a credential only what is no secret; which fields there are depends on `object_type`. */

@@ -21,9 +21,6 @@ beforeAll(async () => {
   digest = await digestOf(app);
 });
 
-/** Services that use a thing: nothing makes such things yet, so that of any id there are none. */
-const ANSWERED_EMPTY = ['getHelmRepositoryAssociatedServices'];
-
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const IDS = new RegExp(ID.source.slice(1, -1), 'g');
 
@@ -65,8 +62,7 @@ describe('an id of another organization is like one that never was', () => {
       const ask = (id: string) =>
         own.admin.call(route.method, pathWith(id) + (example.query ?? ''), example.body, typeOf(example));
       const answer = await asksForBoth(ask, foreign, name);
-      const empty = ANSWERED_EMPTY.includes(route.id) && name !== '{organizationId}';
-      expect(answer.status, `${name}: ${JSON.stringify(answer.body)}`).toBe(empty ? 200 : 404);
+      expect(answer.status, `${name}: ${JSON.stringify(answer.body)}`).toBe(404);
     }
   });
 

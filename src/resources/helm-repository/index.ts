@@ -1,0 +1,2 @@
+export { helmRepositoryRoutes } from '#resources/helm-repository/routes.ts';
+export { findHelmRepository } from '#resources/helm-repository/service.ts';
