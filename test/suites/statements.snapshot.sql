@@ -24,6 +24,8 @@ delete from "deployment_stage" where "organization_id" = $ and "id" = $;
 
 delete from "git_token" where "organization_id" = $ and "id" = $;
 
+delete from "helm_repository" where "organization_id" = $ and "id" = $;
+
 delete from "mcp_server" where "organization_id" = $ and "id" = $;
 
 delete from "member_invitation" where "organization_id" = $ and "id" = $;
@@ -81,6 +83,8 @@ insert into "deployment_stage" ("id", "organization_id", "environment_id", "name
 insert into "environment" ("id", "organization_id", "project_id", "cluster_id", "name", "mode", "last_updated_by") values ($…);
 
 insert into "git_token" ("id", "organization_id", "name", "description", "type", "token", "git_api_url", "workspace", "expired_at") values ($…);
+
+insert into "helm_repository" ("id", "organization_id", "name", "description", "kind", "url", "skip_tls_verification", "secrets", "config") values ($…);
 
 insert into "installation" ("id", "canary") values ($…) on conflict do nothing;
 
@@ -214,6 +218,8 @@ select "id" from "environment" where "organization_id" = any($) and "id" = $ for
 
 select "id" from "git_token" where "organization_id" = any($) and "id" = $ for update;
 
+select "id" from "helm_repository" where "organization_id" = any($) and "id" = $ for update;
+
 select "id" from "mcp_server" where "organization_id" = any($) and "id" = $ for update;
 
 select "id" from "member_invitation" where "organization_id" = $ and "id" = $ for update;
@@ -310,7 +316,7 @@ select "service"."id", "service"."name", "service"."description", "service"."ico
 
 select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) and "service"."git_token_id" = $ and "service"."kind" in ($…) order by "service"."created_at", "service"."id";
 
-select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) and service.kind = 'HELM' and service.spec -> 'source' -> 'repository' ->> 'helm_repository_id' = $ order by "service"."created_at", "service"."id";
+select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) and "service"."helm_repository_id" = $ order by "service"."created_at", "service"."id";
 
 select "service"."id", "service"."name", "service"."description", "service"."icon_uri", "service"."kind", "environment"."project_id", "project"."name" as "project_name", "service"."environment_id", "environment"."name" as "environment_name", "environment"."cluster_id", case when service.kind = 'JOB' then case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end as "job_type" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "service"."organization_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) order by "service"."created_at", "service"."id";
 
@@ -422,6 +428,10 @@ select *, (select count(*) from service where service.git_token_id = git_token.i
 
 select *, (select count(*) from service where service.git_token_id = git_token.id and service.organization_id = git_token.organization_id and service.kind = any($)) as "services" from "git_token" where "organization_id" = any($) and ("expired_at" is null or "expired_at" > now()) order by "created_at", "id";
 
+select *, (select count(*) from service where service.helm_repository_id = helm_repository.id and service.organization_id = helm_repository.organization_id) as "services" from "helm_repository" where "organization_id" = $ order by "created_at", "id";
+
+select *, (select count(*) from service where service.helm_repository_id = helm_repository.id and service.organization_id = helm_repository.organization_id) as "services" from "helm_repository" where "organization_id" = any($) and "id" = $;
+
 select *, (select member.user_id from member join role on role.id = member.role_id where member.organization_id = organization.id and role.built_in and role.name = 'owner' order by member.created_at, member.user_id limit 1) as "owner" from "organization" where "id" = $;
 
 select *, (select member.user_id from member join role on role.id = member.role_id where member.organization_id = organization.id and role.built_in and role.name = 'owner' order by member.created_at, member.user_id limit 1) as "owner" from "organization" where "id" = any($) order by "created_at", "id";
@@ -495,6 +505,8 @@ update "environment" set "name" = $, "mode" = $, "last_updated_by" = $, "updated
 update "environment" set "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "git_token" set "name" = $, "description" = $, "type" = $, "token" = $, "git_api_url" = $, "workspace" = $, "expired_at" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+
+update "helm_repository" set "name" = $, "description" = $, "kind" = $, "url" = $, "skip_tls_verification" = $, "secrets" = $, "config" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "installation" set "audit_key" = $ where "audit_key" is null;
 

@@ -8,5 +8,12 @@ export {
   parseRegistry,
   registryHost,
 } from '#platform/oci/reference.ts';
-export { findImage, openRegistry, searchImages, type FoundImage, type RegistryAccess } from '#platform/oci/search.ts';
+export {
+  findImage,
+  listNames,
+  openRegistry,
+  searchImages,
+  type FoundImage,
+  type RegistryAccess,
+} from '#platform/oci/search.ts';
 export type { Credentials } from '#platform/oci/session.ts';

@@ -75,26 +75,41 @@ export async function searchImages(
 }
 
 async function namesOf(client: RegistryClient, session: Session, at: RegistryAddress, text: string): Promise<string[]> {
-  if (isDockerHub(at.base)) return searchHub(session, text);
+  if (isDockerHub(at.base) && text !== '') return searchHub(session, text);
+  try {
+    return await listNames(client, at, (name) => name.includes(text), MAX_FOUND);
+  } catch (error) {
+    if (error instanceof RegistryError && error.failure === 'unsupported' && text !== '') return [text];
+    throw error;
+  }
+}
+
+/**
+ * Names in a registry's catalog below its prefix, without that. Throws `unsupported` where it shows none, which many do to nobody but their
+ * administrators, and `unauthorized` where it does not let us in at all.
+ */
+export async function listNames(
+  client: RegistryClient,
+  at: RegistryAddress,
+  wanted: (name: string) => boolean,
+  limit: number,
+): Promise<string[]> {
+  const hidden = `${isDockerHub(at.base) ? 'Docker Hub' : `The registry ${at.host}`} does not list what it has: name it, or search for it.`;
+  if (isDockerHub(at.base)) throw new RegistryError('unsupported', hidden);
   const inside = at.prefix === '' ? '' : `${at.prefix}/`;
   try {
-    const names = await client.catalog((name) => name.startsWith(inside) && name.includes(text), MAX_FOUND);
+    const names = await client.catalog((name) => name.startsWith(inside) && wanted(name), limit);
     return names.map((name) => name.slice(inside.length));
   } catch (error) {
-    const hidden =
-      error instanceof RegistryError && ['unauthorized', 'not_found', 'unexpected'].includes(error.failure);
-    if (!hidden) throw error;
-    // Credentials that are wrong are wrong for everything; a catalog may be closed to all but administrators.
+    if (!(error instanceof RegistryError) || !['unauthorized', 'not_found', 'unexpected'].includes(error.failure))
+      throw error;
+    // Credentials that are wrong are wrong for everything.
     await client.ping();
-    if (text === '')
-      throw new RegistryError('unsupported', `The registry ${at.host} does not list its images: name one.`, error);
-    return [text];
+    throw new RegistryError('unsupported', hidden, error);
   }
 }
 
 async function searchHub(session: Session, text: string): Promise<string[]> {
-  if (text === '')
-    throw new RegistryError('unsupported', 'Docker Hub does not list all of its images: search for some.');
   const url = `${HUB_SEARCH}?${new URLSearchParams({ q: text, n: '25' })}`;
   const answer = await request(session, url, { maxBytes: HUB_BYTES });
   if (answer.status === 429) throw limited(session.host);

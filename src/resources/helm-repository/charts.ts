@@ -2,6 +2,7 @@ import type { Context } from '#platform/context.ts';
 import { badGateway, badRequest } from '#kernel/errors.ts';
 import { createHttpClient, OutgoingError, requestFollowing, type HttpClient } from '#platform/http-client/index.ts';
 import {
+  listNames,
   nameWithin,
   openRegistry,
   parseRegistry,
@@ -104,27 +105,13 @@ async function chartsInRegistry(
 ): Promise<Chart[]> {
   const at = parseRegistry(access.url);
   const client = openRegistry(http, access, signal);
-  const names = chartName === undefined ? await namesIn(client, at.host, at.prefix) : [chartName];
+  const names = chartName === undefined ? await listNames(client, at, () => true, MAX_NAMES) : [chartName];
   const charts: Chart[] = [];
   for (let n = 0; n < names.length; n += AT_ONCE) {
     const some = names.slice(n, n + AT_ONCE).map((name) => chartIn(client, name, nameWithin(at, name)));
     charts.push(...(await Promise.all(some)).filter((chart) => chart !== undefined));
   }
   return charts;
-}
-
-async function namesIn(client: RegistryClient, host: string, prefix: string): Promise<string[]> {
-  const inside = prefix === '' ? '' : `${prefix}/`;
-  try {
-    const names = await client.catalog((name) => name.startsWith(inside), MAX_NAMES);
-    return names.map((name) => name.slice(inside.length));
-  } catch (error) {
-    if (!(error instanceof RegistryError) || !['unauthorized', 'not_found', 'unexpected'].includes(error.failure))
-      throw error;
-    // Credentials that are wrong are wrong for everything; a catalog may be closed to all but administrators.
-    await client.ping();
-    throw new RegistryError('unsupported', `The registry ${host} does not list its charts: give chartName.`, error);
-  }
 }
 
 /** Undefined for what is no chart: a registry may hold images too, and signatures of both. */
