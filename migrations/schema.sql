@@ -605,6 +605,22 @@ CREATE INDEX member_invitation_person ON public.member_invitation USING btree (l
 CREATE INDEX member_invitation_role ON public.member_invitation USING btree (role_id);
 CREATE UNIQUE INDEX member_invitation_email ON public.member_invitation USING btree (organization_id, lower(email));
 
+create table metadata_group (
+  id uuid not null,
+  organization_id uuid not null,
+  kind text not null,
+  name text not null,
+  entries jsonb not null,
+  scopes text[] not null default '{}'::text[],
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint metadata_group_kind_check CHECK ((kind = ANY (ARRAY['LABELS'::text, 'ANNOTATIONS'::text]))),
+  constraint metadata_group_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint metadata_group_organization_id_id_key UNIQUE (organization_id, id),
+  constraint metadata_group_pkey PRIMARY KEY (id)
+);
+CREATE INDEX metadata_group_organization ON public.metadata_group USING btree (organization_id, kind, created_at, id);
+
 create table node (
   id uuid not null,
   name text not null,
@@ -787,6 +803,7 @@ END) stored,
 CREATE INDEX service_container_registry ON public.service USING btree (container_registry_id) WHERE (container_registry_id IS NOT NULL);
 CREATE INDEX service_git_token ON public.service USING btree (git_token_id) WHERE (git_token_id IS NOT NULL);
 CREATE INDEX service_helm_repository ON public.service USING btree (helm_repository_id) WHERE (helm_repository_id IS NOT NULL);
+CREATE INDEX service_metadata_group ON public.service USING gin (((COALESCE((spec -> 'labels_groups'::text), '[]'::jsonb) || COALESCE((spec -> 'annotations_groups'::text), '[]'::jsonb))));
 CREATE INDEX service_stage ON public.service USING btree (stage_id);
 CREATE UNIQUE INDEX service_argo_cd_app ON public.service USING btree (argo_cd_id, ((spec ->> 'app_namespace'::text)), ((spec ->> 'app_name'::text))) WHERE (argo_cd_id IS NOT NULL);
 CREATE UNIQUE INDEX service_name ON public.service USING btree (environment_id, lower(name));

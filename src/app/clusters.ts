@@ -1,6 +1,7 @@
 import { availableParallelism, freemem, hostname, loadavg, totalmem } from 'node:os';
 import type { Context } from '#platform/context.ts';
 import type { ClusterNeeds, ClusterTarget, NodeMetrics } from '#resources/cluster/index.ts';
+import { holdGroups } from '#resources/metadata-group/index.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { actOnEnvironment } from '#services/capabilities/actions/request.ts';
 
@@ -42,9 +43,12 @@ async function stopEnvironments(context: Context, cluster: ClusterTarget): Promi
 
 /** What clusters need of the rest of the program. `nodeId` is this machine's: others can't be measured from here. */
 export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds => ({
-  // Credentials of providers and label groups are no resources yet: whatever a body names is unknown.
+  // Credentials of providers are no resource yet: whatever a body names is unknown.
   findCredentials: async () => undefined,
-  unknownLabelsGroups: async (_context, _organizationId, ids) => ids,
+  unknownLabelsGroups: async (context, organizationId, ids) => {
+    const known = await holdGroups(context.db, { organizationId }, 'LABELS', ids);
+    return ids.filter((id) => !known.includes(id));
+  },
   stopEnvironments,
   nodeMetrics: async (cluster) => (nodeId !== null && cluster.node_id === nodeId ? measure() : undefined),
 });

@@ -12,6 +12,7 @@ import { environmentRoutes } from '#resources/environment/index.ts';
 import { gitTokenRoutes } from '#resources/git-token/index.ts';
 import { mcpServerRoutes } from '#resources/mcp-server/index.ts';
 import { helmRepositoryRoutes } from '#resources/helm-repository/index.ts';
+import { metadataGroupRoutes } from '#resources/metadata-group/index.ts';
 import { memberRoutes } from '#resources/member/index.ts';
 import { organizationRoutes, type OrganizationRoutesNeeds } from '#resources/organization/index.ts';
 import { projectRoutes } from '#resources/project/index.ts';
@@ -55,6 +56,7 @@ export function allRoutes(
     ...registryRoutes,
     ...gitRepositoryRoutes(services.repositories),
     ...helmRepositoryRoutes,
+    ...metadataGroupRoutes,
     ...terraformRepositoryRoutes(services.repositories),
     ...projectRoutes({ deleteProject }),
     ...environmentRoutes,

@@ -118,14 +118,15 @@ function* datesFrom(pattern: Pattern, first: Temporal.PlainDate): Generator<Temp
   }
 }
 
-/** The times that a pattern names on the clocks, from a time on, as if no clock were ever changed. */
+/** The times that a pattern names on the clocks, from a minute on, as if no clock were ever changed. */
 function* timesFrom(pattern: Pattern, first: Temporal.PlainDateTime): Generator<Temporal.PlainDateTime> {
-  for (const date of datesFrom(pattern, first.toPlainDate()))
+  const from = first.hour * 60 + first.minute;
+  for (const date of datesFrom(pattern, first.toPlainDate())) {
+    const isFirst = date.equals(first);
     for (const hour of pattern.hours)
-      for (const minute of pattern.minutes) {
-        const time = date.toPlainDateTime({ hour, minute });
-        if (Temporal.PlainDateTime.compare(time, first) >= 0) yield time;
-      }
+      for (const minute of pattern.minutes)
+        if (!isFirst || hour * 60 + minute >= from) yield date.toPlainDateTime({ hour, minute });
+  }
 }
 
 /** Hours are named: each time is one instant of its date, whatever the clocks do. */

@@ -71,6 +71,12 @@ export interface RegistryAccess {
   password: string;
 }
 
+/** Annotations for some kinds of objects, in Kubernetes' terms: `PODS`, `DEPLOYMENTS`, `INGRESS`, … */
+export interface Annotations {
+  scopes: string[];
+  values: Record<string, string>;
+}
+
 /** What a runtime starts, whether it runs for ever or to an end: variables expanded. */
 export interface ProgramSpec {
   identity: WorkloadIdentity;
@@ -92,6 +98,8 @@ export interface ProgramSpec {
   storage: { id: string; mountPath: string; sizeGib: number }[];
   /** Labels to carry on what the runtime makes, besides its own. */
   labels: Record<string, string>;
+  /** Annotations to carry likewise, each set on the kinds of objects that its scopes name; later ones win. */
+  annotations?: Annotations[];
   /** How long an instance may take to end after SIGTERM, in seconds. */
   gracePeriodSeconds: number;
   /** Secret values of 4 characters or more: must not appear in anything a runtime writes to a log (decisions.md 36). */

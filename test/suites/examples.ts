@@ -51,6 +51,12 @@ const SERVICE_IMPORT = {
   vars: [{ name: 'IMPORTED', value: 'v', scope: 'APPLICATION', is_secret: false }],
 };
 
+const LABELS_GROUP = {
+  name: 'labels',
+  labels: [{ key: 'example.com/team', value: 'shop', propagate_to_cloud_provider: false }],
+};
+const ANNOTATIONS_GROUP = { name: 'a', annotations: [{ key: 'a', value: 'any text' }], scopes: ['PODS'] };
+
 /** What an operation needs besides its path. */
 export const EXAMPLES: Record<string, (world: World) => Example> = {
   editAccountInformation: () => ({ body: { communication_email: 'ada@example.com' } }),
@@ -102,6 +108,10 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   editHelmRepository: () => ({ body: helmRepository() }),
   // Docker Hub lists nothing unasked.
   getHelmCharts: () => ({ refused: 400 }),
+  createOrganizationLabelsGroup: () => ({ body: LABELS_GROUP }),
+  editOrganizationLabelsGroup: () => ({ body: LABELS_GROUP }),
+  createOrganizationAnnotationsGroup: () => ({ body: ANNOTATIONS_GROUP }),
+  editOrganizationAnnotationsGroup: () => ({ body: ANNOTATIONS_GROUP }),
   parseTerraformVariablesFromGitRepo: () => ({ body: { git_repository: repository } }),
   listTfVarsFilesFromGitRepo: () => ({ body: { git_repository: repository, mode: { type: 'AutoDiscover' } } }),
   createProject: () => ({ body: { name: fresh('project') } }),

@@ -126,6 +126,8 @@ async function organizationThings(admin: Actor): Promise<Values> {
     mcpServerId: (await make(admin, `${url}/mcpServer`, { name: 'tools', url: 'https://mcp.example.com' })).id,
     containerRegistryId: (await make(admin, `${url}/containerRegistry`, registry)).id,
     helmRepositoryId: (await make(admin, `${url}/helmRepository`, charts)).id,
+    labelsGroupId: (await make(admin, `${url}/labelsGroups`, { name: 'labels', labels: [] })).id,
+    annotationsGroupId: (await make(admin, `${url}/annotationsGroups`, { name: 'a', annotations: [], scopes: [] })).id,
     inviteId: (await make(admin, `${url}/inviteMember`, { email: 'somebody@example.com' })).id,
   };
 }

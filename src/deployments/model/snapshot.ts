@@ -1,4 +1,5 @@
 import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
+import type { Annotations } from '#runtimes/runtime.ts';
 
 /** Format of snapshots and plans; a release of ours reads its own and the one before (engine.md). */
 export const FORMAT = 1;
@@ -34,6 +35,9 @@ export interface ServiceSnapshot {
   commitId: string | null;
   /** Of a request with the action RUN: what is run of the service. */
   event?: RunEvent;
+  /** Labels and annotations that what is made of it carries; snapshots from before there were any have none. */
+  labels?: Record<string, string>;
+  annotations?: Annotations[];
 }
 
 export interface Snapshot {

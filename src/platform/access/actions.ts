@@ -29,6 +29,8 @@ export const ACTIONS = {
   'containerRegistry.edit': 'ADMIN',
   'helmRepository.read': 'READ',
   'helmRepository.edit': 'ADMIN',
+  'metadataGroup.read': 'READ',
+  'metadataGroup.edit': 'WRITE',
   'credentials.read': 'READ',
   'credentials.edit': 'ADMIN',
   'cluster.read': 'READ',

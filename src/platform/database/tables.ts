@@ -450,6 +450,17 @@ export interface MemberInvitation {
   updated_at: Generated<Timestamp>;
 }
 
+export interface MetadataGroup {
+  created_at: Generated<Timestamp>;
+  entries: JsonColumn;
+  id: string;
+  kind: string;
+  name: string;
+  organization_id: string;
+  scopes: Generated<string[]>;
+  updated_at: Generated<Timestamp>;
+}
+
 export interface Node {
   id: string;
   name: string;
@@ -788,6 +799,7 @@ export interface DB {
   mcp_server: McpServer;
   member: Member;
   member_invitation: MemberInvitation;
+  metadata_group: MetadataGroup;
   node: Node;
   organization: Organization;
   outbox: Outbox;

@@ -103,6 +103,7 @@ test('a configuration has the same hash whatever the order of its keys, and anot
     { resources: { cpuMilli: 1, memoryMib: 64 } },
     { ports: [] },
     { labels: {} },
+    { annotations: [{ scopes: ['PODS'], values: { a: 'b' } }] },
   ];
   expect(new Set([hash({}), ...others.map(hash)]).size).toBe(others.length + 1);
   expect(releaseOf(spec, 'sha256:2').configHash).not.toBe(hash({}));

@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
 import type { Upstream } from '#runtimes/router.ts';
 import type { Probe, ProgramSpec, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
-import { LABEL, containerName, foreignLabels, identityLabels, volumeName } from './labels.ts';
+import { LABEL, carriedLabels, containerName, identityLabels, volumeName } from './labels.ts';
 import { fileMounts } from './files.ts';
 import { isPinned } from './references.ts';
 import { publishedPorts } from './release.ts';
@@ -58,7 +58,7 @@ export function programOptions(spec: ProgramSpec, image: { id: string; cpus: num
     Healthcheck: { Test: ['NONE'] },
     StopTimeout: spec.gracePeriodSeconds,
     Labels: {
-      ...foreignLabels(spec.labels),
+      ...carriedLabels(spec),
       ...identityLabels(spec.identity, spec.identity.generation),
       [LABEL.name]: spec.displayName,
       [LABEL.grace]: String(spec.gracePeriodSeconds),

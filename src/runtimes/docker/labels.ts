@@ -1,4 +1,4 @@
-import type { TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { ProgramSpec, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 /**
  * Names and labels of everything that the runtime makes in an engine. What lacks our installation's label is never
@@ -59,9 +59,18 @@ export function environmentLabels(identity: WorkloadIdentity): Record<string, st
   return labels;
 }
 
-/** Labels that a spec asks for, without those that would pass for ours. */
-export const foreignLabels = (labels: Record<string, string>): Record<string, string> =>
-  Object.fromEntries(Object.entries(labels).filter(([key]) => !key.startsWith('quarterdeck.')));
+/** Scopes of what a container is here: an instance, and what sees to it that it runs. */
+const CARRIED = new Set(['PODS', 'DEPLOYMENTS', 'STATEFUL_SETS', 'JOBS', 'CRON_JOBS']);
+
+/**
+ * Labels that a spec asks for, without those that would pass for ours. Annotations are among them: a container carries nothing else (the
+ * engine's own annotations speak to the OCI runtime). Of those for other kinds of objects there is nothing here that could carry them.
+ */
+export function carriedLabels(spec: Pick<ProgramSpec, 'labels' | 'annotations'>): Record<string, string> {
+  const annotations = (spec.annotations ?? []).filter(({ scopes }) => scopes.some((scope) => CARRIED.has(scope)));
+  const all = { ...Object.assign({}, ...annotations.map(({ values }) => values)), ...spec.labels };
+  return Object.fromEntries(Object.entries<string>(all).filter(([key]) => !key.startsWith('quarterdeck.')));
+}
 
 export const containerName = (hostname: string, generation: number, instance: number): string =>
   `${hostname}-${generation}-${instance}`;

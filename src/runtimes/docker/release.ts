@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { carriedLabels } from './labels.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { Handle, Probe, Route, WorkloadIdentity, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 
@@ -41,7 +42,7 @@ export function releaseOf(spec: WorkloadSpec, imageId: string): Release {
 
 /** What makes one container differ from another. Routes, counts and readiness don't: they can change with it running. */
 function configHash(spec: WorkloadSpec, imageId: string): string {
-  const { hostname, entrypoint, environment, files, ports, liveness, resources, storage, labels } = spec;
+  const { hostname, entrypoint, environment, files, ports, liveness, resources, storage } = spec;
   const parts = {
     hostname,
     imageId,
@@ -53,7 +54,7 @@ function configHash(spec: WorkloadSpec, imageId: string): string {
     liveness,
     resources,
     storage,
-    labels,
+    labels: carriedLabels(spec),
   };
   return createHash('sha256')
     .update(JSON.stringify(sorted(parts)))

@@ -1,9 +1,20 @@
+import type { Context } from '#platform/context.ts';
 import { invalidField } from '#kernel/errors.ts';
-import { Nullable, OneOf, Reference, Type, type Static } from '#platform/http/schema.ts';
-import { AnnotationsGroup, Autoscaling, AutoscalingRequest, LabelsGroup } from '#services/parts/groups.ts';
+import { Nullable, OneOf, Type, type Static } from '#platform/http/schema.ts';
+import type { SpecPlace } from '#services/kind.ts';
+import {
+  Autoscaling,
+  AutoscalingRequest,
+  groupsAnswer,
+  groupsRequest,
+  toGroups,
+  toGroupsView,
+  type GroupsSpec,
+} from '#services/parts/groups.ts';
 import { Port, PortRequest, toPorts, type PortSpec } from '#services/parts/ports.ts';
 import { checkHealthchecks, Healthcheck, type HealthcheckInput } from '#services/parts/probes.ts';
 import { Storage, StorageRequest, toStorage, type StorageSpec } from '#services/parts/storage.ts';
+import type { ServiceRow } from '#services/service/queries.ts';
 
 export const Cpu = Type.Integer({ minimum: 10, maximum: 1_000_000, description: 'Milli-CPU, a whole number.' });
 export const Memory = Type.Integer({ minimum: 1, maximum: 10_000_000, description: 'MiB, a whole number.' });
@@ -25,8 +36,7 @@ export const longRunningInput = {
   arguments: Type.Optional(Arguments),
   entrypoint: Type.Optional(Entrypoint),
   auto_deploy: Type.Optional(Nullable(Type.Boolean())),
-  annotations_groups: Type.Optional(Type.Array(Reference, { maxItems: 100 })),
-  labels_groups: Type.Optional(Type.Array(Reference, { maxItems: 100 })),
+  ...groupsRequest,
   icon_uri: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
   cpu_architecture: Type.Optional(Nullable(Architecture)),
   storage: Type.Optional(Type.Array(StorageRequest, { maxItems: 100 })),
@@ -54,13 +64,12 @@ export const longRunningAnswer = {
   arguments: Type.Array(Type.String()),
   entrypoint: Type.Optional(Type.String()),
   auto_deploy: Type.Boolean(),
-  annotations_groups: Type.Array(AnnotationsGroup),
-  labels_groups: Type.Array(LabelsGroup),
+  ...groupsAnswer,
   autoscaling: Type.Optional(Autoscaling),
 };
 
 /** What the configurations of applications and containers have in common. */
-export interface LongRunningSpec {
+export interface LongRunningSpec extends GroupsSpec {
   /** Milli-CPU. */
   cpu: number;
   /** MiB. */
@@ -95,7 +104,12 @@ const FRESH: LongRunningSpec = {
 };
 
 /** What a body asks for; what it leaves out stays as it was, or gets the reference's default. Throws 400 that names the field. */
-export function toLongRunningSpec(input: LongRunningInput, present: LongRunningSpec | null): LongRunningSpec {
+export async function toLongRunningSpec(
+  context: Context,
+  place: SpecPlace,
+  input: LongRunningInput,
+  present: LongRunningSpec | null,
+): Promise<LongRunningSpec> {
   refuseUnsupported(input);
   const base = present ?? FRESH;
   const spec: LongRunningSpec = {
@@ -114,6 +128,7 @@ export function toLongRunningSpec(input: LongRunningInput, present: LongRunningS
     storage: input.storage ? toStorage(input.storage, base.storage) : base.storage,
     arguments: input.arguments ?? base.arguments,
     entrypoint: input.entrypoint === undefined ? base.entrypoint : input.entrypoint || undefined,
+    ...(await toGroups(context, place, input, present)),
   };
   if (spec.max_running_instances < spec.min_running_instances)
     throw invalidField(
@@ -130,17 +145,13 @@ function refuseUnsupported(input: LongRunningInput): void {
       'autoscaling',
       'KEDA needs a Kubernetes cluster: leave it out, or set min_running_instances and max_running_instances',
     );
-  for (const field of ['annotations_groups', 'labels_groups'] as const)
-    if (input[field]?.length)
-      throw invalidField(`${field}[0].id`, `names no ${field.replace('_', ' ').slice(0, -1)} of this organization`);
 }
 
 /** The part of an answer that follows from it. */
-export const longRunningView = (spec: LongRunningSpec) => ({
+export const longRunningView = (row: Pick<ServiceRow, 'metadata'>, spec: LongRunningSpec) => ({
   maximum_cpu: spec.cpu,
   maximum_memory: spec.memory,
-  annotations_groups: [],
-  labels_groups: [],
+  ...toGroupsView(row, spec),
 });
 
 /** What has storage is recreated: two instances must not write to one volume (engine.md, *Runtimes*). */

@@ -2,6 +2,7 @@ import { accessVersionOf } from '#platform/access/remembered.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import { preparedRead } from '#platform/database/prepared.ts';
+import { SERVICE_METADATA } from '#resources/metadata-group/index.ts';
 import type { ServiceKind } from '#services/holder.ts';
 
 /** A service with where it stands and what was last applied of it. */
@@ -27,7 +28,8 @@ export const selectServices = (db: Database) =>
       'release.resolution as release_resolution',
       'release.created_at as released_at',
       'git_token.name as git_token_name',
-    ]);
+    ])
+    .select(SERVICE_METADATA.as('metadata'));
 
 export type ServiceRow = Awaited<ReturnType<ReturnType<typeof selectServices>['execute']>>[number];
 

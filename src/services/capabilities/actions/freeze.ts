@@ -4,6 +4,7 @@ import { advancedSettingsOf } from '#services/capabilities/advanced-settings/ind
 import { listDomainsByServices } from '#services/capabilities/custom-domains/index.ts';
 import { freezeVariables } from '#services/capabilities/variables/index.ts';
 import type { DeployChoice } from '#services/kind.ts';
+import { freezeGroups } from '#services/parts/groups.ts';
 import { hostnameOf } from '#services/parts/ports.ts';
 import type { SnapshotRow } from '#services/capabilities/actions/queries.ts';
 
@@ -33,6 +34,7 @@ export async function freeze(
     variables: variables.get(row.id) ?? [],
     commitId: choices.get(row.id)?.commitId ?? null,
     ...eventOf(choices.get(row.id)),
+    ...freezeGroups(row),
   }));
 }
 

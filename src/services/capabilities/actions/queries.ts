@@ -1,5 +1,6 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { findServiceById, lockService, type ServiceRow } from '#services/service/queries.ts';
+import { SERVICE_METADATA } from '#resources/metadata-group/index.ts';
 
 /** What a deployment freezes of services: configuration, stage and versions. */
 export const listForSnapshot = (db: Database, scope: Scope, environmentId: string, serviceIds: string[] | null) => {
@@ -35,6 +36,7 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
       'stage.name as stage_name',
       'stage.position as stage_position',
     ])
+    .select(SERVICE_METADATA.as('metadata'))
     .where('service.organization_id', '=', scope.organizationId)
     .where('service.environment_id', '=', environmentId)
     .orderBy('service.created_at')

@@ -26,7 +26,7 @@ export async function toApplicationSpec(
   if (!git) throw invalidField('git_repository', 'is required');
   const dockerfile = input.dockerfile_path === undefined ? (present?.dockerfile_path ?? null) : input.dockerfile_path;
   return {
-    ...toLongRunningSpec(input, present),
+    ...(await toLongRunningSpec(context, place, input, present)),
     git_repository: git,
     dockerfile_path: dockerfile === null ? null : checkRelative(dockerfile, 'dockerfile_path'),
     docker_target_build_stage:
@@ -47,7 +47,7 @@ export const toApplicationView = (
     ...rest,
     git_repository: toGitView(git_repository, commit, row.git_token_name),
     build_mode: 'DOCKER',
-    ...longRunningView(spec),
+    ...longRunningView(row, spec),
     maximun_gpu: spec.gpu,
   };
 };

@@ -1,7 +1,7 @@
 import { DateTime, Name, named, Nullable, OneOf, Reference, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { SERVICE_KINDS } from '#services/holder.ts';
 import { DATABASE_TYPES } from '#services/kinds/database/engines/index.ts';
-import { AnnotationsGroup, LabelsGroup } from '#services/parts/groups.ts';
+import { groupsAnswer, groupsRequest } from '#services/parts/groups.ts';
 
 export const MODES = ['CONTAINER', 'MANAGED'] as const;
 export const ACCESSIBILITIES = ['PRIVATE', 'PUBLIC'] as const;
@@ -25,8 +25,7 @@ const own = {
   instance_type: Type.Optional(
     Type.String({ maxLength: 255, description: 'Kept for clusters whose machines have types.' }),
   ),
-  annotations_groups: Type.Optional(Type.Array(Reference, { maxItems: 100 })),
-  labels_groups: Type.Optional(Type.Array(Reference, { maxItems: 100 })),
+  ...groupsRequest,
   icon_uri: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
 };
 
@@ -73,8 +72,7 @@ export const Database = named(
     instance_type: Type.Optional(Type.String()),
     memory: Type.Integer(),
     storage: Type.Integer(),
-    annotations_groups: Type.Array(AnnotationsGroup),
-    labels_groups: Type.Array(LabelsGroup),
+    ...groupsAnswer,
     icon_uri: Type.String(),
     environment: Reference,
     host: Type.String(),

@@ -6,10 +6,11 @@ import type { SpecPlace } from '#services/kind.ts';
 import { accessOf, addressOf, newAccess } from '#services/kinds/database/access.ts';
 import { checkUpgrade, checkVersion, imageOf, type DatabaseType } from '#services/kinds/database/engines/index.ts';
 import type { DatabaseInput } from '#services/kinds/database/schema.ts';
+import { toGroups, toGroupsView, type GroupsSpec } from '#services/parts/groups.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** A database's configuration as it is stored and frozen into snapshots. */
-export interface DatabaseSpec {
+export interface DatabaseSpec extends GroupsSpec {
   type: DatabaseType;
   version: string;
   mode: 'CONTAINER' | 'MANAGED';
@@ -39,8 +40,9 @@ export async function toDatabaseSpec(
   input: DatabaseInput,
   present: DatabaseSpec | null,
 ): Promise<DatabaseSpec> {
-  refuseUnsupported(input);
-  return present ? edited(context, place, input, present) : created(context, place, input);
+  const groups = await toGroups(context, place, input, present);
+  const spec = present ? await edited(context, place, input, present) : await created(context, place, input);
+  return { ...spec, ...groups };
 }
 
 async function created(context: Context, place: SpecPlace, input: DatabaseInput): Promise<DatabaseSpec> {
@@ -96,13 +98,6 @@ function sizesOf(
   };
 }
 
-/** Groups of labels and annotations are no resource of this organization: a name of one is refused instead of being forgotten. */
-function refuseUnsupported(input: DatabaseInput): void {
-  for (const field of ['annotations_groups', 'labels_groups'] as const)
-    if (input[field]?.length)
-      throw invalidField(`${field}[0].id`, `names no ${field.replace('_', ' ').slice(0, -1)} of this organization`);
-}
-
 export const toDatabaseView = (context: Context, row: ServiceRow, spec: DatabaseSpec): Record<string, unknown> => {
   const { access, volume_id: _volume, image: _image, ...rest } = spec;
   return {
@@ -112,8 +107,7 @@ export const toDatabaseView = (context: Context, row: ServiceRow, spec: Database
     maximum_memory: spec.memory,
     // The volumes of a cluster are as its machine has them.
     disk_encrypted: false,
-    annotations_groups: [],
-    labels_groups: [],
+    ...toGroupsView(row, spec),
   };
 };
 
