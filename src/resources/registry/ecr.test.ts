@@ -1,0 +1,49 @@
+import { describe, expect, test } from 'vitest';
+import { OutgoingError, type HttpClient, type OutgoingRequest } from '#platform/http-client/index.ts';
+import { ecrLogin } from '#resources/registry/ecr.ts';
+
+const KEYS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'a-very-secret-key' };
+const AT = new Date('2026-01-02T03:04:05Z');
+
+/** AWS, which answers one thing and keeps what it was asked. */
+function aws(status: number, body: unknown) {
+  const asked: [string, OutgoingRequest | undefined][] = [];
+  const request: HttpClient['request'] = async (url, options) => {
+    asked.push([url, options]);
+    return { status, headers: {}, body: Buffer.from(JSON.stringify(body)), truncated: false };
+  };
+  return { asked, http: { request } as HttpClient };
+}
+
+describe('a password for a registry of Amazon', () => {
+  test('is asked of the region with a signature that has no key in it', async () => {
+    const authorizationToken = Buffer.from('AWS:good:password').toString('base64');
+    const { asked, http } = aws(200, { authorizationData: [{ authorizationToken, expiresAt: 1 }] });
+    expect(await ecrLogin(http, 'eu-west-3', KEYS, AT)).toEqual({ username: 'AWS', password: 'good:password' });
+    const [[url, request]] = asked as [[string, OutgoingRequest]];
+    expect(url).toBe('https://api.ecr.eu-west-3.amazonaws.com/');
+    expect(request.headers).toMatchObject({
+      'x-amz-target': 'AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken',
+      authorization: expect.stringMatching(/Credential=AKIDEXAMPLE\/20260102\/eu-west-3\/ecr\/aws4_request/),
+    });
+    expect(JSON.stringify(asked)).not.toContain(KEYS.secretAccessKey);
+  });
+
+  test.each([
+    [400, { __type: 'com.amazon#UnrecognizedClientException', message: 'AKIDEXAMPLE is bad' }, 'unauthorized'],
+    [403, {}, 'unauthorized'],
+    [500, {}, 'unreachable'],
+    [200, { authorizationData: [] }, 'unreachable'],
+    [200, null, 'unreachable'],
+  ])('that AWS answers with %i and %j is refused', async (status, body, failure) => {
+    const refused = ecrLogin(aws(status, body).http, 'eu-west-3', KEYS, AT);
+    await expect(refused).rejects.toMatchObject({ failure, message: expect.not.stringContaining('AKIDEXAMPLE') });
+  });
+
+  test('that cannot be asked for is refused', async () => {
+    const request = () => Promise.reject(new OutgoingError('timeout', 'no answer'));
+    await expect(ecrLogin({ request } as unknown as HttpClient, 'eu-west-3', KEYS, AT)).rejects.toMatchObject({
+      failure: 'unreachable',
+    });
+  });
+});
