@@ -29,6 +29,8 @@ const CANARIES = {
   gitToken: mark('git-token'),
   newGitToken: mark('new-git-token'),
   webhook: mark('webhook'),
+  registry: mark('registry'),
+  charts: mark('charts'),
 };
 /** What a mark looks like where somebody has encoded it. */
 const formsOf = (value: string): string[] =>
@@ -107,6 +109,9 @@ beforeAll(async () => {
     credentials: { username: 'oauth2', password: CANARIES.newGitToken },
   });
   receiver = createServer(async (request, response) => {
+    // As a registry it takes no password, whichever it is shown.
+    if (/^\/v2\/|index\.yaml$/.test(request.url!))
+      return void response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
     let text = JSON.stringify(request.headers);
     for await (const chunk of request) text += String(chunk);
     calls.push(text);
@@ -145,6 +150,7 @@ beforeAll(async () => {
     events,
     target_secret: `whsec_${secret}`,
   });
+  await askRegistries(organization, `http://127.0.0.1:${port}`);
   application = await make(`/environment/${environmentId}/application`, {
     name: 'canary',
     git_repository: { url: `${gitServer.url}/app`, branch: 'main', git_token_id: gitToken.id },
@@ -160,6 +166,19 @@ beforeAll(async () => {
   await admin.post(`${url}/deploy?wait=30`, {});
   ok(await admin.put(`${organization}/gitToken/${gitToken.id}`, { ...token, token: CANARIES.newGitToken }), 200);
 }, 60_000);
+
+/** Passwords of registries, shown to a server that refuses them. */
+async function askRegistries(organization: string, url: string): Promise<void> {
+  const config = (password: string) => ({ config: { username: 'ada', password } });
+  const registry = { name: 'canary', kind: 'GENERIC_CR', url, ...config(CANARIES.registry) };
+  const charts = { name: 'canary', kind: 'HTTPS', url, skip_tls_verification: false, ...config(CANARIES.charts) };
+  const [one, other] = [
+    await make(`${organization}/containerRegistry`, registry),
+    await make(`${organization}/helmRepository`, charts),
+  ];
+  ok(await admin.get(`${organization}/containerRegistry/${one.id}/images?imageName=app`), 400);
+  ok(await admin.get(`${organization}/helmRepository/${other.id}/charts`), 400);
+}
 
 describe('a service with secrets', () => {
   test('is built and runs with them', async () => {
