@@ -174,19 +174,33 @@ function pusher(host: string, authorize: Authorize): Pick<TestRegistry, 'pushIma
       const body = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: OCI_INDEX, manifests }));
       return putManifest({ host, authorize, name, tag }, OCI_INDEX, body);
     },
-    pushChart: async (name, version, { description = 'a chart', files = {} } = {}) => {
-      const base = name.split('/').at(-1)!;
-      const chart = { apiVersion: 'v2', name: base, version, description };
-      const content = await archive({
-        [`${base}/Chart.yaml`]: JSON.stringify(chart),
-        [`${base}/values.yaml`]: '{}',
-        ...files,
-      });
+    pushChart: async (name, version, options = {}) => {
       // A tag has no plus sign: helm writes an underscore.
       const to = { host, authorize, name, tag: version.replaceAll('+', '_') };
-      return (await pushManifest(to, CHART_CONFIG, chart, CHART_LAYER, gzipSync(content))).digest;
+      const archive = await packChart(name.split('/').at(-1)!, version, options);
+      return (await pushManifest(to, CHART_CONFIG, chartFile(name, version, options), CHART_LAYER, archive)).digest;
     },
   };
+}
+
+/** `Chart.yaml`; JSON is YAML. */
+const chartFile = (name: string, version: string, { description = 'a chart' }: ChartOptions) => ({
+  apiVersion: 'v2',
+  name: name.split('/').at(-1)!,
+  version,
+  description,
+});
+
+/** A chart as `helm package` packs it. `files` are named from its folder. */
+export async function packChart(name: string, version: string, options: ChartOptions = {}): Promise<Buffer> {
+  const files = {
+    'Chart.yaml': JSON.stringify(chartFile(name, version, options)),
+    'values.yaml': '{}',
+    ...options.files,
+  };
+  return gzipSync(
+    await archive(Object.fromEntries(Object.entries(files).map(([file, text]) => [`${name}/${file}`, text]))),
+  );
 }
 
 interface Destination {

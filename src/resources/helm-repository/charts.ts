@@ -1,137 +1,95 @@
+import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
-import { badGateway, badRequest } from '#kernel/errors.ts';
-import { createHttpClient, OutgoingError, requestFollowing, type HttpClient } from '#platform/http-client/index.ts';
-import {
-  listNames,
-  nameWithin,
-  openRegistry,
-  parseRegistry,
-  RegistryError,
-  registryProblem,
-  type Credentials,
-  type RegistryAccess,
-  type RegistryClient,
-} from '#platform/oci/index.ts';
-import { parseIndex } from '#resources/helm-repository/index-parser.ts';
-import type { HelmRepositoryRow } from '#resources/helm-repository/queries.ts';
-import { isVersion, newestFirst } from '#resources/helm-repository/versions.ts';
-import { loginOf, openSecrets } from '#resources/registry/index.ts';
+import { RegistryError, registryProblem } from '#platform/oci/index.ts';
+import { openRepository, type OpenRepository } from '#resources/helm-repository/access.ts';
+import { readPackedFile } from '#resources/helm-repository/archive.ts';
+import type { ChartInIndex } from '#resources/helm-repository/index-parser.ts';
+import { findHelmRepositoryById, type HelmRepositoryRow } from '#resources/helm-repository/queries.ts';
+import { chartsInRegistry, pullArchive, type Chart } from '#resources/helm-repository/registry-charts.ts';
+import { newestFirst } from '#resources/helm-repository/versions.ts';
+import { fetchArchive, readIndex } from '#resources/helm-repository/web-repository.ts';
 
-interface Chart {
-  chart_name: string;
-  versions: string[];
-}
+type CallContext = Pick<Context, 'db' | 'vault' | 'settings' | 'clock'> & { signal: AbortSignal };
 
-const INDEX_BYTES = 16 * 1024 * 1024;
-const INDEX_TIMEOUT_MS = 30_000;
-/** What says of a manifest that it is of a chart (helm.sh/docs/topics/registries). */
-const CHART_CONFIG = 'application/vnd.cncf.helm.config.v1+json';
-/** Names of a registry that are looked at at most: each takes two requests. */
-const MAX_NAMES = 50;
-const AT_ONCE = 5;
+const ARCHIVE_BYTES = 10 * 1024 * 1024;
 
 /**
  * Charts of a repository with their versions, the newest first, asked of the repository itself: all, or the one of a name. 400 where it does
  * not let us in or is none, 502 where it does not answer.
  */
 export async function listCharts(
-  context: Context & { signal: AbortSignal },
+  context: CallContext,
   row: HelmRepositoryRow,
   chartName: string | undefined,
 ): Promise<Chart[]> {
-  const http = createHttpClient({ allowedPrivateAddresses: context.settings.allowedPrivateAddresses });
   try {
-    const secrets = await openSecrets(context, row.organization_id, 'helm_repository', row.id, row.secrets);
-    const split = { config: row.config as Record<string, string>, secrets };
-    const parts = { http, now: context.clock.now(), signal: context.signal };
-    const access = {
-      url: row.url,
-      credentials: await loginOf(split, parts),
-      skipTlsVerification: row.skip_tls_verification,
-    };
-    if (row.kind !== 'HTTPS') return await chartsInRegistry(http, access, chartName, context.signal);
-    return await chartsInIndex(http, access, chartName, context.signal);
+    const repository = await openRepository(context, row);
+    if (!repository.hasIndex) return await chartsInRegistry(repository, chartName);
+    return [...(await readIndex(repository))]
+      .filter(([name]) => chartName === undefined || name === chartName)
+      .map(([name, charts]) => ({ chart_name: name, versions: newestFirst(charts.map(({ version }) => version)) }));
   } catch (error) {
     throw registryProblem(error);
   }
 }
 
-async function chartsInIndex(
-  http: HttpClient,
-  access: RegistryAccess,
-  chartName: string | undefined,
-  signal: AbortSignal,
-): Promise<Chart[]> {
-  const index = await parseIndex(await fetchIndex(http, access, signal)).catch((error: Error) => {
-    throw badRequest(`${access.url}/index.yaml is not the index of a Helm repository: ${error.message}.`);
-  });
-  return Object.entries(index)
-    .filter(([name]) => chartName === undefined || name === chartName)
-    .map(([name, versions]) => ({ chart_name: name, versions: newestFirst(versions) }));
+/** A version of a chart of a repository. */
+export interface ChartName {
+  repositoryId: string;
+  chartName: string;
+  chartVersion: string;
 }
 
-async function fetchIndex(http: HttpClient, { url, ...access }: RegistryAccess, signal: AbortSignal): Promise<Buffer> {
-  const at = new URL(url);
-  at.pathname = `${at.pathname.replace(/\/+$/, '')}/index.yaml`;
-  const ask = {
-    maxBytes: INDEX_BYTES,
-    timeoutMs: INDEX_TIMEOUT_MS,
-    skipTlsVerification: access.skipTlsVerification ?? false,
-    signal,
-  };
-  const answer = await requestFollowing(http, at.href, ask, basicOf(access.credentials)).catch((error: unknown) => {
-    if (!(error instanceof OutgoingError)) throw error;
-    const message = `The Helm repository ${at.host} cannot be asked: ${error.message}`;
-    throw error.failure === 'forbidden_address' ? badRequest(message) : badGateway(message, error);
-  });
-  if (answer.status === 401 || answer.status === 403)
-    throw badRequest(`The Helm repository ${at.host} does not let us read its index: give it other credentials.`);
-  if (answer.status === 404) throw badRequest(`There is no Helm repository at ${url}: it has no index.yaml.`);
-  if (answer.status !== 200) throw badGateway(`The Helm repository ${at.host} answered ${answer.status}.`);
-  if (answer.truncated) throw badRequest(`The index of ${at.host} is larger than ${INDEX_BYTES / 1024 / 1024} MiB.`);
-  return answer.body;
-}
-
-const basicOf = (credentials: Credentials | null): string | undefined =>
-  credentials
-    ? `Basic ${Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')}`
-    : undefined;
-
-async function chartsInRegistry(
-  http: HttpClient,
-  access: RegistryAccess,
-  chartName: string | undefined,
-  signal: AbortSignal,
-): Promise<Chart[]> {
-  const at = parseRegistry(access.url);
-  const client = openRegistry(http, access, signal);
-  const names = chartName === undefined ? await listNames(client, at, () => true, MAX_NAMES) : [chartName];
-  const charts: Chart[] = [];
-  for (let n = 0; n < names.length; n += AT_ONCE) {
-    const some = names.slice(n, n + AT_ONCE).map((name) => chartIn(client, name, nameWithin(at, name)));
-    charts.push(...(await Promise.all(some)).filter((chart) => chart !== undefined));
-  }
-  return charts;
-}
-
-/** Undefined for what is no chart: a registry may hold images too, and signatures of both. */
-async function chartIn(client: RegistryClient, name: string, within: string): Promise<Chart | undefined> {
+/**
+ * Text of a file of a chart (`values.yaml`), which its repository is asked for; undefined where the chart has none. `field` is where the body
+ * names the chart: 400 names `repository`, `chart_name` or `chart_version` below it. 502 where the repository does not answer.
+ */
+export async function readChartFile(
+  context: CallContext,
+  organizationId: string,
+  chart: ChartName,
+  file: string,
+  field: string,
+): Promise<string | undefined> {
+  const row = await findHelmRepositoryById(context.db, [organizationId], chart.repositoryId);
+  if (!row) throw invalidField(`${field}.repository`, 'names no Helm repository of this organization');
   try {
-    const tags = (await client.tags(within)).filter((tag) => isVersion(versionOf(tag)));
-    const versions = newestFirst(tags.map(versionOf));
-    const [newest] = versions;
-    if (newest === undefined) return undefined;
-    const { content } = await client.manifest(within, newest.replaceAll('+', '_'));
-    const config = content['config'] as { mediaType?: unknown } | undefined;
-    return config?.mediaType === CHART_CONFIG ? { chart_name: name, versions } : undefined;
+    const repository = await openRepository(context, row);
+    const archive = repository.hasIndex
+      ? await archiveInIndex(repository, chart, field)
+      : await archiveInRegistry(repository, chart, field);
+    return await readPackedFile(archive, file).catch((error: Error) => {
+      throw badRequest(`The chart ${chart.chartName} ${chart.chartVersion} cannot be unpacked: ${error.message}.`);
+    });
   } catch (error) {
-    if (!(error instanceof RegistryError)) throw error;
-    if (error.failure === 'not_found') return undefined;
-    if (error.failure !== 'unauthorized') throw error;
-    await client.ping();
-    return undefined;
+    throw registryProblem(error);
   }
 }
 
-/** A tag has no plus sign: helm writes an underscore. */
-const versionOf = (tag: string): string => tag.replaceAll('_', '+');
+async function archiveInIndex(repository: OpenRepository, chart: ChartName, field: string): Promise<Buffer> {
+  const charts = (await readIndex(repository)).get(chart.chartName);
+  if (!charts) throw invalidField(`${field}.chart_name`, `names no chart of ${repository.access.url}`);
+  const found = charts.find(({ version }) => version === chart.chartVersion);
+  if (!found) throw invalidField(`${field}.chart_version`, `names no version of ${chart.chartName}: ${someOf(charts)}`);
+  if (!found.url?.startsWith('oci://')) return fetchArchive(repository, found, ARCHIVE_BYTES);
+  // The index leads to a registry, which is somebody else: it gets no credentials of this one.
+  const [, registry = '', name = ''] = /^(oci:\/\/.*)\/([^/:]+)(?::[^/]*)?$/.exec(found.url) ?? [];
+  const elsewhere = { ...repository, hasIndex: false, access: { url: registry, credentials: null } };
+  return archiveInRegistry(elsewhere, { ...chart, chartName: name }, field);
+}
+
+async function archiveInRegistry(repository: OpenRepository, chart: ChartName, field: string): Promise<Buffer> {
+  const { chartName, chartVersion } = chart;
+  const archive = await pullArchive(repository, chartName, chartVersion, ARCHIVE_BYTES).catch((error: unknown) => {
+    if (!(error instanceof RegistryError) || error.failure !== 'not_found') throw error;
+    throw invalidField(`${field}.chart_version`, error.message);
+  });
+  if (!archive) throw invalidField(`${field}.chart_name`, `${chartName} ${chartVersion} is not a chart`);
+  return archive;
+}
+
+/** The newest ones, to choose from. */
+function someOf(charts: ChartInIndex[]): string {
+  const versions = newestFirst(charts.map(({ version }) => version));
+  return `there are ${versions.slice(0, 5).join(', ')}${versions.length > 5 ? ' and older ones' : ''}`;
+}

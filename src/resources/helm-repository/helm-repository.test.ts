@@ -1,12 +1,13 @@
+import { createHash } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { findHelmRepository } from '#resources/helm-repository/index.ts';
+import { findHelmRepository, readChartFile } from '#resources/helm-repository/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
-import { ALLOW_LOOPBACK, startRegistry, type TestRegistry } from '#test/harness/registry.ts';
+import { ALLOW_LOOPBACK, packChart, startRegistry, type TestRegistry } from '#test/harness/registry.ts';
 import { selfSigned } from '#test/harness/self-signed.ts';
 
 const app = useApp(ALLOW_LOOPBACK);
@@ -149,6 +150,13 @@ describe('a Helm repository', () => {
   });
 });
 
+const VALUES = 'replicas: 3\n';
+/** Text of a file of a chart in a repository with that id. */
+const fileOf = (admin: Actor, repositoryId: string, chartName: string, chartVersion: string, file = 'values.yaml') => {
+  const context = { ...app.context, signal: AbortSignal.timeout(20_000) };
+  return readChartFile(context, admin.organizationId, { repositoryId, chartName, chartVersion }, file, 'source');
+};
+
 const INDEX = `apiVersion: v1
 entries:
   shop:
@@ -165,7 +173,7 @@ describe('charts of an index', () => {
   let base: string;
   /** Authorization headers by the path that they came to. */
   const seen: [string, string | undefined][] = [];
-  const files: Record<string, string> = {
+  const files: Record<string, string | Buffer> = {
     '/open/index.yaml': INDEX,
     '/json/index.yaml': JSON.stringify({ entries: { shop: [{ version: '1.0.0' }] } }),
     '/broken/index.yaml': 'entries: [}',
@@ -216,6 +224,46 @@ describe('charts of an index', () => {
       ['/moved/index.yaml', expect.stringContaining('Basic')],
       ['/open/index.yaml', undefined],
     ]);
+  });
+
+  test('have files, wherever the index says that their archive is', async () => {
+    const archive = await packChart('shop', '1.10.0', { files: { 'values.yaml': VALUES } });
+    const digest = createHash('sha256').update(archive).digest('hex');
+    const shop = (version: string, url: string, sum?: string) => ({ version, urls: [url], digest: sum });
+    files['/files/index.yaml'] = JSON.stringify({
+      entries: {
+        shop: [
+          shop('1.0.0', 'archives/shop.tgz', digest),
+          shop('2.0.0', `${base.replace('127.0.0.1', 'localhost')}/files/archives/shop.tgz`),
+          shop('3.0.0', 'archives/shop.tgz', '0'.repeat(64)),
+          shop('4.0.0', 'archives/gone.tgz'),
+          shop('5.0.0', 'index.yaml'),
+        ],
+      },
+    });
+    files['/files/archives/shop.tgz'] = archive;
+    const { id } = await make(admin, { url: `${base}/files` });
+    seen.length = 0;
+    expect(await fileOf(admin, id, 'shop', '1.0.0')).toBe(VALUES);
+    expect(await fileOf(admin, id, 'shop', '2.0.0')).toBe(VALUES);
+    expect(seen.filter(([path]) => path.endsWith('.tgz')).map(([, authorization]) => authorization)).toEqual([
+      expect.stringContaining('Basic'),
+      undefined,
+    ]);
+    expect(await fileOf(admin, id, 'shop', '1.0.0', 'README.md')).toBeUndefined();
+    expect(await fileOf(admin, id, 'shop', '1.0.0', '../../etc/passwd')).toBeUndefined();
+    await expect(fileOf(admin, id, 'shop', '3.0.0')).rejects.toMatchObject({ code: 'bad_gateway' });
+    await expect(fileOf(admin, id, 'shop', '4.0.0')).rejects.toMatchObject({ code: 'bad_request' });
+    await expect(fileOf(admin, id, 'shop', '5.0.0')).rejects.toThrow('cannot be unpacked');
+    await expect(fileOf(admin, id, 'shop', '9.0.0')).rejects.toMatchObject({
+      errors: [{ field: 'source.chart_version' }],
+    });
+    await expect(fileOf(admin, id, 'none', '1.0.0')).rejects.toMatchObject({
+      errors: [{ field: 'source.chart_name' }],
+    });
+    await expect(fileOf(admin, newId(), 'shop', '1.0.0')).rejects.toMatchObject({
+      errors: [{ field: 'source.repository' }],
+    });
   });
 
   test.each([
@@ -272,6 +320,20 @@ describe.each(['none', 'htpasswd', 'token'] as const)('charts of a real registry
     ]);
     for (const none of ['image', 'nothing'])
       expect(ok(await charts('/charts', `?chartName=${none}`), 200).results).toEqual([]);
+  });
+
+  test('have files; what is no chart has none', async () => {
+    await registry.pushChart('charts/filled', '1.0.0', { files: { 'values.yaml': VALUES } });
+    const body = { kind: 'OCI_GENERIC_CR', url: `oci://${registry.host}/charts`, config: registry.credentials ?? {} };
+    const { id } = await make(admin, body);
+    expect(await fileOf(admin, id, 'filled', '1.0.0')).toBe(VALUES);
+    expect(await fileOf(admin, id, 'shop', '1.10.0+build.1')).toBe('{}');
+    await expect(fileOf(admin, id, 'image', '1.0.0')).rejects.toMatchObject({
+      errors: [{ field: 'source.chart_name' }],
+    });
+    await expect(fileOf(admin, id, 'shop', '9.0.0')).rejects.toMatchObject({
+      errors: [{ field: 'source.chart_version' }],
+    });
   });
 
   test.skipIf(auth === 'none')('are refused with wrong credentials, which stand in no answer', async () => {

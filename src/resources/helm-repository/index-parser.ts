@@ -1,8 +1,17 @@
 import { createHash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 
-/** Versions by the name of their chart. */
-export type ChartIndex = Record<string, string[]>;
+/** A version of a chart, as an index has it. */
+export interface ChartInIndex {
+  version: string;
+  /** Where its archive is, perhaps from the index on; null where the index does not say. */
+  url: string | null;
+  /** SHA-256 of the archive, hexadecimal; null where the index does not say. */
+  digest: string | null;
+}
+
+/** Versions by the name of their chart, in the index's order. */
+export type ChartIndex = Map<string, ChartInIndex[]>;
 
 /** For the longest index that is read: YAML takes about a second and 80 MB per megabyte. */
 const PARSE_TIMEOUT_MS = 30_000;
