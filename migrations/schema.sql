@@ -310,6 +310,95 @@ create table custom_domain (
 CREATE INDEX custom_domain_service ON public.custom_domain USING btree (service_id);
 CREATE UNIQUE INDEX custom_domain_name ON public.custom_domain USING btree (domain);
 
+create table database_backup (
+  id uuid not null,
+  organization_id uuid not null,
+  database_id uuid not null,
+  database_name text not null,
+  project_id uuid not null,
+  project_name text not null,
+  environment_id uuid not null,
+  environment_name text not null,
+  environment_mode text not null,
+  name text not null,
+  message text not null,
+  origin text not null,
+  deployment_id uuid,
+  status text not null default 'QUEUED'::text,
+  error text,
+  type text not null,
+  version text not null,
+  format text not null,
+  extension text not null,
+  leaves_out text not null,
+  node_id uuid,
+  key bytea not null,
+  bytes bigint,
+  stored_bytes bigint,
+  requested_by uuid,
+  requested_by_name text not null,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  attempts integer not null default 0,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  expires_at timestamp with time zone,
+  constraint database_backup_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint database_backup_organization_id_id_key UNIQUE (organization_id, id),
+  constraint database_backup_origin_check CHECK ((origin = ANY (ARRAY['MANUAL'::text, 'DAILY'::text, 'BEFORE_DELETE'::text, 'BEFORE_RESTORE'::text]))),
+  constraint database_backup_pkey PRIMARY KEY (id),
+  constraint database_backup_status_check CHECK ((status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'READY'::text, 'FAILED'::text, 'DELETING'::text])))
+);
+CREATE INDEX database_backup_database ON public.database_backup USING btree (database_id, created_at DESC);
+CREATE INDEX database_backup_expiry ON public.database_backup USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE INDEX database_backup_open ON public.database_backup USING btree (created_at) WHERE (status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'DELETING'::text]));
+CREATE UNIQUE INDEX database_backup_deployment ON public.database_backup USING btree (deployment_id, database_id) WHERE (deployment_id IS NOT NULL);
+
+create table database_link (
+  organization_id uuid not null,
+  database_id uuid not null,
+  application_id uuid not null,
+  variable_id uuid,
+  created_at timestamp with time zone not null default now(),
+  constraint database_link_organization_id_application_id_fkey FOREIGN KEY (organization_id, application_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint database_link_organization_id_database_id_fkey FOREIGN KEY (organization_id, database_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint database_link_pkey PRIMARY KEY (database_id, application_id),
+  constraint database_link_variable_id_fkey FOREIGN KEY (variable_id) REFERENCES variable(id) ON DELETE SET NULL
+);
+CREATE INDEX database_link_application ON public.database_link USING btree (application_id);
+CREATE INDEX database_link_variable ON public.database_link USING btree (variable_id);
+
+create table database_restore (
+  id uuid not null,
+  organization_id uuid not null,
+  database_id uuid not null,
+  backup_id uuid not null,
+  status text not null default 'PLANNED'::text,
+  replaces jsonb not null,
+  safety_backup_id uuid,
+  error text,
+  requested_by uuid,
+  requested_by_name text not null,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  attempts integer not null default 0,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint database_restore_organization_id_backup_id_fkey FOREIGN KEY (organization_id, backup_id) REFERENCES database_backup(organization_id, id) ON DELETE CASCADE,
+  constraint database_restore_organization_id_database_id_fkey FOREIGN KEY (organization_id, database_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint database_restore_organization_id_id_key UNIQUE (organization_id, id),
+  constraint database_restore_pkey PRIMARY KEY (id),
+  constraint database_restore_safety_backup_id_fkey FOREIGN KEY (safety_backup_id) REFERENCES database_backup(id) ON DELETE SET NULL,
+  constraint database_restore_status_check CHECK ((status = ANY (ARRAY['PLANNED'::text, 'QUEUED'::text, 'RUNNING'::text, 'READY'::text, 'FAILED'::text])))
+);
+CREATE INDEX database_restore_backup ON public.database_restore USING btree (backup_id);
+CREATE INDEX database_restore_database ON public.database_restore USING btree (database_id, created_at DESC);
+CREATE INDEX database_restore_open ON public.database_restore USING btree (created_at) WHERE (status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text]));
+
 create table deployment (
   id uuid not null,
   organization_id uuid not null,

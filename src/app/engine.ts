@@ -2,6 +2,7 @@ import path from 'node:path';
 import { noImages } from '#app/images.ts';
 import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';
+import { withPublicImages } from '#app/public-images.ts';
 import type { createSources } from '#app/sources.ts';
 import { DeploymentWorker } from '#deployments/executor/worker.ts';
 import { resolveVariables, type FrozenVariable } from '#deployments/model/variables.ts';
@@ -26,7 +27,7 @@ export function createWorker(
     installation: base.installation,
     kinds: DEPLOYMENTS_BY_KIND,
     runtimeOf: (cluster) => runtimes.get(cluster.runtime),
-    sources: { ...sources, ...noImages, registryAccess: async () => null },
+    sources: { ...sources, ...withPublicImages(base.platform, { ...noImages, registryAccess: async () => null }) },
     tracer,
     hooks: HOOKS_BY_KIND,
     expand: async (context, organizationId, service, deployment) => {

@@ -41,6 +41,7 @@ export {
   type RunEvent,
   type State,
 } from '#deployments/model/states.ts';
+export { PUBLIC_REGISTRY } from '#deployments/model/kind.ts';
 export { triggerActionOf } from '#deployments/model/names.ts';
 export type { Execution, KindHooks } from '#deployments/executor/engine.ts';
 export { findDeployment, listActiveDeployments, type DeploymentRow } from '#deployments/queries.ts';

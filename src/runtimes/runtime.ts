@@ -255,11 +255,11 @@ export interface RuntimeContext {
 }
 
 /** What not every runtime can do; services say what they need of it (`service.requires`). */
-export type RuntimeFeature = 'registry-images' | 'tasks' | 'kubernetes';
+export type RuntimeFeature = 'registry-images' | 'machine-programs' | 'tasks' | 'kubernetes';
 
 /** What each runtime can do, whatever machine it is on: requests are refused by it before anything is queued. */
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
-  host: ['tasks'],
+  host: ['machine-programs', 'tasks'],
   docker: ['registry-images', 'tasks'],
   kubernetes: ['registry-images', 'tasks', 'kubernetes'],
   fake: ['registry-images', 'tasks', 'kubernetes'],

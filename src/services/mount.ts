@@ -22,12 +22,15 @@ import { environmentHolder, projectHolder, type Holder } from '#services/holder.
 import { holderOf, type Kind, type ShownKind } from '#services/kind.ts';
 import { application } from '#services/kinds/application/index.ts';
 import { argoCdApp, argoCdAppRoutes } from '#services/kinds/argocd-app/index.ts';
+import { databaseRoutes } from '#services/kinds/database/routes.ts';
+import { linkedApplicationRoutes } from '#services/kinds/database/links/routes.ts';
+import { database } from '#services/kinds/database/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
 import { serviceListRoutes } from '#services/service/list-routes.ts';
 import { serviceRoutes } from '#services/service/routes.ts';
 
 /** Every kind of service. A further one is a folder and a line here. */
-export const KINDS: Kind[] = [application];
+export const KINDS: Kind[] = [application, database];
 
 /** Kinds that are only read here: made and run elsewhere. */
 export const READ_KINDS: ShownKind[] = [argoCdApp];
@@ -83,5 +86,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...argoCdAppRoutes,
     ...checkRoutes(needs),
     ...gitWebhookRoutes(KINDS),
+    ...databaseRoutes,
+    ...linkedApplicationRoutes(application),
   ];
 }

@@ -162,6 +162,11 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   deleteArgoCdDestinationClusterMapping: (world) => ({
     query: `?agentClusterId=${world.clusterId}&argocdClusterUrl=${encodeURIComponent(argoCdMapping('').argocd_cluster_url)}`,
   }),
+  createDatabase: () => ({ body: { name: fresh('database'), type: 'REDIS', version: '7', mode: 'CONTAINER' } }),
+  editDatabase: () => ({ body: { name: fresh('database') } }),
+  uninstallDatabase: () => ({ body: {} }),
+  cloneDatabase: (world) => ({ body: { name: fresh('clone'), environment_id: world.databaseEnvironmentId } }),
+  linkApplicationToDatabase: () => ({ body: { key: key() }, refused: 409 }),
   createApplication: () => ({ body: { name: fresh('application'), git_repository: repository } }),
   editApplication: () => ({ body: { name: fresh('application') } }),
   deployApplication: () => ({ body: {} }),
@@ -206,6 +211,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   deployAllServices: (world) => ({ body: { applications: [{ application_id: world.applicationId }] } }),
   // Nothing was deployed in the world of the examples.
   rollbackEnvironment: () => ({ body: { execution_id: 'none' }, refused: 400 }),
+  rollbackDatabase: () => ({ body: { execution_id: 'none' }, refused: 400 }),
   rollbackApplication: () => ({ body: { execution_id: 'none' }, refused: 400 }),
   cancelEnvironmentDeployment: () => ({ body: {} }),
   cancelDeploymentRequest: () => ({ body: {} }),

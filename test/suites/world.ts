@@ -18,6 +18,8 @@ export interface World {
   clusterId: string;
   /** Of the application's first deployment. */
   executionId: string;
+  /** Where the database is. */
+  databaseEnvironmentId: string;
   /** A cluster without environments. */
   spareClusterId: string;
   projectVariableId: string;
@@ -61,6 +63,7 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...(await variables(admin, 'environment', environment.id)),
     ...(await variables(admin, 'application', application.id)),
     ...(await serviceThings(admin, application.id)),
+    ...(await databaseThings(app, admin, project.id)),
     ...(await webhookThings(app, admin)),
     ...(await deployments(admin, main, wait)),
     ...(await argoCd(app, admin, main)),
@@ -84,6 +87,7 @@ async function moreOf(admin: Actor, at: { projectId: string; environmentId: stri
   ok(await admin.post('/admin/userSignUp', answers), 200);
   return {
     executionId: executionIdOf(at.environmentId, 1),
+    databaseEnvironmentId: values['databaseEnvironmentId']!,
     spareClusterId: (await make(admin, `/organization/${admin.organizationId}/cluster`, cluster)).id as string,
     projectVariableId: values['project/environmentVariableId']!,
     projectSecretId: values['project/secretId']!,
@@ -147,6 +151,25 @@ async function serviceThings(admin: Actor, applicationId: string): Promise<Value
   return {
     customDomainId: (await make(admin, `${url}/customDomain`, domain)).id,
     deploymentRestrictionId: (await make(admin, `${url}/deploymentRestriction`, restriction)).id,
+  };
+}
+
+/** A database with an application that is linked with it, on a cluster where no registry is asked for the image of its server. */
+async function databaseThings(app: TestApp, admin: Actor, projectId: string): Promise<Values> {
+  const cluster = { name: 'databases', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'fake' };
+  const { id: cluster_id } = await make(admin, `/organization/${admin.organizationId}/cluster`, cluster);
+  await app.db.updateTable('cluster').set({ runtime: 'host' }).where('id', '=', cluster_id).execute();
+  const environment = await make(admin, `/project/${projectId}/environment`, { name: 'databases', cluster_id });
+  const url = `/environment/${environment.id}`;
+  const body = { name: 'store', type: 'POSTGRESQL', version: '18', mode: 'CONTAINER' };
+  const { id } = await make(admin, `${url}/database`, body);
+  const git_repository = { url: 'https://github.com/acme/shop.git', branch: 'main' };
+  const application = await make(admin, `${url}/application`, { name: 'client', git_repository });
+  ok(await admin.post(`/database/${id}/application/${application.id}`, {}), 200);
+  return {
+    databaseId: id,
+    targetApplicationId: application.id,
+    databaseEnvironmentId: environment.id,
   };
 }
 

@@ -10,10 +10,13 @@ export interface GitSourceToResolve {
   gitTokenId: string | null;
 }
 
+/** Instead of a registry's id: the image's name begins with its host, and nobody asks who pulls it. */
+export const PUBLIC_REGISTRY = 'public';
+
 /** An image of a registry, whose tag has to be resolved to a digest. */
 export interface ImageSourceToResolve {
   type: 'image';
-  /** Registry of the organization; its credentials are never frozen. */
+  /** Registry of the organization, whose credentials are never frozen; or PUBLIC_REGISTRY. */
   registryId: string;
   /** Without the registry's host: `library/nginx`. */
   name: string;

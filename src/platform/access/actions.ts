@@ -60,6 +60,9 @@ export const ACTIONS = {
   'service.delete': 'WRITE',
   // Whatever deletes or uninstalls an application, container or database takes ADMIN (service.md §5 rule 5).
   'workload.delete': 'ADMIN',
+  // Data and passwords of databases.
+  'database.credentials': 'WRITE',
+  'database.backup': 'WRITE',
   'variable.read': 'READ',
   'variable.edit': 'WRITE',
 } as const satisfies Record<string, Level>;

@@ -240,6 +240,71 @@ export interface CustomDomain {
   validated_at: Timestamp | null;
 }
 
+export interface DatabaseBackup {
+  attempts: Generated<number>;
+  bytes: Int8Column | null;
+  claim_token: string | null;
+  created_at: Generated<Timestamp>;
+  database_id: string;
+  database_name: string;
+  deployment_id: string | null;
+  ended_at: Timestamp | null;
+  environment_id: string;
+  environment_mode: string;
+  environment_name: string;
+  error: string | null;
+  expires_at: Timestamp | null;
+  extension: string;
+  format: string;
+  id: string;
+  key: Buffer;
+  lease_until: Timestamp | null;
+  leaves_out: string;
+  message: string;
+  name: string;
+  node_id: string | null;
+  organization_id: string;
+  origin: string;
+  project_id: string;
+  project_name: string;
+  requested_by: string | null;
+  requested_by_name: string;
+  started_at: Timestamp | null;
+  status: Generated<string>;
+  stored_bytes: Int8Column | null;
+  type: string;
+  updated_at: Generated<Timestamp>;
+  version: string;
+}
+
+export interface DatabaseLink {
+  application_id: string;
+  created_at: Generated<Timestamp>;
+  database_id: string;
+  organization_id: string;
+  variable_id: string | null;
+}
+
+export interface DatabaseRestore {
+  attempts: Generated<number>;
+  backup_id: string;
+  claim_token: string | null;
+  created_at: Generated<Timestamp>;
+  database_id: string;
+  ended_at: Timestamp | null;
+  error: string | null;
+  id: string;
+  lease_until: Timestamp | null;
+  organization_id: string;
+  replaces: JsonColumn;
+  requested_by: string | null;
+  requested_by_name: string;
+  safety_backup_id: string | null;
+  started_at: Timestamp | null;
+  status: Generated<string>;
+  updated_at: Generated<Timestamp>;
+}
+
 export interface Deployment {
   action: string;
   attempts: Generated<number>;
@@ -784,6 +849,9 @@ export interface DB {
   cluster_work: ClusterWork;
   container_registry: ContainerRegistry;
   custom_domain: CustomDomain;
+  database_backup: DatabaseBackup;
+  database_link: DatabaseLink;
+  database_restore: DatabaseRestore;
   deployment: Deployment;
   deployment_log: DeploymentLog;
   deployment_restriction: DeploymentRestriction;

@@ -143,6 +143,7 @@ export async function freezeChosen(
 
 const NEEDS: Record<RuntimeFeature, string> = {
   'registry-images': 'runs an image of a registry',
+  'machine-programs': 'runs a program of a host machine',
   tasks: 'runs commands to their end',
   kubernetes: 'runs on Kubernetes only',
 };

@@ -13,11 +13,10 @@ const ModeEnum = OneOf(MODES, {
 });
 const Version = Type.String({ minLength: 1, maxLength: 50, description: 'databaseConfiguration lists them.' });
 
+/** Without defaults: what an edit leaves out stays as it is. */
 const own = {
-  accessibility: Type.Optional(OneOf(ACCESSIBILITIES, { default: 'PRIVATE' })),
-  cpu: Type.Optional(
-    Type.Integer({ minimum: 10, maximum: 1_000_000, default: 250, description: 'Milli-CPU, a whole number.' }),
-  ),
+  accessibility: Type.Optional(OneOf(ACCESSIBILITIES)),
+  cpu: Type.Optional(Type.Integer({ minimum: 10, maximum: 1_000_000, description: 'Milli-CPU, a whole number.' })),
   memory: Type.Optional(Type.Integer({ minimum: 64, maximum: 10_000_000, description: 'MiB, a whole number.' })),
   storage: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 65_536, description: 'GiB. It never shrinks once it was deployed.' }),

@@ -20,7 +20,11 @@ export const ENGINES: Readonly<Record<DatabaseType, Engine>> = {
 };
 
 /** Name of the runtime that runs programs of the machine instead of images. */
-const MACHINE_RUNTIME = 'host';
+export const MACHINE_RUNTIME = 'host';
+const MACHINE_IMAGE = 'host:';
+
+/** Whether an image stands for a program of the machine. */
+export const isMachineImage = (image: string): boolean => image.startsWith(MACHINE_IMAGE);
 
 /** How an engine's server comes to clusters of a runtime; null where it doesn't. */
 export const editionOf = (type: DatabaseType, runtime: string): Edition | null =>
@@ -29,7 +33,7 @@ export const editionOf = (type: DatabaseType, runtime: string): Edition | null =
 /** What the server is started from: an image below the prefix of the settings, or a program of the machine. */
 export const imageOf = (type: DatabaseType, version: string, runtime: string, imagePrefix: string): string =>
   runtime === MACHINE_RUNTIME
-    ? `host:${type.toLowerCase()}/${version}`
+    ? `${MACHINE_IMAGE}${type.toLowerCase()}/${version}`
     : `${imagePrefix}${ENGINES[type].image}:${version}`;
 
 /** Every type with the versions that can be chosen on a runtime. */

@@ -102,7 +102,7 @@ const onMachine: Edition = {
     arguments: [],
     environment: { POSTGRES_USER: login, POSTGRES_PASSWORD: password, POSTGRES_DB: name },
     files: [],
-    mountPath: '/var/lib/postgresql',
+    mountPath: '/data',
     ready: [MACHINE, 'ask', name, 'select 1'],
   }),
   backup: inFiles,

@@ -1,0 +1,104 @@
+import type { DeployableKind, KindHooks, PlannedService, ServiceSnapshot } from '#deployments/index.ts';
+import { PUBLIC_REGISTRY } from '#deployments/index.ts';
+import { openPassword } from '#services/kinds/database/access.ts';
+import {
+  editionOf,
+  isMachineImage,
+  MACHINE_RUNTIME,
+  readinessProbe,
+  seriesOf,
+  type Edition,
+} from '#services/kinds/database/engines/index.ts';
+import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
+import type { RuntimeFeature } from '#runtimes/runtime.ts';
+
+/** A server that replays its log after a crash may take its time. */
+const READY_TIMEOUT_SECONDS = 600;
+/** Open transactions are ended and everything is written before it goes. */
+const GRACE_SECONDS = 60;
+
+const specOf = (service: ServiceSnapshot): DatabaseSpec => service.spec;
+
+/** How the server of a configuration is started. */
+export const editionOfSpec = ({ type, image }: Pick<DatabaseSpec, 'type' | 'image'>): Edition =>
+  editionOf(type, isMachineImage(image) ? MACHINE_RUNTIME : '')!;
+
+/** What a configuration needs of a runtime. */
+export const databaseNeeds = ({ image }: DatabaseSpec): RuntimeFeature[] =>
+  isMachineImage(image) ? ['machine-programs'] : ['registry-images'];
+
+/** How a database is deployed: its image resolved, its server recreated on the same volume. */
+export const databaseDeployment: DeployableKind = {
+  source: (service) => {
+    const { image } = specOf(service);
+    if (isMachineImage(image)) return null;
+    const at = image.lastIndexOf(':');
+    return { type: 'image', registryId: PUBLIC_REGISTRY, name: image.slice(0, at), tag: image.slice(at + 1) };
+  },
+  plan: (service, action, resolved, last): PlannedService => {
+    const spec = specOf(service);
+    const base = { serviceId: service.serviceId, name: service.name, kind: service.kind, buildKey: null };
+    if (action !== 'DEPLOY')
+      return {
+        ...base,
+        rollout: action === 'RESTART' ? 'RECREATE' : 'NONE',
+        steps: ['DEPLOYMENT'],
+        reason: `${action.toLowerCase()} was requested`,
+        image: null,
+      };
+    const image = isMachineImage(spec.image) ? spec.image : (resolved.image ?? null);
+    return {
+      ...base,
+      rollout: 'RECREATE',
+      steps: ['DEPLOYMENT'],
+      reason: last?.image === image ? 'the server is that of the last release' : `${spec.type} ${spec.version}`,
+      image,
+    };
+  },
+  workload: (service, identity, image, _variables, { registry, opened }) => {
+    const spec = specOf(service);
+    const { access } = spec;
+    const edition = editionOfSpec(spec);
+    const credentials = { login: access.login, password: opened['password']!, name: access.name };
+    const runtime = isMachineImage(spec.image) ? MACHINE_RUNTIME : '';
+    const start = edition.start(seriesOf(spec.type, spec.version, runtime), credentials);
+    return {
+      identity,
+      displayName: service.name,
+      hostname: service.hostname,
+      image,
+      registry,
+      entrypoint: [],
+      arguments: start.arguments,
+      environment: start.environment,
+      files: start.files,
+      ports: [
+        {
+          id: spec.volume_id,
+          name: 'database',
+          internalPort: access.port,
+          externalPort: access.external_port ?? access.port,
+          protocol: 'TCP',
+          publiclyAccessible: access.external_port !== null,
+          isDefault: true,
+        },
+      ],
+      readiness: readinessProbe(start.ready),
+      liveness: null,
+      resources: { cpuMilli: spec.cpu, memoryMib: spec.memory },
+      instances: { min: 1, max: 1 },
+      storage: [{ id: spec.volume_id, mountPath: start.mountPath, sizeGib: spec.storage }],
+      routes: [],
+      labels: service.labels ?? {},
+      readyTimeoutSeconds: READY_TIMEOUT_SECONDS,
+      gracePeriodSeconds: GRACE_SECONDS,
+      secrets: [credentials.password],
+    };
+  },
+};
+
+/** The password lies sealed in the configuration. */
+export const openDatabase: NonNullable<KindHooks['open']> = async (context, service, { organizationId }) => {
+  const password = await openPassword(context, organizationId, service.serviceId, specOf(service).access);
+  return { values: { password }, secrets: [password] };
+};

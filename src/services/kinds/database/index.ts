@@ -1,0 +1,31 @@
+import { Type } from '#platform/http/schema.ts';
+import type { Kind } from '#services/kind.ts';
+import { databaseDeployment, databaseNeeds, openDatabase } from '#services/kinds/database/deploy.ts';
+import { Database, DatabaseEditRequest, DatabaseRequest, type DatabaseInput } from '#services/kinds/database/schema.ts';
+import { copyDatabaseSpec, toDatabaseSpec, toDatabaseView, type DatabaseSpec } from '#services/kinds/database/spec.ts';
+
+/** A database server with a volume of its own, backed up where it is MANAGED. */
+export const database: Kind<DatabaseSpec, DatabaseInput & { name: string }> = {
+  kind: 'DATABASE',
+  path: 'database',
+  tag: 'Database',
+  listTag: 'Databases',
+  defaultStage: 'DATABASE DEFAULT',
+  deleteAction: 'workload.delete',
+  schemas: { create: DatabaseRequest, edit: DatabaseEditRequest, answer: Database },
+  toSpec: toDatabaseSpec,
+  toView: toDatabaseView,
+  deployment: databaseDeployment,
+  hooks: { open: openDatabase },
+  requires: databaseNeeds,
+  deploy: {
+    query: Type.Object({
+      applyImmediately: Type.Optional(
+        Type.Boolean({ description: 'Changes are always applied at once: there is no maintenance window here.' }),
+      ),
+    }),
+    group: 'databases',
+    choose: () => ({}),
+  },
+  capabilities: { clone: { copySpec: copyDatabaseSpec } },
+};
