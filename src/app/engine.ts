@@ -7,6 +7,7 @@ import type { createSources } from '#app/sources.ts';
 import { DeploymentWorker } from '#deployments/executor/worker.ts';
 import { resolveVariables, type FrozenVariable } from '#deployments/model/variables.ts';
 import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
+import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
 import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { createMask } from '#runtimes/tools/secrets-mask.ts';
 import { thawVariables, withOutputs } from '#services/capabilities/variables/index.ts';
@@ -33,7 +34,9 @@ export function createWorker(
     expand: async (context, organizationId, service, deployment) => {
       const frozen = await withOutputs(context, organizationId, service.variables as FrozenVariable[], deployment);
       const records = await thawVariables(context, organizationId, frozen);
-      const resolved = resolveVariables(records);
+      const resolved = resolveVariables(
+        await readExternalSecrets(context, { organizationId }, records, deployment.signal),
+      );
       return {
         variables: Object.fromEntries(resolved.variables.map(({ key, value }) => [key, value])),
         files: resolved.files,

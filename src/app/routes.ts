@@ -18,6 +18,7 @@ import { organizationRoutes, type OrganizationRoutesNeeds } from '#resources/org
 import { projectRoutes } from '#resources/project/index.ts';
 import { registryAccess, registryRoutes } from '#resources/registry/index.ts';
 import { roleRoutes } from '#resources/role/index.ts';
+import { secretManagerAccessRoutes } from '#resources/secret-manager-access/index.ts';
 import { signUpRoutes } from '#resources/sign-up/index.ts';
 import { eventRoutes } from '#resources/event/index.ts';
 import { eventStreamRoutes } from '#resources/event-stream/index.ts';
@@ -66,6 +67,7 @@ export function allRoutes(
     ...webhookRoutes,
     ...clusterRoutes({ ...clusterNeeds(), ...needs }),
     ...argoCdRoutes({ forgetApps }),
+    ...secretManagerAccessRoutes,
     ...mountServices(services),
   ];
 }

@@ -71,12 +71,12 @@ export interface EngineParts {
   };
   /** What kinds do besides being planned; by kind. */
   hooks: Record<string, KindHooks | undefined>;
-  /** Expands a service's variables at the start of its stage, with what the deployment's earlier stages wrote. */
+  /** Expands a service's variables at the start of its stage, with what the deployment's earlier stages wrote and with external secrets. */
   expand(
     context: Context,
     organizationId: string,
     service: ServiceSnapshot,
-    deployment: { id: string; environmentId: string; isRollback: boolean },
+    deployment: { id: string; environmentId: string; isRollback: boolean; signal: AbortSignal },
   ): Promise<ExpandedVariables & { warnings: string[] }>;
   makeMask(secrets: string[]): Mask;
   /** Gets a span per deployment and step. */

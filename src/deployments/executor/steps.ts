@@ -141,7 +141,8 @@ async function expand(work: ServiceWork): Promise<void> {
   const { run, service } = work;
   const { organizationId } = run.scope;
   const { environmentId, rollbackTo } = run.snapshot;
-  const deployment = { id: run.claim.deployment.id, environmentId, isRollback: rollbackTo !== undefined };
+  const isRollback = rollbackTo !== undefined;
+  const deployment = { id: run.claim.deployment.id, environmentId, isRollback, signal: run.signal };
   const context = systemContext({ ...run.parts.platform, db: run.db });
   const { warnings, ...variables } = await again(() => run.parts.expand(context, organizationId, service, deployment));
   const opened = await again(async () => run.parts.hooks[service.kind]?.open?.(context, service, identityOf(work)));

@@ -51,6 +51,12 @@ const url =
     return value.replace(/\/$/, '');
   };
 
+/** An address whose parts in braces are filled in. */
+const template = (value: string): string => {
+  url('http:', 'https:')(value.replaceAll(/\{\w+\}/g, 'x'));
+  return value.replace(/\/$/, '');
+};
+
 const folders = (value: string): string[] =>
   value
     .split(':')
@@ -209,6 +215,31 @@ export const SETTINGS = {
     'https://api.bitbucket.org/2.0',
     url('http:', 'https:'),
     'API of Bitbucket that git tokens are for which name no other.',
+  ),
+  awsUrl: setting(
+    'QUARTERDECK_AWS_URL',
+    'https://{service}.{region}.amazonaws.com',
+    template,
+    'Addresses of AWS; {service} is secretsmanager, ssm or sts.',
+  ),
+  awsAccessKey: setting(
+    'QUARTERDECK_AWS_ACCESS_KEY',
+    '',
+    text,
+    'Access key of AWS that assumes the roles which secret manager accesses name, with the id of their organization as the external id.',
+  ),
+  awsSecretKey: setting('QUARTERDECK_AWS_SECRET_KEY', '', text, 'Secret key that belongs to it.', true),
+  gcpSecretsUrl: setting(
+    'QUARTERDECK_GCP_SECRETS_URL',
+    'https://secretmanager.googleapis.com',
+    url('http:', 'https:'),
+    'Secret Manager of Google Cloud.',
+  ),
+  scalewayUrl: setting(
+    'QUARTERDECK_SCALEWAY_URL',
+    'https://api.scaleway.com',
+    url('http:', 'https:'),
+    'API of Scaleway.',
   ),
   allowedPrivateAddresses: setting(
     'QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES',

@@ -3,6 +3,7 @@ import { newId } from '#kernel/ids.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Context } from '#platform/context.ts';
+import { checkUrl } from '#platform/http-client/index.ts';
 import type { AccessRow } from '#resources/cluster/queries.ts';
 import type { SecretManagerAuthentication, SecretManagerEndpoint } from '#resources/cluster/schema/secret-managers.ts';
 
@@ -13,39 +14,93 @@ export interface AccessInput {
   authentication: SecretManagerAuthentication;
 }
 
-type SecretField = 'secret_key' | 'json_credentials';
+const SECRET_FIELDS = ['secret_key', 'json_credentials', 'token', 'secret_id'] as const;
+type SecretField = (typeof SECRET_FIELDS)[number];
 
 /** Which part of an authentication is secret. */
 const SECRET_FIELD: Partial<Record<SecretManagerAuthentication['mode'], SecretField>> = {
   AWS_STATIC_CREDENTIALS: 'secret_key',
   GCP_JSON_CREDENTIALS: 'json_credentials',
+  SCALEWAY_SECRET_KEY: 'secret_key',
+  VAULT_TOKEN: 'token',
+  VAULT_APP_ROLE: 'secret_id',
 };
+
+const OF_AWS: SecretManagerAuthentication['mode'][] = [
+  'AWS_STATIC_CREDENTIALS',
+  'AWS_ROLE_ARN',
+  'AUTOMATICALLY_CONFIGURED',
+];
+/** By which ways each manager lets in. */
+const AUTHENTICATIONS: Record<SecretManagerEndpoint['mode'], SecretManagerAuthentication['mode'][]> = {
+  AWS_SECRET_MANAGER: OF_AWS,
+  AWS_PARAMETER_STORE: OF_AWS,
+  GCP_SECRET_MANAGER: ['GCP_JSON_CREDENTIALS', 'AUTOMATICALLY_CONFIGURED'],
+  SCALEWAY_SECRET_MANAGER: ['SCALEWAY_SECRET_KEY'],
+  VAULT: ['VAULT_TOKEN', 'VAULT_APP_ROLE'],
+};
+
+/** The two lists that a cluster has of its accesses: a request for one leaves the other alone. */
+export type AccessList = 'secret_manager_accesses' | 'additional_secret_manager_accesses';
+
+/** The list that an access stands in: existing clients know the managers of the reference interface only. */
+export const listOf = ({ endpoint }: Pick<AccessRow, 'endpoint'>): AccessList =>
+  ['SCALEWAY_SECRET_MANAGER', 'VAULT'].includes((endpoint as SecretManagerEndpoint).mode)
+    ? 'additional_secret_manager_accesses'
+    : 'secret_manager_accesses';
 
 const placeOf = (id: string): string => `secret_manager_access/${id}/secret`;
 
 /**
- * Makes the cluster's secret manager accesses those of the list: an entry with an id changes that one and keeps its secret
- * unless it gives another; the ones left out are removed. 400 for an id that isn't the cluster's or a secret that is missing,
- * 409 for removing one that variables read from.
+ * Makes the accesses in one of the cluster's lists those that are wanted: an entry with an id changes that one and keeps its secret
+ * unless it gives another; the ones left out are removed. 400 for an id that isn't the cluster's, a secret that is missing or an
+ * authentication that the manager doesn't know, 409 for removing one that variables read from.
  */
 export async function replaceAccesses(
   context: Context,
   scope: Scope,
   clusterId: string,
   present: AccessRow[],
+  list: AccessList,
   wanted: AccessInput[],
 ): Promise<void> {
+  const mine = present.filter((access) => listOf(access) === list);
   const kept = new Set(wanted.map((access) => access.id).filter((id) => id !== null && id !== undefined));
   await removeAccesses(
     context.db,
     scope,
-    present.filter((access) => !kept.has(access.id)),
+    mine.filter((access) => !kept.has(access.id)),
   );
   for (const [index, access] of wanted.entries()) {
-    const before = access.id ? present.find((one) => one.id === access.id) : undefined;
-    if (access.id && !before)
-      throw invalidField(`secret_manager_accesses[${index}].id`, 'names no secret manager access of this cluster');
-    await saveAccess(context, scope, clusterId, access, before, index);
+    const field = `${list}[${index}]`;
+    const before = access.id ? mine.find((one) => one.id === access.id) : undefined;
+    if (access.id && !before) throw invalidField(`${field}.id`, 'names no secret manager access of this cluster');
+    checkAccess(context, access, field);
+    await saveAccess(context, scope, clusterId, access, before, field);
+  }
+}
+
+/** Throws 400 for what could never be asked. */
+function checkAccess(context: Context, { endpoint, authentication }: AccessInput, field: string): void {
+  const wanted = AUTHENTICATIONS[endpoint.mode];
+  if (!wanted.includes(authentication.mode))
+    throw invalidField(`${field}.authentication.mode`, `must be one of ${wanted.join(', ')} for ${endpoint.mode}`);
+  if (endpoint.url !== undefined)
+    checkUrl(endpoint.url, `${field}.endpoint.url`, context.settings.allowedPrivateAddresses);
+  if (typeof authentication.json_credentials === 'string' && !isServiceAccount(authentication.json_credentials))
+    throw invalidField(
+      `${field}.authentication.json_credentials`,
+      'must be the JSON key of a service account, with client_email and private_key',
+    );
+}
+
+function isServiceAccount(text: string): boolean {
+  try {
+    const key = JSON.parse(text) as Record<string, unknown> | null;
+    return typeof key?.client_email === 'string' && typeof key.private_key === 'string';
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
   }
 }
 
@@ -79,15 +134,16 @@ async function saveAccess(
   clusterId: string,
   input: AccessInput,
   before: AccessRow | undefined,
-  index: number,
+  place: string,
 ): Promise<void> {
   const { db, vault } = context;
   const id = before?.id ?? newId();
   const field = SECRET_FIELD[input.authentication.mode];
   const given = field && input.authentication[field];
-  if (field && !given && before?.authentication.mode !== input.authentication.mode)
-    throw invalidField(`secret_manager_accesses[${index}].authentication.${field}`, 'is required');
-  const { secret_key: _key, json_credentials: _json, ...authentication } = input.authentication;
+  if (field && !given) refuseMissingSecret(input, before, `${place}.authentication.${field}`);
+  const authentication = Object.fromEntries(
+    Object.entries(input.authentication).filter(([name]) => !SECRET_FIELDS.includes(name as SecretField)),
+  );
   const change = {
     name: input.name.trim(),
     endpoint: json(input.endpoint),
@@ -108,6 +164,14 @@ async function saveAccess(
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .execute();
+}
+
+/** A secret that is left out stays, but for the same authentication only, and it goes to no other server than it was given for. */
+function refuseMissingSecret(input: AccessInput, before: AccessRow | undefined, field: string): void {
+  if (before?.authentication.mode !== input.authentication.mode) throw invalidField(field, 'is required');
+  const originOf = (endpoint: SecretManagerEndpoint) => endpoint.url && new URL(endpoint.url).origin;
+  if (originOf(input.endpoint) !== originOf(before.endpoint as SecretManagerEndpoint))
+    throw invalidField(field, 'is required when url names another server: it would be sent there');
 }
 
 export interface OpenAccess {

@@ -1,7 +1,7 @@
 import { conflict, invalidField, notFound } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import { brokenConstraint } from '#platform/database/index.ts';
+import { brokenConstraint, type Scope } from '#platform/database/index.ts';
 import type { Static } from '#platform/http/schema.ts';
 import { removeAccesses, replaceAccesses } from '#resources/cluster/accesses.ts';
 import { requestWork } from '#resources/cluster/actions.ts';
@@ -73,7 +73,7 @@ export async function createCluster(
     ...parts,
     spec: { kubernetes: kubernetesOf(runtime), ...parts.spec },
   });
-  await replaceAccesses(context, { organizationId }, id, [], input.secret_manager_accesses ?? []);
+  await saveAccesses(context, { organizationId }, { id, accesses: [] }, input);
   const row = await findRow(context, organizationId, id);
   await auditCluster(context, row, 'CREATE', { after: toClusterView(row) });
   return toClusterView(row);
@@ -92,8 +92,7 @@ export async function editCluster(
   await refuseTakenName(change.name, () =>
     queries.updateCluster(context.db, scope, cluster.id, { ...change, spec: { ...cluster.spec, ...spec } }),
   );
-  if (input.secret_manager_accesses)
-    await replaceAccesses(context, scope, cluster.id, cluster.accesses, input.secret_manager_accesses);
+  await saveAccesses(context, scope, cluster, input);
   const row = await findRow(context, cluster.organization_id, cluster.id);
   await auditCluster(context, row, 'UPDATE', { before: toClusterView(cluster), after: toClusterView(row) });
   return toClusterView(row);
@@ -114,6 +113,17 @@ export async function deleteCluster(context: Context, cluster: queries.ClusterRo
   await removeAccesses(context.db, scope, cluster.accesses);
   await queries.deleteClusterRow(context.db, scope, cluster.id);
   await auditCluster(context, cluster, 'DELETE', { before: toClusterView(cluster) });
+}
+
+/** Makes the accesses those of the request; a list that is left out stays. */
+async function saveAccesses(
+  context: Context,
+  scope: Scope,
+  cluster: Pick<queries.ClusterRow, 'id' | 'accesses'>,
+  input: ClusterInput,
+): Promise<void> {
+  for (const list of ['secret_manager_accesses', 'additional_secret_manager_accesses'] as const)
+    if (input[list]) await replaceAccesses(context, scope, cluster.id, cluster.accesses, list, input[list]);
 }
 
 async function insertRow(context: Context, cluster: Omit<queries.NewCluster, 'is_default'>): Promise<void> {

@@ -1,3 +1,4 @@
+import { listOf, type AccessList } from '#resources/cluster/accesses.ts';
 import type { AccessRow, ClusterRow } from '#resources/cluster/queries.ts';
 
 /** Present values of what a request may leave out (reference interface). */
@@ -30,7 +31,7 @@ export const toClusterView = (row: ClusterRow) => {
     is_demo: false,
     features: features.map(toFeatureView),
     deployment_status: deploymentStatusOf(row),
-    secret_manager_accesses: row.accesses.map(toAccessView),
+    ...toAccessLists(row.accesses),
     runtime: row.runtime,
     ...(row.node_id === null ? {} : { node_id: row.node_id }),
   };
@@ -63,6 +64,14 @@ export function featureTypeOf(value: unknown): string {
   if ('qovery_node_pools' in object) return 'KARPENTER';
   return 'NAT_GATEWAY';
 }
+
+const toAccessLists = (accesses: AccessRow[]) => {
+  const inList = (list: AccessList) => accesses.filter((access) => listOf(access) === list).map(toAccessView);
+  return {
+    secret_manager_accesses: inList('secret_manager_accesses'),
+    additional_secret_manager_accesses: inList('additional_secret_manager_accesses'),
+  };
+};
 
 const toAccessView = (access: AccessRow) => ({
   ...access,

@@ -9,7 +9,12 @@ import {
   MetricsParameters,
 } from '#resources/cluster/schema/parameters.ts';
 import { ClusterCloudProviderInfo } from '#resources/cluster/schema/provider.ts';
-import { SecretManagerAccess, SecretManagerAccessRequest } from '#resources/cluster/schema/secret-managers.ts';
+import {
+  AdditionalSecretManagerAccess,
+  AdditionalSecretManagerAccessRequest,
+  SecretManagerAccess,
+  SecretManagerAccessRequest,
+} from '#resources/cluster/schema/secret-managers.ts';
 import { ClusterState } from '#resources/cluster/schema/status.ts';
 
 const CloudVendor = OneOf([
@@ -60,6 +65,9 @@ export const ClusterRequest = named(
     ...parameters,
     features: Type.Optional(Type.Array(FeatureRequest, { maxItems: 100 })),
     secret_manager_accesses: Type.Optional(Type.Array(SecretManagerAccessRequest, { maxItems: 100 })),
+    additional_secret_manager_accesses: Type.Optional(
+      Type.Array(AdditionalSecretManagerAccessRequest, { maxItems: 100 }),
+    ),
     runtime: Type.Optional(ClusterRuntime),
     node_id: Type.Optional(Uuid),
   }),
@@ -89,6 +97,9 @@ export const Cluster = named(
     deployment_status: OneOf(['NEVER_DEPLOYED', 'OUT_OF_DATE', 'UP_TO_DATE']),
     infrastructure_outputs: Type.Optional(InfrastructureOutputs),
     secret_manager_accesses: Type.Array(SecretManagerAccess),
+    additional_secret_manager_accesses: Type.Array(AdditionalSecretManagerAccess, {
+      description: 'Those of secret managers that the reference interface does not know.',
+    }),
     runtime: ClusterRuntime,
     node_id: Type.Optional(Uuid),
   }),

@@ -5,33 +5,75 @@ const Text = Type.String({ minLength: 1 });
 /** One of several object forms, told apart by `mode`. */
 const OneMode = <T>(variants: TSchema[]) => Type.Unsafe<T>({ type: 'object', anyOf: variants });
 
+/** Stands in the host name of a provider's API: nothing that could lead to another. */
+const Region = Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z0-9-]+$' });
+const Path = Type.String({ minLength: 1, maxLength: 255, pattern: '^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$' });
+
 export interface SecretManagerEndpoint {
-  mode: 'AWS_SECRET_MANAGER' | 'AWS_PARAMETER_STORE' | 'GCP_SECRET_MANAGER';
-  region: string;
-  /** Of GCP_SECRET_MANAGER only. */
+  mode: 'AWS_SECRET_MANAGER' | 'AWS_PARAMETER_STORE' | 'GCP_SECRET_MANAGER' | 'SCALEWAY_SECRET_MANAGER' | 'VAULT';
+  /** Of all but VAULT. */
+  region?: string;
+  /** Of GCP_SECRET_MANAGER and SCALEWAY_SECRET_MANAGER. */
   project_id?: string;
+  /** Of VAULT: where it is, where its KV engine of version 2 is mounted, and its namespace if it has any. */
+  url?: string;
+  mount?: string;
+  namespace?: string;
 }
 
 /** Where the secrets are. */
 const Endpoint = named(
   'SecretManagerEndpoint',
   OneMode<SecretManagerEndpoint>([
-    Type.Object({ mode: OneOf(['AWS_SECRET_MANAGER', 'AWS_PARAMETER_STORE']), region: Text }),
-    Type.Object({ mode: OneOf(['GCP_SECRET_MANAGER']), region: Text, project_id: Text }),
+    Type.Object({ mode: OneOf(['AWS_SECRET_MANAGER', 'AWS_PARAMETER_STORE']), region: Region }),
+    Type.Object({ mode: OneOf(['GCP_SECRET_MANAGER']), region: Region, project_id: Text }),
+  ]),
+);
+
+/** Where they are that the reference interface does not know. */
+const AdditionalEndpoint = named(
+  'AdditionalSecretManagerEndpoint',
+  OneMode<SecretManagerEndpoint>([
+    Type.Object({ mode: OneOf(['SCALEWAY_SECRET_MANAGER']), region: Region, project_id: Uuid }),
+    Type.Object({
+      mode: OneOf(['VAULT']),
+      url: Type.String({ format: 'uri', pattern: '^https?://', maxLength: 2000 }),
+      mount: Type.Optional({ ...Path, description: 'Of the KV engine of version 2; `secret` without.' }),
+      namespace: Type.Optional(Path),
+    }),
   ]),
 );
 
 export interface SecretManagerAuthentication {
-  mode: 'AUTOMATICALLY_CONFIGURED' | 'AWS_ROLE_ARN' | 'AWS_STATIC_CREDENTIALS' | 'GCP_JSON_CREDENTIALS';
+  mode:
+    | 'AUTOMATICALLY_CONFIGURED'
+    | 'AWS_ROLE_ARN'
+    | 'AWS_STATIC_CREDENTIALS'
+    | 'GCP_JSON_CREDENTIALS'
+    | 'SCALEWAY_SECRET_KEY'
+    | 'VAULT_TOKEN'
+    | 'VAULT_APP_ROLE';
   role_arn?: string;
   region?: string;
   access_key?: string;
   secret_key?: string | null;
   json_credentials?: string | null;
+  token?: string | null;
+  role_id?: string;
+  secret_id?: string | null;
+  /** Of VAULT_APP_ROLE: where that way to log in is mounted. */
+  mount?: string;
 }
 
 const Secret = Type.Optional(
-  Nullable(Type.String({ minLength: 1, writeOnly: true, description: 'Never answered; left out it keeps its value.' })),
+  Nullable(
+    Type.String({
+      minLength: 1,
+      maxLength: 20_000,
+      writeOnly: true,
+      description: 'Never answered; left out it keeps its value.',
+    }),
+  ),
 );
 
 /** How to be let in. Secrets are written only. */
@@ -45,25 +87,46 @@ const Authentication = named(
   ]),
 );
 
-/** An access as it is asked for: with the id of one of the cluster's it is that one, changed. */
-export const SecretManagerAccessRequest = named(
-  'SecretManagerAccessRequest',
-  Type.Object({
-    id: Type.Optional(Nullable(Uuid)),
-    name: Name,
-    endpoint: Endpoint,
-    authentication: Authentication,
-  }),
+const AdditionalAuthentication = named(
+  'AdditionalSecretManagerAuthentication',
+  OneMode<SecretManagerAuthentication>([
+    Type.Object({ mode: OneOf(['SCALEWAY_SECRET_KEY']), secret_key: Secret }),
+    Type.Object({ mode: OneOf(['VAULT_TOKEN']), token: Secret }),
+    Type.Object({
+      mode: OneOf(['VAULT_APP_ROLE']),
+      role_id: Text,
+      secret_id: Secret,
+      mount: Type.Optional({ ...Path, description: 'Of the AppRole method; `approle` without.' }),
+    }),
+  ]),
 );
 
-export const SecretManagerAccess = named(
-  'SecretManagerAccess',
+/** An access as it is asked for: with the id of one of the cluster's it is that one, changed. */
+const requestOf = (endpoint: typeof Endpoint, authentication: typeof Authentication) =>
+  Type.Object({ id: Type.Optional(Nullable(Uuid)), name: Name, endpoint, authentication });
+
+const answerOf = (endpoint: typeof Endpoint, authentication: typeof Authentication) =>
   Type.Object({
     id: Uuid,
     name: Type.String(),
     created_at: DateTime,
     updated_at: DateTime,
-    endpoint: Endpoint,
-    authentication: Authentication,
-  }),
+    endpoint,
+    authentication,
+  });
+
+export const SecretManagerAccessRequest = named('SecretManagerAccessRequest', requestOf(Endpoint, Authentication));
+export const SecretManagerAccess = named('SecretManagerAccess', answerOf(Endpoint, Authentication));
+
+/**
+ * Accesses to managers that the reference interface does not know stand in a field of their own: existing clients refuse a whole cluster
+ * over one value that they don't know.
+ */
+export const AdditionalSecretManagerAccessRequest = named(
+  'AdditionalSecretManagerAccessRequest',
+  requestOf(AdditionalEndpoint, AdditionalAuthentication),
+);
+export const AdditionalSecretManagerAccess = named(
+  'AdditionalSecretManagerAccess',
+  answerOf(AdditionalEndpoint, AdditionalAuthentication),
 );

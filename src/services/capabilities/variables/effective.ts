@@ -16,7 +16,10 @@ import { freeze, thawVariables } from '#services/capabilities/variables/snapshot
 export async function effectiveVariables(context: Context, service: Place) {
   const { entries, byId } = await loadLine(context, service);
   const records = await thawVariables(context, service.organizationId, entries.map(freeze));
-  const { variables, files, warnings, failures } = examineVariables(records);
+  // External secrets are not asked for: that they have a value is all that is told of them.
+  const { variables, files, warnings, failures } = examineVariables(
+    records.map((record) => (record.external ? { ...record, value: '' } : record)),
+  );
   const values = new Map(variables.map((one) => [one.key, one]));
   const byPath = new Map(files.map((file) => [file.path, file]));
   const results = [...effectiveRecords(entries)].map(([key, entry]) => {

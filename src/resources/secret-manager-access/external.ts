@@ -1,0 +1,104 @@
+import type { Context } from '#platform/context.ts';
+import type { Scope } from '#platform/database/index.ts';
+import { createHttpClient } from '#platform/http-client/index.ts';
+import { effectiveRecords, valueHolderOf, VariableError, type VariableRecord } from '#deployments/model/variables.ts';
+import { openSecretManagerAccess } from '#resources/cluster/index.ts';
+import {
+  openSecretManager,
+  SecretManagerError,
+  type SecretManager,
+} from '#resources/secret-manager-access/managers/index.ts';
+
+/** For all pages, tokens and secrets that one piece of work asks for. */
+const TIMEOUT_MS = 60_000;
+/** Secrets that are read at the same time. */
+const AT_A_TIME = 8;
+
+/** A secret manager by the id of its access, with the access's name; undefined if the organization has none with that id. */
+export async function openManagerOf(
+  context: Context,
+  scope: Scope,
+  id: string,
+  signal: AbortSignal,
+): Promise<(SecretManager & { name: string }) | undefined> {
+  const access = await openSecretManagerAccess(context, scope, id);
+  if (!access) return undefined;
+  const { settings, clock } = context;
+  const manager = openSecretManager(access, {
+    http: createHttpClient({ allowedPrivateAddresses: settings.allowedPrivateAddresses }),
+    settings,
+    clock,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    organizationId: scope.organizationId,
+  });
+  return { ...manager, name: access.name };
+}
+
+/** A secret that is wanted, and the records that it is the value of. */
+interface Wanted {
+  access: string;
+  name: string;
+  records: VariableRecord[];
+}
+
+/**
+ * The records with the values of external secrets, read now and kept nowhere (decisions.md 34): only of those that count, so that what is
+ * overridden asks nobody. Throws VariableError, which names each key and the manager that did not give its secret.
+ */
+export async function readExternalSecrets(
+  context: Context,
+  scope: Scope,
+  records: VariableRecord[],
+  signal: AbortSignal,
+): Promise<VariableRecord[]> {
+  const wanted = wantedOf(records);
+  if (wanted.length === 0) return records;
+  const managers = new Map<string, Awaited<ReturnType<typeof openManagerOf>>>();
+  for (const { access } of wanted)
+    if (!managers.has(access)) managers.set(access, await openManagerOf(context, scope, access, signal));
+  const values = new Map<VariableRecord, string>();
+  const failures: { keys: string[]; message: string }[] = [];
+  const waiting = [...wanted];
+  const work = async () => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      const result = await readOne(managers.get(next.access), next);
+      if ('failure' in result) failures.push({ keys: keysOf(next), message: result.failure });
+      else for (const record of next.records) values.set(record, result.value);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME }, work));
+  signal.throwIfAborted();
+  if (failures.length > 0) throw new VariableError(failures.map((one) => ({ code: 'EXTERNAL_SECRET', ...one })));
+  return records.map((record) => (values.has(record) ? { ...record, value: values.get(record)! } : record));
+}
+
+/** External secrets behind the records that count, each once. */
+function wantedOf(records: VariableRecord[]): Wanted[] {
+  const byId = new Map(records.map((record) => [record.id, record]));
+  const wanted = new Map<string, Wanted>();
+  for (const record of effectiveRecords(records).values()) {
+    const holder = valueHolderOf(record, byId);
+    if (!holder?.external || holder.value !== null) continue;
+    const { access, name } = holder.external;
+    const entry = wanted.get(`${access} ${name}`) ?? { access, name, records: [] };
+    if (!entry.records.includes(holder)) entry.records.push(holder);
+    wanted.set(`${access} ${name}`, entry);
+  }
+  return [...wanted.values()];
+}
+
+const keysOf = ({ records }: Wanted): string[] => records.map(({ key }) => key).sort();
+
+async function readOne(
+  manager: Awaited<ReturnType<typeof openManagerOf>>,
+  wanted: Wanted,
+): Promise<{ value: string } | { failure: string }> {
+  const what = `${keysOf(wanted).join(' and ')} cannot be had: the external secret "${wanted.name}"`;
+  if (!manager) return { failure: `${what} is of a secret manager access that is gone.` };
+  try {
+    return { value: await manager.read(wanted.name) };
+  } catch (error) {
+    if (!(error instanceof SecretManagerError)) throw error;
+    return { failure: `${what} of ${manager.name} (${manager.label}): ${error.message}.` };
+  }
+}

@@ -1,0 +1,124 @@
+import type { Clock } from '#kernel/clock.ts';
+import { OutgoingError, type HttpClient, type OutgoingRequest } from '#platform/http-client/index.ts';
+import type { Settings } from '#platform/settings/index.ts';
+
+/** A place outside that keeps secrets. Everything throws SecretManagerError. */
+export interface SecretManager {
+  /** For messages: `AWS Secrets Manager in eu-west-3`. */
+  readonly label: string;
+  /** Names of the secrets that begin with the prefix, at most MAX_NAMES. */
+  list(prefix: string): Promise<string[]>;
+  /** The newest value of a secret. */
+  read(name: string): Promise<string>;
+}
+
+/** What asking takes. */
+export interface ManagerParts {
+  http: HttpClient;
+  settings: Settings;
+  clock: Clock;
+  signal: AbortSignal;
+  /** Of whom the access is: roles of AWS are assumed with it as the external id. */
+  organizationId: string;
+}
+
+/** Why a manager gave no secret; the message is for the user, and no secret is in it. */
+export class SecretManagerError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'SecretManagerError';
+  }
+}
+
+/** More than this nobody picks from: a prefix narrows it. */
+export const MAX_NAMES = 2000;
+const MAX_PAGES = 100;
+/** The largest secrets are of 1 MiB (Vault), and come encoded. */
+const MAX_BYTES = 4 * 1024 * 1024;
+
+export interface ManagerAnswer {
+  status: number;
+  /** Undefined where it is not JSON. */
+  body: any;
+  text: string;
+}
+
+/** Asks a manager. Throws where there is no answer, or one that only repeats later. */
+export async function ask(parts: ManagerParts, url: string, request: OutgoingRequest): Promise<ManagerAnswer> {
+  try {
+    const answer = await parts.http.request(url, { maxBytes: MAX_BYTES, ...request, signal: parts.signal });
+    if (answer.truncated) throw new SecretManagerError('it answered more than 4 MiB');
+    if (answer.status === 429) throw new SecretManagerError('it takes no more requests for now: try again later');
+    const text = answer.body.toString();
+    return { status: answer.status, body: parsed(text), text };
+  } catch (error) {
+    if (parts.signal.aborted) throw new SecretManagerError('it did not answer in time', error);
+    if (error instanceof OutgoingError) throw new SecretManagerError(withoutStop(error.message), error);
+    throw error;
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+const withoutStop = (message: string): string => message.replace(/\.$/, '');
+
+/** A page of names, and what leads to the next one. */
+export interface NamePage<Next> {
+  names: string[];
+  next: Next | undefined;
+}
+
+/** Follows pages to their end, or to MAX_NAMES. */
+export async function allNames<Next>(
+  prefix: string,
+  page: (next: Next | undefined) => Promise<NamePage<Next>>,
+): Promise<string[]> {
+  const found: string[] = [];
+  let next: Next | undefined;
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const answer = await page(next);
+    found.push(...answer.names.filter((name) => name.startsWith(prefix)));
+    next = answer.next;
+    if (next === undefined || next === '' || found.length >= MAX_NAMES) break;
+  }
+  return found.slice(0, MAX_NAMES).sort();
+}
+
+/** Text that came in base64. Throws for what is no text: neither a variable nor an interpolated file can hold it. */
+export function decoded(base64: unknown): string {
+  if (typeof base64 !== 'string') throw notUnderstood();
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(base64, 'base64'));
+  } catch (error) {
+    if (error instanceof TypeError) throw new SecretManagerError('its value is no text in UTF-8', error);
+    throw error;
+  }
+}
+
+export const notThere = (): SecretManagerError => new SecretManagerError('it has no secret of that name');
+export const notLetIn = (): SecretManagerError =>
+  new SecretManagerError('it does not accept the credentials of the access');
+export const notAllowed = (what = 'this'): SecretManagerError =>
+  new SecretManagerError(`it does not allow the access ${what}`);
+export const notUnderstood = (): SecretManagerError =>
+  new SecretManagerError('it answered something that is not understood');
+
+/** A text of an answer that has to be there. */
+export function textOf(value: unknown): string {
+  if (typeof value !== 'string') throw notUnderstood();
+  return value;
+}
+
+/** A list of an answer; what is left out is empty. */
+export function listOf(value: unknown): any[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw notUnderstood();
+  return value;
+}

@@ -1,0 +1,39 @@
+import { fetchPage } from '#platform/http/paging.ts';
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { PageQuery } from '#platform/http/schema.ts';
+import { listExternalSecrets } from '#resources/secret-manager-access/queries.ts';
+import * as schema from '#resources/secret-manager-access/schema.ts';
+import { listUpstreamSecrets, toExternalSecretView } from '#resources/secret-manager-access/service.ts';
+import { secretManagerAccessTarget } from '#resources/secret-manager-access/target.ts';
+
+const tag = 'Secret Manager Access';
+
+/** What the accesses of clusters lead to; they are made, changed and removed with their cluster. */
+export const secretManagerAccessRoutes: Route[] = [
+  defineRoute({
+    id: 'listUpstreamSecretsFromSecretProvider',
+    method: 'GET',
+    path: '/secretManagerAccess/{secretManagerAccessId}/secrets',
+    tag,
+    summary: 'Ask a secret manager for the names of its secrets',
+    target: secretManagerAccessTarget,
+    action: 'cluster.read',
+    query: schema.UpstreamSecretsQuery,
+    answer: { status: 200, body: schema.UpstreamSecretList },
+    errors: [502],
+    handler: (call) => listUpstreamSecrets(call, call.target, call.query.namePrefix),
+  }),
+  defineRoute({
+    id: 'listSecretManagerAccessExternalSecrets',
+    method: 'GET',
+    path: '/secretManagerAccess/{secretManagerAccessId}/associatedServices',
+    tag,
+    summary: 'List the variables whose values a secret manager access reads, with where they are seen',
+    target: secretManagerAccessTarget,
+    action: 'cluster.read',
+    query: PageQuery,
+    answer: { status: 200, body: schema.ExternalSecretUseList },
+    handler: ({ db, principal, target, query }) =>
+      fetchPage(db, listExternalSecrets(db, principal, target.organizationId, target.id), query, toExternalSecretView),
+  }),
+];
