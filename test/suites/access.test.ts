@@ -44,7 +44,7 @@ const AUTHENTICATED = [
 const ABSENT = ['getHelmRepositoryAssociatedServices', 'getClusterAnalysis', 'listClusterAnalysisLogs'];
 
 /** They ask another system, which is not there in the world: who may do it gets as far as 502. */
-const ELSEWHERE = ['getArgoCdAppManifest'];
+const ELSEWHERE = ['listUpstreamSecretsFromSecretProvider', 'getArgoCdAppManifest'];
 
 const app = useApp();
 const routes = allRoutes();

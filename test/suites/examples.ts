@@ -94,6 +94,8 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   editContainerRegistry: () => ({ body: { name: fresh('registry'), kind: 'DOCKER_HUB', config: {} } }),
   // Docker Hub lists nothing unasked.
   getContainerVersions: () => ({ refused: 400 }),
+  // Its access has no credentials.
+  listUpstreamSecretsFromSecretProvider: () => ({ refused: 502 }),
   // No provider can be asked from here: without a token that may be used there is nothing.
   ...Object.fromEntries(
     ['Github', 'Gitlab', 'Bitbucket'].flatMap((name) =>

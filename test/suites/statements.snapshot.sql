@@ -106,6 +106,8 @@ insert into "role" ("id", "organization_id", "built_in", "name") values ($…), 
 
 insert into "role" ("id", "organization_id", "name", "description", "permissions", "built_in") values ($…);
 
+insert into "secret_manager_access" ("id", "organization_id", "cluster_id", "name", "endpoint", "authentication", "secret") values ($…);
+
 insert into "service" ("id", "organization_id", "environment_id", "stage_id", "argo_cd_id", "name", "icon_uri", "kind", "description", "spec", "observed") values ($…);
 
 insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "is_skipped", "last_updated_by", "spec", "advanced_settings", "created_at") values ($…, now() + $ * interval '1 microsecond');
@@ -266,6 +268,8 @@ select "id", "name" from "role" where "organization_id" = $ and "built_in" = $;
 
 select "id", "name" from (select distinct on ("target_id") "target_id" as "id", "target_name" as "name" from "audit_target" as "target" where "target"."organization_id" = $ and "target_id" is not null and true order by "target_id", "first_at" desc) as "newest" order by lower(name), "id";
 
+select "id", "name", "organization_id", "cluster_id" from "secret_manager_access" where "organization_id" = any($) and "id" = $;
+
 select "id", "name", "project_id" from "environment" where "organization_id" = $ and "cluster_id" = $ and "deleting" = $ and left(id::text, 8) = $ order by "created_at" limit $ for share;
 
 select "id", "number" from "deployment" where "organization_id" = $ and "environment_id" = $ and "number" = $;
@@ -301,6 +305,8 @@ select "onboarding_use_cases", "onboarding_status" from "user_account" where "id
 select "organization"."name" as "organization", "project"."name" as "project", "environment"."name" as "environment", "environment"."mode" from "environment" inner join "project" on "project"."id" = "environment"."project_id" inner join "organization" on "organization"."id" = "environment"."organization_id" where "environment"."organization_id" = $ and "environment"."id" = $;
 
 select "organization_id", "service_id" from "custom_domain" where "domain" = $;
+
+select "project"."id" as "project_id", "project"."name" as "project_name", "environment"."id" as "environment_id", "environment"."name" as "environment_name", "service"."id" as "service_id", "service"."name" as "service_name", "variable"."scope", "variable"."key", "variable"."value" from "variable" left join "service" on "service"."id" = "variable"."service_id" inner join "environment" on environment.organization_id = variable.organization_id and ( environment.id = coalesce(variable.environment_id, service.environment_id) or environment.project_id = variable.project_id) inner join "project" on "project"."id" = "environment"."project_id" where "variable"."organization_id" = $ and "variable"."secret_manager_access_id" = $ and environment.project_id || '/' || environment.mode <> all($::text[]) order by "variable"."created_at", "variable"."id", "environment"."created_at", "environment"."id";
 
 select "project"."id" as "project_id", "project"."name" as "project_name", "project"."created_at" as "project_created_at" from "project" where "organization_id" = $ and "id" = $;
 
@@ -407,6 +413,8 @@ select * from "role" where "organization_id" = $ and "built_in" = $ order by "bu
 select * from "role" where "organization_id" = $ order by "built_in" desc, case when built_in then array_position($::text[], name) end, "created_at", "id";
 
 select * from "role" where "organization_id" = any($) and "id" = $;
+
+select * from "secret_manager_access" where "organization_id" = $ and "id" = $;
 
 select * from "sign_up" where "user_id" = $;
 

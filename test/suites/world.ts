@@ -67,11 +67,21 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...(await webhookThings(app, admin)),
     ...(await deployments(admin, main, wait)),
     ...(await argoCd(app, admin, main)),
+    secretManagerAccessId: await secretManagerAccess(admin),
     // Nothing makes these yet: what names one is answered 404.
     analysisId: newId(),
   };
   values.variableId = values['application/environmentVariableId']!;
   return { admin, stranger, ...main, ...(await moreOf(admin, main, values)), pathOf: (route) => fill(route, values) };
+}
+
+/** An access that has no credentials: its manager cannot be asked. */
+async function secretManagerAccess(admin: Actor): Promise<string> {
+  const endpoint = { mode: 'AWS_SECRET_MANAGER', region: 'eu-west-3' };
+  const access = { name: 'prod', endpoint, authentication: { mode: 'AUTOMATICALLY_CONFIGURED' } };
+  const cluster = { name: 'secrets', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'fake' };
+  const body = { ...cluster, secret_manager_accesses: [access] };
+  return (await make(admin, `/organization/${admin.organizationId}/cluster`, body)).secret_manager_accesses[0].id;
 }
 
 async function moreOf(admin: Actor, at: { projectId: string; environmentId: string }, values: Values) {

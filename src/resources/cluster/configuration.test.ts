@@ -306,12 +306,13 @@ describe('metrics', () => {
 describe('a secret manager access', () => {
   test('is opened with its secret for the program itself', async () => {
     const admin = await app.organization();
+    const json_credentials = JSON.stringify({ client_email: 'a@b', private_key: 'k' });
     const { id, secret_manager_accesses } = await makeCluster(admin, {
       secret_manager_accesses: [
         {
           name: 'gcp',
           endpoint: { mode: 'GCP_SECRET_MANAGER', region: 'eu', project_id: 'p' },
-          authentication: { mode: 'GCP_JSON_CREDENTIALS', json_credentials: '{"key": 1}' },
+          authentication: { mode: 'GCP_JSON_CREDENTIALS', json_credentials },
         },
       ],
     });
@@ -320,7 +321,7 @@ describe('a secret manager access', () => {
       clusterId: id,
       name: 'gcp',
       endpoint: { mode: 'GCP_SECRET_MANAGER', region: 'eu', project_id: 'p' },
-      authentication: { mode: 'GCP_JSON_CREDENTIALS', json_credentials: '{"key": 1}' },
+      authentication: { mode: 'GCP_JSON_CREDENTIALS', json_credentials },
     });
     const stranger = await app.organization();
     expect(await openSecretManagerAccess(app.platform, stranger, secret_manager_accesses[0].id)).toBeUndefined();
