@@ -6,6 +6,7 @@ import type { Target } from '#platform/http/route.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { Holder, ServiceKind } from '#services/holder.ts';
 import type { GitSource } from '#services/parts/git.ts';
+import type { HclValue } from '#services/parts/hcl.ts';
 import type { PortSpec } from '#services/parts/ports.ts';
 import type { RuntimeFeature } from '#runtimes/runtime.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
@@ -55,7 +56,16 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   requires?(spec: Spec): RuntimeFeature[];
   /** What a deploy call may say; without it it says nothing. */
   deploy?: DeployInput<Spec>;
+  /** As a resource of the Terraform provider; without it exports leave services of the kind out, and say so. */
+  terraform?: KindTerraform<Spec>;
   capabilities?: KindCapabilities<Spec>;
+}
+
+/** What a service is in Terraform, besides what every service has there (its name, its variables, its stage, …). */
+export interface KindTerraform<Spec = any> {
+  /** Type of the resource. */
+  resource: string;
+  attributes(spec: Spec): Record<string, HclValue | undefined>;
 }
 
 /** What a deploy call may say besides that a service is deployed (decisions.md 15). */

@@ -17,6 +17,7 @@ import { environmentLogRoutes, serviceLogRoutes } from '#services/capabilities/l
 import { kindStatusRoutes, statusRoutes } from '#services/capabilities/status/routes.ts';
 import { environmentRollbackRoutes, rollbackRoutes } from '#services/capabilities/rollback/index.ts';
 import { serviceStageRoutes } from '#services/capabilities/status/stage-route.ts';
+import { terraformExportRoutes } from '#services/capabilities/terraform-export/index.ts';
 import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/variables/index.ts';
 import { environmentHolder, projectHolder, type Holder } from '#services/holder.ts';
 import { holderOf, type Kind, type ShownKind } from '#services/kind.ts';
@@ -82,6 +83,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...queueRoutes,
     ...environmentLinkRoutes(KINDS),
     ...environmentCloneRoutes(KINDS),
+    ...terraformExportRoutes(KINDS),
     ...serviceListRoutes([...KINDS, ...READ_KINDS]),
     ...argoCdAppRoutes,
     ...checkRoutes(needs),

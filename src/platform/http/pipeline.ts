@@ -9,6 +9,7 @@ import { permits, type Location } from '#platform/access/principal.ts';
 import type { RateLimiter } from '#platform/access/rate-limit.ts';
 import { inTransaction, type Context, type Platform } from '#platform/context.ts';
 import { checkBody, checkQuery, serialize } from '#platform/http/compile.ts';
+import { FileAnswer } from '#platform/http/file.ts';
 import { IDEMPOTENCY_HEADER, recall, remember } from '#platform/http/idempotency.ts';
 import { callerOf, forbiddenTo, load } from '#platform/http/load.ts';
 import type { Call, Route } from '#platform/http/route.ts';
@@ -26,6 +27,7 @@ interface Answer {
   status: number;
   text: string | null;
   stream?: EventStreamAnswer;
+  file?: FileAnswer;
 }
 
 const WAIT_LIMIT_SECONDS = 600;
@@ -231,11 +233,12 @@ function takeWait(query: Record<string, unknown>): number {
 function answerOf(route: Route, value: unknown): Answer {
   const { status, body, contentType } = route.answer;
   if (value instanceof EventStreamAnswer) return { status, text: null, stream: value };
+  if (value instanceof FileAnswer) return { status, text: null, file: value };
   if (!body) return { status, text: null };
   return { status, text: contentType ? String(value) : serialize(body, value) };
 }
 
-const etagOf = (text: string): string => `"${hash('sha1', text, 'base64url')}"`;
+const etagOf = (text: string | Buffer): string => `"${hash('sha1', text, 'base64url')}"`;
 
 /** `If-Match` against the representation that a GET would answer now, under the lock of the target (RFC 9110 §13.1.1). */
 async function checkIfMatch(pipeline: Pipeline, route: Route, call: Call): Promise<void> {
@@ -262,12 +265,19 @@ function fingerprintOf(request: FastifyRequest): Buffer {
   return createHash('sha256').update(`${request.method} ${request.url}\n`).update(body).digest();
 }
 
-function send(route: Route, { status, text }: Answer, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function send(
+  route: Route,
+  { status, text, file }: Answer,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
   reply.code(status);
-  if (text === null) return reply.send();
+  const content = file?.bytes ?? text;
+  if (content === null) return reply.send();
+  if (file) reply.header('content-disposition', `attachment; filename="${file.name}"`);
   reply.header('content-type', route.answer.contentType ?? 'application/json; charset=utf-8');
   if (route.method !== 'DELETE') {
-    const etag = etagOf(text);
+    const etag = etagOf(content);
     reply.header('etag', etag);
     if (
       route.method === 'GET' &&
@@ -275,7 +285,7 @@ function send(route: Route, { status, text }: Answer, request: FastifyRequest, r
     )
       return reply.code(304).send();
   }
-  return reply.send(text);
+  return reply.send(content);
 }
 
 const capitalized = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);

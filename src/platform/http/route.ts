@@ -79,7 +79,7 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
    * not be done inside one: they open their own with `inTransaction`.
    */
   transaction?: boolean;
-  /** Answers what `answer.body` describes, or an EventStreamAnswer (http/stream.ts). */
+  /** Answers what `answer.body` describes, an EventStreamAnswer (http/stream.ts) or a FileAnswer (http/file.ts). */
   handler(call: Call<T, PathParams<P>, Static<Q>, Static<B>>): Promise<unknown> | unknown;
   /** Present representation for `If-Match`, where no GET has the same path. */
   current?(call: Call<T, PathParams<P>, Static<Q>, unknown>): Promise<unknown>;

@@ -2,6 +2,7 @@ export { environmentRoutes } from '#resources/environment/routes.ts';
 export { environmentTarget, type EnvironmentTarget } from '#resources/environment/target.ts';
 export {
   createEnvironment,
+  DEFAULT_STAGES,
   environmentOfNamespace,
   kubernetesNamespaceOf,
   makeEnvironment,

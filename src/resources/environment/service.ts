@@ -8,7 +8,8 @@ import { audit } from '#platform/events/audit.ts';
 import type { ProjectTarget } from '#resources/project/index.ts';
 import * as queries from '#resources/environment/queries.ts';
 
-const DEFAULT_STAGES = ['DATABASE DEFAULT', 'JOB DEFAULT', 'CONTAINER DEFAULT', 'APPLICATION DEFAULT'];
+/** Stages that every environment begins with. */
+export const DEFAULT_STAGES = ['DATABASE DEFAULT', 'JOB DEFAULT', 'CONTAINER DEFAULT', 'APPLICATION DEFAULT'];
 
 const NAMESPACE_PREFIX = 'env-z';
 

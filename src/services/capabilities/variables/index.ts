@@ -8,3 +8,4 @@ export { effectiveVariables } from '#services/capabilities/variables/effective.t
 export { removeUnusedSecretVersions } from '#services/capabilities/variables/housekeeping.ts';
 export { databasePasswordPlace, type StoredDatabaseAccess } from '#services/capabilities/variables/built-ins.ts';
 export { copyVariables, type VariableCopy } from '#services/capabilities/variables/copy.ts';
+export { listWrittenVariables, type WrittenVariable } from '#services/capabilities/variables/export.ts';

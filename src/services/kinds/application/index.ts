@@ -7,6 +7,7 @@ import {
   ApplicationRequest,
   type ApplicationInput,
 } from '#services/kinds/application/schema.ts';
+import { applicationTerraform } from '#services/kinds/application/terraform.ts';
 import { toApplicationSpec, toApplicationView, type ApplicationSpec } from '#services/kinds/application/spec.ts';
 
 /** A service that is built from a git repository and runs for ever. */
@@ -26,6 +27,7 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
     group: 'applications',
     choose: (_spec, { git_commit_id }) => ({ commitId: git_commit_id }),
   },
+  terraform: applicationTerraform,
   capabilities: {
     ports: (spec) => spec.ports,
     gitSource: (spec) => spec.git_repository,

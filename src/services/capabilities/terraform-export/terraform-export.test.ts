@@ -1,0 +1,206 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { inflateRawSync } from 'node:zlib';
+import { execa } from 'execa';
+import { describe, expect, test } from 'vitest';
+import { newId } from '#kernel/ids.ts';
+import { zip } from '#kernel/zip.ts';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
+
+const app = useApp();
+
+/** Reads an archive by its directory, as programs do. */
+function unzip(archive: Buffer): Map<string, string> {
+  const end = archive.length - 22;
+  expect(archive.readUInt32LE(end)).toBe(0x06054b50);
+  const files = new Map<string, string>();
+  let at = archive.readUInt32LE(end + 16);
+  for (let count = archive.readUInt16LE(end + 10); count > 0; count--) {
+    const [packed, nameLength, local] = [
+      archive.readUInt32LE(at + 20),
+      archive.readUInt16LE(at + 28),
+      archive.readUInt32LE(at + 42),
+    ];
+    const name = archive.toString('utf8', at + 46, at + 46 + nameLength);
+    const begin = local + 30 + archive.readUInt16LE(local + 26) + archive.readUInt16LE(local + 28);
+    files.set(name, inflateRawSync(archive.subarray(begin, begin + packed)).toString());
+    at += 46 + nameLength;
+  }
+  return files;
+}
+
+/** The archive, asked for as bytes. */
+async function exported(admin: Actor, environmentId: string, query = '') {
+  const answer = await app.server.inject({
+    method: 'GET',
+    url: `/environment/${environmentId}/terraformExport${query}`,
+    headers: { authorization: `Token ${admin.token}` },
+  });
+  expect(answer.statusCode, answer.body).toBe(200);
+  expect(answer.headers['content-type']).toBe('application/octet-stream');
+  expect(answer.headers['content-disposition']).toBe(`attachment; filename="terraform-manifest-${environmentId}.zip"`);
+  return unzip(answer.rawPayload);
+}
+
+/** Throws unless Terraform can read the files and would write them no other way. */
+async function checkFormat(files: Map<string, string>): Promise<void> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'qd-export-'));
+  try {
+    for (const [name, content] of files) writeFileSync(path.join(folder, name), content);
+    await execa('terraform', ['fmt', '-check', '-diff', folder]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const NASTY = 'a"b\\c\n${path.root} %{ if x } é';
+
+async function makeEnvironment(admin: Actor, name = 'dev') {
+  const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: `p ${newId()}` }), 201);
+  ok(await admin.post(`/project/${project.id}/environmentVariable`, { key: 'OF_PROJECT', value: 'p' }), 201);
+  return ok(await admin.post(`/project/${project.id}/environment`, { name, mode: 'PRODUCTION' }), 201);
+}
+
+/** An environment with everything that an export can hold. */
+async function makeFull(admin: Actor) {
+  const environment = await makeEnvironment(admin, `dev ${'${x}'}`);
+  const at = `/environment/${environment.id}`;
+  const make = async (url: string, body: object) => ok(await admin.post(url, body), 201);
+  const application = await make(`${at}/application`, {
+    name: 'shop "1"',
+    git_repository: { url: 'https://github.com/acme/shop.git', branch: 'main', root_path: '/api' },
+    dockerfile_path: 'docker/Dockerfile',
+    cpu: 700,
+    arguments: ['--name', NASTY],
+    min_running_instances: 2,
+    max_running_instances: 3,
+    ports: [{ internal_port: 3000, publicly_accessible: true }],
+    storage: [{ mount_point: '/data', size: 4 }],
+    healthchecks: { readiness_probe: { type: { http: { port: 3000, path: '/ready' } } } },
+    icon_uri: 'app://other/icon',
+  });
+  const of = `/application/${application.id}`;
+  const plain = await make(`${of}/environmentVariable`, { key: 'PLAIN', value: NASTY, description: 'what it is' });
+  await make(`${of}/environmentVariable`, { key: 'FILE', value: 'x', mount_path: '/etc/x' });
+  await make(`${of}/environmentVariable/${plain.id}/alias`, { key: 'OTHER_NAME' });
+  const above = await make(`${at}/environmentVariable`, { key: 'ABOVE', value: 'e' });
+  await make(`${of}/environmentVariable/${above.id}/override`, { value: 'o' });
+  await make(`${of}/secret`, { key: 'HIDDEN', value: 'a-very-secret-value' });
+  await make(`${of}/secret`, { key: 'HIDDEN_FILE', value: 'a-very-secret-value', mount_path: '/etc/s' });
+  await make(`${at}/secret`, { key: 'OF_ALL', value: 'a-very-secret-value' });
+  await make(`${of}/customDomain`, { domain: `${newId()}.example.com`, generate_certificate: false });
+  await make(`${of}/deploymentRestriction`, { mode: 'MATCH', type: 'PATH', value: 'src/' });
+  const settings = ok(await admin.get(`${of}/advancedSettings`), 200);
+  ok(await admin.put(`${of}/advancedSettings`, { ...settings, 'build.timeout_max_sec': 77 }), 200);
+  const [first, second] = [
+    await make(`${at}/deploymentStage`, { name: 'first' }),
+    await make(`${at}/deploymentStage`, { name: 'second' }),
+  ];
+  ok(await admin.put(`/deploymentStage/${second.id}/service/${application.id}`, {}), 200);
+  return { environment, application, first, second };
+}
+
+const short = (one: { id: string }) => `z${one.id.slice(0, 8)}`;
+
+describe('the export of an environment', () => {
+  test('holds it with stages, services and own variables as the provider has them, and Terraform likes how', async () => {
+    const admin = await app.organization();
+    const { environment, application, first, second } = await makeFull(admin);
+    const files = await exported(admin, environment.id);
+    await checkFormat(files);
+    const label = `application_${short(application)}`;
+    expect([...files.keys()]).toEqual(['main.tf', 'variables.tf', 'environment.tf', `${label}.tf`]);
+    expect(files.get('environment.tf')).toContain(`resource "qovery_environment" "environment_${short(environment)}" {
+  project_id = var.project_id
+  cluster_id = var.cluster_id
+  name       = "dev $\${x}"
+  mode       = "PRODUCTION"
+  environment_variables = [
+    {
+      key   = "ABOVE"
+      value = "e"
+    }
+  ]
+}`);
+    expect(files.get('environment.tf')).toContain(`is_after       = qovery_deployment_stage.stage_${short(first)}.id`);
+    const text = files.get(`${label}.tf`)!;
+    for (const part of [
+      `resource "qovery_application" "${label}" {`,
+      `environment_id      = qovery_environment.environment_${short(environment)}.id`,
+      'name                = "shop \\"1\\""',
+      'icon_uri            = "app://other/icon"',
+      `deployment_stage_id = qovery_deployment_stage.stage_${short(second)}.id`,
+      'root_path = "/api"',
+      'dockerfile_path       = "docker/Dockerfile"',
+      'min_running_instances = 2',
+      'port   = 3000\n          scheme = "HTTP"\n          path   = "/ready"',
+      'failure_threshold     = 9',
+      '"build.timeout_max_sec" = 77',
+      'mount_point = "/data"',
+      `key         = "PLAIN"\n      value       = "a\\"b\\\\c\\n$\${path.root} %%{ if x } é"\n      description = "what it is"`,
+      'key        = "FILE"\n      mount_path = "/etc/x"\n      value      = "x"',
+      'environment_variable_aliases = [\n    {\n      key   = "OTHER_NAME"\n      value = "PLAIN"',
+      'environment_variable_overrides = [\n    {\n      key   = "ABOVE"\n      value = "o"',
+      'generate_certificate = false',
+      'mode  = "MATCH"\n      type  = "PATH"\n      value = "src"',
+    ])
+      expect(text).toContain(part);
+    const all = [...files.values()].join('\n');
+    for (const absent of ['OF_PROJECT', 'HIDDEN', 'OF_ALL', 'secret', '_BUILT', 'QUARTERDECK_'])
+      expect(all).not.toContain(absent);
+  });
+
+  test('has secrets only when they are asked for, and then as variables without values', async () => {
+    const admin = await app.organization();
+    const { environment, application } = await makeFull(admin);
+    const files = await exported(admin, environment.id, '?exportSecrets=true');
+    await checkFormat(files);
+    const label = `application_${short(application)}`;
+    expect(files.get('variables.tf')).toContain(
+      `variable "${label}_HIDDEN" {\n  type      = string\n  sensitive = true\n}`,
+    );
+    expect(files.get(`${label}.tf`)).toContain(
+      `secrets = [\n    {\n      key   = "HIDDEN"\n      value = var.${label}_HIDDEN\n    }\n  ]`,
+    );
+    expect(files.get(`${label}.tf`)).toContain('secret_files = [');
+    expect(files.get('environment.tf')).toContain(`value = var.environment_${short(environment)}_OF_ALL`);
+    expect([...files.values()].join('\n')).not.toContain('a-very-secret-value');
+    const events = await app.db
+      .selectFrom('audit_event')
+      .selectAll()
+      .where('target_id', '=', environment.id)
+      .where('event_type', '=', 'EXPORT')
+      .execute();
+    expect(events.map((event) => event.change)).toEqual([{ format: 'terraform', export_secrets: true }]);
+  });
+
+  test('is the same while nothing changes, and that of an empty environment is whole', async () => {
+    const admin = await app.organization();
+    const environment = await makeEnvironment(admin);
+    const url = `/environment/${environment.id}/terraformExport`;
+    const first = await admin.get(url);
+    expect((await admin.get(url, { 'if-none-match': String(first.headers.etag) })).status).toBe(304);
+    const files = await exported(admin, environment.id);
+    await checkFormat(files);
+    expect(files.size).toBe(3);
+  });
+
+  test('is for whoever may read the environment', async () => {
+    const admin = await app.organization();
+    const environment = await makeEnvironment(admin);
+    const url = `/environment/${environment.id}/terraformExport`;
+    expect((await (await admin.withScope('READ')).get(url)).status).toBe(200);
+    ok(await (await app.organization()).get(url), 404);
+    ok(await admin.get(`${url}?exportSecrets=perhaps`), 400);
+  });
+});
+
+test('an archive holds what was put into it, and is the same for the same files', () => {
+  const files = [
+    { name: 'a.tf', content: 'x'.repeat(100_000) },
+    { name: 'é.tf', content: '' },
+  ];
+  expect(Object.fromEntries(unzip(zip(files)))).toEqual({ 'a.tf': 'x'.repeat(100_000), 'é.tf': '' });
+  expect(zip(files).equals(zip(files))).toBe(true);
+});
