@@ -35,7 +35,7 @@ export const quoted = (text: string): string =>
     .replaceAll(/[\n\r\t"\\]/g, (character) => ESCAPES[character]!)
     .replaceAll(/[\p{Cc}\u2028\u2029\ufeff]/gu, (character) => byNumber(character))
     .replaceAll(/(\$+|%+)\{/g, (match) =>
-      match.length === 2 ? `${match[0]}${match}` : `${[...match.slice(0, -1)].map(byNumber).join('')}{`,
+      match.length === 2 ? `${match[0]}${match}` : `${byNumber(match[0]!).repeat(match.length - 1)}{`,
     )}"`;
 
 const byNumber = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
