@@ -569,6 +569,27 @@ CREATE INDEX environment_expiry ON public.environment USING btree (expires_at) W
 CREATE UNIQUE INDEX environment_name ON public.environment USING btree (project_id, lower(name));
 CREATE TRIGGER environment_bury AFTER DELETE ON public.environment REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_environments();
 
+create table environment_deployment_rule (
+  id uuid not null,
+  organization_id uuid not null,
+  environment_id uuid not null,
+  auto_stop boolean not null default false,
+  auto_preview boolean not null default false,
+  on_demand_preview boolean not null default false,
+  timezone text not null default 'UTC'::text,
+  start_time timestamp with time zone not null default '1970-01-01 08:00:00+00'::timestamp with time zone,
+  stop_time timestamp with time zone not null default '1970-01-01 19:00:00+00'::timestamp with time zone,
+  weekdays text[] not null default '{MONDAY,TUESDAY,WEDNESDAY,THURSDAY,FRIDAY}'::text[],
+  next_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint environment_deployment_rule_environment_id_key UNIQUE (environment_id),
+  constraint environment_deployment_rule_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
+  constraint environment_deployment_rule_organization_id_id_key UNIQUE (organization_id, id),
+  constraint environment_deployment_rule_pkey PRIMARY KEY (id)
+);
+CREATE INDEX environment_deployment_rule_due ON public.environment_deployment_rule USING btree (next_at) WHERE (next_at IS NOT NULL);
+
 create table git_token (
   id uuid not null,
   organization_id uuid not null,
@@ -759,6 +780,32 @@ create table project (
   constraint project_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX project_name ON public.project USING btree (organization_id, lower(name));
+
+create table project_deployment_rule (
+  id uuid not null,
+  organization_id uuid not null,
+  project_id uuid not null,
+  name text not null,
+  description text,
+  mode text not null,
+  cluster_id uuid not null,
+  auto_stop boolean not null,
+  timezone text not null,
+  start_time timestamp with time zone not null,
+  stop_time timestamp with time zone not null,
+  weekdays text[] not null,
+  wildcard text not null,
+  "position" integer not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint project_deployment_rule_mode_check CHECK ((mode = ANY (ARRAY['DEVELOPMENT'::text, 'PREVIEW'::text, 'PRODUCTION'::text, 'STAGING'::text]))),
+  constraint project_deployment_rule_organization_id_cluster_id_fkey FOREIGN KEY (organization_id, cluster_id) REFERENCES cluster(organization_id, id) ON DELETE CASCADE,
+  constraint project_deployment_rule_organization_id_id_key UNIQUE (organization_id, id),
+  constraint project_deployment_rule_organization_id_project_id_fkey FOREIGN KEY (organization_id, project_id) REFERENCES project(organization_id, id) ON DELETE CASCADE,
+  constraint project_deployment_rule_pkey PRIMARY KEY (id),
+  constraint project_deployment_rule_project_id_position_key UNIQUE (project_id, "position") DEFERRABLE INITIALLY DEFERRED
+);
+CREATE INDEX project_deployment_rule_cluster ON public.project_deployment_rule USING btree (organization_id, cluster_id);
 
 create table rate_window (
   token_id uuid not null,

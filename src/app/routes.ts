@@ -1,4 +1,5 @@
 import type { Route } from '#platform/http/route.ts';
+import { deploymentRuleRoutes } from '#resources/deployment-rule/index.ts';
 import { deploymentStageRoutes } from '#resources/deployment-stage/index.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { noImages } from '#app/images.ts';
@@ -62,6 +63,7 @@ export function allRoutes(
     ...projectRoutes({ deleteProject }),
     ...environmentRoutes,
     ...deploymentStageRoutes,
+    ...deploymentRuleRoutes,
     ...eventRoutes,
     ...eventStreamRoutes(needs.streams ?? noStreams),
     ...webhookRoutes,

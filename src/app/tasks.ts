@@ -1,3 +1,4 @@
+import { applyDeploymentRules } from '#app/deployment-rules.ts';
 import { RETENTION_TASKS } from '#app/housekeeping/index.ts';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
@@ -33,6 +34,7 @@ export const TASKS: RecurringTask[] = [
     run: async (platform, signal) => void (await removeOldStreamEvents(platform, signal)),
   },
   { name: 'environment-expiry', everySeconds: MINUTE, run: deleteExpired },
+  { name: 'deployment-rules', everySeconds: 20, run: applyDeploymentRules },
   {
     name: 'short-lived-records',
     everySeconds: HOUR,

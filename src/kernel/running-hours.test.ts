@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isOn, nextEdge, type RunningHours, type Weekday } from '#kernel/running-hours.ts';
+import { isOn, lastEdge, nextEdge, type RunningHours, type Weekday } from '#kernel/running-hours.ts';
 
 const EVERY_DAY: Weekday[] = [1, 2, 3, 4, 5, 6, 7];
 const WORKDAYS: Weekday[] = [1, 2, 3, 4, 5];
@@ -80,6 +80,8 @@ describe('over zones and years', () => {
         expect(edge.getTime()).toBeGreaterThan(at.getTime());
         expect(isOn(of, new Date(edge.getTime() - 1))).toBe(on);
         expect(isOn(of, edge)).toBe(!on);
+        expect(lastEdge(of, edge)).toEqual(edge);
+        expect(lastEdge(of, new Date(edge.getTime() - 1))).toEqual(lastEdge(of, at));
       }),
       { numRuns: 400 },
     );

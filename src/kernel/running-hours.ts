@@ -19,8 +19,8 @@ interface Span {
   until: number;
 }
 
-/** Days that are looked through for the next change: within them every weekday comes, and a zone that left out a whole day as well. */
-const LOOK_AHEAD_DAYS = 16;
+/** Days that are looked through for a change: within them every weekday comes, also in a zone that left out a whole day. */
+const LOOK_DAYS = 16;
 
 /** The hours of the day that begin on a date, unless it is none of the weekdays. Empty where the clocks jump over all of them. */
 function spanOf(hours: RunningHours, date: Temporal.PlainDate): Span | undefined {
@@ -31,15 +31,15 @@ function spanOf(hours: RunningHours, date: Temporal.PlainDate): Span | undefined
   return until > from ? { from, until } : undefined;
 }
 
-/** Spans that can matter around an instant, in order; those that meet are one. */
-function spansAround(hours: RunningHours, at: Date, days: number): Span[] {
+/** Spans that can matter from some days before an instant to some after it, in order; those that meet are one. */
+function spansAround(hours: RunningHours, at: Date, first: number, last: number): Span[] {
   const today = dateAt(Temporal.Instant.fromEpochMilliseconds(at.getTime()), hours.timeZone);
   const spans: Span[] = [];
-  for (let day = -2; day <= days; day++) {
+  for (let day = first; day <= last; day++) {
     const span = spanOf(hours, today.add({ days: day }));
-    const last = spans.at(-1);
+    const before = spans.at(-1);
     if (!span) continue;
-    if (last && span.from <= last.until) last.until = Math.max(last.until, span.until);
+    if (before && span.from <= before.until) before.until = Math.max(before.until, span.until);
     else spans.push(span);
   }
   return spans;
@@ -48,16 +48,25 @@ function spansAround(hours: RunningHours, at: Date, days: number): Span[] {
 /** Whether an instant lies in the hours. Their beginning does, their end does not. */
 export function isOn(hours: RunningHours, at: Date): boolean {
   const time = at.getTime();
-  return spansAround(hours, at, 1).some((span) => span.from <= time && time < span.until);
+  return spansAround(hours, at, -2, 1).some((span) => span.from <= time && time < span.until);
 }
 
 /** The next instant at which on and off change, or null where they never do. */
 export function nextEdge(hours: RunningHours, after: Date): Date | null {
   const time = after.getTime();
-  const spans = spansAround(hours, after, LOOK_AHEAD_DAYS);
-  // One that goes on to the end of what was looked through never ends: all days of the week, all hours.
-  if (spans.length === 1 && spans[0]!.until - spans[0]!.from > LOOK_AHEAD_DAYS * MINUTES_A_DAY * 60_000) return null;
-  const edges = spans.flatMap((span) => [span.from, span.until]);
-  const next = edges.find((edge) => edge > time);
+  const next = edgesOf(spansAround(hours, after, -2, LOOK_DAYS)).find((edge) => edge > time);
   return next === undefined ? null : new Date(next);
 }
+
+/** The last instant up to `at`, it included, at which on and off changed, or null where they never do. */
+export function lastEdge(hours: RunningHours, at: Date): Date | null {
+  const time = at.getTime();
+  const last = edgesOf(spansAround(hours, at, -LOOK_DAYS, 2)).findLast((edge) => edge <= time);
+  return last === undefined ? null : new Date(last);
+}
+
+/** Beginnings and ends of spans. One that goes on through all that was looked through has none: all days of the week, all hours. */
+const edgesOf = (spans: Span[]): number[] =>
+  spans
+    .filter((span) => span.until - span.from < LOOK_DAYS * MINUTES_A_DAY * 60_000)
+    .flatMap((span) => [span.from, span.until]);

@@ -1,6 +1,6 @@
 import { newId } from '#kernel/ids.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
-import { ARGO_CD, argoCdMapping, type World } from './world.ts';
+import { deploymentRule, ARGO_CD, argoCdMapping, type World } from './world.ts';
 
 /** How an operation is called once with success, or with the refusal that is all there can be in a world of tests. */
 export interface Example {
@@ -121,6 +121,11 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   createEnvironment: () => ({ body: { name: fresh('environment') } }),
   editEnvironment: () => ({ body: { name: fresh('environment') } }),
   cloneEnvironment: () => ({ body: { name: fresh('environment') } }),
+  createDeploymentRule: (world) => ({ body: deploymentRule(world.clusterId) }),
+  editProjectDeployemtnRule: (world) => ({ body: deploymentRule(world.clusterId) }),
+  updateDeploymentRulesPriorityOrder: () => ({ body: {} }),
+  editEnvironmentDeploymentRule: (world) => ({ body: deploymentRule(world.clusterId) }),
+  getDeploymentStatusByDeploymentRequestId: (world) => ({ query: `?deploymentRequestId=${world.deploymentRequestId}` }),
   createEnvironmentDeploymentStage: () => ({ body: { name: fresh('stage') } }),
   editDeploymentStage: () => ({ body: { name: fresh('stage') } }),
   attachServiceToDeploymentStage: () => ({ body: {} }),

@@ -20,6 +20,8 @@ export interface World {
   executionId: string;
   /** Where the database is. */
   databaseEnvironmentId: string;
+  /** Of the environment's first deployment. */
+  deploymentRequestId: string;
   /** A cluster without environments. */
   spareClusterId: string;
   projectVariableId: string;
@@ -29,6 +31,18 @@ export interface World {
   /** The path of a route with the ids of this world. Throws when a parameter has no entry here. */
   pathOf(route: Pick<Route, 'method' | 'path'>): string;
 }
+
+/** A rule that is applied to no environment. */
+export const deploymentRule = (clusterId: string) => ({
+  name: 'rule',
+  mode: 'DEVELOPMENT',
+  cluster_id: clusterId,
+  timezone: 'Europe/Paris',
+  start_time: '1970-01-01T08:00:00.000Z',
+  stop_time: '1970-01-01T19:00:00.000Z',
+  weekdays: ['MONDAY'],
+  wildcard: '',
+});
 
 /** Keyed by parameter, or by its collection and the parameter where that depends on what stands before it. */
 type Values = Record<string, string>;
@@ -58,6 +72,7 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...main,
     serviceId: application.id,
     ...(await stagesOf(admin, environment.id)),
+    ...(await rulesOf(admin, main)),
     ...(await organizationThings(admin)),
     ...(await variables(admin, 'project', project.id)),
     ...(await variables(admin, 'environment', environment.id)),
@@ -98,6 +113,7 @@ async function moreOf(admin: Actor, at: { projectId: string; environmentId: stri
   return {
     executionId: executionIdOf(at.environmentId, 1),
     databaseEnvironmentId: values['databaseEnvironmentId']!,
+    deploymentRequestId: values.deploymentRequestId!,
     spareClusterId: (await make(admin, `/organization/${admin.organizationId}/cluster`, cluster)).id as string,
     projectVariableId: values['project/environmentVariableId']!,
     projectSecretId: values['project/secretId']!,
@@ -123,6 +139,15 @@ async function stagesOf(admin: Actor, environmentId: string): Promise<Values> {
   const url = `/environment/${environmentId}/deploymentStage`;
   const [first, second] = [await make(admin, url, { name: 'first' }), await make(admin, url, { name: 'second' })];
   return { deploymentStageId: first.id, stageId: second.id };
+}
+
+async function rulesOf(
+  admin: Actor,
+  at: { projectId: string; environmentId: string; clusterId: string },
+): Promise<Values> {
+  const rule = await make(admin, `/project/${at.projectId}/deploymentRule`, deploymentRule(at.clusterId));
+  const own = ok(await admin.get(`/environment/${at.environmentId}/deploymentRule`), 200);
+  return { 'project/deploymentRuleId': rule.id, 'environment/deploymentRuleId': own.id };
 }
 
 async function organizationThings(admin: Actor): Promise<Values> {

@@ -425,6 +425,22 @@ export interface Environment {
   version: Generated<Int8Column>;
 }
 
+export interface EnvironmentDeploymentRule {
+  auto_preview: Generated<boolean>;
+  auto_stop: Generated<boolean>;
+  created_at: Generated<Timestamp>;
+  environment_id: string;
+  id: string;
+  next_at: Timestamp | null;
+  on_demand_preview: Generated<boolean>;
+  organization_id: string;
+  start_time: Generated<Timestamp>;
+  stop_time: Generated<Timestamp>;
+  timezone: Generated<string>;
+  updated_at: Generated<Timestamp>;
+  weekdays: Generated<string[]>;
+}
+
 export interface GitToken {
   created_at: Generated<Timestamp>;
   description: string | null;
@@ -564,6 +580,25 @@ export interface Project {
   organization_id: string;
   updated_at: Generated<Timestamp>;
   version: Generated<Int8Column>;
+}
+
+export interface ProjectDeploymentRule {
+  auto_stop: boolean;
+  cluster_id: string;
+  created_at: Generated<Timestamp>;
+  description: string | null;
+  id: string;
+  mode: string;
+  name: string;
+  organization_id: string;
+  position: number;
+  project_id: string;
+  start_time: Timestamp;
+  stop_time: Timestamp;
+  timezone: string;
+  updated_at: Generated<Timestamp>;
+  weekdays: string[];
+  wildcard: string;
 }
 
 export interface RateWindow {
@@ -859,6 +894,7 @@ export interface DB {
   deployment_stage: DeploymentStage;
   deployment_step: DeploymentStep;
   environment: Environment;
+  environment_deployment_rule: EnvironmentDeploymentRule;
   git_token: GitToken;
   git_webhook: GitWebhook;
   helm_repository: HelmRepository;
@@ -872,6 +908,7 @@ export interface DB {
   organization: Organization;
   outbox: Outbox;
   project: Project;
+  project_deployment_rule: ProjectDeploymentRule;
   rate_window: RateWindow;
   release: Release;
   role: Role;

@@ -7,6 +7,7 @@ export {
   kubernetesNamespaceOf,
   makeEnvironment,
   placeOf,
+  withRule,
   toEnvironmentView,
 } from '#resources/environment/service.ts';
 export { findEnvironmentById, touchEnvironment, type EnvironmentRow } from '#resources/environment/queries.ts';

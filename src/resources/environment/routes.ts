@@ -16,6 +16,7 @@ import {
   editEnvironment,
   environmentStats,
   toEnvironmentView,
+  withRule,
 } from '#resources/environment/service.ts';
 import { environmentTarget } from '#resources/environment/target.ts';
 
@@ -48,8 +49,9 @@ export const environmentRoutes: Route[] = [
     errors: [409],
     handler: async (call) => {
       const { organizationId } = call.target;
-      call.require('environment.create', { ...call.target, mode: call.body.mode ?? 'DEVELOPMENT' });
-      const environment = await createEnvironment(call, call.target, call.body);
+      const input = await withRule(call, call.target, call.body);
+      call.require('environment.create', { ...call.target, mode: input.mode });
+      const environment = await createEnvironment(call, call.target, input);
       call.require('cluster.use', { organizationId, clusterId: environment.cluster_id });
       return environment;
     },

@@ -5,6 +5,7 @@ import { visibleEnvironments } from '#platform/access/visibility.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
+import { giveRule, matchRule, type EnvironmentRuleRow, type ProjectRuleRow } from '#resources/deployment-rule/index.ts';
 import type { ProjectTarget } from '#resources/project/index.ts';
 import * as queries from '#resources/environment/queries.ts';
 
@@ -18,6 +19,8 @@ export interface EnvironmentInput {
   mode?: string;
   cluster?: string;
   cluster_id?: string;
+  /** The deployment rule that it begins with: of its project, or of the environment that it is a copy of. */
+  rule?: ProjectRuleRow | EnvironmentRuleRow;
 }
 
 /** An environment as it is answered (service.md §2.1). */
@@ -35,6 +38,16 @@ export const toEnvironmentView = (row: queries.EnvironmentRow) => ({
   cluster_name: row.cluster_name,
   expires_at: row.expires_at?.toISOString() ?? null,
 });
+
+/**
+ * What a body asks for, with the rule of the project that matches the name: where the body leaves mode or cluster out they are the rule's.
+ * What is answered is what will be made, so that the caller can be asked for the right to it.
+ */
+export async function withRule<I extends EnvironmentInput>(context: Context, project: ProjectTarget, input: I) {
+  const rule = await matchRule(context, project, input.name);
+  const cluster = input.cluster === undefined && input.cluster_id === undefined ? rule?.cluster_id : input.cluster_id;
+  return { ...input, mode: input.mode ?? rule?.mode ?? 'DEVELOPMENT', cluster_id: cluster, rule };
+}
 
 /** Makes an environment with its default stages. 409 if the project has one of that name, 400 without a cluster (decisions.md 10). */
 export async function createEnvironment(context: Context, project: ProjectTarget, input: EnvironmentInput) {
@@ -70,6 +83,7 @@ export async function makeEnvironment(
     context.db,
     stages.map((stage, position) => ({ ...stage, organization_id: organizationId, environment_id: id, position })),
   );
+  await giveRule(context, { id, organizationId }, input.rule);
   return findRow(context, organizationId, id);
 }
 

@@ -136,3 +136,16 @@ describe('an action on an application', () => {
     ok(await admin.get(`/environment/${environment.id}`), 404);
   });
 });
+
+test('the state of a request is told by its id, to those who may see its environment', async () => {
+  const [admin, other] = [await app.organization(), await app.organization()];
+  const { application, environment } = await makeApplication(admin);
+  const { deployment_request_id: id } = ok(await admin.post(`/application/${application.id}/deploy`, {}), 200);
+  const url = `/environment/deploymentStatus?deploymentRequestId=${id}`;
+  const expected = { deployment_request_id: id, environment_id: environment.id, status: 'DEPLOYMENT_QUEUED' };
+  expect(ok(await admin.get(url), 200)).toEqual(expected);
+  expect(ok(await (await admin.withScope('READ')).get(`/api/v1${url}`), 200)).toEqual(expected);
+  ok(await other.get(url), 404);
+  ok(await admin.get('/environment/deploymentStatus'), 400);
+  ok(await admin.get('/environment/deploymentStatus?deploymentRequestId=7'), 400);
+});

@@ -1,9 +1,10 @@
 import { defineRoute, type Route, type Target } from '#platform/http/route.ts';
 import { sql } from '#platform/database/index.ts';
-import { named, Type } from '#platform/http/schema.ts';
-import { cancelDeployment, environmentStatuses, type DeploymentRow } from '#deployments/index.ts';
+import { notFound } from '#kernel/errors.ts';
+import { named, Type, Uuid } from '#platform/http/schema.ts';
+import { cancelDeployment, deploymentState, environmentStatuses, type DeploymentRow } from '#deployments/index.ts';
 import { audit } from '#platform/events/audit.ts';
-import { EnvironmentStatus } from '#services/capabilities/status/schema.ts';
+import { EnvironmentStatus, StateEnum } from '#services/capabilities/status/schema.ts';
 
 type RequestTarget = DeploymentRow & {
   organizationId: string;
@@ -47,7 +48,35 @@ const requestTarget: Target<RequestTarget> = {
   },
 };
 
+const DeploymentRequestStatus = named(
+  'DeploymentRequestStatus',
+  Type.Object({ deployment_request_id: Uuid, environment_id: Uuid, status: StateEnum }),
+);
+
 export const queueRoutes: Route[] = [
+  defineRoute({
+    id: 'getDeploymentStatusByDeploymentRequestId',
+    method: 'GET',
+    path: '/environment/deploymentStatus',
+    // The reference leaves it untagged.
+    tag: 'Environment Deployment Status',
+    summary: 'Get the state of one request',
+    action: 'authenticated',
+    query: Type.Object({ deploymentRequestId: Uuid }),
+    answer: { status: 200, body: DeploymentRequestStatus },
+    errors: [403, 404],
+    handler: async (call) => {
+      const organizationIds = call.principal.grants.map((grant) => grant.organizationId);
+      const row = await requestTarget.find(call.db, call.query.deploymentRequestId, organizationIds, false);
+      if (!row) throw notFound(requestTarget.name);
+      call.require('environment.read', {
+        organizationId: row.organizationId,
+        projectId: row.projectId,
+        mode: row.mode,
+      });
+      return { deployment_request_id: row.id, environment_id: row.environment_id, status: deploymentState(row) };
+    },
+  }),
   defineRoute({
     id: 'cancelDeploymentRequest',
     method: 'POST',

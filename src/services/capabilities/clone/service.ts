@@ -8,9 +8,11 @@ import {
   makeEnvironment,
   placeOf,
   toEnvironmentView,
+  withRule,
   type EnvironmentTarget,
 } from '#resources/environment/index.ts';
-import { projectTarget } from '#resources/project/index.ts';
+import { environmentRule } from '#resources/deployment-rule/index.ts';
+import { projectTarget, type ProjectTarget } from '#resources/project/index.ts';
 import { copyServices } from '#services/capabilities/clone/copy.ts';
 import type { CloneEnvironmentInput, CloneServiceInput } from '#services/capabilities/clone/schema.ts';
 import type { Kind } from '#services/kind.ts';
@@ -74,16 +76,15 @@ export async function cloneEnvironment(call: Call<EnvironmentTarget>, kinds: Kin
   const source = call.target;
   const { organizationId } = source;
   if (source.deleting) throw conflict(`Environment ${source.name} is being deleted.`);
-  if (input.apply_deployment_rule)
-    throw invalidField('apply_deployment_rule', 'is not possible: set the deployment rule of the clone afterwards');
-  const mode = input.mode ?? source.mode;
-  const project = await findProject(call, input.project_id ?? source.projectId, mode);
+  const project = await findProject(call, input.project_id ?? source.projectId);
+  const wanted = await cloneInput(call, project, input);
+  call.require('environment.create', { ...project, mode: wanted.mode });
   const stages = await listStages(call.db, { organizationId }, source.id);
   const stageIds = new Map(stages.map((stage) => [stage.id, newId()]));
   const environment = await makeEnvironment(
     call,
     project,
-    { name: input.name, mode, cluster_id: input.cluster_id ?? source.cluster_id },
+    wanted,
     stages.map(({ id, name, description }) => ({ id: stageIds.get(id)!, name, description })),
   );
   call.require('cluster.use', { organizationId, clusterId: environment.cluster_id });
@@ -118,9 +119,18 @@ export async function cloneEnvironment(call: Call<EnvironmentTarget>, kinds: Kin
   return view;
 }
 
-async function findProject(call: Call<EnvironmentTarget>, id: string, mode: string) {
+/** The clone as it is to be: with the matching rule of its project where that is wanted, else like its source. */
+async function cloneInput(call: Call<EnvironmentTarget>, project: ProjectTarget, input: CloneEnvironmentInput) {
+  const { name, mode, cluster_id } = input;
+  const source = call.target;
+  const like = { name, mode: mode ?? source.mode, cluster_id: cluster_id ?? source.cluster_id };
+  if (!input.apply_deployment_rule) return { ...like, rule: await environmentRule(call, source) };
+  const ruled = await withRule(call, project, { name, mode, cluster_id });
+  return ruled.rule ? ruled : like;
+}
+
+async function findProject(call: Call<EnvironmentTarget>, id: string) {
   const project = await projectTarget.find(call.db, id, [call.target.organizationId], true);
   if (!project) throw invalidField('project_id', 'names no project of this organization');
-  call.require('environment.create', { ...project, mode });
   return project;
 }

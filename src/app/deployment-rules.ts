@@ -1,0 +1,53 @@
+import { isOn, lastEdge } from '#kernel/running-hours.ts';
+import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
+import {
+  findEnvironmentRule,
+  listDue,
+  listServicesToSwitch,
+  nextLook,
+  setNextLook,
+  toHours,
+  type EnvironmentRuleRow,
+} from '#resources/deployment-rule/index.ts';
+import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
+import { placeOfEnvironment, submit } from '#services/capabilities/actions/request.ts';
+
+/**
+ * Stops environments whose hours have ended and starts those whose hours have begun. What counts is whether the hours are on now: after a
+ * downtime that is made true once, however often they changed meanwhile. An environment that is so already is left alone.
+ */
+export async function applyDeploymentRules(platform: Platform, signal: AbortSignal): Promise<void> {
+  for (const due of await listDue(platform.db, platform.clock.now())) {
+    if (signal.aborted) return;
+    try {
+      await inTransaction(systemContext(platform, 'deployment rule'), (context) => applyRule(context, due));
+    } catch (error) {
+      platform.log.warn(
+        { err: error, environmentId: due.environment_id },
+        'cannot apply a deployment rule; it is tried again',
+      );
+    }
+  }
+}
+
+async function applyRule(context: Context, due: { environment_id: string; organization_id: string }): Promise<void> {
+  // The environment's lock lets one process do it, and keeps the rule as it is until the commit.
+  const environment = await environmentTarget.find(context.db, due.environment_id, [due.organization_id], true);
+  if (!environment || environment.deleting || environment.cluster_locked_at) return;
+  const rule = await findEnvironmentRule(context.db, environment, environment.id);
+  const now = context.clock.now();
+  if (!rule?.next_at || rule.next_at > now) return;
+  await switchServices(context, environment, rule, now);
+  await setNextLook(context.db, environment, rule.id, nextLook(rule, now));
+}
+
+async function switchServices(context: Context, environment: EnvironmentTarget, rule: EnvironmentRuleRow, now: Date) {
+  const hours = toHours(rule);
+  const since = lastEdge(hours, now);
+  if (!since) return;
+  const on = isOn(hours, now);
+  const ids = await listServicesToSwitch(context.db, environment, environment.id, on ? 'stopped' : 'running', since);
+  if (ids.length === 0) return;
+  // What is started again is the version that ran; a newer commit waits for somebody to ask for it.
+  await submit(context, placeOfEnvironment(environment), on ? 'REDEPLOY' : 'STOP', ids, { automatic: true });
+}
