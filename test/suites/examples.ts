@@ -20,12 +20,7 @@ const repository = { url: EXAMPLE, branch: 'HEAD' };
 const services = (world: World) => ({ application_ids: [world.applicationId] });
 const hour = (offset: number): string => encodeURIComponent(new Date(Date.now() + offset * 3_600_000).toISOString());
 
-const helmRepository = () => ({
-  name: fresh('charts'),
-  kind: 'OCI_DOCKER_HUB',
-  skip_tls_verification: false,
-  config: {},
-});
+const helmRepository = (kind: string) => ({ name: fresh('charts'), kind, skip_tls_verification: false, config: {} });
 
 const ofVariables = (kind: string, scope: string): Record<string, (world: World) => Example> => ({
   [`create${scope}${kind}`]: () => ({ body: { key: key(), value: 'v' } }),
@@ -91,8 +86,8 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   createMcpServer: () => ({ body: { name: fresh('tools'), url: 'https://mcp.example.com/mcp' } }),
   editMcpServer: () => ({ body: { name: fresh('tools'), url: 'https://mcp.example.com/mcp' } }),
   createContainerRegistry: () => ({ body: { name: fresh('registry'), kind: 'DOCKER_HUB', config: {} } }),
-  editContainerRegistry: () => ({ body: { name: fresh('registry'), kind: 'DOCKER_HUB', config: {} } }),
-  // Docker Hub lists nothing unasked.
+  editContainerRegistry: () => ({ body: { name: fresh('registry'), kind: 'ECR', config: {} } }),
+  // Its credentials take what is not there.
   getContainerVersions: () => ({ refused: 400 }),
   // Its access has no credentials.
   listUpstreamSecretsFromSecretProvider: () => ({ refused: 502 }),
@@ -106,9 +101,9 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
     ),
   ),
   listDirectoriesFromGitRepository: () => ({ body: { ...repository, provider: 'GITHUB' } }),
-  createHelmRepository: () => ({ body: helmRepository() }),
-  editHelmRepository: () => ({ body: helmRepository() }),
-  // Docker Hub lists nothing unasked.
+  createHelmRepository: () => ({ body: helmRepository('OCI_DOCKER_HUB') }),
+  editHelmRepository: () => ({ body: helmRepository('OCI_ECR') }),
+  // Its credentials take what is not there.
   getHelmCharts: () => ({ refused: 400 }),
   createOrganizationLabelsGroup: () => ({ body: LABELS_GROUP }),
   editOrganizationLabelsGroup: () => ({ body: LABELS_GROUP }),

@@ -152,10 +152,12 @@ async function rulesOf(
 
 async function organizationThings(admin: Actor): Promise<Values> {
   const url = `/organization/${admin.organizationId}`;
-  const registry = { name: 'registry', kind: 'DOCKER_HUB', config: {} };
+  // Entered by a role of AWS, which this program cannot act as: no registry is ever asked.
+  const role = { region: 'eu-west-3', role_arn: 'arn:aws:iam::1:role/r' };
+  const registry = { name: 'registry', kind: 'ECR', url: 'https://registry.invalid', config: role };
   // Expired, so that no provider is asked with it.
   const gitToken = { name: 'git', type: 'GITHUB', token: 'a-git-token', expired_at: '2020-01-01T00:00:00Z' };
-  const charts = { name: 'charts', kind: 'OCI_DOCKER_HUB', skip_tls_verification: false, config: {} };
+  const charts = { ...registry, kind: 'OCI_ECR', skip_tls_verification: false };
   const policy = { name: 'policy', opa_policy: 'package p\nallow := true' };
   return {
     customRoleId: (await make(admin, `${url}/customRole`, { name: 'a role' })).id,

@@ -1,4 +1,4 @@
-import { ECR, SCALEWAY, type CredentialShape } from '#resources/registry/index.ts';
+import { ECR, SCALEWAY, type KindShape } from '#resources/registry/index.ts';
 
 /** Kinds of Helm repositories (contract: `HelmRepositoryKindEnum`): an index over HTTPS, or charts in a registry. */
 export const HELM_REPOSITORY_KINDS = [
@@ -13,25 +13,22 @@ export const HELM_REPOSITORY_KINDS = [
 ] as const;
 export type HelmRepositoryKind = (typeof HELM_REPOSITORY_KINDS)[number];
 
-interface KindOfRepository extends CredentialShape {
-  /** Where it is when nobody says; null where each is elsewhere. */
-  url(region: string | number | undefined): string | null;
-}
-
-const login = (url: KindOfRepository['url']): KindOfRepository => ({
+const example = 'oci://registry.example.com/charts';
+const nowhere = () => null;
+const login = (url: KindShape['url']): KindShape => ({
   ways: [['username', 'password']],
   anonymous: true,
   url,
+  example,
 });
-const nowhere = () => null;
 
 /** What each kind of repository is. */
-export const REPOSITORIES: Record<HelmRepositoryKind, KindOfRepository> = {
-  HTTPS: login(nowhere),
-  OCI_ECR: { ...ECR, url: nowhere },
-  OCI_SCALEWAY_CR: { ...SCALEWAY, url: (region) => `oci://rg.${region}.scw.cloud` },
+export const REPOSITORIES: Record<HelmRepositoryKind, KindShape> = {
+  HTTPS: { ...login(nowhere), example: 'https://charts.example.com' },
+  OCI_ECR: { ...ECR, url: nowhere, example: 'oci://<account>.dkr.ecr.<region>.amazonaws.com' },
+  OCI_SCALEWAY_CR: { ...SCALEWAY, url: (region) => `oci://rg.${region}.scw.cloud`, example },
   OCI_DOCKER_HUB: login(() => 'oci://registry-1.docker.io'),
-  OCI_PUBLIC_ECR: { ways: [], anonymous: true, url: () => 'oci://public.ecr.aws' },
+  OCI_PUBLIC_ECR: { ways: [], anonymous: true, url: () => 'oci://public.ecr.aws', example },
   OCI_GENERIC_CR: login(nowhere),
   OCI_GITHUB_CR: login(() => 'oci://ghcr.io'),
   OCI_GITLAB_CR: login(() => 'oci://registry.gitlab.com'),

@@ -3,14 +3,12 @@ import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
-import { checkUrl } from '#platform/http-client/index.ts';
-import { parseRegistry } from '#platform/oci/index.ts';
 import { HELM_REPOSITORY_KINDS, REPOSITORIES } from '#resources/helm-repository/kinds.ts';
 import * as queries from '#resources/helm-repository/queries.ts';
 import type { HelmRepositoryRequest } from '#resources/helm-repository/schema.ts';
-import { openSecrets, readConfiguration, refuseMoved, requiredConfig, sealSecrets } from '#resources/registry/index.ts';
+import { keep, requiredConfig } from '#resources/registry/index.ts';
 
-const TABLE = 'helm_repository';
+const TABLE = 'helm_repository' as const;
 
 /** A Helm repository as it is answered: of its configuration only what is no secret. */
 export const toHelmRepositoryView = (row: queries.HelmRepositoryRow) => ({
@@ -36,19 +34,17 @@ export const availableHelmRepositories = () =>
 
 /** Keeps a Helm repository with its credentials, encrypted. Names may repeat (decisions.md 8). */
 export async function createHelmRepository(context: Context, organizationId: string, input: HelmRepositoryRequest) {
-  const id = newId();
-  const { config, secrets } = readConfiguration(input.kind, REPOSITORIES[input.kind], input.config);
-  const columns = {
+  const at = { table: TABLE, organizationId, id: newId() };
+  refuseRegistry(input);
+  await queries.insertHelmRepository(context.db, {
+    id: at.id,
+    organization_id: organizationId,
     name: input.name.trim(),
     description: input.description ?? null,
-    kind: input.kind,
-    url: urlOf(context, input, config['region']),
     skip_tls_verification: input.skip_tls_verification,
-    config,
-    secrets: await sealSecrets(context, organizationId, TABLE, id, secrets),
-  };
-  await queries.insertHelmRepository(context.db, { id, organization_id: organizationId, ...columns });
-  const row = await findRow(context, organizationId, id);
+    ...(await keep(context, at, REPOSITORIES[input.kind], input, null)),
+  });
+  const row = await findRow(context, organizationId, at.id);
   const view = toHelmRepositoryView(row);
   await audit(context, { organizationId, type: 'CREATE', target: targetOf(row), after: view });
   return view;
@@ -61,27 +57,24 @@ export async function editHelmRepository(
   input: HelmRepositoryRequest,
 ) {
   const { organization_id: organizationId, id } = present;
-  const same = input.kind === present.kind;
-  const before = {
-    config: present.config as Record<string, string>,
-    secrets: await openSecrets(context, organizationId, TABLE, id, present.secrets),
-  };
-  const split = readConfiguration(input.kind, REPOSITORIES[input.kind], input.config, same ? before : null);
-  const url = input.url === undefined && same ? present.url : urlOf(context, input, split.config['region']);
-  refuseMoved(input.config, split, parseRegistry(url).base !== parseRegistry(present.url).base);
+  const at = { table: TABLE, organizationId, id };
+  refuseRegistry(input);
   await queries.updateHelmRepository(context.db, { organizationId }, id, {
     name: input.name.trim(),
     description: input.description ?? present.description,
-    kind: input.kind,
-    url,
     skip_tls_verification: input.skip_tls_verification,
-    config: split.config,
-    secrets: await sealSecrets(context, organizationId, TABLE, id, split.secrets),
+    ...(await keep(context, at, REPOSITORIES[input.kind], input, present)),
   });
   const row = await findRow(context, organizationId, id);
-  const [was, is] = [toHelmRepositoryView(present), toHelmRepositoryView(row)];
-  await audit(context, { organizationId, type: 'UPDATE', target: targetOf(row), before: was, after: is });
-  return is;
+  const [before, after] = [toHelmRepositoryView(present), toHelmRepositoryView(row)];
+  await audit(context, { organizationId, type: 'UPDATE', target: targetOf(row), before, after });
+  return after;
+}
+
+/** 400 for a registry's address where an index is wanted. */
+function refuseRegistry({ kind, url }: HelmRepositoryRequest): void {
+  if (kind === 'HTTPS' && url?.startsWith('oci:'))
+    throw invalidField('url', `is of a registry, which is not of kind HTTPS: ${REPOSITORIES.HTTPS.example}`);
 }
 
 /** Forgets a Helm repository. 409 while services use it. */
@@ -108,21 +101,6 @@ export async function findHelmRepository(
   if (!row) throw invalidField(field, 'names no Helm repository of this organization');
   const { name, kind, url } = row;
   return { id, name, kind, url };
-}
-
-/** Where a repository is: as given, else the kind's own place. 400 for an address of another protocol, or one that can never be called. */
-function urlOf(
-  context: Context,
-  { kind, url: given }: Pick<HelmRepositoryRequest, 'kind' | 'url'>,
-  region: string | number | undefined,
-): string {
-  const url = given ?? REPOSITORIES[kind].url(region);
-  const example = kind === 'HTTPS' ? 'https://charts.example.com' : 'oci://registry.example.com/charts';
-  if (url === null) throw invalidField('url', `is required for ${kind}: ${example}`);
-  if (kind === 'HTTPS' && url.startsWith('oci:'))
-    throw invalidField('url', `is of a registry, which is not of kind HTTPS: ${example}`);
-  checkUrl(url.replace(/^oci:/, 'https:'), 'url', context.settings.allowedPrivateAddresses);
-  return url;
 }
 
 const inUse = (name: string) =>

@@ -85,10 +85,10 @@ export function readConfiguration(
  * Secrets go to the address that they were given for: nobody learns them by naming an address of theirs. 400 names those that an edit
  * of kind or address would have to give again.
  */
-export function refuseMoved(input: Record<string, unknown>, kept: SplitConfiguration, moved: boolean): void {
+export function refuseMoved(input: Record<string, unknown>, secrets: Configuration, moved: boolean): void {
   if (!moved) return;
   const message = 'is required when kind or url change: it would be sent to another address';
-  const errors = Object.keys(kept.secrets)
+  const errors = Object.keys(secrets)
     .filter((field) => input[field] === undefined)
     .map((field) => ({ field: `config.${field}`, message }));
   if (errors.length > 0) throw badRequest(errors.map((one) => `${one.field}: ${message}`).join('; '), errors);

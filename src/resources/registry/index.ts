@@ -1,12 +1,7 @@
 export { findRegistry, registryAccess } from '#resources/registry/access.ts';
-export {
-  credentialFields,
-  readConfiguration,
-  refuseMoved,
-  requiredConfig,
-  type CredentialShape,
-} from '#resources/registry/configuration.ts';
+export { credentialFields, requiredConfig } from '#resources/registry/configuration.ts';
+export { keep, type KindShape } from '#resources/registry/keeping.ts';
 export { ECR, SCALEWAY } from '#resources/registry/kinds.ts';
 export { loginOf } from '#resources/registry/login.ts';
 export { registryRoutes } from '#resources/registry/routes.ts';
-export { openSecrets, sealSecrets } from '#resources/registry/secrets.ts';
+export { openSecrets } from '#resources/registry/secrets.ts';

@@ -1,4 +1,5 @@
 import type { CredentialShape } from '#resources/registry/configuration.ts';
+import type { KindShape } from '#resources/registry/keeping.ts';
 
 /** Kinds of registries (contract: `ContainerRegistryKindEnum`). */
 export const REGISTRY_KINDS = [
@@ -16,14 +17,10 @@ export const REGISTRY_KINDS = [
 ] as const;
 export type RegistryKind = (typeof REGISTRY_KINDS)[number];
 
-interface KindOfRegistry extends CredentialShape {
-  /** Where it is when nobody says; null where each is elsewhere. */
-  url(region: string | number | undefined): string | null;
-}
-
 const nowhere = () => null;
+const example = 'https://registry.example.com';
 const LOGIN = ['username', 'password'];
-const login = (url: KindOfRegistry['url']): KindOfRegistry => ({ ways: [LOGIN], anonymous: true, url });
+const login = (url: KindShape['url']): KindShape => ({ ways: [LOGIN], anonymous: true, url, example });
 
 /** What credentials of Amazon's, Scaleway's and nobody's registries are; Helm repositories of OCI take the same. */
 export const ECR: CredentialShape = {
@@ -40,14 +37,14 @@ export const SCALEWAY: CredentialShape = {
 };
 
 /** What each kind of registry is. */
-export const REGISTRIES: Record<RegistryKind, KindOfRegistry> = {
-  ECR: { ...ECR, url: nowhere },
-  SCALEWAY_CR: { ...SCALEWAY, url: (region) => `https://rg.${region}.scw.cloud` },
+export const REGISTRIES: Record<RegistryKind, KindShape> = {
+  ECR: { ...ECR, url: nowhere, example: 'https://<account>.dkr.ecr.<region>.amazonaws.com' },
+  SCALEWAY_CR: { ...SCALEWAY, url: (region) => `https://rg.${region}.scw.cloud`, example },
   DOCKER_HUB: login(() => 'https://docker.io'),
   GITHUB_CR: login(() => 'https://ghcr.io'),
   GITHUB_ENTERPRISE_CR: login(nowhere),
   GITLAB_CR: login(() => 'https://registry.gitlab.com'),
-  PUBLIC_ECR: { ways: [], anonymous: true, url: () => 'https://public.ecr.aws' },
+  PUBLIC_ECR: { ways: [], anonymous: true, url: () => 'https://public.ecr.aws', example },
   DOCR: login(() => 'https://registry.digitalocean.com'),
   GENERIC_CR: login(nowhere),
   GCP_ARTIFACT_REGISTRY: {
@@ -58,6 +55,12 @@ export const REGISTRIES: Record<RegistryKind, KindOfRegistry> = {
     optional: ['project_id', 'token_lifetime_seconds'],
     anonymous: false,
     url: (region) => `https://${region}-docker.pkg.dev`,
+    example,
   },
-  AZURE_CR: { ways: [['azure_tenant_id', 'azure_subscription_id'], LOGIN], anonymous: false, url: nowhere },
+  AZURE_CR: {
+    ways: [['azure_tenant_id', 'azure_subscription_id'], LOGIN],
+    anonymous: false,
+    url: nowhere,
+    example: 'https://<name>.azurecr.io',
+  },
 };

@@ -164,6 +164,17 @@ describe('a container registry', () => {
     expect((await accessOf(admin, id))!.credentials).toBeNull();
   });
 
+  test('whose address nobody gave follows its region, as far as its secrets are given again', async () => {
+    const admin = await app.organization();
+    const config = { region: 'fr-par', scaleway_access_key: 'a', scaleway_secret_key: 's' };
+    const made = await make(admin, { kind: 'SCALEWAY_CR', url: undefined, config });
+    const edit = (change: object) =>
+      admin.put(`${registriesOf(admin)}/${made.id}`, { name: 'r', kind: 'SCALEWAY_CR', config: change });
+    expect(ok(await edit({}), 200).url).toBe('https://rg.fr-par.scw.cloud');
+    expect(fieldsOf(ok(await edit({ region: 'nl-ams' }), 400))).toEqual(['config.scaleway_secret_key']);
+    expect(ok(await edit({ ...config, region: 'nl-ams' }), 200).url).toBe('https://rg.nl-ams.scw.cloud');
+  });
+
   test('does not send its secrets to another address without being given them again', async () => {
     const admin = await app.organization();
     const url = `${registriesOf(admin)}/${(await make(admin)).id}`;

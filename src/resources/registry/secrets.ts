@@ -2,7 +2,7 @@ import type { Context } from '#platform/context.ts';
 import type { Configuration } from '#resources/registry/configuration.ts';
 
 /** Tables that keep the secret part of a configuration. */
-type Table = 'container_registry' | 'helm_repository';
+export type Table = 'container_registry' | 'helm_repository';
 
 const placeOf = (table: Table, id: string): string => `${table}/${id}/secrets`;
 

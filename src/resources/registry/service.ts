@@ -1,17 +1,15 @@
-import { conflict, internal, invalidField } from '#kernel/errors.ts';
+import { conflict, internal } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
-import { checkUrl } from '#platform/http-client/index.ts';
-import { parseRegistry } from '#platform/oci/index.ts';
-import { readConfiguration, refuseMoved, requiredConfig } from '#resources/registry/configuration.ts';
-import { REGISTRIES, REGISTRY_KINDS, type RegistryKind } from '#resources/registry/kinds.ts';
+import { requiredConfig } from '#resources/registry/configuration.ts';
+import { keep } from '#resources/registry/keeping.ts';
+import { REGISTRIES, REGISTRY_KINDS } from '#resources/registry/kinds.ts';
 import * as queries from '#resources/registry/queries.ts';
 import type { ContainerRegistryRequest } from '#resources/registry/schema.ts';
-import { openSecrets, sealSecrets } from '#resources/registry/secrets.ts';
 
-const TABLE = 'container_registry';
+const TABLE = 'container_registry' as const;
 
 /** A registry as it is answered: of its configuration only what is no secret. */
 export const toRegistryView = (row: queries.RegistryRow) => ({
@@ -36,18 +34,15 @@ export const availableRegistries = () =>
 
 /** Keeps a registry with its credentials, encrypted. Names may repeat (decisions.md 8). */
 export async function createRegistry(context: Context, organizationId: string, input: ContainerRegistryRequest) {
-  const id = newId();
-  const { config, secrets } = readConfiguration(input.kind, REGISTRIES[input.kind], input.config);
-  const columns = {
+  const at = { table: TABLE, organizationId, id: newId() };
+  await queries.insertRegistry(context.db, {
+    id: at.id,
+    organization_id: organizationId,
     name: input.name.trim(),
     description: input.description ?? null,
-    kind: input.kind,
-    url: urlOf(context, input, config['region']),
-    config,
-    secrets: await sealSecrets(context, organizationId, TABLE, id, secrets),
-  };
-  await queries.insertRegistry(context.db, { id, organization_id: organizationId, ...columns });
-  const row = await findRow(context, organizationId, id);
+    ...(await keep(context, at, REGISTRIES[input.kind], input, null)),
+  });
+  const row = await findRow(context, organizationId, at.id);
   const view = toRegistryView(row);
   await audit(context, { organizationId, type: 'CREATE', target: targetOf(row), after: view });
   return view;
@@ -56,26 +51,16 @@ export async function createRegistry(context: Context, organizationId: string, i
 /** Changes a registry; what is left out stays, its secrets too, as long as they go where they went. */
 export async function editRegistry(context: Context, present: queries.RegistryRow, input: ContainerRegistryRequest) {
   const { organization_id: organizationId, id } = present;
-  const same = input.kind === present.kind;
-  const before = {
-    config: present.config as Record<string, string>,
-    secrets: await openSecrets(context, organizationId, TABLE, id, present.secrets),
-  };
-  const split = readConfiguration(input.kind, REGISTRIES[input.kind], input.config, same ? before : null);
-  const url = input.url === undefined && same ? present.url : urlOf(context, input, split.config['region']);
-  refuseMoved(input.config, split, parseRegistry(url).base !== parseRegistry(present.url).base);
+  const at = { table: TABLE, organizationId, id };
   await queries.updateRegistry(context.db, { organizationId }, id, {
     name: input.name.trim(),
     description: input.description ?? present.description,
-    kind: input.kind,
-    url,
-    config: split.config,
-    secrets: await sealSecrets(context, organizationId, TABLE, id, split.secrets),
+    ...(await keep(context, at, REGISTRIES[input.kind], input, present)),
   });
   const row = await findRow(context, organizationId, id);
-  const [was, is] = [toRegistryView(present), toRegistryView(row)];
-  await audit(context, { organizationId, type: 'UPDATE', target: targetOf(row), before: was, after: is });
-  return is;
+  const [before, after] = [toRegistryView(present), toRegistryView(row)];
+  await audit(context, { organizationId, type: 'UPDATE', target: targetOf(row), before, after });
+  return after;
 }
 
 /** Forgets a registry. 409 while services use it. */
@@ -89,18 +74,6 @@ export async function deleteRegistry(context: Context, row: queries.RegistryRow)
     throw error;
   }
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before: toRegistryView(row) });
-}
-
-/** Where a registry is: as given, else the kind's own place. 400 for an address that can never be called, or where there is none. */
-function urlOf(
-  context: Context,
-  { kind, url: given }: { kind: RegistryKind; url?: string },
-  region: string | number | undefined,
-): string {
-  const url = given ?? REGISTRIES[kind].url(region);
-  if (url === null) throw invalidField('url', `is required for ${kind}: https://registry.example.com`);
-  checkUrl(url, 'url', context.settings.allowedPrivateAddresses);
-  return url;
 }
 
 const inUse = (name: string) =>

@@ -1,0 +1,61 @@
+import { invalidField } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import { checkUrl } from '#platform/http-client/index.ts';
+import { parseRegistry } from '#platform/oci/index.ts';
+import {
+  readConfiguration,
+  refuseMoved,
+  type Configuration,
+  type CredentialShape,
+} from '#resources/registry/configuration.ts';
+import { openSecrets, sealSecrets, type Table } from '#resources/registry/secrets.ts';
+
+/** A kind of registry or Helm repository: how it is entered, and where it is. */
+export interface KindShape extends CredentialShape {
+  /** Where it is when nobody says; null where each is elsewhere. */
+  url(region: string | number | undefined): string | null;
+  /** An address of it, for whoever has to name one. */
+  example: string;
+}
+
+/** Where something is, and how it is entered, as a row has it. */
+interface Kept {
+  kind: string;
+  url: string;
+  config: unknown;
+  secrets: Buffer | null;
+}
+
+interface Input {
+  kind: string;
+  url?: string;
+  config: Record<string, unknown>;
+}
+
+/**
+ * What is stored of a body that makes a registry or Helm repository, or edits the `present` one: what an edit leaves out stays, secrets as
+ * long as they go where they went. 400 names the field that is wrong.
+ */
+export async function keep(
+  context: Context,
+  at: { table: Table; organizationId: string; id: string },
+  shape: KindShape,
+  input: Input,
+  present: Kept | null,
+): Promise<Kept & { config: Configuration }> {
+  const { table, organizationId, id } = at;
+  const same = present?.kind === input.kind ? present : null;
+  const before = same && {
+    config: same.config as Configuration,
+    secrets: await openSecrets(context, organizationId, table, id, same.secrets),
+  };
+  const { config, secrets } = readConfiguration(input.kind, shape, input.config, before);
+  const own = shape.url(config['region']);
+  // An address that nobody gave follows the region.
+  const stays = same && same.url !== shape.url(before!.config['region']) ? same.url : null;
+  const url = input.url ?? stays ?? own;
+  if (url === null) throw invalidField('url', `is required for ${input.kind}: ${shape.example}`);
+  checkUrl(url.replace(/^oci:/, 'https:'), 'url', context.settings.allowedPrivateAddresses);
+  if (present) refuseMoved(input.config, secrets, parseRegistry(url).base !== parseRegistry(present.url).base);
+  return { kind: input.kind, url, config, secrets: await sealSecrets(context, organizationId, table, id, secrets) };
+}
