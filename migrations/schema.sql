@@ -1095,7 +1095,8 @@ create table variable (
   constraint variable_organization_id_project_id_fkey FOREIGN KEY (organization_id, project_id) REFERENCES project(organization_id, id) ON DELETE CASCADE,
   constraint variable_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
   constraint variable_pkey PRIMARY KEY (id),
-  constraint variable_scope_check CHECK ((scope = ANY (ARRAY['PROJECT'::text, 'ENVIRONMENT'::text, 'APPLICATION'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'AGENTIC_WORKFLOW'::text])))
+  constraint variable_scope_check CHECK ((scope = ANY (ARRAY['PROJECT'::text, 'ENVIRONMENT'::text, 'APPLICATION'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'AGENTIC_WORKFLOW'::text]))),
+  constraint variable_secret_manager_access_fkey FOREIGN KEY (organization_id, secret_manager_access_id) REFERENCES secret_manager_access(organization_id, id) NOT VALID
 );
 CREATE INDEX variable_aliased ON public.variable USING btree (aliased_id) WHERE (aliased_id IS NOT NULL);
 CREATE INDEX variable_built_in_service ON public.variable USING btree (built_in_service_id) WHERE (built_in_service_id IS NOT NULL);

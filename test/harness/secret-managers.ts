@@ -26,6 +26,8 @@ export interface PretendedManagers {
   pageSize: number;
   requests: { method: string; path: string; action: string; body: string }[];
   instead: Answer | undefined;
+  /** Called instead of any answer, while it is set. */
+  hang: (() => void) | undefined;
   settings(): Record<string, string>;
   /** Key of the service account that Google lets in. */
   serviceAccount(): string;
@@ -79,12 +81,18 @@ export function usePretendedManagers(port: number): PretendedManagers {
       action,
       body: asked.body,
     });
+    if (managers.hang) return managers.hang();
     const { status, body } = managers.instead ?? (await answerTo(managers, asked, keys.publicKey));
     response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body ?? {}));
   });
   beforeAll(() => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve)));
-  beforeEach(() => void Object.assign(managers, { secrets: {}, pageSize: 2, requests: [], instead: undefined }));
-  afterAll(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  beforeEach(
+    () => void Object.assign(managers, { secrets: {}, pageSize: 2, requests: [], instead: undefined, hang: undefined }),
+  );
+  afterAll(() => {
+    server.closeAllConnections();
+    return new Promise<void>((resolve) => server.close(() => resolve()));
+  });
   return managers;
 }
 

@@ -1,6 +1,6 @@
 import { conflict, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
-import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { brokenConstraint, sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Context } from '#platform/context.ts';
 import { checkUrl } from '#platform/http-client/index.ts';
@@ -115,18 +115,24 @@ export async function removeAccesses(db: Database, scope: Scope, gone: AccessRow
     .where('secret_manager_access_id', '=', sql<string>`any(${ids}::uuid[])`)
     .limit(1)
     .executeTakeFirst();
-  if (used) {
-    const access = gone.find((one) => one.id === used.secret_manager_access_id);
-    throw conflict(
-      `Secret manager access ${access?.name ?? ''} is read by the variable ${used.key}: delete the variables that read from it first.`,
-    );
+  if (used) throw inUse(gone.find((one) => one.id === used.secret_manager_access_id)?.name, used.key);
+  try {
+    await db
+      .deleteFrom('secret_manager_access')
+      .where('organization_id', '=', scope.organizationId)
+      .where('id', '=', sql<string>`any(${ids}::uuid[])`)
+      .execute();
+  } catch (error) {
+    // The variable was made meanwhile.
+    if (brokenConstraint(error)) throw inUse(gone[0]?.name);
+    throw error;
   }
-  await db
-    .deleteFrom('secret_manager_access')
-    .where('organization_id', '=', scope.organizationId)
-    .where('id', '=', sql<string>`any(${ids}::uuid[])`)
-    .execute();
 }
+
+const inUse = (name = '', key?: string) =>
+  conflict(
+    `Secret manager access ${name} is read by ${key ? `the variable ${key}` : 'variables'}: delete the variables that read from it first.`,
+  );
 
 async function saveAccess(
   context: Context,

@@ -11,7 +11,7 @@ import {
   usePretendedManagers,
   VAULT,
 } from '#test/harness/secret-managers.ts';
-import { rowsWith } from '../../../test/suites/fuzz/digest.ts';
+import { rowsWith } from '#test/suites/fuzz/digest.ts';
 
 const managers = usePretendedManagers(await freePort());
 const said: string[] = [];
@@ -204,6 +204,51 @@ describe('an external secret', () => {
       /A and B cannot be had: .* of prod \(Vault at 127\.0\.0\.1:9\): 127\.0\.0\.1:9 could not be reached/,
     );
     expect(error).not.toContain('C cannot');
+  });
+
+  test('of a manager that does not answer is given up at once when the deployment is cancelled', async () => {
+    const access = await makeAwsAccess();
+    const { application, environment } = await makeExample(admin);
+    ok(await makeExternal(application.id, 'APPLICATION', 'KEY', 'key', access), 201);
+    const asked = new Promise<void>((resolve) => (managers.hang = resolve));
+    ok(await admin.post(`/application/${application.id}/deploy`, {}), 200);
+    await asked;
+    const began = Date.now();
+    const status = ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=20`, {}), 200);
+    expect(status.state).toBe('CANCELED');
+    // A request waits 10 s for its answer.
+    expect(Date.now() - began).toBeLessThan(8000);
+  });
+
+  test('is not asked for where only what a deployment would give is told', async () => {
+    const access = await makeAwsAccess();
+    const { application } = await makeExample(admin);
+    ok(await makeExternal(application.id, 'APPLICATION', 'KEY', 'key', access), 201);
+    ok(await admin.post(`/application/${application.id}/environmentVariable`, { key: 'URL', value: '{{KEY}}' }), 201);
+    const { results } = ok(await admin.get(`/service/${application.id}/effectiveVariables`), 200);
+    for (const key of ['KEY', 'URL'])
+      expect(results.find((one: { key: string }) => one.key === key)).toMatchObject({
+        value: null,
+        is_secret: true,
+        error: null,
+      });
+    expect(managers.requests).toEqual([]);
+  });
+
+  test('has an access that is there: of making the one and removing the other at once, one is refused', async () => {
+    const { project } = await makeExample(admin);
+    for (let round = 0; round < 5; round++) {
+      const body = bodyOf({ mode: 'AWS_SECRET_MANAGER', region }, keys);
+      const cluster = ok(await admin.post(clusters(), body), 201);
+      const [made, removed] = await Promise.all([
+        makeExternal(project.id, 'PROJECT', `KEY_${round}`, 'key', cluster.secret_manager_accesses[0].id),
+        admin.put(`${clusters()}/${cluster.id}`, { ...body, secret_manager_accesses: [] }),
+      ]);
+      expect([
+        [201, 409],
+        [400, 200],
+      ]).toContainEqual([made.status, removed.status]);
+    }
   });
 
   test('that is overridden asks nobody', async () => {

@@ -241,9 +241,11 @@ export const newVariableOn = (context: Context, { organizationId, scope, ...plac
 });
 
 async function refuseUnknownAccess(context: Context, { organizationId }: Place, id: string): Promise<void> {
-  if (!(await queries.findSecretManagerAccess(context.db, { organizationId }, id)))
-    throw invalidField('secret_manager_access_id', 'names no secret manager access of this organization');
+  if (!(await queries.findSecretManagerAccess(context.db, { organizationId }, id))) throw unknownAccess();
 }
+
+const unknownAccess = () =>
+  invalidField('secret_manager_access_id', 'names no secret manager access of this organization');
 
 const SOURCES = ['overridden_id', 'aliased_id', 'built_in_service_id'].map(
   (column) => `variable_organization_id_${column}_fkey`,
@@ -256,6 +258,7 @@ async function refuseTakenKey(place: Place, key: string, write: () => Promise<un
     const constraint = brokenConstraint(error);
     if (constraint?.startsWith('variable_key_'))
       throw conflict(`The key "${key}" is taken in ${place.name} or below it: choose another, or edit what has it.`);
+    if (constraint === 'variable_secret_manager_access_fkey') throw unknownAccess();
     // What it is to be of went meanwhile.
     if (constraint && SOURCES.includes(constraint)) throw notFound('Variable');
     if (constraint) throw internal(`A variable breaks ${constraint}.`, error);
