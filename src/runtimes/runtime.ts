@@ -144,7 +144,7 @@ export interface TaskSpec extends ProgramSpec {
 export interface TaskEnd {
   /** `lost`: it was begun and its end can't be known (a reboot, or it was removed while it ran): it must not be run again unasked. */
   reason: 'exited' | 'timeout' | 'lost';
-  /** Exit status, null where a signal ended it or nothing is known. One that was ended by `run`'s own signal never has 0. */
+  /** Exit status, null where a signal ended it or nothing is known, and where it was ended by us, whatever it answered to that. */
   exitCode: number | null;
   /** Name of the signal that ended it (`SIGKILL`; that it was for want of memory says a line of the log). */
   signal: string | null;

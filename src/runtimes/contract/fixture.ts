@@ -53,7 +53,7 @@ const status = await runSteps(JSON.parse(process.argv.at(-1)), {
   say: (text, stream) => (stream === 'stderr' ? console.error(text) : console.log(text)),
   wait: (ms) => sleep(ms),
   fetch: async (url) => (await fetch(url, { signal: AbortSignal.timeout(5000) })).text(),
-  countInChild: (path) => spawn(process.execPath, ['-e', COUNT, path], { detached: true, stdio: 'ignore' }),
+  countInChild: (path) => spawn(process.execPath, ['-e', COUNT, path], { stdio: 'ignore' }),
 });
 process.exit(status);
 `;

@@ -148,12 +148,11 @@ async function endOf(waiting: Waiting, state: State): Promise<TaskEnd> {
   if (endedBy === null && isUnknown(waiting, state)) return lost(startedAt, endedAt);
   const { signal } = explainExit(state.ExitCode, false);
   if (state.OOMKilled) context.log(`It needed more memory than its limit of ${spec.resources.memoryMib} MiB.`);
-  const interrupted = endedBy !== null && state.ExitCode === 0;
-  const exitCode = signal !== null || interrupted ? null : state.ExitCode;
+  const exitCode = signal !== null || endedBy !== null ? null : state.ExitCode;
   return {
     reason: endedBy === 'timeout' ? 'timeout' : 'exited',
     exitCode,
-    signal: interrupted ? 'SIGTERM' : signal,
+    signal: signal ?? (endedBy === null ? null : 'SIGTERM'),
     startedAt,
     endedAt,
     output: exitCode === 0 ? await readOutput(container, spec) : null,

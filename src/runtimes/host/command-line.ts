@@ -1,9 +1,9 @@
 import type { ImageConfig } from '#runtimes/host/images.ts';
 import { HOME } from '#runtimes/host/view/plan.ts';
-import { RuntimeError, type WorkloadSpec } from '#runtimes/runtime.ts';
+import { RuntimeError, type ProgramSpec } from '#runtimes/runtime.ts';
 
 /** The program that an instance runs: an entry point of the service leaves the image's command out, as with Docker. */
-export function commandLine(spec: WorkloadSpec, config: ImageConfig): string[] {
+export function commandLine(spec: ProgramSpec, config: ImageConfig): string[] {
   const own = spec.entrypoint.length > 0;
   const entrypoint = own ? spec.entrypoint : config.entrypoint;
   const rest = own || spec.arguments.length > 0 ? spec.arguments : config.command;
@@ -18,7 +18,7 @@ export function commandLine(spec: WorkloadSpec, config: ImageConfig): string[] {
  * own as well when `forced`.
  */
 export function environmentOf(
-  spec: WorkloadSpec,
+  spec: ProgramSpec,
   config: ImageConfig,
   given: { hostname: string; port: number | null; forced: boolean },
 ): Record<string, string> {

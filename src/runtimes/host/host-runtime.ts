@@ -16,6 +16,7 @@ import { refusalsOf } from '#runtimes/host/refusals.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { reportOf } from '#runtimes/host/report.ts';
 import { Rollout } from '#runtimes/host/rollout.ts';
+import { Tasks } from '#runtimes/host/tasks.ts';
 import { removeVolumes } from '#runtimes/host/volumes.ts';
 import { measureDisk } from '#runtimes/host/disk-use.ts';
 import { removeAbandoned } from '#runtimes/host/work-folders.ts';
@@ -34,6 +35,8 @@ import {
   type Runtime,
   type RuntimeContext,
   type RuntimeReport,
+  type TaskEnd,
+  type TaskSpec,
   type WorkloadIdentity,
   type WorkloadSpec,
 } from '#runtimes/runtime.ts';
@@ -49,6 +52,7 @@ export class HostRuntime implements Runtime {
   readonly #instances: Instances;
   readonly #readiness: Readiness;
   readonly #rollout: Rollout;
+  readonly #tasks: Tasks;
   readonly #lock = new KeyedLock();
   readonly #closed = new AbortController();
 
@@ -57,13 +61,14 @@ export class HostRuntime implements Runtime {
     this.#instances = new Instances(parts);
     this.#readiness = new Readiness(parts, this.#instances);
     this.#rollout = new Rollout(parts, this.#instances, this.#readiness);
+    this.#tasks = new Tasks(parts);
   }
 
   async check(): Promise<RuntimeReport> {
     return reportOf(this.#parts);
   }
 
-  refusals(spec: WorkloadSpec): string[] {
+  refusals(spec: WorkloadSpec | TaskSpec): string[] {
     return refusalsOf(spec, this.#parts);
   }
 
@@ -158,6 +163,7 @@ export class HostRuntime implements Runtime {
       await router.remove(serviceId);
       await this.#parts.published.remove(serviceId);
       await Promise.all(layout.instances(serviceId).map((at) => this.#instances.remove(at, this.#graceOf(at))));
+      await this.#tasks.remove(serviceId, 'all');
       await network.forget(environmentId, serviceId);
       removeVolumes(layout, serviceId);
       images.removeAll(serviceId);
@@ -205,7 +211,8 @@ export class HostRuntime implements Runtime {
 
   async removeImages({ serviceId }: WorkloadIdentity, images: string[] | 'all'): Promise<void> {
     const { releases, images: store } = this.#parts;
-    const used = releases.generations(serviceId).map((generation) => releases.read(serviceId, generation)!.image);
+    const released = releases.generations(serviceId).map((generation) => releases.read(serviceId, generation)!.image);
+    const used = [...released, ...this.#tasks.imagesInUse(serviceId)];
     const kept = images === 'all' ? used : images.filter((image) => used.includes(image));
     if (images !== 'all')
       store.remove(
@@ -215,6 +222,14 @@ export class HostRuntime implements Runtime {
     else if (used.length === 0) store.removeAll(serviceId);
     if (kept.length > 0)
       throw new RuntimeError('failed', `Still in use by an instance, so not removed: ${kept.join(', ')}.`);
+  }
+
+  run(spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd> {
+    return tellingNoSpace(this.#parts.layout.dataDir, () => this.#tasks.run(spec, context));
+  }
+
+  removeTasks({ serviceId }: Pick<WorkloadIdentity, 'serviceId'>, names: string[] | 'all'): Promise<void> {
+    return this.#tasks.remove(serviceId, names);
   }
 
   removeEnvironment({ environmentId }: EnvironmentIdentity): Promise<void> {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { ATTEMPTS, seenIn, type Seen, type Targets } from '#runtimes/host/isolation-attempts.fixture.ts';
+import { newContext, newTask } from '#runtimes/contract/fixture.ts';
 import { findProgram } from '#runtimes/host/machine.ts';
 import { TestHost, tryMachine } from '#runtimes/host/testing.ts';
 
@@ -127,6 +128,23 @@ describe.skipIf(!namespaces)('a workload', () => {
     expectShut(seen);
     expect(seen.capabilities).toBe('0000000000000000');
     expect(seen.root).toMatch(/^no: /);
+    plane.expectUnharmed();
+  });
+
+  test('neither does a command that runs to its end, or what stands in the place of its output file', async () => {
+    const { host, targets } = plane;
+    const identity = host.identity();
+    const { image } = await host.build({ identity });
+    const context = newContext();
+    const command = { arguments: ['node', 'attempts.mjs'], outputPath: '/app/output' };
+    expect(await host.runtime.run!(newTask(identity, image, [], command), context)).toMatchObject({ exitCode: 0 });
+    const seen = seenIn(context.lines.join('\n'));
+    expectShut(seen);
+    expect(seen.capabilities).toBe('0000000000000000');
+    for (const file of targets.files) {
+      const link = { arguments: ['ln', '-sfn', file, '/app/output'], outputPath: '/app/output' };
+      expect((await host.runtime.run!(newTask(identity, image, [], link), newContext())).output, file).not.toBe(MARKER);
+    }
     plane.expectUnharmed();
   });
 

@@ -41,6 +41,16 @@ export class Layout {
     );
   }
 
+  /** Folder of an execution; `<generation>-<name>` is its key. */
+  task(serviceId: string, key: string): string {
+    return join(this.service(serviceId), 'tasks', plainName(key));
+  }
+
+  /** Keys of the executions of a service that are there. */
+  tasks(serviceId: string): string[] {
+    return namesIn(join(this.service(serviceId), 'tasks'));
+  }
+
   /** Folder of a service's volume: it outlives generations. */
   volume(storageId: string): string {
     return join(this.dataDir, 'volumes', plainName(storageId));

@@ -142,6 +142,7 @@ export function viewPlan(
     from: null,
     hidden: machine.hidden,
     binds: [],
+    folders: [],
     node: realpathSync(process.execPath),
     resolv: machine.resolv,
     hostname: 'quarterdeck',

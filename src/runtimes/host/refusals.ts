@@ -19,7 +19,7 @@ export function refusalsOf(spec: ProgramSpec, parts: Parts): string[] {
     if (refusal !== null) return [refusal];
   } else if (spec.image !== '' && parts.images.folder(spec.image) === null)
     refusals.push(
-      'Images from a registry need a container engine: install Docker or Podman, or use a Kubernetes cluster. This runtime builds from a git repository with a Dockerfile.',
+      'Images from a registry need a container engine: use a cluster whose runtime is docker (install Docker or Podman) or kubernetes. This one, of the runtime host, builds from a git repository with a Dockerfile.',
     );
   const paths = [...spec.files.map((file) => file.path), ...spec.storage.map((one) => one.mountPath)];
   for (const path of paths) refusals.push(...refusePath(path, spec, parts));

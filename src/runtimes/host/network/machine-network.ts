@@ -1,11 +1,11 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { instanceName, type InstanceKey, type Layout } from '#runtimes/host/layout.ts';
-import { mainPort, type Attachment, type InstanceNetwork } from '#runtimes/host/network/network.ts';
+import type { Layout } from '#runtimes/host/layout.ts';
+import { mainPort, type Attached, type Attachment, type InstanceNetwork } from '#runtimes/host/network/network.ts';
 import { readInstance } from '#runtimes/host/instance-record.ts';
 import type { Bind } from '#runtimes/host/view/plan.ts';
 import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
-import { RuntimeError, type WorkloadSpec } from '#runtimes/runtime.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
 
 /** Ports given as PORT, unless the first start was told another range: below those that the kernel gives to connections. */
 const RANGE = { from: 21_000, to: 22_999 };
@@ -34,11 +34,11 @@ export class MachineNetwork implements InstanceNetwork {
     writeAtomically(file, JSON.stringify(range));
   }
 
-  async attach(at: InstanceKey, spec: WorkloadSpec, previous: Attachment | null): Promise<Attachment> {
+  async attach(name: string, spec: Attached, previous: Attachment | null): Promise<Attachment> {
     const main = mainPort(spec);
     if (main === null) return { address: '127.0.0.1', ports: {}, port: null };
     if (previous?.port) return previous;
-    const port = await this.#freePort(instanceName(at));
+    const port = await this.#freePort(name);
     return { address: '127.0.0.1', ports: { [main]: port }, port };
   }
 
@@ -54,8 +54,8 @@ export class MachineNetwork implements InstanceNetwork {
     // Nobody looks names up in the machine's network.
   }
 
-  async detach(at: InstanceKey): Promise<void> {
-    this.#given.delete(instanceName(at));
+  async detach(name: string): Promise<void> {
+    this.#given.delete(name);
   }
 
   async forget(): Promise<void> {

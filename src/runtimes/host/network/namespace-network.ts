@@ -9,8 +9,8 @@ import {
 } from '#runtimes/host/network/address-plan.ts';
 import { EnvironmentRecords } from '#runtimes/host/network/environment-record.ts';
 import { BRIDGE_PREFIX, type Firewall } from '#runtimes/host/network/firewall.ts';
-import { mainPort, type Attachment, type InstanceNetwork } from '#runtimes/host/network/network.ts';
-import { instanceName, type InstanceKey, type Layout } from '#runtimes/host/layout.ts';
+import { mainPort, type Attached, type Attachment, type InstanceNetwork } from '#runtimes/host/network/network.ts';
+import type { Layout } from '#runtimes/host/layout.ts';
 import { KeyedLock } from '#runtimes/host/locks.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import type { Bind } from '#runtimes/host/view/plan.ts';
@@ -40,25 +40,25 @@ export class NamespaceNetwork implements InstanceNetwork {
     this.#records = new EnvironmentRecords(options.layout);
   }
 
-  attach(at: InstanceKey, spec: WorkloadSpec): Promise<Attachment> {
+  attach(name: string, spec: Attached): Promise<Attachment> {
     const { environmentId } = spec.identity;
     // All under one lock: two environments must not choose the same network.
     return this.#lock.run('networks', async () => {
       const record = this.#records.open(environmentId, await this.#routes());
-      const host = this.#records.takeHost(environmentId, record, instanceName(at));
+      const host = this.#records.takeHost(environmentId, record, name);
       await this.#makeBridge(environmentId, record.index);
-      await this.#deleteNamespace(instanceName(at));
-      await this.#makeNamespace(at, environmentId, record.index, host);
+      await this.#deleteNamespace(name);
+      await this.#makeNamespace(name, environmentId, record.index, host);
       return { address: hostAddress(record.index, host), ports: {}, port: mainPort(spec) };
     });
   }
 
-  prefix(at: InstanceKey): string[] {
-    return [this.#tools.nsenter, `--net=${namespacePath(this.#namespace(instanceName(at)))}`, '--'];
+  prefix(name: string): string[] {
+    return [this.#tools.nsenter, `--net=${namespacePath(this.#namespace(name))}`, '--'];
   }
 
-  binds(spec: WorkloadSpec): Bind[] {
-    return [{ from: this.#records.hostsFile(spec.identity.environmentId), to: '/etc/hosts', readOnly: true }];
+  binds(environmentId: string): Bind[] {
+    return [{ from: this.#records.hostsFile(environmentId), to: '/etc/hosts', readOnly: true }];
   }
 
   publish(spec: WorkloadSpec, addresses: string[]): Promise<void> {
@@ -71,9 +71,8 @@ export class NamespaceNetwork implements InstanceNetwork {
     });
   }
 
-  detach(at: InstanceKey): Promise<void> {
+  detach(name: string): Promise<void> {
     return this.#lock.run('networks', async () => {
-      const name = instanceName(at);
       await this.#deleteNamespace(name);
       for (const environmentId of this.#layout.environments()) {
         const record = this.#records.read(environmentId);
@@ -137,9 +136,9 @@ export class NamespaceNetwork implements InstanceNetwork {
     await this.#firewall.open(bridge, subnet(index));
   }
 
-  async #makeNamespace(at: InstanceKey, environmentId: string, index: number, host: number): Promise<void> {
-    const namespace = this.#namespace(instanceName(at));
-    const outer = this.#outerEnd(instanceName(at));
+  async #makeNamespace(name: string, environmentId: string, index: number, host: number): Promise<void> {
+    const namespace = this.#namespace(name);
+    const outer = this.#outerEnd(name);
     await this.#batch([
       `netns add ${namespace}`,
       `link add ${outer} type veth peer name eth0 address ${hardwareAddressOf(index, host)} netns ${namespace}`,
@@ -157,7 +156,12 @@ export class NamespaceNetwork implements InstanceNetwork {
   async #deleteNamespace(instance: string): Promise<void> {
     await this.#deleteLink(this.#outerEnd(instance));
     const namespace = this.#namespace(instance);
-    if (existsSync(namespacePath(namespace))) await this.#ip(['netns', 'delete', namespace]);
+    const there = () => existsSync(namespacePath(namespace));
+    if (!there()) return;
+    // Another process may be taking it down, too.
+    await this.#ip(['netns', 'delete', namespace]).catch((error: unknown) => {
+      if (there()) throw error;
+    });
   }
 
   /** A link goes with its namespace too, which the kernel may be taking down at this moment: gone is done. */

@@ -1,4 +1,3 @@
-import type { InstanceKey } from '#runtimes/host/layout.ts';
 import type { Bind } from '#runtimes/host/view/plan.ts';
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 
@@ -14,20 +13,23 @@ export interface Attachment {
   port: number | null;
 }
 
-/** The network that instances are put into. */
+/** What of a spec its network is about; executions have no ports. */
+export type Attached = Pick<WorkloadSpec, 'identity' | 'ports'>;
+
+/** The network that instances and executions are put into, each under a name that nothing else on the machine has. */
 export interface InstanceNetwork {
   /** Whether each instance has its own ports, so that two may listen on the same one. */
   readonly isolated: boolean;
   /** Gives an instance its place; idempotent. `previous` is what it had before the machine was restarted. */
-  attach(at: InstanceKey, spec: WorkloadSpec, previous: Attachment | null): Promise<Attachment>;
+  attach(name: string, spec: Attached, previous: Attachment | null): Promise<Attachment>;
   /** Arguments put before a program so that it starts in the instance's network. */
-  prefix(at: InstanceKey): string[];
+  prefix(name: string): string[];
   /** What the view of an instance shows of the network (its hosts file). */
-  binds(spec: WorkloadSpec): Bind[];
+  binds(environmentId: string): Bind[];
   /** The instances that answer for a service's internal name changed. */
   publish(spec: WorkloadSpec, addresses: string[]): Promise<void>;
   /** Takes the place back. */
-  detach(at: InstanceKey): Promise<void>;
+  detach(name: string): Promise<void>;
   /** A service is gone: its name too, and the environment's network when it was the last one. */
   forget(environmentId: string, serviceId: string): Promise<void>;
   /** An environment is gone with all its services: whatever of its network is left goes, too. */
@@ -37,7 +39,7 @@ export interface InstanceNetwork {
 }
 
 /** The port that PORT stands for: the default one, else the first that speaks TCP. */
-export function mainPort(spec: WorkloadSpec): number | null {
+export function mainPort(spec: Pick<WorkloadSpec, 'ports'>): number | null {
   const ports = spec.ports.filter((port) => port.protocol !== 'UDP');
   return (ports.find((port) => port.isDefault) ?? ports[0])?.internalPort ?? null;
 }

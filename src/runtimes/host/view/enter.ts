@@ -9,8 +9,8 @@ import { chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { copyInto, type CopyJob } from '#runtimes/host/view/copy.ts';
 import { assemble, coverOuterTree } from '#runtimes/host/view/mounts.ts';
-import { COPY_FAILED, HOME, OURS, runArguments, type ViewPlan } from '#runtimes/host/view/plan.ts';
-import { makeInRoot, resolveInRoot } from '#runtimes/host/view/root-path.ts';
+import { COPY_FAILED, HOME, OURS, runArguments, type ViewAccount, type ViewPlan } from '#runtimes/host/view/plan.ts';
+import { kindOf, makeInRoot, resolveInRoot } from '#runtimes/host/view/root-path.ts';
 
 const plan = JSON.parse(readFileSync(process.argv[2]!, 'utf8')) as ViewPlan;
 
@@ -48,6 +48,13 @@ function copy(job: CopyJob): void {
   }
 }
 
+/** In a nested user namespace everything that we make belongs to the one account that there is. */
+function makeFolder(folder: string, account: ViewAccount): void {
+  if (kindOf(resolveInRoot(plan.root, folder)) !== null) return;
+  const made = makeInRoot(plan.root, folder);
+  if (account.kind === 'instance' && !plan.nested) chownSync(made, account.uid, account.uid);
+}
+
 function main(): void {
   assemble(plan, mount);
   if (plan.tools.hostname) run(plan.tools.hostname, [plan.hostname]);
@@ -56,6 +63,7 @@ function main(): void {
     return copy(action.job);
   }
   makeInRoot(plan.root, action.cwd);
+  for (const folder of plan.folders) makeFolder(folder, action.account);
   if (action.account.kind === 'instance' && !plan.nested)
     chownSync(makeInRoot(plan.root, HOME), action.account.uid, action.account.uid);
   const [program, ...args] = runArguments(plan, moveAway(), action);

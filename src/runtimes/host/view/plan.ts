@@ -54,6 +54,8 @@ export interface ViewPlan {
   /** Folders and files of the machine that appear empty. */
   hidden: string[];
   binds: Bind[];
+  /** Folders that are made where they aren't there, for the account that runs in the view. */
+  folders: string[];
   /** Node's executable, shown at the end of PATH. */
   node: string;
   /** Content of /etc/resolv.conf, put where its link leads; null leaves it. */

@@ -10,6 +10,9 @@ import { identify, readBootId } from '#runtimes/tools/shim/identity.ts';
 import { SOCKET_NAME, type ShimAnswer, type ShimConfig, type ShimRequest } from '#runtimes/tools/shim/state.ts';
 import { Supervisor } from '#runtimes/tools/shim/supervisor.ts';
 
+/** How long a shim stays whose process has run once: whoever started it must see it up, and may just be asking it something. */
+const LINGER_MS = 1000;
+
 /** Answers requests about what it keeps running. */
 class Shim {
   readonly #supervisor: Supervisor;
@@ -64,6 +67,7 @@ function main(directory: string): void {
   rmSync(SOCKET_NAME, { force: true });
   createServer((socket) => shim.serve(socket)).listen(SOCKET_NAME, () => {
     supervisor.start();
+    void supervisor.done.then(() => setTimeout(() => process.exit(0), LINGER_MS));
     writeSync(1, 'up\n');
     flushCompileCache();
   });

@@ -26,6 +26,8 @@ export interface ShimConfig {
   backoff: { firstMs: number; maxMs: number; resetAfterMs: number };
   /** Checks after which the process is started anew when they fail; `exec` runs `wrap` before the command. */
   liveness?: { probe: Probe; target: ProbeTarget };
+  /** The process runs once: its end is written down and the shim ends, too. After `timeoutMs` it is ended as `stop` does it. */
+  once?: { timeoutMs: number; graceMs: number };
   /** Values that never get into the log (decisions.md 36). */
   secrets: string[];
   /** Descriptor 3 of the shim is a listening socket, which its process gets as its own 3 (StartShim.listen). */

@@ -15,6 +15,8 @@ import {
 
 /** How long a process that fails its liveness check may take to end by itself. */
 const LIVENESS_GRACE_MS = 5_000;
+/** Longest time that a timer takes: 24 days. */
+const LONGEST_MS = 2 ** 31 - 1;
 /** When the state is written again that a full disk did not take. */
 const SAVE_AGAIN_MS = 1_000;
 
@@ -37,6 +39,9 @@ export class Supervisor {
   #timer: NodeJS.Timeout | undefined;
   /** Set while the state could not be written down. */
   #unsaved: NodeJS.Timeout | undefined;
+  /** Resolves when the end of a process that runs once is written down. */
+  readonly done: Promise<void>;
+  readonly #done = Promise.withResolvers<void>();
   /** Why the process is being ended by us, if it is. */
   #reason: string | null = null;
 
@@ -47,6 +52,7 @@ export class Supervisor {
     this.#log = new RotatingLog(logFile(directory), config.log);
     this.#mask = masker(config.secrets);
     this.#delayMs = config.backoff.firstMs;
+    this.done = this.#done.promise;
     const blank = { process: null, restarts: 0, startedAt: null, lastExit: null };
     this.#state = { format: 1, shim, state: 'starting', ...blank, listens: config.listens ?? false };
   }
@@ -72,6 +78,7 @@ export class Supervisor {
       startedAt: child.startedAt.toISOString(),
     });
     this.#watchLiveness(child);
+    this.#watchTime(child);
   }
 
   /**
@@ -173,7 +180,9 @@ export class Supervisor {
     const stopping = this.#state.state === 'stopping';
     const reason = this.#reason ?? why;
     this.#reason = null;
-    this.#save({ process: null, lastExit: { code, signal, reason, at: now.toISOString() } });
+    const lastExit = { code, signal, reason, at: now.toISOString() };
+    if (this.#config.once) return this.#save({ state: 'stopped', process: null, lastExit });
+    this.#save({ process: null, lastExit });
     if (stopping) return;
     const { firstMs, maxMs, resetAfterMs } = this.#config.backoff;
     if (now.getTime() - child.startedAt.getTime() >= resetAfterMs) this.#delayMs = firstMs;
@@ -201,12 +210,21 @@ export class Supervisor {
     setTimeout(check, Math.max(probe.initialDelaySeconds, probe.periodSeconds) * 1000);
   }
 
+  /** Ends a process that runs once when its time is over. */
+  #watchTime(child: Child): void {
+    const { once } = this.#config;
+    if (!once) return;
+    const timer = setTimeout(() => void this.#end('timeout', once.graceMs), Math.min(once.timeoutMs, LONGEST_MS));
+    void child.ended.then(() => clearTimeout(timer));
+  }
+
   #save(change: Partial<ShimState>): void {
     const retiring = [...this.#retiring].flatMap((child) => identify(child.pid!, this.#bootId) ?? []);
     Object.assign(this.#state, change, { retiring });
     clearTimeout(this.#unsaved);
     try {
       writeAtomically(stateFile(this.#directory), JSON.stringify(this.#state));
+      if (this.#config.once && this.#state.state === 'stopped') this.#done.resolve();
     } catch (error) {
       if (!isDiskFull(error)) throw error;
       // What runs does not depend on it; whoever asks over the socket is told all the same.

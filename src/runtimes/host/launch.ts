@@ -1,0 +1,186 @@
+import { cpSync, mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { giveTo } from '#runtimes/host/build/stage-tree.ts';
+import { commandLine, environmentOf } from '#runtimes/host/command-line.ts';
+import type { HostParts } from '#runtimes/host/host-parts.ts';
+import type { ImageRecord } from '#runtimes/host/images.ts';
+import { enterCommand, NESTED_UID, viewPlan } from '#runtimes/host/machine.ts';
+import { openWay, PlainPaths } from '#runtimes/host/plain-paths.ts';
+import { imageOf } from '#runtimes/host/programs/image-of.ts';
+import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { OURS, type Bind, type ViewPlan } from '#runtimes/host/view/plan.ts';
+import { makeVolume } from '#runtimes/host/volumes.ts';
+import type { StartShim } from '#runtimes/tools/shim/index.ts';
+import { makePrivate } from '#runtimes/tools/shim/state.ts';
+import { RuntimeError, type ProgramSpec } from '#runtimes/runtime.ts';
+
+/** Wrappers around the process of an instance in a view: `unshare` twice. */
+const WRAPPERS = 2;
+
+/** Where a program runs, an instance or an execution. */
+export interface Place {
+  /** Folder of its own, with its view or tree and its shim. */
+  directory: string;
+  /** Names it among all that run on the machine: its group of processes and its network. */
+  name: string;
+  hostname: string;
+  /** Value of PORT, null without. */
+  port: number | null;
+  /** Folders that are made where they aren't there, for its account to write in. */
+  folders: string[];
+}
+
+type Image = ReturnType<typeof imageOf>;
+
+/** Makes what a program runs in, and says what a shim is to start there. */
+export class Launcher {
+  readonly #parts: HostParts;
+
+  constructor(parts: HostParts) {
+    this.#parts = parts;
+  }
+
+  /** What a shim is to start. Makes the program's limits and its view or tree. Throws RuntimeError. */
+  async prepare(place: Place, spec: ProgramSpec): Promise<Omit<StartShim, 'directory'>> {
+    const { machine, network, cgroups } = this.#parts;
+    const image = imageOf(this.#parts, spec);
+    const { record } = image;
+    if (record.mode !== machine.mode)
+      throw new RuntimeError(
+        'failed',
+        `The image was built for a machine in mode ${record.mode}; deploy again to build it anew.`,
+      );
+    const groups = cgroups.make(place.name, spec.resources);
+    const env = environmentOf(spec, record.config, { ...place, forced: !network.isolated });
+    const argv = commandLine(spec, record.config);
+    const launch =
+      machine.mode === 'namespaces'
+        ? this.#inView(place, this.#plan(place, spec, image, { argv, env, cgroups: groups }))
+        : await this.#inTree(place, spec, image, { argv, env });
+    return {
+      compileCache: machine.compileCache,
+      secrets: spec.secrets,
+      stopSignal: record.config.stopSignal,
+      ...launch,
+    };
+  }
+
+  /**
+   * Program and arguments that run another command in the view of one that has ended, as its account and in its network: what that one
+   * left, links included, means there what it meant to it, and nothing else can be got at.
+   */
+  inspection(place: Place, spec: ProgramSpec, argv: string[]): [string, string[]] {
+    const plan = this.#plan(place, spec, imageOf(this.#parts, spec), { argv, env: {}, cgroups: [] });
+    const { command, args } = this.#inView(place, plan);
+    return [command, [...args]];
+  }
+
+  /** Account that a program runs as without a view; ours where we are not root. */
+  account(record: ImageRecord): { uid?: number; gid?: number } {
+    return this.#parts.machine.asRoot ? { uid: record.uid, gid: record.uid } : {};
+  }
+
+  #plan(
+    place: Place,
+    spec: ProgramSpec,
+    { folder, record, binds }: Image,
+    run: { argv: string[]; env: Record<string, string>; cgroups: string[] },
+  ): ViewPlan {
+    const { machine, network } = this.#parts;
+    const uid = machine.asRoot ? record.uid : NESTED_UID;
+    const { argv, env, cgroups } = run;
+    return viewPlan(machine, place.directory, {
+      action: { kind: 'run', argv, env, cwd: record.config.workdir, account: { kind: 'instance', uid } },
+      layers: folder === null ? [] : record.layers.map((layer) => join(folder, layer)),
+      binds: [
+        ...this.#files(place.directory, spec),
+        ...this.#storage(spec, record),
+        ...binds,
+        ...network.binds(spec.identity.environmentId),
+      ],
+      folders: place.folders,
+      hostname: place.hostname,
+      resolv: network.isolated ? (machine.outsideResolv ?? machine.resolv) : machine.resolv,
+      cgroups,
+    });
+  }
+
+  #inView(place: Place, plan: ViewPlan): Omit<StartShim, 'directory'> {
+    const { machine, network } = this.#parts;
+    const [program, args] = enterCommand(machine, plan, place.directory);
+    const [command, ...rest] = [...network.prefix(place.name), program, ...args];
+    return {
+      command: command!,
+      args: rest,
+      env: { NODE_COMPILE_CACHE: machine.compileCache },
+      cwd: '/',
+      signalDepth: WRAPPERS,
+    };
+  }
+
+  /** File variables, written beside the instance and shown read-only at their paths. */
+  #files(directory: string, spec: ProgramSpec): Bind[] {
+    const folder = join(directory, 'files');
+    rmSync(folder, { recursive: true, force: true });
+    makePrivate(folder);
+    return spec.files.map(({ path, content }, index) => {
+      const from = join(folder, String(index));
+      writeFileSync(from, content, { mode: 0o444 });
+      return { from, to: path, readOnly: true };
+    });
+  }
+
+  #storage(spec: ProgramSpec, record: ImageRecord): Bind[] {
+    const uid = this.#parts.machine.asRoot ? record.uid : null;
+    return spec.storage.map(({ id, mountPath }) => ({
+      from: makeVolume(this.#parts.layout, id, spec.identity.serviceId, uid),
+      to: mountPath,
+      readOnly: false,
+    }));
+  }
+
+  async #inTree(
+    place: Place,
+    spec: ProgramSpec,
+    { folder, record }: Image,
+    run: { argv: string[]; env: Record<string, string> },
+  ): Promise<Omit<StartShim, 'directory'>> {
+    const tree = join(place.directory, 'tree');
+    removeTree(tree);
+    if (folder === null) mkdirSync(tree, { recursive: true });
+    else cpSync(join(folder, 'tree'), tree, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
+    // What stands for a folder of the tree wherever the command names it.
+    const paths = new PlainPaths(tree, [...record.workdirs, ...place.folders]);
+    for (const path of place.folders) mkdirSync(paths.real(path), { recursive: true });
+    for (const { path, content } of spec.files) {
+      paths.require(path, 'A file variable');
+      mkdirSync(dirname(paths.real(path)), { recursive: true });
+      rmSync(paths.real(path), { force: true });
+      writeFileSync(paths.real(path), content, { mode: 0o444 });
+    }
+    const account = this.account(record);
+    for (const { id, mountPath } of spec.storage) {
+      paths.require(mountPath, 'Storage');
+      removeTree(paths.real(mountPath));
+      mkdirSync(dirname(paths.real(mountPath)), { recursive: true });
+      symlinkSync(
+        makeVolume(this.#parts.layout, id, spec.identity.serviceId, account.uid ?? null),
+        paths.real(mountPath),
+      );
+    }
+    const cwd = paths.real(record.config.workdir);
+    mkdirSync(join(tree, 'root'), { recursive: true });
+    if (account.uid !== undefined) {
+      await giveTo(account.uid, tree);
+      await openWay(this.#parts.layout.dataDir, tree, account.uid);
+    }
+    const [command, ...args] = run.argv.map((argument) => paths.map(argument, 'The command'));
+    return { command: command!, args, env: plainEnvironment(run.env, tree), cwd, signalDepth: 0, ...account };
+  }
+}
+
+/** What names folders of a view, in a tree: the home, and where Node is. */
+export function plainEnvironment(env: Record<string, string>, tree: string): Record<string, string> {
+  const node = dirname(realpathSync(process.execPath));
+  return { ...env, HOME: join(tree, 'root'), PATH: (env['PATH'] ?? '').replace(`${OURS}/bin`, node) };
+}

@@ -1,0 +1,137 @@
+import { existsSync, rmdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HostParts } from '#runtimes/host/host-parts.ts';
+import { Launcher, type Place } from '#runtimes/host/launch.ts';
+import { KeyedLock } from '#runtimes/host/locks.ts';
+import { refusalsOf } from '#runtimes/host/refusals.ts';
+import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { TaskEnds } from '#runtimes/host/task-end.ts';
+import { hasState, readTask, writeTask } from '#runtimes/host/task-record.ts';
+import { readShim, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
+import { WholeLog } from '#runtimes/tools/shim/whole-log.ts';
+import { RuntimeError, type RuntimeContext, type TaskEnd, type TaskSpec } from '#runtimes/runtime.ts';
+
+/** Milliseconds between two looks at a command that runs. */
+const LOOK_MS = 50;
+/** How long a shim that was started by a process that was killed over it may take to write its state. */
+const APPEARS_MS = 3000;
+/** Grace for what was made by a process that was killed before it wrote down how long it may take. */
+const REMOVE_GRACE_MS = 10_000;
+
+/** Runs commands to their end (`Runtime.run`): an execution is an instance whose shim starts it once and notes its end. */
+export class Tasks {
+  readonly #parts: HostParts;
+  readonly #launcher: Launcher;
+  readonly #ends: TaskEnds;
+  readonly #lock = new KeyedLock();
+
+  constructor(parts: HostParts) {
+    this.#parts = parts;
+    this.#launcher = new Launcher(parts);
+    this.#ends = new TaskEnds(parts, this.#launcher);
+  }
+
+  async run(spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd> {
+    requireGoing(context);
+    const place = this.#place(spec);
+    await this.#lock.run(place.name, () => this.#begin(place, spec, context));
+    await this.#follow(place, spec, context);
+    return this.#lock.run(place.name, () => this.#ends.endOf(place, spec, context));
+  }
+
+  /** Ends and removes executions of a service (`Runtime.removeTasks`). */
+  async remove(serviceId: string, names: string[] | 'all'): Promise<void> {
+    const { layout } = this.#parts;
+    const present = layout.tasks(serviceId).map((key) => ({ key, directory: layout.task(serviceId, key) }));
+    const chosen = present.filter(({ key }) => names === 'all' || names.some((name) => key === keyOf(key, name)));
+    await Promise.all(chosen.map(({ key, directory }) => this.#removeOne(nameOf(serviceId, key), directory)));
+    for (const { directory } of chosen.slice(0, 1)) removeIfEmpty(dirname(directory), layout.service(serviceId));
+  }
+
+  /** Images that a command of a service runs from now. */
+  imagesInUse(serviceId: string): string[] {
+    const { layout, bootId } = this.#parts;
+    const folders = layout.tasks(serviceId).map((key) => layout.task(serviceId, key));
+    return folders.flatMap((folder) => (readShim(folder, bootId)?.running ? (readTask(folder)?.image ?? []) : []));
+  }
+
+  #place(spec: TaskSpec): Place {
+    const { serviceId, generation } = spec.identity;
+    const key = `${generation}-${spec.name}`;
+    const directory = this.#parts.layout.task(serviceId, key);
+    const folders = spec.outputPath === null ? [] : [dirname(spec.outputPath)];
+    return { directory, name: nameOf(serviceId, key), hostname: spec.name.slice(0, 63), port: null, folders };
+  }
+
+  /** Begins a command unless it was begun before: then its shim has written its state. */
+  async #begin(place: Place, spec: TaskSpec, context: RuntimeContext): Promise<void> {
+    if (await this.#wasBegun(place)) {
+      context.log(`${spec.displayName} (${spec.name}) was begun already: it is taken over.`);
+      return;
+    }
+    requireGoing(context);
+    const refusals = refusalsOf(spec, this.#parts);
+    if (refusals.length > 0) throw new RuntimeError('refused', refusals.join('\n'));
+    await this.#removeOne(place.name, place.directory);
+    try {
+      writeTask(place.directory, spec);
+      await this.#parts.network.attach(place.name, { identity: spec.identity, ports: [] }, null);
+      const launch = await this.#launcher.prepare(place, spec);
+      requireGoing(context);
+      const once = { timeoutMs: spec.timeoutSeconds * 1000, graceMs: spec.gracePeriodSeconds * 1000 };
+      await startShim({ directory: place.directory, once, ...launch });
+    } catch (error) {
+      if (!hasState(place.directory)) await this.#removeOne(place.name, place.directory);
+      throw error;
+    }
+  }
+
+  async #wasBegun({ directory }: Place): Promise<boolean> {
+    if (readTask(directory) === null) return false;
+    for (let waited = 0; waited < APPEARS_MS && !hasState(directory); waited += LOOK_MS) await sleep(LOOK_MS);
+    return hasState(directory);
+  }
+
+  /** Tells what it writes until it has ended, is lost, or is removed; ends it when the signal is aborted. */
+  async #follow({ directory }: Place, spec: TaskSpec, context: RuntimeContext): Promise<void> {
+    const { bootId } = this.#parts;
+    const log = new WholeLog(directory);
+    for (;;) {
+      const view = readShim(directory, bootId);
+      for (const { text } of log.next()) context.log(text);
+      if (!view?.alive || view.state.state === 'stopped') return;
+      if (context.signal.aborted) {
+        await stopShim(directory, spec.gracePeriodSeconds * 1000, bootId);
+        requireGoing(context);
+      }
+      await sleep(LOOK_MS, undefined, { signal: context.signal }).catch(() => undefined);
+    }
+  }
+
+  async #removeOne(name: string, directory: string): Promise<void> {
+    await stopShim(directory, readTask(directory)?.graceMs ?? REMOVE_GRACE_MS, this.#parts.bootId);
+    await this.#parts.network.detach(name);
+    this.#parts.cgroups.remove(name);
+    removeTree(directory);
+  }
+}
+
+const nameOf = (serviceId: string, key: string): string => `${serviceId}-task-${key}`;
+
+/** The key of the same generation with this name. */
+const keyOf = (key: string, name: string): string => `${key.split('-', 1)[0]}-${name}`;
+
+function removeIfEmpty(...folders: string[]): void {
+  for (const folder of folders) {
+    try {
+      if (existsSync(folder)) rmdirSync(folder);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error;
+    }
+  }
+}
+
+function requireGoing(context: RuntimeContext): void {
+  if (context.signal.aborted) throw new RuntimeError('aborted', 'It was cancelled.', context.signal.reason);
+}
