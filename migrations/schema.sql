@@ -983,6 +983,36 @@ create table stream_state (
   constraint stream_state_singleton_check CHECK (singleton)
 );
 
+create table terraform_plan (
+  service_id uuid not null,
+  deployment_id uuid not null,
+  organization_id uuid not null,
+  applied boolean not null,
+  commit_id text,
+  content jsonb not null,
+  created_at timestamp with time zone not null default now(),
+  constraint terraform_plan_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint terraform_plan_pkey PRIMARY KEY (service_id, deployment_id)
+);
+CREATE INDEX terraform_plan_newest ON public.terraform_plan USING btree (service_id, created_at DESC);
+
+create table terraform_resource (
+  id uuid not null,
+  organization_id uuid not null,
+  service_id uuid not null,
+  address text not null,
+  resource_type text not null,
+  name text not null,
+  provider text not null,
+  mode text not null,
+  attributes jsonb not null,
+  extracted_at timestamp with time zone not null default now(),
+  constraint terraform_resource_mode_check CHECK ((mode = ANY (ARRAY['managed'::text, 'data'::text]))),
+  constraint terraform_resource_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint terraform_resource_pkey PRIMARY KEY (id),
+  constraint terraform_resource_service_id_address_key UNIQUE (service_id, address)
+);
+
 create table terraform_state (
   service_id uuid not null,
   organization_id uuid not null,

@@ -4,6 +4,7 @@ import type { Runtimes } from '#app/runtimes.ts';
 import type { createSources } from '#app/sources.ts';
 import { NodeHousekeeping } from '#app/housekeeping/index.ts';
 import { createWorker } from '#app/engine.ts';
+import { createStates } from '#app/terraform.ts';
 import { TASKS } from '#app/tasks.ts';
 import { RunningWatcher } from '#app/watchers.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
@@ -27,7 +28,8 @@ export async function startBackground(
   metrics: Registry,
 ): Promise<() => Promise<void>> {
   const platform = { ...base.platform, db: base.engineDatabase.db };
-  const deployments = createWorker(base, runtimes, sources, tracer);
+  const states = createStates(platform);
+  const deployments = createWorker(base, runtimes, sources, tracer, states);
   const clusters = createClusterWorker({
     platform,
     nodeId: base.nodeId,
@@ -76,5 +78,6 @@ export async function startBackground(
       listener.close(),
     ]);
     await Promise.all([deployments.stop(), clusters.stop(), webhooks.stop()]);
+    await states.close();
   };
 }

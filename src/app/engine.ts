@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { noImages } from '#app/images.ts';
+import { createStates, createTerraformHooks } from '#app/terraform.ts';
 import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';
 import { withPublicImages } from '#app/public-images.ts';
@@ -11,6 +12,7 @@ import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
 import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { createMask } from '#runtimes/tools/secrets-mask.ts';
 import { thawVariables, withOutputs } from '#services/capabilities/variables/index.ts';
+import type { StateServer } from '#services/terraform-state/index.ts';
 import { DEPLOYMENTS_BY_KIND, HOOKS_BY_KIND } from '#services/mount.ts';
 
 /** The worker with everything that the engine is given (deployments/executor/engine.ts). */
@@ -19,18 +21,21 @@ export function createWorker(
   runtimes: Pick<Runtimes, 'get'>,
   sources: ReturnType<typeof createSources>,
   tracer: Tracer = noTracer,
+  states: StateServer = createStates(base.platform),
 ): DeploymentWorker {
   const { settings } = base;
+  const platform = { ...base.platform, db: base.engineDatabase.db };
+  const runtimeOf = (cluster: { runtime: string }) => runtimes.get(cluster.runtime);
   return new DeploymentWorker({
-    platform: { ...base.platform, db: base.engineDatabase.db },
+    platform,
     directConfig: base.directConfig,
     nodeId: base.nodeId,
     installation: base.installation,
     kinds: DEPLOYMENTS_BY_KIND,
-    runtimeOf: (cluster) => runtimes.get(cluster.runtime),
+    runtimeOf,
     sources: { ...sources, ...withPublicImages(base.platform, { ...noImages, registryAccess: async () => null }) },
     tracer,
-    hooks: HOOKS_BY_KIND,
+    hooks: { ...HOOKS_BY_KIND, TERRAFORM: createTerraformHooks(platform, states, sources, runtimeOf) },
     expand: async (context, organizationId, service, deployment) => {
       const frozen = await withOutputs(context, organizationId, service.variables as FrozenVariable[], deployment);
       const records = await thawVariables(context, organizationId, frozen);

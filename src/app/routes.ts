@@ -42,6 +42,7 @@ export function allRoutes(
     repositories: noRepositories,
     images: noImages,
     runtimeOf: noRuntime,
+    terraformPrograms: async () => [],
     findRegistry: registryAccess,
     ...needs,
   };

@@ -9,6 +9,7 @@ import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
 import { createSources } from '#app/sources.ts';
+import { machinePrograms } from '#app/terraform.ts';
 import { createEventStreams } from '#delivery/stream/index.ts';
 import { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/index.ts';
 import type { SessionVerifier } from '#platform/access/authenticate.ts';
@@ -78,6 +79,7 @@ export async function start(
           streams,
           repositories: createRepositoryReader(sources),
           runtimeOf: (cluster) => runtimes.get(cluster.runtime),
+          terraformPrograms: machinePrograms(settings),
           ...clusterNeeds(base.nodeId),
         }),
         log,

@@ -336,6 +336,11 @@ export interface Runtime {
    */
   exec?(handle: Handle, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd>;
 
+  /**
+   * Address of this machine under which what runs in the environment reaches it; made where it isn't there yet. Without it that is 127.0.0.1.
+   */
+  hostAddress?(identity: Omit<WorkloadIdentity, 'generation'>): Promise<string>;
+
   /** CPU and memory of each instance now. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;
 

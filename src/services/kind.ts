@@ -58,6 +58,13 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   deploy?: DeployInput<Spec>;
   /** As a resource of the Terraform provider; without it exports leave services of the kind out, and say so. */
   terraform?: KindTerraform<Spec>;
+  /** What calls that remove it may say besides. */
+  removal?: {
+    uninstallQuery: TObject;
+    deleteQuery: TObject;
+    /** `keep`: what runs goes, the service stays. */
+    choose(said: any): { keep?: boolean; skipDestroy?: boolean };
+  };
   capabilities?: KindCapabilities<Spec>;
 }
 
@@ -87,6 +94,8 @@ export interface DeployChoice<Spec = any> {
   commitId?: string;
   /** Only this is run, and nothing deployed. */
   event?: RunEvent;
+  /** Of a removal: what would be run first is left out. */
+  skipDestroy?: boolean;
   /** The service has no such thing: nothing is requested. */
   nothing?: true;
 }
@@ -106,6 +115,8 @@ export interface KindCapabilities<Spec = any> {
   advancedSettings?: object;
   /** False where the reference has no restart. */
   restart?: boolean;
+  /** False where nothing of it runs that could be stopped. */
+  stop?: boolean;
   network?: object;
   links?: object;
   /** `of`: values of the query of that name, which chooses among several repositories; the first is the default. */

@@ -26,12 +26,13 @@ import { argoCdApp, argoCdAppRoutes } from '#services/kinds/argocd-app/index.ts'
 import { databaseRoutes } from '#services/kinds/database/routes.ts';
 import { linkedApplicationRoutes } from '#services/kinds/database/links/routes.ts';
 import { database } from '#services/kinds/database/index.ts';
+import { terraform, terraformRoutes } from '#services/kinds/terraform/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
 import { serviceListRoutes } from '#services/service/list-routes.ts';
 import { serviceRoutes } from '#services/service/routes.ts';
 
 /** Every kind of service. A further one is a folder and a line here. */
-export const KINDS: Kind[] = [application, database];
+export const KINDS: Kind[] = [application, database, terraform];
 
 /** Kinds that are only read here: made and run elsewhere. */
 export const READ_KINDS: ShownKind[] = [argoCdApp];
@@ -90,5 +91,6 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...gitWebhookRoutes(KINDS),
     ...databaseRoutes,
     ...linkedApplicationRoutes(application),
+    ...terraformRoutes(needs.terraformPrograms),
   ];
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, inject } from 'vitest';
 import { createWorker } from '#app/engine.ts';
 import { createSources } from '#app/sources.ts';
 import { newId } from '#kernel/ids.ts';
+import { createStateServer } from '#services/terraform-state/index.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { createFakeRuntime, type FakeOptions, type FakeRuntime } from '#runtimes/fake/index.ts';
@@ -19,10 +20,11 @@ export interface TestEngine {
 export function useEngine(app: TestApp, options: FakeOptions = {}, tracer?: Tracer): TestEngine {
   const router = new MemoryRouter();
   const engine = { router, runtime: createFakeRuntime({ router, ...options }) };
-  let stop: () => Promise<void>;
+  let stop: () => Promise<unknown>;
   beforeAll(async () => {
     const node = newId();
     await app.db.insertInto('node').values({ id: node, name: 'test' }).execute();
+    const states = createStateServer(app.platform, { port: 0, publicUrl: '' });
     const worker = createWorker(
       {
         settings: app.platform.settings,
@@ -35,9 +37,13 @@ export function useEngine(app: TestApp, options: FakeOptions = {}, tracer?: Trac
       { get: async () => engine.runtime },
       createSources(app.platform),
       tracer,
+      states,
     );
     await worker.start();
-    stop = () => worker.stop();
+    stop = async () => {
+      await worker.stop();
+      await states.close();
+    };
   });
   afterAll(async () => {
     await stop();

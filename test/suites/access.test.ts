@@ -35,6 +35,8 @@ const AUTHENTICATED = [
   'getBitbucketRepositoryBranches',
   'getDefaultClusterAdvancedSettings',
   'getDefaultApplicationAdvancedSettings',
+  'getDefaultTerraformAdvancedSettings',
+  'listTerraformVersions',
   'listVariables',
   'createVariable',
   'importEnvironmentVariables',

@@ -1,6 +1,6 @@
 import { newId } from '#kernel/ids.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
-import { deploymentRule, ARGO_CD, argoCdMapping, type World } from './world.ts';
+import { deploymentRule, ARGO_CD, argoCdMapping, terraformBody, type World } from './world.ts';
 
 /** How an operation is called once with success, or with the refusal that is all there can be in a world of tests. */
 export interface Example {
@@ -34,8 +34,13 @@ const ofVariables = (kind: string, scope: string): Record<string, (world: World)
 });
 
 function overridePath(world: World, scope: string, kind: string): string {
-  const [collection, id] =
-    scope === 'Environment' ? ['environment', world.environmentId] : ['application', world.applicationId];
+  const ids: Record<string, string> = {
+    environment: world.environmentId,
+    application: world.applicationId,
+    terraform: world.terraformId,
+  };
+  const collection = scope.toLowerCase();
+  const id = ids[collection];
   return kind === 'Secret'
     ? `/${collection}/${id}/secret/${world.projectSecretId}/override`
     : `/${collection}/${id}/environmentVariable/${world.projectVariableId}/override`;
@@ -186,6 +191,20 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   ...ofVariables('Secret', 'Project'),
   ...ofVariables('Secret', 'Environment'),
   ...ofVariables('Secret', 'Application'),
+  ...ofVariables('EnvironmentVariable', 'Terraform'),
+  ...ofVariables('Secret', 'Terraform'),
+  createTerraform: () => ({ body: terraformBody({ name: fresh('terraform') }) }),
+  editTerraform: () => ({ body: { name: fresh('terraform') } }),
+  deployTerraform: () => ({ body: {} }),
+  uninstallTerraform: () => ({ body: {} }),
+  cloneTerraform: (world) => ({ body: { name: fresh('clone'), environment_id: world.environmentId } }),
+  createTerraformDeploymentRestriction: () => ({ body: { mode: 'MATCH', type: 'PATH', value: fresh('p') } }),
+  editTerraformDeploymentRestriction: () => ({ body: { mode: 'MATCH', type: 'PATH', value: fresh('p') } }),
+  editTerraformAdvancedSettings: () => ({ body: {} }),
+  rollbackTerraform: () => ({ body: { execution_id: 'none' }, refused: 400 }),
+  importTerraformEnvironmentVariable: () => ({
+    body: { overwrite: true, vars: [{ name: 'IMPORTED', value: 'v', scope: 'TERRAFORM', is_secret: false }] },
+  }),
   importApplicationEnvironmentVariable: () => ({ body: SERVICE_IMPORT }),
   importEnvironmentVariables: (world) => ({
     query: `?service_id=${world.applicationId}&service_type=APPLICATION`,

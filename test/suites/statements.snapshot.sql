@@ -74,7 +74,7 @@ insert into "deployment_restriction" ("id", "organization_id", "service_id", "mo
 
 insert into "deployment_restriction" ("id", "organization_id", "service_id", "mode", "type", "value", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond') returning *;
 
-insert into "deployment_restriction" ("id", "organization_id", "service_id", "mode", "type", "value", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond') returning *;
+insert into "deployment_restriction" ("id", "organization_id", "service_id", "mode", "type", "value", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond') returning *;
 
 insert into "deployment_service" ("deployment_id", "organization_id", "environment_id", "number", "service_id", "kind", "name", "icon_uri", "stage_id", "stage_name", "stage_position", "action", "sub_action", "state") values ($…);
 
@@ -112,11 +112,13 @@ insert into "service" ("id", "organization_id", "environment_id", "stage_id", "a
 
 insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "is_skipped", "last_updated_by", "spec", "advanced_settings", "created_at") values ($…, now() + $ * interval '1 microsecond');
 
-insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "is_skipped", "last_updated_by", "spec", "advanced_settings", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond');
+insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "is_skipped", "last_updated_by", "spec", "advanced_settings", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond');
 
 insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "last_updated_by", "spec") values ($…);
 
 insert into "sign_up" ("id", "user_id", "answers") values ($…) on conflict ("user_id") do update set "answers" = $, "updated_at" = now() returning *;
+
+insert into "terraform_plan" ("service_id", "deployment_id", "organization_id", "applied", "content") values ($…);
 
 insert into "user_account" ("id", "nickname", "first_name", "last_name") values ($…);
 
@@ -140,7 +142,7 @@ insert into "variable" ("id", "organization_id", "scope", "service_id", "owned_b
 
 insert into "variable" ("service_id", "environment_id", "overridden_id", "aliased_id", "overridden_built_in", "aliased_built_in", "built_in_service_id", "id", "organization_id", "key", "is_secret", "value", "scope", "mount_path", "description", "enable_interpolation_in_file", "secret_manager_access_id", "owned_by", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond');
 
-insert into "variable" ("service_id", "environment_id", "overridden_id", "aliased_id", "overridden_built_in", "aliased_built_in", "built_in_service_id", "id", "organization_id", "key", "is_secret", "value", "scope", "mount_path", "description", "enable_interpolation_in_file", "secret_manager_access_id", "owned_by", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond');
+insert into "variable" ("service_id", "environment_id", "overridden_id", "aliased_id", "overridden_built_in", "aliased_built_in", "built_in_service_id", "id", "organization_id", "key", "is_secret", "value", "scope", "mount_path", "description", "enable_interpolation_in_file", "secret_manager_access_id", "owned_by", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond');
 
 insert into "variable_secret_version" ("variable_id", "version", "organization_id", "sealed") values ($…);
 
@@ -417,6 +419,10 @@ select * from "role" where "organization_id" = any($) and "id" = $;
 select * from "secret_manager_access" where "organization_id" = $ and "id" = $;
 
 select * from "sign_up" where "user_id" = $;
+
+select * from "terraform_plan" where "organization_id" = $ and "service_id" = $ order by "created_at" desc limit $;
+
+select * from "terraform_resource" where "organization_id" = $ and "service_id" = $ order by "address";
 
 select * from "user_account" where "id" = $;
 

@@ -4,7 +4,7 @@ import type { Route } from '#platform/http/route.ts';
 import type { ArgoCdApplication } from '#resources/argo-cd/index.ts';
 import { landApps } from '#services/kinds/argocd-app/land.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
-import { makeExample } from '#test/harness/engine.ts';
+import { EXAMPLE, makeExample } from '#test/harness/engine.ts';
 
 /** An organization with one of each thing that a path of the API names. */
 export interface World {
@@ -15,6 +15,7 @@ export interface World {
   projectId: string;
   environmentId: string;
   applicationId: string;
+  terraformId: string;
   clusterId: string;
   /** Of the application's first deployment. */
   executionId: string;
@@ -80,6 +81,7 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...(await serviceThings(admin, application.id)),
     ...(await databaseThings(app, admin, project.id)),
     ...(await webhookThings(app, admin)),
+    ...(await terraform(app, admin, environment.id)),
     ...(await deployments(admin, main, wait)),
     ...(await argoCd(app, admin, main)),
     secretManagerAccessId: await secretManagerAccess(admin),
@@ -87,7 +89,14 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     analysisId: newId(),
   };
   values.variableId = values['application/environmentVariableId']!;
-  return { admin, stranger, ...main, ...(await moreOf(admin, main, values)), pathOf: (route) => fill(route, values) };
+  return {
+    admin,
+    stranger,
+    ...main,
+    terraformId: values.terraformId!,
+    ...(await moreOf(admin, main, values)),
+    pathOf: (route) => fill(route, values),
+  };
 }
 
 /** An access that has no credentials: its manager cannot be asked. */
@@ -247,6 +256,36 @@ const argoCdApplication = (namespace: string): ArgoCdApplication => ({
   revision: 'a'.repeat(40),
   health: 'Healthy',
   operation: null,
+});
+
+/** A Terraform service that was planned once. */
+async function terraform(app: TestApp, admin: Actor, environmentId: string): Promise<Values> {
+  const { id } = await make(admin, `/environment/${environmentId}/terraform`, terraformBody());
+  const restriction = { mode: 'EXCLUDE', type: 'PATH', value: 'docs' };
+  const url = `/terraform/${id}`;
+  const content = { summary: { create: 0, update: 0, replace: 0, delete: 0 }, changes: [], outputs: [] };
+  await app.db
+    .insertInto('terraform_plan')
+    .values({
+      service_id: id,
+      deployment_id: newId(),
+      organization_id: admin.organizationId,
+      applied: false,
+      content: JSON.stringify(content),
+    })
+    .execute();
+  return {
+    terraformId: id,
+    'terraform/deploymentRestrictionId': (await make(admin, `${url}/deploymentRestriction`, restriction)).id,
+    ...(await variables(admin, 'terraform', id)),
+  };
+}
+
+export const terraformBody = (body: Record<string, unknown> = {}) => ({
+  name: 'infrastructure',
+  terraform_files_source: { git: { git_repository: { url: EXAMPLE, branch: 'HEAD' } } },
+  provider_version: { explicit_version: '1.11.4' },
+  ...body,
 });
 
 /** A webhook with a failed attempt, as the delivery of webhooks leaves it. */

@@ -29,6 +29,10 @@ export interface Execution {
   outcomes: TaskOutcome[];
   /** Why it came to no good end, masked; null for a good one. */
   failure: string | null;
+  /** Commit of what ran, where there is one. */
+  commitId: string | null;
+  /** Of the service's variables and configuration: nothing that is kept to be shown may have one of them in it. */
+  secrets: string[];
 }
 
 /** What of a kind needs the database. */

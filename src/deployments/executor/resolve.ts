@@ -29,11 +29,14 @@ export async function resolve(
   signal: AbortSignal,
 ): Promise<Resolution> {
   const resolution: Resolution = { format: FORMAT, services: {} };
-  if (snapshot.action !== 'DEPLOY' && snapshot.action !== 'RUN') return resolution;
+  const { action } = snapshot;
+  const removes = action === 'DELETE' || action === 'UNINSTALL';
+  if (action !== 'DEPLOY' && action !== 'RUN' && !removes) return resolution;
   const resolveOne = async (service: ServiceSnapshot) => {
-    const source = parts.kinds[service.kind]?.source(service);
+    const kind = parts.kinds[service.kind];
+    const source = removes && !kind?.needsSourceToRemove?.(service) ? null : kind?.source(service);
     if (!source) return;
-    const last = snapshot.repeat ? (releases.get(service.serviceId)?.release ?? null) : null;
+    const last = snapshot.repeat || removes ? (releases.get(service.serviceId)?.release ?? null) : null;
     const of = { parts, snapshot, signal };
     resolution.services[service.serviceId] =
       source.type === 'git' ? await commitOf(of, source, service, last) : await digestOf(of, source, last);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { systemContext } from '#platform/context.ts';
 import { Deadline } from '#deployments/executor/deadline.ts';
@@ -156,16 +156,18 @@ async function expand(work: ServiceWork): Promise<void> {
 
 async function buildImage(work: ServiceWork, context: StepContext): Promise<{ image: string }> {
   const { run, runtime, service } = work;
-  const recipe = kindOf(work).build?.(service);
+  const { settings } = run.parts.platform;
+  const recipe = kindOf(work).build?.(service, { runtime: runtime.name, settings });
   if (!recipe || !runtime.build)
     throw new Error(`The runtime ${runtime.name} cannot build images: use a cluster that can.`);
   const directory = checkoutDirectory(work);
   // An earlier attempt may have checked out, perhaps on another machine: in this one's folder it is made again.
   if (!existsSync(directory)) await checkout(work, context);
   const { variables, secrets } = work.variables!;
-  const { dockerfile: written, ...recipeOf } = recipe;
+  const { dockerfile: made, ...recipeOf } = recipe;
   const dockerfile = path.join(directory, recipe.rootPath, recipe.dockerfilePath);
-  if (written !== undefined) await writeFile(dockerfile, written);
+  const written = typeof made === 'function' ? await made((file) => readOf(directory, file)) : made;
+  if (written !== undefined) await writeOwn(directory, dockerfile, written);
   const args = await declaredArguments(dockerfile, variables);
   const commit = run.resolution.services[service.serviceId]!.commit!;
   const cacheKey = createHash('sha256')
@@ -185,6 +187,24 @@ async function buildImage(work: ServiceWork, context: StepContext): Promise<{ im
   context.log(cached ? `The image is there already: ${image}` : `Built ${image}`);
   await rm(directory, { recursive: true, force: true });
   return { image };
+}
+
+/** Text of a file of a checkout. A link that leads out of it leads nowhere. */
+async function readOf(directory: string, file: string): Promise<string> {
+  const missing = new Error(`There is no file ${file} in the repository.`);
+  const real = await realpath(path.join(directory, file)).catch(() => Promise.reject(missing));
+  if (!real.startsWith(`${await realpath(directory)}${path.sep}`)) throw missing;
+  return readFile(real, 'utf8');
+}
+
+/** Writes a file of ours into a checkout, in place of what a repository has there: a link is not followed. */
+async function writeOwn(directory: string, file: string, text: string): Promise<void> {
+  const folder = await realpath(path.dirname(file));
+  if (`${folder}${path.sep}`.startsWith(`${await realpath(directory)}${path.sep}`)) {
+    await rm(file, { force: true, recursive: true });
+    return writeFile(file, text, { flag: 'wx' });
+  }
+  throw new Error(`${path.basename(file)} cannot be written: its folder leads out of the repository.`);
 }
 
 /** Build arguments are the variables that the Dockerfile declares with ARG, and no others: each would be a reason to build anew. */
@@ -226,10 +246,10 @@ async function workloadOf(work: ServiceWork): Promise<WorkloadSpec> {
 /** The commands to run; throws what the runtime refuses of them. */
 async function tasksOf(work: ServiceWork): Promise<PlannedTask[]> {
   const { service, run } = work;
-  if (!work.image) throw new Error(`${service.name} has no image to run.`);
   const options = await optionsOf(work);
   const { action } = run.snapshot;
-  const tasks = kindOf(work).tasks!(service, action, identityOf(work), work.image, work.variables!, options);
+  const tasks = kindOf(work).tasks!(service, action, identityOf(work), work.image ?? '', work.variables!, options);
+  if (tasks.length > 0 && !work.image) throw new Error(`${service.name} has no image to run.`);
   for (const { task } of tasks) refuse(work, task);
   return tasks;
 }
@@ -246,7 +266,12 @@ async function optionsOf(work: ServiceWork): Promise<WorkloadOptions> {
     source?.type === 'image'
       ? await again(() => run.parts.sources.registryAccess(run.scope.organizationId, source.registryId))
       : null;
-  return { proxyDomain: run.parts.platform.settings.proxyDomain, registry, opened };
+  return {
+    proxyDomain: run.parts.platform.settings.proxyDomain,
+    registry,
+    opened,
+    bestEffort: run.snapshot.bestEffort,
+  };
 }
 
 async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<Handle | null> {

@@ -37,6 +37,8 @@ export async function runTasks(work: ServiceWork, context: StepContext): Promise
     startedAt,
     outcomes,
     failure: failure === null ? null : work.mask(failure),
+    commitId: run.resolution.services[service.serviceId]?.commit?.id ?? null,
+    secrets: work.variables?.secrets ?? [],
   };
   const lines = await fenced(run.db, run.claim, async (db) =>
     run.parts.hooks[service.kind]?.record?.(contextOf(run, db), service, execution),

@@ -1,4 +1,5 @@
-import type { RegistryAccess, TaskEnd, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Settings } from '#platform/settings/index.ts';
+import type { RegistryAccess, Runtime, TaskEnd, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 import type { LastRelease, PlannedService, ResolvedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
 
@@ -37,8 +38,11 @@ export interface ExpandedVariables {
 export interface BuildRecipe {
   rootPath: string;
   dockerfilePath: string;
-  /** Written to `dockerfilePath` of the checkout before the build: for kinds whose Dockerfile is ours. */
-  dockerfile?: string;
+  /**
+   * Written to `dockerfilePath` of the checkout before the build, for kinds whose Dockerfile is ours. One that is made then reads files of
+   * the checkout, and gets an error where there is none.
+   */
+  dockerfile?: string | ((read: (file: string) => Promise<string>) => Promise<string>);
   targetStage: string | null;
   timeoutSeconds: number;
   resources: { cpuMilli: number; memoryMib: number };
@@ -51,6 +55,14 @@ export interface WorkloadOptions {
   registry: RegistryAccess | null;
   /** Values of the configuration that were sealed, opened by the kind's `open`; by names of its own choosing. */
   opened: Record<string, string>;
+  /** A teardown is best effort (decisions.md 19). */
+  bestEffort: boolean;
+}
+
+/** Where an image is built, and what the settings say of it. */
+export interface BuildOptions {
+  runtime: Runtime['name'];
+  settings: Pick<Settings, 'terraformImage' | 'openTofuImage'>;
 }
 
 /** A command of a step EXECUTING. */
@@ -83,7 +95,9 @@ export interface DeployableKind {
     resolved: ResolvedService,
     last: LastRelease | null,
   ): PlannedService;
-  build?(service: ServiceSnapshot): BuildRecipe;
+  build?(service: ServiceSnapshot, options: BuildOptions): BuildRecipe;
+  /** Whether its source has to be known to take it down: what takes it down runs in its image. */
+  needsSourceToRemove?(service: ServiceSnapshot): boolean;
   /** The workload to apply; kinds without one have nothing that runs for ever. */
   workload?(
     service: ServiceSnapshot,

@@ -38,6 +38,8 @@ export interface ServiceSnapshot {
   /** Labels and annotations that what is made of it carries; snapshots from before there were any have none. */
   labels?: Record<string, string>;
   annotations?: Annotations[];
+  /** What a removal would run first is left out: what a service has made outside stays. */
+  skipDestroy?: true;
 }
 
 export interface Snapshot {

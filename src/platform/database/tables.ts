@@ -722,6 +722,29 @@ export interface StreamState {
   singleton: Generated<boolean>;
 }
 
+export interface TerraformPlan {
+  applied: boolean;
+  commit_id: string | null;
+  content: JsonColumn;
+  created_at: Generated<Timestamp>;
+  deployment_id: string;
+  organization_id: string;
+  service_id: string;
+}
+
+export interface TerraformResource {
+  address: string;
+  attributes: JsonColumn;
+  extracted_at: Generated<Timestamp>;
+  id: string;
+  mode: string;
+  name: string;
+  organization_id: string;
+  provider: string;
+  resource_type: string;
+  service_id: string;
+}
+
 export interface TerraformState {
   created_at: Generated<Timestamp>;
   generation: Generated<Int8Column>;
@@ -919,6 +942,8 @@ export interface DB {
   sign_up: SignUp;
   stream_event: StreamEvent;
   stream_state: StreamState;
+  terraform_plan: TerraformPlan;
+  terraform_resource: TerraformResource;
   terraform_state: TerraformState;
   terraform_state_version: TerraformStateVersion;
   tombstone: Tombstone;

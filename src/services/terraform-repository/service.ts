@@ -2,10 +2,10 @@ import path from 'node:path';
 import type { Static } from 'typebox';
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
-import { checkRelative, toGitSource, type GitRepositoryInput } from '#services/parts/git.ts';
+import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/parts/git.ts';
 import { addressOf, readingGiven, type RepositoryAddress, type RepositoryReader } from '#services/parts/repository.ts';
 import type { TfVarsListRequest } from '#services/terraform-repository/schema.ts';
-import { valuesIn, variablesOf, type SourceFile } from '#services/terraform-repository/variables.ts';
+import { structuredNamesIn, valuesIn, variablesOf, type SourceFile } from '#services/terraform-repository/variables.ts';
 
 /** More files than a module has; each of them is fetched. */
 const MAX_FILES = 50;
@@ -22,10 +22,23 @@ export interface Reading {
 /** Variables that the Terraform module in a folder of a repository declares: its files, not those of folders below. */
 export async function parseVariables(reading: Reading, input: GitRepositoryInput) {
   const { address, root } = await locate(reading, input);
-  const paths = (await listFiles(reading, address)).filter(
-    (file) => path.posix.dirname(file) === root && /\.tf(\.json)?$/.test(file),
-  );
+  const paths = (await listFiles(reading, address)).filter((file) => isOfModule(file, root));
   return { results: variablesOf(await readFiles(reading, address, paths)) };
+}
+
+/** Names of the variables of a stored source's module whose values are expressions, as the head of its branch declares them. */
+export async function structuredVariables(
+  repositories: RepositoryReader,
+  organizationId: string,
+  source: GitSource,
+): Promise<Set<string>> {
+  const address = addressOf(organizationId, source, new AbortController().signal);
+  const root = rootOf(source);
+  const paths = (await repositories.listFiles(address)).filter((file) => isOfModule(file, root)).slice(0, MAX_FILES);
+  const files = await Promise.all(
+    paths.map(async (path) => ({ path, text: (await repositories.readFile({ ...address, path })) ?? '' })),
+  );
+  return new Set(structuredNamesIn(files));
 }
 
 /** Files of variables with what they set: those found in the folder and below it, or the named ones. */
@@ -55,9 +68,16 @@ async function locate({ context, organizationId, signal }: Reading, input: GitRe
   const source = await toGitSource(context, { organizationId }, input, null);
   return {
     address: addressOf(organizationId, source, signal),
-    root: path.posix.normalize(source.root_path.replace(/^\/+/, '') || '.').replace(/\/$/, ''),
+    root: rootOf(source),
   };
 }
+
+const rootOf = (source: GitSource): string =>
+  path.posix.normalize(source.root_path.replace(/^\/+/, '') || '.').replace(/\/$/, '');
+
+/** Whether a file is one of a module's own: those of folders below are not. */
+const isOfModule = (file: string, root: string): boolean =>
+  path.posix.dirname(file) === root && /\.tf(\.json)?$/.test(file);
 
 const isBelow = (file: string, folder: string): boolean => folder === '.' || file.startsWith(`${folder}/`);
 

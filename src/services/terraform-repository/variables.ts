@@ -60,6 +60,42 @@ function declaredInJson({ path, text }: SourceFile): VariableDefinition[] {
   );
 }
 
+/** Types whose values are plain text (or are made of it); every other is written in Terraform's language, as on its command line. */
+const PLAIN_TYPES = ['string', 'number', 'bool'];
+
+/** Names of the variables that a module declares with a type of which a value is an expression: lists, maps, objects, `any`. */
+export const structuredNamesIn = (files: SourceFile[]): string[] =>
+  files.flatMap((file) =>
+    readingFile(file, () => (file.path.endsWith('.json') ? typesInJson(file) : typesIn(file)))
+      .filter(({ type }) => type !== undefined && !PLAIN_TYPES.includes(type))
+      .map(({ key }) => key),
+  );
+
+const typesIn = ({ text }: SourceFile): { key: string; type: string | undefined }[] =>
+  parseHcl(text)
+    .blocks.filter((block) => block.type === 'variable' && block.labels.length === 1)
+    .map(({ labels, body }) => ({ key: labels[0]!, type: valuesOf(body).get('type') ?? undefined }));
+
+const typesInJson = ({ text }: SourceFile): { key: string; type: string | undefined }[] =>
+  [objectOf(sjson.parse(text)).variable ?? {}].flat().flatMap((declaration) =>
+    Object.entries(objectOf(declaration)).map(([key, value]) => {
+      const { type } = objectOf([value].flat()[0]);
+      return { key, type: typeof type === 'string' ? type : undefined };
+    }),
+  );
+
+/** Whether a text is a list or a map of Terraform's language, and nothing besides. */
+export function isExpression(text: string): boolean {
+  if (!/^\s*[[{]/.test(text)) return false;
+  try {
+    const { attributes, blocks } = parseHcl(`value = ${text.trim()}\n`);
+    return attributes.length === 1 && blocks.length === 0;
+  } catch (error) {
+    if (error instanceof HclError) return false;
+    throw error;
+  }
+}
+
 /** The values that a file of variables sets. What is not a string is answered as it is written. */
 export const valuesIn = (file: SourceFile): Record<string, string> =>
   readingFile(file, () => {

@@ -27,7 +27,8 @@ export function toLockInfo(value: unknown): LockInfo | undefined {
     Info: text('Info'),
     Who: text('Who'),
     Version: text('Version'),
-    Created: text('Created'),
+    // Terraform reads it back as a time, and nothing of the lock where it is none.
+    Created: Number.isNaN(Date.parse(text('Created'))) ? new Date().toISOString() : text('Created'),
     Path: text('Path'),
   };
 }

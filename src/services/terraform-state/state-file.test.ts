@@ -63,6 +63,14 @@ describe('resources of a state', () => {
     expect(shown({ output: 'a hunter22' }, [], ['hunter22'])).toEqual({ output: `a ${SENSITIVE}` });
   });
 
+  test("show an attribute of any type without its type, which is nobody's secret", () => {
+    const typed = { value: { a: 'hunter22' }, type: ['object', { a: 'string' }] };
+    const answer = shown({ input: { value: 'plain', type: 'string' }, output: typed }, [
+      [attribute('output'), attribute('a')],
+    ]);
+    expect(answer).toEqual({ input: 'plain', output: { a: SENSITIVE } });
+  });
+
   test('are shown where what is marked is not there, or null', () => {
     expect(shown({ a: null, b: 1 }, [[attribute('gone')], [attribute('a'), attribute('x')]])).toEqual({
       a: null,

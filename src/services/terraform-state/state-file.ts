@@ -121,8 +121,25 @@ interface PathStep {
   value: string | { value: string | number };
 }
 
-function withoutSensitive({ attributes, sensitive_attributes: marked }: RawInstance): Record<string, unknown> {
-  const shown = { attributes: structuredClone(attributes ?? {}) };
+/** A state has the value of an attribute of any type together with its type. */
+function plain(value: unknown): unknown {
+  if (value === null || typeof value !== 'object') return value;
+  if (Array.isArray(value)) return value.map(plain);
+  const { type, value: inner } = value as Record<string, unknown>;
+  if (Object.keys(value).length === 2 && 'value' in value && isTypeName(type)) return plain(inner);
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item)]));
+}
+
+const isTypeName = (type: unknown): boolean =>
+  Array.isArray(type)
+    ? ['list', 'set', 'map', 'object', 'tuple'].includes(String(type[0]))
+    : ['string', 'number', 'bool', 'dynamic'].includes(String(type));
+
+const attributesOf = ({ attributes }: RawInstance) => plain(attributes ?? {}) as Record<string, unknown>;
+
+function withoutSensitive(instance: RawInstance): Record<string, unknown> {
+  const { sensitive_attributes: marked } = instance;
+  const shown = { attributes: attributesOf(instance) };
   for (const path of marked ?? [])
     if (Array.isArray(path)) for (const place of placesOf(shown, path as PathStep[])) place.set(SENSITIVE);
   return shown.attributes;
@@ -155,10 +172,11 @@ function sensitiveStringsOf(state: RawState): string[] {
   const found = new Set<string>();
   for (const output of Object.values(state.outputs ?? {})) if (output.sensitive) collect(output.value, found);
   for (const { instances } of state.resources ?? [])
-    for (const { attributes, sensitive_attributes: marked } of instances ?? [])
-      for (const path of marked ?? [])
+    for (const instance of instances ?? [])
+      for (const path of instance.sensitive_attributes ?? [])
         if (Array.isArray(path))
-          for (const { value } of placesOf({ attributes: attributes ?? {} }, path as PathStep[])) collect(value, found);
+          for (const { value } of placesOf({ attributes: attributesOf(instance) }, path as PathStep[]))
+            collect(value, found);
   return [...found];
 }
 
@@ -167,14 +185,19 @@ function collect(value: unknown, into: Set<string>): void {
   else if (value !== null && typeof value === 'object') for (const inner of Object.values(value)) collect(inner, into);
 }
 
-/** The same data with every sensitive string taken out of its strings, keys too. */
+/** The same data as it may be kept and shown: every sensitive string is taken out of its strings, keys too. */
 export function withoutSecrets<T>(data: T, secrets: readonly string[]): T {
   const wanted = secrets.filter((secret) => secret.length >= LEAST_MASKED);
   const clean = (value: unknown): unknown => {
-    if (typeof value === 'string') return wanted.reduce((text, secret) => text.replaceAll(secret, SENSITIVE), value);
+    // PostgreSQL keeps neither NUL nor half of a surrogate pair.
+    if (typeof value === 'string')
+      return wanted.reduce(
+        (text, secret) => text.replaceAll(secret, SENSITIVE),
+        value.toWellFormed().replaceAll('\0', ''),
+      );
     if (Array.isArray(value)) return value.map(clean);
     if (value === null || typeof value !== 'object') return value;
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [clean(key), clean(inner)]));
   };
-  return wanted.length === 0 ? data : (clean(data) as T);
+  return clean(data) as T;
 }

@@ -23,7 +23,7 @@ export interface RunCredential {
   password: string;
 }
 
-/** The parts of the platform that states need; `db` outside of any transaction. */
+/** The parts of the platform that states need; within a transaction all is part of it. */
 export type StatePlatform = Pick<Platform, 'db' | 'vault'>;
 
 /** Time that a run may take beyond its own limit: to begin, to write its end. */
@@ -37,12 +37,14 @@ const inRow = <T>(
   { db }: StatePlatform,
   owner: StateOwner,
   work: (db: Database, row: queries.StateRow) => Promise<T>,
-): Promise<T> =>
-  db.transaction().execute(async (inside) => {
+): Promise<T> => {
+  const held = async (inside: Database) => {
     const row = await queries.lockStateRow(inside, owner, owner.serviceId);
     if (!row) throw internal(`The state of ${owner.serviceId} has no row.`);
     return work(inside, row);
-  });
+  };
+  return db.isTransaction ? held(db) : db.transaction().execute(held);
+};
 
 /**
  * Lets a run in with a password of its own and keeps every earlier one out, whatever it still does (engine.md, *Outside the database*). For
@@ -83,17 +85,18 @@ export async function beginRun(
 
 /**
  * Takes the run's credential away. `known` says that its process is known to be gone: then the lock that it left, if it left one, is
- * released, and answered. Otherwise the lock stays until somebody releases it by hand.
+ * released, and answered. Otherwise the lock stays until somebody releases it by hand. Without a generation it is the run of now.
  */
 export async function endRun(
   platform: StatePlatform,
   owner: StateOwner,
-  run: { generation: number; known: boolean },
+  run: { generation: number | null; known: boolean },
 ): Promise<LockInfo | null> {
   await queries.insertState(platform.db, owner, owner.serviceId);
   return inRow(platform, owner, async (db, row) => {
-    await queries.closeRun(db, owner, owner.serviceId, run.generation);
-    if (!run.known || row.lock_id === null || row.lock_generation !== run.generation) return null;
+    const generation = run.generation ?? row.generation;
+    await queries.closeRun(db, owner, owner.serviceId, generation);
+    if (!run.known || row.lock_id === null || row.lock_generation !== generation) return null;
     await queries.clearLock(db, owner, owner.serviceId, row.lock_id);
     return row.lock as LockInfo;
   });

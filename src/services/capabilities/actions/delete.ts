@@ -4,7 +4,12 @@ import type { Call } from '#platform/http/route.ts';
 import { findEnvironmentById, placeOf, type EnvironmentTarget } from '#resources/environment/index.ts';
 import { deleteProjectRow, markProjectDeleting, type ProjectTarget } from '#resources/project/index.ts';
 import * as queries from '#services/capabilities/actions/queries.ts';
-import { placeOfEnvironment, placeOfTarget, submit } from '#services/capabilities/actions/request.ts';
+import {
+  placeOfEnvironment,
+  placeOfTarget,
+  submit,
+  type ActionOptions,
+} from '#services/capabilities/actions/request.ts';
 import { placeOfService } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
@@ -24,7 +29,11 @@ export function requireRemoval(
  * Deletes a service: its teardown is requested, and the row goes at its end; one of which nothing was ever applied is gone at once
  * (decisions.md 19). A second delete changes nothing.
  */
-export async function deleteService(context: Context, service: ServiceTarget, skipReconcile: boolean): Promise<void> {
+export async function deleteService(
+  context: Context,
+  service: ServiceTarget,
+  options: Pick<ActionOptions, 'bestEffort' | 'choices'>,
+): Promise<void> {
   if (service.deleting) return;
   await queries.lockEnvironmentRow(context.db, service, service.environmentId);
   const scope = { organizationId: service.organizationId };
@@ -40,7 +49,7 @@ export async function deleteService(context: Context, service: ServiceTarget, sk
     return;
   }
   await queries.markServicesDeleting(context.db, scope, [service.id]);
-  await submit(context, placeOfTarget(service), 'DELETE', [service.id], { bestEffort: skipReconcile });
+  await submit(context, placeOfTarget(service), 'DELETE', [service.id], options);
 }
 
 /** Deletes an environment: what is in it is torn down first. Answers whether it is gone already. */

@@ -38,4 +38,7 @@ export async function freeze(
   }));
 }
 
-const eventOf = (choice: DeployChoice | undefined) => (choice?.event ? { event: choice.event } : {});
+const eventOf = (choice: DeployChoice | undefined) => ({
+  ...(choice?.event ? { event: choice.event } : {}),
+  ...(choice?.skipDestroy ? { skipDestroy: true as const } : {}),
+});

@@ -58,35 +58,51 @@ async function deployService(call: Call<ServiceTarget, any, any, any>, kind: Kin
   return actOnService(call, target, choice.event ? 'RUN' : trigger, { choices });
 }
 
+function requestAction(call: Call<ServiceTarget, any, any, any>, kind: Kind, trigger: Trigger) {
+  if (deploys(trigger)) return deployService(call, kind, trigger);
+  const choices =
+    trigger === 'UNINSTALL' && kind.removal ? new Map([[call.target.id, kind.removal.choose(call.query)]]) : undefined;
+  return actOnService(call, call.target, trigger, { choices });
+}
+
+async function removeService(call: Call<ServiceTarget, any, any, any>, kind: Kind): Promise<void> {
+  const { keep = false, ...choice } = kind.removal?.choose(call.query) ?? {};
+  const options = { bestEffort: call.query.skipReconcile ?? false, choices: new Map([[call.target.id, choice]]) };
+  if (keep) await actOnService(call, call.target, 'UNINSTALL', options);
+  else await deleteService(call, call.target, options);
+}
+
 /** Actions on a service: deploy, redeploy, stop, restart, uninstall, delete. All take `?wait=`. */
 export function actionRoutes(kind: Kind): Route[] {
   const { target } = holderOf(kind);
   const one = `/${kind.path}/{${paramOf(kind)}}`;
-  const requests = ACTIONS.filter(({ trigger }) => trigger !== 'RESTART' || kind.capabilities?.restart !== false).map(
-    ({ trigger, segment, id, summary, action }) =>
-      defineRoute({
-        id: `${id}${kind.tag}`,
-        method: 'POST',
-        path: `${one}/${segment}`,
-        tag: `${kind.tag} Actions`,
-        summary: `${summary} of a service of kind ${kind.path}`,
-        description: 'Answers with the new state; the work goes on, behind what runs in the environment already.',
-        target,
-        action:
-          action === 'uninstall'
-            ? kind.deleteAction === 'workload.delete'
-              ? 'workload.delete'
-              : 'service.uninstall'
-            : action,
-        ...(trigger === 'DEPLOY' && kind.deploy?.body ? { body: kind.deploy.body, optionalBody: true } : {}),
-        ...(deploys(trigger) && kind.deploy?.query ? { query: kind.deploy.query } : {}),
-        ...(trigger === 'UNINSTALL' ? { body: Type.Object({}), optionalBody: true } : {}),
-        answer: { status: 200, body: Status },
-        errors: [409],
-        handler: (call) =>
-          deploys(trigger) ? deployService(call, kind, trigger) : actOnService(call, call.target, trigger),
-        settle: (call, answer, seconds) => settleService(call, call.target, answer, seconds, call.signal),
-      }),
+  const has = (trigger: Trigger): boolean =>
+    !(trigger === 'RESTART' && kind.capabilities?.restart === false) &&
+    !(trigger === 'STOP' && kind.capabilities?.stop === false);
+  const requests = ACTIONS.filter(({ trigger }) => has(trigger)).map(({ trigger, segment, id, summary, action }) =>
+    defineRoute({
+      id: `${id}${kind.tag}`,
+      method: 'POST',
+      path: `${one}/${segment}`,
+      tag: `${kind.tag} Actions`,
+      summary: `${summary} of a service of kind ${kind.path}`,
+      description: 'Answers with the new state; the work goes on, behind what runs in the environment already.',
+      target,
+      action:
+        action === 'uninstall'
+          ? kind.deleteAction === 'workload.delete'
+            ? 'workload.delete'
+            : 'service.uninstall'
+          : action,
+      ...(trigger === 'DEPLOY' && kind.deploy?.body ? { body: kind.deploy.body, optionalBody: true } : {}),
+      ...(deploys(trigger) && kind.deploy?.query ? { query: kind.deploy.query } : {}),
+      ...(trigger === 'UNINSTALL' ? { body: Type.Object({}), optionalBody: true } : {}),
+      ...(trigger === 'UNINSTALL' && kind.removal ? { query: kind.removal.uninstallQuery } : {}),
+      answer: { status: 200, body: Status },
+      errors: [409],
+      handler: (call) => requestAction(call, kind, trigger),
+      settle: (call, answer, seconds) => settleService(call, call.target, answer, seconds, call.signal),
+    }),
   );
   return [
     ...requests,
@@ -100,12 +116,13 @@ export function actionRoutes(kind: Kind): Route[] {
       target,
       action: kind.deleteAction,
       query: Type.Object({
+        ...kind.removal?.deleteQuery.properties,
         skipReconcile: Type.Optional(
           Type.Boolean({ default: false, description: 'Tear down best-effort: what is absent already is no error.' }),
         ),
       }),
       answer: { status: 204, body: null },
-      handler: (call) => deleteService(call, call.target, call.query.skipReconcile ?? false),
+      handler: (call) => removeService(call, kind),
     }),
     defineRoute({
       id: `get${kind.tag}Status`,

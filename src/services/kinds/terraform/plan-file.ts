@@ -13,15 +13,15 @@ const Change = Type.Object({
   provider: Type.String(),
   action: OneOf(ACTIONS),
   reason: Nullable(Type.String({ description: 'Why it is replaced or deleted, in the words of Terraform.' })),
-  before: Nullable(Type.Any({ description: 'Without sensitive values.' })),
-  after: Nullable(Type.Any({ description: 'Without sensitive values; what is known after the apply only says so.' })),
+  before: Type.Any({ description: 'Null, or without sensitive values.' }),
+  after: Type.Any({ description: 'Without sensitive values; what is known after the apply only says so.' }),
 });
 
 const OutputChange = Type.Object({
   name: Type.String(),
   action: OneOf(ACTIONS),
-  before: Nullable(Type.Any()),
-  after: Nullable(Type.Any()),
+  before: Type.Any(),
+  after: Type.Any(),
 });
 
 /** A plan as data, for people and their tools. */

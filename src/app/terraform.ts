@@ -1,0 +1,33 @@
+import type { Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { Platform } from '#platform/context.ts';
+import { findPrograms } from '#runtimes/tools/terraform/programs.ts';
+import { createRepositoryReader } from '#app/repositories.ts';
+import type { createSources } from '#app/sources.ts';
+import { terraformHooks } from '#services/kinds/terraform/index.ts';
+import { createStateServer, type StateServer } from '#services/terraform-state/index.ts';
+
+/** Programs of this machine that Terraform services may be run with. */
+export const machinePrograms = (settings: { terraformPrograms: string }) => () =>
+  findPrograms(settings.terraformPrograms);
+
+/** Serves the states of Terraform services to the runs that this process starts. */
+export const createStates = (platform: Platform): StateServer =>
+  createStateServer(platform, {
+    port: platform.settings.terraformStatePort,
+    publicUrl: platform.settings.terraformStateUrl,
+  });
+
+/** What of Terraform services needs this machine. */
+export const createTerraformHooks = (
+  platform: Platform,
+  states: StateServer,
+  sources: ReturnType<typeof createSources>,
+  runtimeOf: (cluster: { id: string; runtime: string }) => Promise<Runtime>,
+) =>
+  terraformHooks({
+    states,
+    programs: machinePrograms(platform.settings),
+    repositories: createRepositoryReader(sources),
+    hostAddress: async (cluster, identity: WorkloadIdentity) =>
+      (await (await runtimeOf(cluster)).hostAddress?.(identity)) ?? '127.0.0.1',
+  });

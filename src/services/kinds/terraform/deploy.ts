@@ -1,0 +1,172 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '#kernel/canonical-json.ts';
+import type {
+  Commit,
+  DeployableKind,
+  DeploymentAction,
+  PlannedService,
+  PlannedTask,
+  ServiceSnapshot,
+  StepName,
+} from '#deployments/index.ts';
+import type { TerraformAction } from '#services/kinds/terraform/commands.ts';
+import { DOCKERFILE, dockerfileOf } from '#services/kinds/terraform/image.ts';
+import {
+  CACHE_FOLDER,
+  environmentOf,
+  filesOf,
+  FOLDER,
+  keepsState,
+  type Backend,
+  type StateAccess,
+  type VariableValue,
+} from '#services/kinds/terraform/run-files.ts';
+import { refuseFrom, type TerraformSpec } from '#services/kinds/terraform/spec.ts';
+
+/** What a run is given of what is opened or found when its stage starts; JSON under one name. */
+export interface Opened {
+  programs: string[];
+  access: StateAccess | null;
+  variables: VariableValue[];
+  /** Backend of the last release, where a state is migrated from it. */
+  previousBackend: Backend | null;
+  /** Whether it was ever applied with success. */
+  wasReleased: boolean;
+}
+
+/** A limit where a service names none. */
+const LONGEST_SECONDS = 86_400;
+const ANSWER = `${FOLDER}/answer/answer.json`;
+
+/** How a Terraform service is deployed: its module becomes an image, in which Terraform runs to its end. */
+export const terraformDeployment: DeployableKind = {
+  source: (service) => {
+    const { url, branch, git_token_id } = specOf(service).git_repository;
+    return { type: 'git', url, branch, gitTokenId: git_token_id };
+  },
+  needsSourceToRemove: (service) => !service.skipDestroy,
+  plan: (service, action, { commit }, last): PlannedService => {
+    const base = { serviceId: service.serviceId, name: service.name, kind: service.kind, rollout: 'NONE' as const };
+    const removes = action === 'DELETE' || action === 'UNINSTALL';
+    const after: StepName[] = removes ? ['DEPLOYMENT'] : [];
+    if (action === 'STOP' || action === 'RESTART' || service.skipDestroy)
+      return { ...base, steps: ['DEPLOYMENT'], reason: whyNothingRuns(service, action), buildKey: null, image: null };
+    if (isOwnUnlock(service))
+      return { ...base, steps: ['EXECUTING'], reason: 'the lock is kept here', buildKey: null, image: null };
+    const buildKey = buildKeyOf(service, commit);
+    if (last?.image && (last.buildKey === buildKey || removes))
+      return {
+        ...base,
+        steps: ['EXECUTING', ...after],
+        reason: 'the module is that of the last release: nothing to build',
+        buildKey,
+        image: last.image,
+      };
+    return {
+      ...base,
+      steps: ['GIT_CLONE', 'BUILD', 'EXECUTING', ...after],
+      reason: last ? 'the commit or the image changed' : 'it was never applied with success',
+      buildKey,
+      image: null,
+    };
+  },
+  build: (service, { runtime, settings }) => {
+    const spec = specOf(service);
+    const { advancedSettings } = service;
+    const images = { terraform: settings.terraformImage, openTofu: settings.openTofuImage };
+    const { dockerfile_fragment: fragment } = spec;
+    return {
+      rootPath: '/',
+      dockerfilePath: DOCKERFILE,
+      dockerfile: async (read) => {
+        const added = fragment?.type === 'file' ? await read(fragment.path) : (fragment?.content ?? '');
+        refuseFrom(added, (message) => new Error(`The fragment of the Dockerfile ${message}.`));
+        return dockerfileOf(spec, runtime, images, added);
+      },
+      targetStage: null,
+      timeoutSeconds: Number(advancedSettings['build.timeout_max_sec']),
+      resources: {
+        cpuMilli: Number(advancedSettings['build.cpu_max_in_milli']),
+        memoryMib: Number(advancedSettings['build.ram_max_in_gib']) * 1024,
+      },
+    };
+  },
+  tasks: (service, action, identity, image, variables, options): PlannedTask[] => {
+    if (isOwnUnlock(service)) return [];
+    const spec = specOf(service);
+    const opened = JSON.parse(options.opened.run!) as Opened;
+    const done = terraformActionOf(service, action, !options.bestEffort && opened.wasReleased);
+    const { cpu_milli, ram_mib, storage_gib } = spec.job_resources;
+    return [
+      {
+        attempts: 1,
+        task: {
+          identity,
+          name: `terraform-${done}`,
+          displayName: service.name,
+          image,
+          registry: null,
+          entrypoint: ['sh', `${FOLDER}/run/run.sh`],
+          arguments: [ANSWER],
+          environment: environmentOf(variables.variables, opened.access),
+          files: [
+            ...variables.files,
+            ...filesOf({
+              action: done,
+              programs: opened.programs,
+              moduleChooses: spec.provider_version.read_from_terraform_block,
+              rootPath: spec.git_repository.root_path,
+              backend: spec.backend,
+              previousBackend: opened.previousBackend,
+              extra: spec.action_extra_arguments,
+              variableFiles: spec.tf_var_file_paths,
+              variables: opened.variables,
+            }),
+          ],
+          resources: { cpuMilli: cpu_milli, memoryMib: ram_mib },
+          // Providers that were fetched once are not fetched again.
+          storage: storage_gib > 0 ? [{ id: service.serviceId, mountPath: CACHE_FOLDER, sizeGib: storage_gib }] : [],
+          labels: service.labels ?? {},
+          // Terraform ends what it is about, which may be the making of a machine.
+          gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
+          secrets: variables.secrets,
+          timeoutSeconds: spec.timeout_sec || LONGEST_SECONDS,
+          outputPath: ANSWER,
+        },
+      },
+    ];
+  },
+};
+
+const specOf = (service: ServiceSnapshot): TerraformSpec => service.spec;
+
+/** A lock of a state that is kept here is released here: nothing runs. */
+export const isOwnUnlock = (service: ServiceSnapshot): boolean =>
+  service.event === 'FORCE_UNLOCK' && keepsState(specOf(service).backend);
+
+function whyNothingRuns(service: ServiceSnapshot, action: DeploymentAction): string {
+  if (service.skipDestroy) return 'nothing is destroyed: SKIP_DESTROY was asked for';
+  return `what Terraform has made does not run: there is nothing to ${action.toLowerCase()}`;
+}
+
+/** What of Terraform an action of ours is (decisions.md 42, service.md §2.3). */
+function terraformActionOf(service: ServiceSnapshot, action: DeploymentAction, reconciles: boolean): TerraformAction {
+  switch (service.event) {
+    case 'PLAN':
+      return 'plan';
+    case 'FORCE_UNLOCK':
+      return 'unlock';
+    case 'MIGRATE_STATE':
+      return 'migrate';
+    default:
+      if (action === 'DELETE' || action === 'UNINSTALL') return reconciles ? 'reconcile-destroy' : 'destroy';
+      return 'apply';
+  }
+}
+
+/** What the image is made of. Variables are no part of it: they are mounted. */
+function buildKeyOf(service: ServiceSnapshot, commit: Commit | undefined): string {
+  const { git_repository: git, dockerfile_fragment, engine, provider_version } = specOf(service);
+  const content = [git.url, commit?.id, dockerfile_fragment, engine, provider_version.explicit_version];
+  return createHash('sha256').update(canonicalJson(content)).digest('hex').slice(0, 32);
+}

@@ -1,0 +1,58 @@
+import { terraformDeployment } from '#services/kinds/terraform/deploy.ts';
+import {
+  DeleteQuery,
+  Terraform,
+  TerraformDeployRequest,
+  TerraformEditRequest,
+  TerraformRequest,
+  UninstallQuery,
+  type TerraformInput,
+} from '#services/kinds/terraform/schema.ts';
+import {
+  copyTerraformSpec,
+  toTerraformSpec,
+  toTerraformView,
+  type TerraformSpec,
+} from '#services/kinds/terraform/spec.ts';
+import type { Kind } from '#services/kind.ts';
+
+export { terraformHooks } from '#services/kinds/terraform/hooks.ts';
+export { terraformRoutes } from '#services/kinds/terraform/routes.ts';
+export { type ProgramFinder, type TerraformProgram } from '#services/kinds/terraform/versions.ts';
+
+/** A module of Terraform or OpenTofu that is planned, applied and destroyed. */
+export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> = {
+  kind: 'TERRAFORM',
+  path: 'terraform',
+  tag: 'Terraform',
+  listTag: 'Terraforms',
+  defaultStage: 'JOB DEFAULT',
+  deleteAction: 'service.delete',
+  schemas: { create: TerraformRequest, edit: TerraformEditRequest, answer: Terraform },
+  toSpec: toTerraformSpec,
+  toView: toTerraformView,
+  deployment: terraformDeployment,
+  requires: () => ['tasks'],
+  deploy: {
+    body: TerraformDeployRequest,
+    group: 'terraforms',
+    choose: (_spec, { git_commit_id, action }) => ({ commitId: git_commit_id, ...(action ? { event: action } : {}) }),
+  },
+  removal: {
+    uninstallQuery: UninstallQuery,
+    deleteQuery: DeleteQuery,
+    choose: ({ resources_only, force_terraform_action }) => ({
+      keep: resources_only ?? false,
+      skipDestroy: force_terraform_action === 'SKIP_DESTROY',
+    }),
+  },
+  capabilities: {
+    gitSource: (spec) => spec.git_repository,
+    deploymentRestrictions: {},
+    advancedSettings: {},
+    restart: false,
+    stop: false,
+    commits: {},
+    clone: { copySpec: copyTerraformSpec },
+  },
+};

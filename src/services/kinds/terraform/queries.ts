@@ -1,0 +1,114 @@
+import { json } from '#platform/database/json.ts';
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import type { PlanContent } from '#services/kinds/terraform/plan-file.ts';
+import type { StateContent } from '#services/terraform-state/index.ts';
+
+/** Plans of a service that are kept. */
+const KEPT_PLANS = 20;
+
+/** Runtime of the cluster that an environment is on. */
+export const findRuntime = (db: Database, scope: Scope, environmentId: string) =>
+  db
+    .selectFrom('environment')
+    .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
+    .select(['cluster.id', 'cluster.runtime'])
+    .where('environment.organization_id', '=', scope.organizationId)
+    .where('environment.id', '=', environmentId)
+    .executeTakeFirst();
+
+/** The configuration that was last applied with success. */
+export const findReleasedSpec = async (db: Database, scope: Scope, serviceId: string) => {
+  const row = await db
+    .selectFrom('service')
+    .innerJoin('release', 'release.id', 'service.release_id')
+    .select('release.snapshot')
+    .where('service.organization_id', '=', scope.organizationId)
+    .where('service.id', '=', serviceId)
+    .executeTakeFirst();
+  return (row?.snapshot as { spec?: unknown } | undefined)?.spec;
+};
+
+export const insertPlan = (
+  db: Database,
+  scope: Scope,
+  plan: { serviceId: string; deploymentId: string; applied: boolean; commitId: string | null; content: PlanContent },
+) =>
+  db
+    .insertInto('terraform_plan')
+    .values({
+      deployment_id: plan.deploymentId,
+      service_id: plan.serviceId,
+      organization_id: scope.organizationId,
+      applied: plan.applied,
+      commit_id: plan.commitId,
+      content: json(plan.content),
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['service_id', 'deployment_id'])
+        .doUpdateSet({ applied: plan.applied, content: json(plan.content) }),
+    )
+    .execute();
+
+export const deleteOldPlans = (db: Database, scope: Scope, serviceId: string) =>
+  db
+    .deleteFrom('terraform_plan')
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .where('deployment_id', 'not in', (inner) =>
+      inner
+        .selectFrom('terraform_plan')
+        .select('deployment_id')
+        .where('organization_id', '=', scope.organizationId)
+        .where('service_id', '=', serviceId)
+        .orderBy('created_at', 'desc')
+        .limit(KEPT_PLANS),
+    )
+    .execute();
+
+/** The newest plan, or that of one request. */
+export const findPlan = (db: Database, scope: Scope, serviceId: string, deploymentId: string | null) => {
+  const query = db
+    .selectFrom('terraform_plan')
+    .selectAll()
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .orderBy('created_at', 'desc')
+    .limit(1);
+  return (deploymentId ? query.where('deployment_id', '=', deploymentId) : query).executeTakeFirst();
+};
+
+/** Resources of the state as it was last read, by address. */
+export const listResources = (db: Database, scope: Scope, serviceId: string) =>
+  db
+    .selectFrom('terraform_resource')
+    .selectAll()
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .orderBy('address')
+    .execute();
+
+/** Makes what a state holds the resources of a service; those that were there keep their ids. */
+export async function replaceResources(
+  db: Database,
+  scope: Scope,
+  serviceId: string,
+  resources: StateContent['resources'],
+): Promise<void> {
+  await db
+    .deleteFrom('terraform_resource')
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .where('address', '<>', sql<string>`all(${resources.map(({ address }) => address)})`)
+    .execute();
+  if (resources.length === 0) return;
+  await sql`
+    insert into terraform_resource (id, organization_id, service_id, address, resource_type, name, provider, mode, attributes)
+    select gen_random_uuid(), ${scope.organizationId}, ${serviceId}, address, type, name, provider, mode, attributes
+    from jsonb_to_recordset(${json(resources)}::jsonb)
+      as one (address text, type text, name text, provider text, mode text, attributes jsonb)
+    on conflict (service_id, address) do update set resource_type = excluded.resource_type, name = excluded.name,
+      provider = excluded.provider, mode = excluded.mode, attributes = excluded.attributes, extracted_at = now()`.execute(
+    db,
+  );
+}

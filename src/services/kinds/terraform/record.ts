@@ -1,0 +1,146 @@
+import type { Execution, ServiceSnapshot } from '#deployments/index.ts';
+import type { Context } from '#platform/context.ts';
+import { recordOutputs, type Output } from '#services/capabilities/variables/index.ts';
+import { isOwnUnlock } from '#services/kinds/terraform/deploy.ts';
+import { readPlan } from '#services/kinds/terraform/plan-file.ts';
+import { keepsState } from '#services/kinds/terraform/run-files.ts';
+import * as queries from '#services/kinds/terraform/queries.ts';
+import type { TerraformSpec } from '#services/kinds/terraform/spec.ts';
+import {
+  currentState,
+  endRun,
+  forceUnlock,
+  holderOfLock,
+  readStateFile,
+  type StateContent,
+  type StateOutput,
+  type StateOwner,
+} from '#services/terraform-state/index.ts';
+
+/** What `run.sh` answers. */
+interface Answer {
+  show?: unknown;
+  state?: unknown;
+  too_large?: boolean;
+}
+
+/** Resources of a state that are kept to be listed. */
+const MAX_RESOURCES = 10_000;
+
+/** Keeps what a run of Terraform left: the end of its credential, its plan, the resources of the state, and outputs as variables. */
+export async function recordTerraform(
+  context: Context,
+  service: ServiceSnapshot,
+  execution: Execution,
+): Promise<string[]> {
+  const owner = { organizationId: execution.organizationId, serviceId: service.serviceId };
+  if (isOwnUnlock(service)) {
+    const lock = await forceUnlock(context, owner, null);
+    return [lock ? `Released ${holderOfLock(lock)}.` : 'The state is not locked.'];
+  }
+  const lines: string[] = [];
+  // Its process is known to be gone: a lock that it has left holds nobody.
+  const left = await endRun(context, owner, { generation: null, known: true });
+  if (left) lines.push(`The run ended without releasing ${holderOfLock(left)}: it is released now.`);
+  if (execution.failure !== null) lines.push(...(await whoLocks(context, owner)));
+  const answer = readAnswer(execution.outcomes.at(-1)?.end.output ?? null);
+  if (answer.too_large) lines.push('The plan or the state is larger than 1 MiB: it is not shown as data.');
+  if (answer.show) await keepPlan(context, service, execution, answer.show);
+  const state = await stateOf(context, service, execution, answer);
+  if (state) {
+    const resources = state.resources.slice(0, MAX_RESOURCES);
+    await queries.replaceResources(context.db, execution, service.serviceId, resources);
+  }
+  return [...lines, ...(await keepOutputs(context, service, execution, state))];
+}
+
+/** What Terraform says of a lock that our backend refuses it is of the one that asks: whose it is, we say. */
+async function whoLocks(context: Context, owner: StateOwner): Promise<string[]> {
+  const lock = (await currentState(context, owner))?.lock;
+  if (!lock) return [];
+  return [
+    `The state is locked: ${holderOfLock(lock)}. Deploy with the action FORCE_UNLOCK to release it, once that one is gone.`,
+  ];
+}
+
+function readAnswer(text: string | null): Answer {
+  if (text === null) return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    return value !== null && typeof value === 'object' ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+async function keepPlan(context: Context, service: ServiceSnapshot, execution: Execution, show: unknown) {
+  const scope = { organizationId: execution.organizationId };
+  await queries.insertPlan(context.db, scope, {
+    serviceId: service.serviceId,
+    deploymentId: execution.deploymentId,
+    applied: execution.action === 'DEPLOY' && execution.failure === null,
+    commitId: execution.commitId,
+    content: readPlan(show, execution.secrets),
+  });
+  await queries.deleteOldPlans(context.db, scope, service.serviceId);
+}
+
+/** The state as it is now, also after a failure where it is kept here; null where nobody knows. */
+async function stateOf(
+  context: Context,
+  service: ServiceSnapshot,
+  execution: Execution,
+  answer: Answer,
+): Promise<StateContent | null> {
+  const owner = { organizationId: execution.organizationId, serviceId: service.serviceId };
+  const content = keepsState((service.spec as TerraformSpec).backend)
+    ? (await currentState(context, owner))?.content
+    : answer.state
+      ? Buffer.from(JSON.stringify(answer.state))
+      : null;
+  return content ? readStateFile(content, execution.secrets) : null;
+}
+
+/** Outputs become variables of the environment; those of what was destroyed go. */
+async function keepOutputs(
+  context: Context,
+  service: ServiceSnapshot,
+  execution: Execution,
+  state: StateContent | null,
+): Promise<string[]> {
+  const { action, failure } = execution;
+  if (failure !== null || action === 'RUN') return [];
+  const place = { ...execution, serviceId: service.serviceId };
+  if (action !== 'DEPLOY') return recordOutputs(context, place, []);
+  if (!state) return [];
+  const lines: string[] = [];
+  const outputs = new Map<string, Output>();
+  for (const output of state.outputs) {
+    const made = toOutput(output);
+    const refusal = refusalOf(context, made, outputs.has(made.key));
+    if (refusal) lines.push(`The output ${output.name} becomes no variable: ${refusal}.`);
+    else outputs.set(made.key, made);
+  }
+  return [...lines, ...(await recordOutputs(context, place, [...outputs.values()]))];
+}
+
+/** Longest value of a variable (decisions.md 32). */
+const MAX_VALUE = 65_536;
+
+function refusalOf(context: Context, { key, value }: Output, isTaken: boolean): string | undefined {
+  if (isTaken) return `${key} is another output's already`;
+  if (key.startsWith(context.settings.builtInVariablePrefix))
+    return `${context.settings.builtInVariablePrefix} is the prefix of built-in ones`;
+  if (Buffer.byteLength(value) > MAX_VALUE) return 'it is larger than 64 KiB';
+  if (key.length > 255) return 'its name is longer than 255 characters';
+  return undefined;
+}
+
+/** Names of Terraform may have signs that no variable's has. What is no text is written as JSON. */
+const toOutput = ({ name, value, sensitive }: StateOutput): Output => ({
+  key: name.replaceAll(/[^a-zA-Z0-9_]/g, '_').replace(/^(?=\d)/, '_'),
+  value: (typeof value === 'string' ? value : JSON.stringify(value)).toWellFormed().replaceAll('\0', ''),
+  isSecret: sensitive,
+  description: null,
+  mountPath: null,
+});
