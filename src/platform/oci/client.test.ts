@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { findImage, openRegistry, searchImages } from '#platform/oci/index.ts';
 import { startRegistry, type TestRegistry } from '#test/harness/registry.ts';
@@ -63,4 +63,14 @@ describe.each(['none', 'htpasswd', 'token'] as const)('a real registry that want
     await expect(searchImages(http, wrong, 'app')).rejects.toMatchObject({ failure: 'unauthorized' });
     await expect(findImage(http, wrong, 'team/app')).rejects.toMatchObject({ failure: 'unauthorized' });
   });
+});
+
+test('a list of a real registry is read page after page', async () => {
+  const registry = await startRegistry();
+  onTestFinished(() => registry.stop());
+  const tags = Array.from({ length: 205 }, (_, n) => `v${String(n).padStart(3, '0')}`);
+  for (const tag of tags) await registry.pushImage('many', tag, { files: { 'hello.txt': 'the same' } });
+  expect(await openRegistry(http, registry).tags('many')).toEqual(tags);
+  for (let n = 0; n < 105; n++) await registry.pushImage(`of/${n}`, '1', { files: { 'hello.txt': 'the same' } });
+  expect(await openRegistry(http, registry).catalog((name) => name.startsWith('of/'), 200)).toHaveLength(105);
 });

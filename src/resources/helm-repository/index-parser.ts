@@ -44,6 +44,9 @@ export function parseIndex(content: Buffer): Promise<ChartIndex> {
 async function parseInThread(text: string): Promise<ChartIndex> {
   const worker = new Worker(new URL('./index-parser.worker.ts', import.meta.url), {
     workerData: text,
+    // Nothing of this process: it reads what somebody else has written.
+    execArgv: [],
+    env: {},
     resourceLimits: { maxOldGenerationSizeMb: PARSE_MEMORY_MB },
   });
   let timer: NodeJS.Timeout | undefined;
