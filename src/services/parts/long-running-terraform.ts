@@ -1,3 +1,4 @@
+import type { GroupsSpec } from '#services/parts/groups.ts';
 import type { HclValue } from '#services/parts/hcl.ts';
 import type { LongRunningSpec } from '#services/parts/long-running.ts';
 import type { HealthcheckInput } from '#services/parts/probes.ts';
@@ -15,6 +16,7 @@ export const longRunningAttributes = (spec: LongRunningSpec): Attributes => ({
   auto_preview: spec.auto_preview,
   auto_deploy: spec.auto_deploy,
   entrypoint: spec.entrypoint,
+  ...groupAttributes(spec),
   arguments: spec.arguments.length > 0 ? spec.arguments : undefined,
   ports: listOf(spec.ports, (port) => ({
     name: port.name,
@@ -29,6 +31,12 @@ export const longRunningAttributes = (spec: LongRunningSpec): Attributes => ({
     readiness_probe: probeOf(spec.healthchecks.readiness_probe),
     liveness_probe: probeOf(spec.healthchecks.liveness_probe),
   },
+});
+
+/** Groups of annotations and labels, by their ids. */
+export const groupAttributes = ({ annotations_groups = [], labels_groups = [] }: GroupsSpec): Attributes => ({
+  annotations_group_ids: annotations_groups.length > 0 ? annotations_groups : undefined,
+  labels_group_ids: labels_groups.length > 0 ? labels_groups : undefined,
 });
 
 /** An attribute of objects, left out when there is none. */

@@ -10,6 +10,7 @@ import { createHttpClient } from '#platform/http-client/index.ts';
 import { commandLines } from '#runtimes/host/testing.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import { startGitServer, type GitServer } from '#runtimes/tools/git/testing.ts';
+import { TestArgoCd } from '#test/harness/argo-cd.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import { exampleOf } from '../answers.ts';
@@ -31,6 +32,7 @@ const CANARIES = {
   webhook: mark('webhook'),
   registry: mark('registry'),
   charts: mark('charts'),
+  argoCd: mark('argo-cd'),
 };
 /** What a mark looks like where somebody has encoded it. */
 const formsOf = (value: string): string[] =>
@@ -151,6 +153,14 @@ beforeAll(async () => {
     target_secret: `whsec_${secret}`,
   });
   await askRegistries(organization, `http://127.0.0.1:${port}`);
+  const argo = await new TestArgoCd().start();
+  stops.push(() => argo.stop());
+  argo.accounts.set(CANARIES.argoCd, { username: 'canary', projects: null });
+  const argoCd = { argocd_url: argo.url, argocd_token: CANARIES.argoCd };
+  for (const path of ['', '/check'])
+    expect(ok(await admin.post(`/cluster/${world.clusterId}/argoCdConfig${path}`, argoCd), 200).status).toBe(
+      'connected',
+    );
   application = await make(`/environment/${environmentId}/application`, {
     name: 'canary',
     git_repository: { url: `${gitServer.url}/app`, branch: 'main', git_token_id: gitToken.id },

@@ -186,6 +186,24 @@ describe('the export of an environment', () => {
     expect(files.size).toBe(3);
   });
 
+  test('has databases without their credentials, and names what there is no resource for', async () => {
+    const admin = await app.organization();
+    const environment = await makeEnvironment(admin);
+    const body = { name: 'db', type: 'POSTGRESQL', version: '18', mode: 'CONTAINER', storage: 20 };
+    const database = ok(await admin.post(`/environment/${environment.id}/database`, body), 201);
+    const { login } = ok(await admin.get(`/database/${database.id}/masterCredentials`), 200);
+    const files = await exported(admin, environment.id, '?exportSecrets=true');
+    await checkFormat(files);
+    const text = files.get(`database_${short(database)}.tf`)!;
+    expect(text).toContain(`resource "qovery_database" "database_${short(database)}" {`);
+    expect(text).toContain('version        = "18"');
+    expect([...files.values()].join('\n')).not.toContain(login);
+    await app.db.updateTable('service').set({ kind: 'HELM' }).where('id', '=', database.id).execute();
+    expect((await exported(admin, environment.id)).get('main.tf')).toContain(
+      '# Not in it: db, as there is no resource for a service of kind HELM.',
+    );
+  });
+
   test('is for whoever may read the environment', async () => {
     const admin = await app.organization();
     const environment = await makeEnvironment(admin);

@@ -2,6 +2,7 @@ import { Type } from '#platform/http/schema.ts';
 import type { Kind } from '#services/kind.ts';
 import { databaseDeployment, databaseNeeds, openDatabase } from '#services/kinds/database/deploy.ts';
 import { Database, DatabaseEditRequest, DatabaseRequest, type DatabaseInput } from '#services/kinds/database/schema.ts';
+import { databaseTerraform } from '#services/kinds/database/terraform.ts';
 import { copyDatabaseSpec, toDatabaseSpec, toDatabaseView, type DatabaseSpec } from '#services/kinds/database/spec.ts';
 
 /** A database server with a volume of its own, backed up where it is MANAGED. */
@@ -27,5 +28,6 @@ export const database: Kind<DatabaseSpec, DatabaseInput & { name: string }> = {
     group: 'databases',
     choose: () => ({}),
   },
+  terraform: databaseTerraform,
   capabilities: { clone: { copySpec: copyDatabaseSpec } },
 };
