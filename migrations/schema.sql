@@ -924,6 +924,7 @@ CASE kind
 END) stored,
   argo_cd_id uuid,
   observed jsonb,
+  details jsonb not null default '{}'::jsonb,
   constraint service_kind_check CHECK ((kind = ANY (ARRAY['APPLICATION'::text, 'DATABASE'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'ARGOCD_APP'::text, 'AGENTIC_WORKFLOW'::text]))),
   constraint service_organization_id_argo_cd_id_fkey FOREIGN KEY (organization_id, argo_cd_id) REFERENCES argo_cd(organization_id, id) ON DELETE CASCADE,
   constraint service_organization_id_container_registry_id_fkey FOREIGN KEY (organization_id, container_registry_id) REFERENCES container_registry(organization_id, id),

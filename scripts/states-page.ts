@@ -11,6 +11,7 @@ import {
   type Phase,
   type Trigger,
 } from '#deployments/model/states.ts';
+import { table } from './table.ts';
 
 const TRIGGERS = Object.keys(TRANSITIONS) as Trigger[];
 
@@ -44,13 +45,6 @@ function drawing(): string {
     ...[...edges].map(([edge, all]) => `    ${edge}: ${all.map(({ trigger }) => trigger).join(', ')}`),
     ...PHASES.filter(isEnd).map((phase) => `    ${phase} --> [*]`),
   ].join('\n');
-}
-
-/** A table with columns as wide as their widest cell, as prettier writes them. */
-function table(head: string[], rows: string[][]): string {
-  const widths = head.map((_, column) => Math.max(3, ...[head, ...rows].map((cells) => cells[column]!.length)));
-  const row = (cells: string[]) => `| ${cells.map((cell, column) => cell.padEnd(widths[column]!)).join(' | ')} |`;
-  return [row(head), row(widths.map((width) => '-'.repeat(width))), ...rows.map(row)].join('\n');
 }
 
 const names = (): string =>

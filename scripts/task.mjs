@@ -26,6 +26,7 @@ const TASKS = {
     ['scripts/gen-openapi.ts'],
     ['scripts/gen-access.ts'],
     ['scripts/gen-states.ts'],
+    ['scripts/gen-kinds.ts'],
     ['scripts/gen-settings.ts'],
   ],
   // Started anew whenever a file that it imports changes; --watch-preserve-output keeps the token of a first start on screen.

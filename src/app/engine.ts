@@ -1,9 +1,8 @@
 import path from 'node:path';
-import { noImages } from '#app/images.ts';
+import { createImages } from '#app/images.ts';
 import { createStates, createTerraformHooks } from '#app/terraform.ts';
 import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';
-import { withPublicImages } from '#app/public-images.ts';
 import type { createSources } from '#app/sources.ts';
 import { DeploymentWorker } from '#deployments/executor/worker.ts';
 import { resolveVariables, type FrozenVariable } from '#deployments/model/variables.ts';
@@ -33,7 +32,7 @@ export function createWorker(
     installation: base.installation,
     kinds: DEPLOYMENTS_BY_KIND,
     runtimeOf,
-    sources: { ...sources, ...withPublicImages(base.platform, { ...noImages, registryAccess: async () => null }) },
+    sources: { ...sources, ...createImages(base.platform) },
     tracer,
     hooks: { ...HOOKS_BY_KIND, TERRAFORM: createTerraformHooks(platform, states, sources, runtimeOf) },
     expand: async (context, organizationId, service, deployment) => {

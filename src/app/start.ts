@@ -5,6 +5,7 @@ import { firstSteps, openBase, tokenFile, type Base, type FirstSteps } from '#ap
 import { createMetrics, createOperationsServer } from '#app/operations.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { BackgroundSwitch } from '#app/read-only.ts';
+import { createImages } from '#app/images.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
@@ -78,6 +79,7 @@ export async function start(
         routes: allRoutes({
           streams,
           repositories: createRepositoryReader(sources),
+          images: createImages(base.platform),
           runtimeOf: (cluster) => runtimes.get(cluster.runtime),
           terraformPrograms: machinePrograms(settings),
           ...clusterNeeds(base.nodeId),

@@ -33,6 +33,7 @@ export interface HistoryService {
   sub_action: string;
   state: string;
   commit: { id: string; date: string; author: string; message: string; tag: string } | null;
+  details: Record<string, unknown>;
   error: string | null;
   started_at: Date | null;
   ended_at: Date | null;

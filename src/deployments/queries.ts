@@ -102,6 +102,7 @@ export interface NewDeploymentService {
   stage_position: number;
   action: DeploymentAction;
   sub_action: string;
+  details: string;
   state: State;
 }
 

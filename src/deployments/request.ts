@@ -2,6 +2,7 @@ import { conflict } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { audit, type EventType } from '#platform/events/audit.ts';
+import { json } from '#platform/database/json.ts';
 import { cancelCovered } from '#deployments/cancel.ts';
 import { FORMAT, type Resolution, type ServiceSnapshot, type Snapshot } from '#deployments/model/snapshot.ts';
 import { eventOfRun, requestEventsOf, subActionOf } from '#deployments/model/names.ts';
@@ -115,6 +116,7 @@ async function enqueue(
         stage_position: service.stage.position,
         action,
         sub_action: subActionOf(action, service),
+        details: json({ ...service.details, ...(service.event ? { event: service.event } : {}) }),
         state: stateOf(action, 'queued'),
       })),
     );

@@ -2,11 +2,12 @@ import type { TObject } from 'typebox';
 import type { Action } from '#platform/access/actions.ts';
 import type { Context } from '#platform/context.ts';
 import type { DeployableKind, ImageName, KindHooks, RunEvent } from '#deployments/index.ts';
-import type { Target } from '#platform/http/route.ts';
+import type { Route, Target } from '#platform/http/route.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { Holder, ServiceKind } from '#services/holder.ts';
 import type { GitSource } from '#services/parts/git.ts';
 import type { HclValue } from '#services/parts/hcl.ts';
+import type { ServiceNeeds } from '#services/needs.ts';
 import type { PortSpec } from '#services/parts/ports.ts';
 import type { RuntimeFeature } from '#runtimes/runtime.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
@@ -54,6 +55,8 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   hooks?: KindHooks;
   /** What of a runtime a configuration needs: a cluster without it is refused before anything is queued. */
   requires?(spec: Spec): RuntimeFeature[];
+  /** What histories show of a configuration (image, tag, schedule), by the names of the reference. */
+  details?(spec: Spec): Record<string, unknown>;
   /** What a deploy call may say; without it it says nothing. */
   deploy?: DeployInput<Spec>;
   /** As a resource of the Terraform provider; without it exports leave services of the kind out, and say so. */
@@ -65,6 +68,8 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
     /** `keep`: what runs goes, the service stays. */
     choose(said: any): { keep?: boolean; skipDestroy?: boolean };
   };
+  /** Endpoints that no other kind has. */
+  routes?(needs: ServiceNeeds): Route[];
   capabilities?: KindCapabilities<Spec>;
 }
 
@@ -107,8 +112,12 @@ export interface KindCapabilities<Spec = any> {
   /** Repository that it is built from, null where it has none; commits and git webhooks need it. `of` is what the query asks for. */
   gitSource?(spec: Spec, of?: string): GitSource | null;
   /** `GET …/customDomain/{id}` or `GET …/customDomain/{id}/status`: the reference has either. */
+  /** The first version of its history: FAILED and SUCCESS instead of states, or none at all; states without it. */
+  historyV1?: 'outcomes' | 'none';
   /** Image of a registry that it runs, null where it is built; `withTag` is the same configuration with another tag. */
   image?: { of(spec: Spec): ImageName | null; withTag(spec: Spec, tag: string): Spec };
+  /** Whether environments with it can be previewed with another tag of the image. */
+  imagePreview?: object;
   customDomains?: { one: 'get' | 'status' };
   deploymentRestrictions?: object;
   /** The keys stand in advanced-settings/settings.ts. */

@@ -12,6 +12,7 @@ import { deploymentRestrictionRoutes } from '#services/capabilities/deployment-r
 import { gitWebhookRoutes } from '#services/capabilities/git-webhook/index.ts';
 import { buildReportRoutes } from '#services/capabilities/history/build-report.ts';
 import { historyRoutes, kindHistoryRoutes } from '#services/capabilities/history/routes.ts';
+import { imageDeployRoutes } from '#services/capabilities/image-deploy/index.ts';
 import { environmentLinkRoutes, linkRoutes } from '#services/capabilities/links/index.ts';
 import { environmentLogRoutes, serviceLogRoutes } from '#services/capabilities/logs/routes.ts';
 import { kindStatusRoutes, statusRoutes } from '#services/capabilities/status/routes.ts';
@@ -27,12 +28,13 @@ import { databaseRoutes } from '#services/kinds/database/routes.ts';
 import { linkedApplicationRoutes } from '#services/kinds/database/links/routes.ts';
 import { database } from '#services/kinds/database/index.ts';
 import { terraform, terraformRoutes } from '#services/kinds/terraform/index.ts';
+import { container } from '#services/kinds/container/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
 import { serviceListRoutes } from '#services/service/list-routes.ts';
 import { serviceRoutes } from '#services/service/routes.ts';
 
 /** Every kind of service. A further one is a folder and a line here. */
-export const KINDS: Kind[] = [application, database, terraform];
+export const KINDS: Kind[] = [application, container, database, terraform];
 
 /** Kinds that are only read here: made and run elsewhere. */
 export const READ_KINDS: ShownKind[] = [argoCdApp];
@@ -68,6 +70,8 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...linkRoutes(kind),
     ...commitRoutes(kind, needs.repositories),
     ...cloneRoutes(kind),
+    ...imageDeployRoutes(kind, KINDS),
+    ...(kind.routes?.(needs) ?? []),
   ]);
   return [
     ...ofEachKind,

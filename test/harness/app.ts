@@ -19,6 +19,7 @@ import { openDatabase, type Database, type OpenDatabase } from '#platform/databa
 import { createServer } from '#platform/http/server.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import { openInstallation } from '#platform/vault/key.ts';
+import { createImages } from '#app/images.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createSources } from '#app/sources.ts';
@@ -123,7 +124,12 @@ export async function startTestApp(
     platform,
     sessions: createSessionVerifier(platform),
     limiter: new RateLimiter(open.db, settings.rateLimitPerHour),
-    routes: allRoutes({ streams, repositories: createRepositoryReader(createSources(platform)), ...needs }),
+    routes: allRoutes({
+      streams,
+      repositories: createRepositoryReader(createSources(platform)),
+      images: createImages(platform),
+      ...needs,
+    }),
     log,
   });
   const send =

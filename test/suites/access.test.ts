@@ -1,3 +1,4 @@
+import { KINDS } from '#services/mount.ts';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -34,8 +35,9 @@ const AUTHENTICATED = [
   'getBitbucketRepositories',
   'getBitbucketRepositoryBranches',
   'getDefaultClusterAdvancedSettings',
-  'getDefaultApplicationAdvancedSettings',
-  'getDefaultTerraformAdvancedSettings',
+  ...KINDS.filter(({ capabilities }) => capabilities?.advancedSettings).map(
+    ({ tag }) => `getDefault${tag}AdvancedSettings`,
+  ),
   'listTerraformVersions',
   'listVariables',
   'createVariable',

@@ -1,6 +1,9 @@
+import { allRoutes } from '#app/routes.ts';
+import { KINDS } from '#services/mount.ts';
+import type { Kind } from '#services/kind.ts';
 import { newId } from '#kernel/ids.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
-import { deploymentRule, ARGO_CD, argoCdMapping, terraformBody, type World } from './world.ts';
+import { deploymentRule, ARGO_CD, argoCdMapping, type World } from './world.ts';
 
 /** How an operation is called once with success, or with the refusal that is all there can be in a world of tests. */
 export interface Example {
@@ -34,28 +37,53 @@ const ofVariables = (kind: string, scope: string): Record<string, (world: World)
 });
 
 function overridePath(world: World, scope: string, kind: string): string {
-  const ids: Record<string, string> = {
-    environment: world.environmentId,
-    application: world.applicationId,
-    terraform: world.terraformId,
-  };
-  const collection = scope.toLowerCase();
-  const id = ids[collection];
+  const collection = scope.charAt(0).toLowerCase() + scope.slice(1);
+  const place = world.pathOf({ method: 'GET', path: `/${collection}/{${collection}Id}` });
   return kind === 'Secret'
-    ? `/${collection}/${id}/secret/${world.projectSecretId}/override`
-    : `/${collection}/${id}/environmentVariable/${world.projectVariableId}/override`;
+    ? `${place}/secret/${world.projectSecretId}/override`
+    : `${place}/environmentVariable/${world.projectVariableId}/override`;
 }
 
-const SERVICE_IMPORT = {
+const operations = new Set(allRoutes().map(({ id }) => id));
+
+/** What every kind has; what is a kind's own stands by itself below. */
+const ofKind = ({ kind, tag }: Kind): Record<string, (world: World) => Example> => ({
+  [`create${tag}`]: (world) => ({ body: { ...world.bodies[kind], name: fresh(kind) } }),
+  [`edit${tag}`]: (world) => ({ body: { ...world.bodies[kind], name: fresh(kind) } }),
+  [`deploy${tag}`]: () => ({ body: {} }),
+  // Only the application of the world is said to run.
+  ...(kind === 'APPLICATION' || kind === 'DATABASE' ? {} : { [`reboot${tag}`]: () => ({ refused: 409 }) }),
+  [`uninstall${tag}`]: () => ({ body: {} }),
+  [`clone${tag}`]: (world) => ({ body: { name: fresh('clone'), environment_id: world.environmentId } }),
+  [`create${tag}CustomDomain`]: () => ({ body: { domain: `${newId()}.example.com`, generate_certificate: false } }),
+  [`edit${tag}CustomDomain`]: () => ({ body: { domain: `${newId()}.example.com`, generate_certificate: true } }),
+  [`create${tag}DeploymentRestriction`]: () => ({ body: { mode: 'MATCH', type: 'PATH', value: fresh('p') } }),
+  [`edit${tag}DeploymentRestriction`]: () => ({ body: { mode: 'MATCH', type: 'PATH', value: fresh('p') } }),
+  [`edit${tag}AdvancedSettings`]: () => ({ body: {} }),
+  [`edit${tag}Network`]: () => ({ body: { sticky_session: true } }),
+  [`import${tag}EnvironmentVariable`]: () => ({ body: importOf(kind) }),
+  // Nothing was deployed in the world of the examples.
+  [`rollback${tag}`]: () => ({ body: { execution_id: 'none' }, refused: 400 }),
+  // No service follows the image.
+  [`autoDeploy${tag}Environments`]: () => ({ body: { image_name: 'acme/none', tag: '2' }, refused: 400 }),
+  [`preview${tag}Environments`]: () => ({ body: { image_name: 'acme/none', tag: '2' }, refused: 400 }),
+  ...ofVariables('EnvironmentVariable', tag),
+  ...ofVariables('Secret', tag),
+});
+
+const importOf = (scope: string) => ({
   overwrite: true,
-  vars: [{ name: 'IMPORTED', value: 'v', scope: 'APPLICATION', is_secret: false }],
-};
+  vars: [{ name: 'IMPORTED', value: 'v', scope, is_secret: false }],
+});
 
 const LABELS_GROUP = {
   name: 'labels',
   labels: [{ key: 'example.com/team', value: 'shop', propagate_to_cloud_provider: false }],
 };
 const ANNOTATIONS_GROUP = { name: 'a', annotations: [{ key: 'a', value: 'any text' }], scopes: ['PODS'] };
+const ofKinds = Object.fromEntries(
+  KINDS.flatMap((kind) => Object.entries(ofKind(kind))).filter(([id]) => operations.has(id)),
+);
 
 /** What an operation needs besides its path. */
 export const EXAMPLES: Record<string, (world: World) => Example> = {
@@ -169,46 +197,17 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   deleteArgoCdDestinationClusterMapping: (world) => ({
     query: `?agentClusterId=${world.clusterId}&argocdClusterUrl=${encodeURIComponent(argoCdMapping('').argocd_cluster_url)}`,
   }),
-  createDatabase: () => ({ body: { name: fresh('database'), type: 'REDIS', version: '7', mode: 'CONTAINER' } }),
-  editDatabase: () => ({ body: { name: fresh('database') } }),
-  uninstallDatabase: () => ({ body: {} }),
+  ...ofKinds,
+  // Its own environment, on a cluster where no registry is asked.
   cloneDatabase: (world) => ({ body: { name: fresh('clone'), environment_id: world.databaseEnvironmentId } }),
   linkApplicationToDatabase: () => ({ body: { key: key() }, refused: 409 }),
-  createApplication: () => ({ body: { name: fresh('application'), git_repository: repository } }),
-  editApplication: () => ({ body: { name: fresh('application') } }),
-  deployApplication: () => ({ body: {} }),
-  uninstallApplication: () => ({ body: {} }),
-  cloneApplication: (world) => ({ body: { name: fresh('clone'), environment_id: world.environmentId } }),
-  createApplicationCustomDomain: () => ({ body: { domain: `${newId()}.example.com`, generate_certificate: false } }),
-  editApplicationCustomDomain: () => ({ body: { domain: `${newId()}.example.com`, generate_certificate: true } }),
-  createApplicationDeploymentRestriction: () => ({ body: { mode: 'MATCH', type: 'PATH', value: fresh('p') } }),
-  editApplicationDeploymentRestriction: () => ({ body: { mode: 'MATCH', type: 'PATH', value: fresh('p') } }),
-  editApplicationAdvancedSettings: () => ({ body: {} }),
-  editApplicationNetwork: () => ({ body: { sticky_session: true } }),
   ...ofVariables('EnvironmentVariable', 'Project'),
   ...ofVariables('EnvironmentVariable', 'Environment'),
-  ...ofVariables('EnvironmentVariable', 'Application'),
   ...ofVariables('Secret', 'Project'),
   ...ofVariables('Secret', 'Environment'),
-  ...ofVariables('Secret', 'Application'),
-  ...ofVariables('EnvironmentVariable', 'Terraform'),
-  ...ofVariables('Secret', 'Terraform'),
-  createTerraform: () => ({ body: terraformBody({ name: fresh('terraform') }) }),
-  editTerraform: () => ({ body: { name: fresh('terraform') } }),
-  deployTerraform: () => ({ body: {} }),
-  uninstallTerraform: () => ({ body: {} }),
-  cloneTerraform: (world) => ({ body: { name: fresh('clone'), environment_id: world.environmentId } }),
-  createTerraformDeploymentRestriction: () => ({ body: { mode: 'MATCH', type: 'PATH', value: fresh('p') } }),
-  editTerraformDeploymentRestriction: () => ({ body: { mode: 'MATCH', type: 'PATH', value: fresh('p') } }),
-  editTerraformAdvancedSettings: () => ({ body: {} }),
-  rollbackTerraform: () => ({ body: { execution_id: 'none' }, refused: 400 }),
-  importTerraformEnvironmentVariable: () => ({
-    body: { overwrite: true, vars: [{ name: 'IMPORTED', value: 'v', scope: 'TERRAFORM', is_secret: false }] },
-  }),
-  importApplicationEnvironmentVariable: () => ({ body: SERVICE_IMPORT }),
   importEnvironmentVariables: (world) => ({
     query: `?service_id=${world.applicationId}&service_type=APPLICATION`,
-    body: SERVICE_IMPORT,
+    body: importOf('APPLICATION'),
   }),
   listVariables: (world) => ({ query: `?parent_id=${world.projectId}&scope=PROJECT` }),
   createVariable: (world) => ({
@@ -232,8 +231,6 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   deployAllServices: (world) => ({ body: { applications: [{ application_id: world.applicationId }] } }),
   // Nothing was deployed in the world of the examples.
   rollbackEnvironment: () => ({ body: { execution_id: 'none' }, refused: 400 }),
-  rollbackDatabase: () => ({ body: { execution_id: 'none' }, refused: 400 }),
-  rollbackApplication: () => ({ body: { execution_id: 'none' }, refused: 400 }),
   cancelEnvironmentDeployment: () => ({ body: {} }),
   cancelDeploymentRequest: () => ({ body: {} }),
   cleanFailedJobs: () => ({ body: {} }),

@@ -1,10 +1,16 @@
 import { executionIdOf } from '#deployments/index.ts';
 import { newId, newOrderedId } from '#kernel/ids.ts';
+import { allRoutes } from '#app/routes.ts';
+import type { ServiceKind } from '#services/holder.ts';
+import type { Kind } from '#services/kind.ts';
+import { CAPABILITY_ROWS, hasCapability } from '#services/matrix.ts';
+import { KINDS } from '#services/mount.ts';
 import type { Route } from '#platform/http/route.ts';
 import type { ArgoCdApplication } from '#resources/argo-cd/index.ts';
 import { landApps } from '#services/kinds/argocd-app/land.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
-import { EXAMPLE, makeExample } from '#test/harness/engine.ts';
+import { makeExample } from '#test/harness/engine.ts';
+import { SAMPLES } from './kinds/samples.ts';
 
 /** An organization with one of each thing that a path of the API names. */
 export interface World {
@@ -15,8 +21,9 @@ export interface World {
   projectId: string;
   environmentId: string;
   applicationId: string;
-  terraformId: string;
   clusterId: string;
+  /** What a body of each kind says besides the name. */
+  bodies: Partial<Record<ServiceKind, object>>;
   /** Of the application's first deployment. */
   executionId: string;
   /** Where the database is. */
@@ -69,6 +76,8 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     applicationId: application.id as string,
     clusterId: clusters[0].id as string,
   };
+  const services = await everyKind(admin, environment.id, application.id);
+  await terraformPlan(app, admin, services.values.terraformId!);
   const values: Values = {
     ...main,
     serviceId: application.id,
@@ -77,11 +86,9 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...(await organizationThings(admin)),
     ...(await variables(admin, 'project', project.id)),
     ...(await variables(admin, 'environment', environment.id)),
-    ...(await variables(admin, 'application', application.id)),
-    ...(await serviceThings(admin, application.id)),
+    ...services.values,
     ...(await databaseThings(app, admin, project.id)),
     ...(await webhookThings(app, admin)),
-    ...(await terraform(app, admin, environment.id)),
     ...(await deployments(admin, main, wait)),
     ...(await argoCd(app, admin, main)),
     secretManagerAccessId: await secretManagerAccess(admin),
@@ -93,7 +100,7 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     admin,
     stranger,
     ...main,
-    terraformId: values.terraformId!,
+    bodies: services.bodies,
     ...(await moreOf(admin, main, values)),
     pathOf: (route) => fill(route, values),
   };
@@ -190,21 +197,61 @@ async function variables(admin: Actor, collection: string, id: string): Promise<
   return { [`${collection}/environmentVariableId`]: variable.id, [`${collection}/secretId`]: secret.id };
 }
 
-async function serviceThings(admin: Actor, applicationId: string): Promise<Values> {
-  const url = `/application/${applicationId}`;
+/** A service of each kind that can be made (test/suites/kinds/samples.ts), with what its capabilities hang on it. */
+async function everyKind(
+  admin: Actor,
+  environmentId: string,
+  applicationId: string,
+): Promise<{ values: Values; bodies: World['bodies'] }> {
+  const values: Values = {};
+  const bodies: World['bodies'] = {};
+  // Nobody is at that address.
+  const place = { admin, environmentId, images: { url: 'https://registry.invalid' }, tag: `sha256:${'0'.repeat(64)}` };
+  for (const kind of KINDS) {
+    const sample = SAMPLES[kind.kind];
+    if (!sample) continue;
+    const list = `/environment/${environmentId}/${kind.path}`;
+    const body = (bodies[kind.kind] = await sample.body(place));
+    // Databases stand in an environment of their own (databaseThings).
+    if (kind.kind === 'DATABASE') continue;
+    const id =
+      kind.kind === 'APPLICATION' ? applicationId : (await make(admin, list, { ...body, name: `a ${kind.path}` })).id;
+    values[`${kind.path}Id`] = id;
+    if (has(kind, 'variables')) Object.assign(values, await variables(admin, kind.path, id));
+    Object.assign(values, await serviceThings(admin, kind, `/${kind.path}/${id}`));
+  }
+  return { values, bodies };
+}
+
+async function serviceThings(admin: Actor, kind: Kind, url: string): Promise<Values> {
+  const values: Values = {};
   const domain = { domain: `${newId()}.example.com`, generate_certificate: false };
   const restriction = { mode: 'EXCLUDE', type: 'PATH', value: 'docs' };
-  return {
-    customDomainId: (await make(admin, `${url}/customDomain`, domain)).id,
-    deploymentRestrictionId: (await make(admin, `${url}/deploymentRestriction`, restriction)).id,
-  };
+  const [domains, restrictions] = [`${kind.path}/customDomainId`, `${kind.path}/deploymentRestrictionId`];
+  if (has(kind, 'custom domains')) values[domains] = (await make(admin, `${url}/customDomain`, domain)).id;
+  if (has(kind, 'deployment restrictions'))
+    values[restrictions] = (await make(admin, `${url}/deploymentRestriction`, restriction)).id;
+  return values;
 }
+
+const routes = allRoutes();
+const has = (kind: Kind, name: string): boolean =>
+  hasCapability(
+    routes,
+    kind,
+    CAPABILITY_ROWS.find((row) => row.name === name)!,
+  );
 
 /** A database with an application that is linked with it, on a cluster where no registry is asked for the image of its server. */
 async function databaseThings(app: TestApp, admin: Actor, projectId: string): Promise<Values> {
   const cluster = { name: 'databases', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'fake' };
   const { id: cluster_id } = await make(admin, `/organization/${admin.organizationId}/cluster`, cluster);
-  await app.db.updateTable('cluster').set({ runtime: 'host' }).where('id', '=', cluster_id).execute();
+  await app.db
+    .updateTable('cluster')
+    .set({ runtime: 'host' })
+    .where('organization_id', '=', admin.organizationId)
+    .where('id', '=', cluster_id)
+    .execute();
   const environment = await make(admin, `/project/${projectId}/environment`, { name: 'databases', cluster_id });
   const url = `/environment/${environment.id}`;
   const body = { name: 'store', type: 'POSTGRESQL', version: '18', mode: 'CONTAINER' };
@@ -258,11 +305,8 @@ const argoCdApplication = (namespace: string): ArgoCdApplication => ({
   operation: null,
 });
 
-/** A Terraform service that was planned once. */
-async function terraform(app: TestApp, admin: Actor, environmentId: string): Promise<Values> {
-  const { id } = await make(admin, `/environment/${environmentId}/terraform`, terraformBody());
-  const restriction = { mode: 'EXCLUDE', type: 'PATH', value: 'docs' };
-  const url = `/terraform/${id}`;
+/** A plan of the Terraform service, as a deployment leaves it. */
+async function terraformPlan(app: TestApp, admin: Actor, id: string): Promise<void> {
   const content = { summary: { create: 0, update: 0, replace: 0, delete: 0 }, changes: [], outputs: [] };
   await app.db
     .insertInto('terraform_plan')
@@ -274,19 +318,7 @@ async function terraform(app: TestApp, admin: Actor, environmentId: string): Pro
       content: JSON.stringify(content),
     })
     .execute();
-  return {
-    terraformId: id,
-    'terraform/deploymentRestrictionId': (await make(admin, `${url}/deploymentRestriction`, restriction)).id,
-    ...(await variables(admin, 'terraform', id)),
-  };
 }
-
-export const terraformBody = (body: Record<string, unknown> = {}) => ({
-  name: 'infrastructure',
-  terraform_files_source: { git: { git_repository: { url: EXAMPLE, branch: 'HEAD' } } },
-  provider_version: { explicit_version: '1.11.4' },
-  ...body,
-});
 
 /** A webhook with a failed attempt, as the delivery of webhooks leaves it. */
 async function webhookThings(app: TestApp, admin: Actor): Promise<Values> {

@@ -26,6 +26,8 @@ export interface ServiceSnapshot {
   /** Versions of the three configurations that this is. */
   versions: { service: number; environment: number; project: number };
   spec: any;
+  /** What histories show of it; left out by releases that did not know it. */
+  details?: Record<string, unknown>;
   advancedSettings: Record<string, unknown>;
   /** Host names of custom domains that lead to the default port. */
   customDomains: string[];

@@ -13,6 +13,7 @@ export const ACTIONS = {
   'account.read': 'READ',
   'account.edit': 'READ',
   'organization.read': 'READ',
+  'organization.deploy': 'DEPLOY',
   'organization.edit': 'ADMIN',
   'organization.delete': 'ADMIN',
   'member.read': 'READ',

@@ -668,6 +668,7 @@ export interface Service {
   created_at: Generated<Timestamp>;
   deleting: Generated<boolean>;
   description: string | null;
+  details: Generated<JsonColumn>;
   dirty: Generated<boolean>;
   environment_id: string;
   git_token_id: Generated<string | null>;

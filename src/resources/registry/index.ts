@@ -1,7 +1,8 @@
 export { findRegistry, registryAccess } from '#resources/registry/access.ts';
 export { credentialFields, requiredConfig } from '#resources/registry/configuration.ts';
 export { keep, type KindShape } from '#resources/registry/keeping.ts';
-export { ECR, SCALEWAY } from '#resources/registry/kinds.ts';
+export { ECR, REGISTRY_KINDS, SCALEWAY } from '#resources/registry/kinds.ts';
 export { loginOf } from '#resources/registry/login.ts';
+export { registryTarget } from '#resources/registry/target.ts';
 export { registryRoutes } from '#resources/registry/routes.ts';
 export { openSecrets } from '#resources/registry/secrets.ts';

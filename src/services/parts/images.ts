@@ -1,7 +1,30 @@
-import type { ImageName } from '#deployments/index.ts';
+import { invalidField } from '#kernel/errors.ts';
+import { Type } from '#platform/http/schema.ts';
+import type { ImageName as ImageOfRegistry } from '#deployments/index.ts';
 
 /** Asks registries of an organization for what stands in them. */
 export interface ImageReader {
   /** The image that a name and a tag stand for now, as a reference with its digest. Throws an error for people. */
-  resolveImage(request: ImageName & { organizationId: string; signal: AbortSignal }): Promise<string>;
+  resolveImage(request: ImageOfRegistry & { organizationId: string; signal: AbortSignal }): Promise<string>;
+}
+
+/** Name of an image within its registry (OCI distribution, *Pulling manifests*); the registry's host may stand before it. */
+export const ImageName = Type.String({ minLength: 1, maxLength: 255 });
+
+/** A tag, or a digest (`sha256:…`): then it is always the same image. */
+export const ImageTag = Type.String({
+  pattern: '^([a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}|sha256:[0-9a-f]{64})$',
+  description: 'A tag of the image, or a digest (`sha256:…`).',
+});
+
+const NAME = /^([a-zA-Z0-9.-]+(:\d+)?\/)?[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(\/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$/;
+
+/** 400 naming the field for what no image can be called. */
+export function checkImageName(name: string, field: string): string {
+  if (!NAME.test(name))
+    throw invalidField(
+      field,
+      'must be the name of an image: lower-case letters, digits, ".", "_", "-", parts divided by "/"',
+    );
+  return name;
 }

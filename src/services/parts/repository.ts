@@ -1,4 +1,5 @@
 import { badGateway, badRequest, type AppError } from '#kernel/errors.ts';
+import { RegistryError } from '#platform/oci/index.ts';
 import type { GitSource } from '#services/parts/git.ts';
 
 /** A branch of a repository, and whose token it is read with. */
@@ -70,6 +71,8 @@ async function reading<T>(read: Promise<T>, translate: (error: RepositoryError) 
   try {
     return await read;
   } catch (error) {
+    // A plan reads repositories and registries.
+    if (error instanceof RegistryError) throw badGateway(error.message, error);
     throw error instanceof RepositoryError ? translate(error) : error;
   }
 }

@@ -14,6 +14,7 @@ export const selectServices = (db: Database) =>
     .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
     .leftJoin('release', 'release.id', 'service.release_id')
     .leftJoin('git_token', 'git_token.id', 'service.git_token_id')
+    .leftJoin('container_registry as registry', 'registry.id', 'service.container_registry_id')
     .selectAll('service')
     .select([
       'environment.name as environment_name',
@@ -28,6 +29,9 @@ export const selectServices = (db: Database) =>
       'release.resolution as release_resolution',
       'release.created_at as released_at',
       'git_token.name as git_token_name',
+      'registry.name as registry_name',
+      'registry.url as registry_url',
+      'registry.kind as registry_kind',
     ])
     .select(SERVICE_METADATA.as('metadata'));
 
@@ -96,26 +100,24 @@ export interface NewService {
   icon_uri: string;
   spec: unknown;
   requires: string[];
+  details: unknown;
   last_updated_by: string | null;
 }
 
 /** What an edit writes. */
-export type ServiceChange = Pick<
-  NewService,
-  'name' | 'description' | 'icon_uri' | 'spec' | 'requires' | 'last_updated_by'
->;
+export type ServiceChange = Omit<NewService, 'id' | 'organization_id' | 'environment_id' | 'stage_id' | 'kind'>;
 
-export const insertService = (db: Database, { spec, ...service }: NewService) =>
+export const insertService = (db: Database, { spec, details, ...service }: NewService) =>
   db
     .insertInto('service')
-    .values({ ...service, spec: json(spec) })
+    .values({ ...service, spec: json(spec), details: json(details) })
     .execute();
 
 /** Writes the configuration and moves its version, so that the service shows OUT_OF_DATE. */
-export const updateService = (db: Database, scope: Scope, id: string, { spec, ...change }: ServiceChange) =>
+export const updateService = (db: Database, scope: Scope, id: string, { spec, details, ...change }: ServiceChange) =>
   db
     .updateTable('service')
-    .set({ ...change, spec: json(spec), version: sql`version + 1`, updated_at: sql`now()` })
+    .set({ ...change, spec: json(spec), details: json(details), version: sql`version + 1`, updated_at: sql`now()` })
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .execute();

@@ -45,7 +45,7 @@ export async function createService(context: Context, kind: Kind, environment: E
     name: input.name.trim(),
     description: input.description ?? null,
     icon_uri: input.icon_uri ?? `${context.settings.iconPrefix}${kind.path}`,
-    ...withNeeds(kind, await kind.toSpec(context, place, input, null)),
+    ...withDerived(kind, await kind.toSpec(context, place, input, null)),
     last_updated_by: context.actor.userId,
   };
   await refuseTakenName(service.name, () => queries.insertService(context.db, service));
@@ -65,7 +65,7 @@ export async function editService(context: Context, kind: Kind, service: Service
     name: input.name?.trim() ?? service.name,
     description: input.description === undefined ? service.description : input.description,
     icon_uri: input.icon_uri ?? service.icon_uri,
-    ...withNeeds(kind, spec),
+    ...withDerived(kind, spec),
     last_updated_by: context.actor.userId,
   });
 }
@@ -76,12 +76,16 @@ export const changeSpec = (context: Context, kind: Kind, service: queries.Servic
     name: service.name,
     description: service.description,
     icon_uri: service.icon_uri,
-    ...withNeeds(kind, spec),
+    ...withDerived(kind, spec),
     last_updated_by: context.actor.userId,
   });
 
-/** A configuration with what it needs of a runtime. */
-export const withNeeds = (kind: Kind, spec: unknown) => ({ spec, requires: kind.requires?.(spec) ?? [] });
+/** A configuration with what follows from it: what it needs of a runtime, and what histories show of it. */
+export const withDerived = (kind: Kind, spec: unknown) => ({
+  spec,
+  requires: kind.requires?.(spec) ?? [],
+  details: kind.details?.(spec) ?? {},
+});
 
 async function change(context: Context, kind: Kind, service: queries.ServiceRow, change: queries.ServiceChange) {
   const organizationId = service.organization_id;

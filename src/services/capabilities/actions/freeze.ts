@@ -29,6 +29,7 @@ export async function freeze(
     stage: { id: row.stage_id, name: row.stage_name, position: row.stage_position },
     versions: { service: row.version, environment: row.environment_version, project: row.project_version },
     spec: row.spec,
+    details: row.details,
     advancedSettings: advancedSettingsOf(row),
     customDomains: domains.filter((domain) => domain.service_id === row.id).map((domain) => domain.domain),
     variables: variables.get(row.id) ?? [],

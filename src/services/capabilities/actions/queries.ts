@@ -19,6 +19,7 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
       'service.advanced_settings',
       'service.is_skipped',
       'service.requires',
+      'service.details',
     ])
     .select([
       'service.version',

@@ -75,7 +75,7 @@ export async function actOnService(
   return { ...(await statusOfService(context, service)), requested };
 }
 
-export async function statusOfService(context: Context, service: ServiceTarget) {
+export async function statusOfService(context: Context, service: Pick<ServiceTarget, 'id' | 'organizationId'>) {
   return (await serviceStatuses(context.db, service, { serviceIds: [service.id] }))[0];
 }
 

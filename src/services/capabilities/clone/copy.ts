@@ -1,4 +1,4 @@
-import { withNeeds } from '#services/service/service.ts';
+import { withDerived } from '#services/service/service.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import {
@@ -40,7 +40,7 @@ export async function copyServices(
       name,
       description: row.description,
       icon_uri: row.icon_uri,
-      ...withNeeds(
+      ...withDerived(
         kind,
         await copySpec(context, kind, row, { id, environmentId: environment.id, runtime: environment.runtime }),
       ),

@@ -12,6 +12,7 @@ export interface ServiceCopy {
   icon_uri: string;
   spec: unknown;
   requires: string[];
+  details: unknown;
   advanced_settings: unknown;
   is_skipped: boolean;
   last_updated_by: string | null;
@@ -22,9 +23,10 @@ export const insertServiceCopies = (db: Database, copies: ServiceCopy[]) =>
   db
     .insertInto('service')
     .values(
-      copies.map(({ spec, advanced_settings, ...copy }, index) => ({
+      copies.map(({ spec, details, advanced_settings, ...copy }, index) => ({
         ...copy,
         spec: json(spec),
+        details: json(details),
         advanced_settings: json(advanced_settings),
         created_at: inOrder(index),
       })),

@@ -17,6 +17,7 @@ import {
   HistoryOf,
   ServiceDeployment,
   ServiceExecution,
+  ServiceOutcome,
   ServiceQueue,
 } from '#services/capabilities/history/schema.ts';
 import {
@@ -169,22 +170,25 @@ export const historyRoutes: Route[] = [
 export function kindHistoryRoutes(kind: Kind): Route[] {
   const { target } = holderOf(kind);
   const one = `/${kind.path}/{${paramOf(kind)}}`;
+  const { historyV1 } = kind.capabilities ?? {};
+  const asOutcome = historyV1 === 'outcomes';
+  const first = defineRoute({
+    id: `list${kind.tag}DeploymentHistory`,
+    method: 'GET',
+    path: `${one}/deploymentHistory`,
+    tag: `${kind.tag} Deployment History`,
+    summary: `List the deployments of a service of kind ${kind.path}, newest first`,
+    target,
+    action: 'service.read',
+    query: V1Query,
+    answer: { status: 200, body: HistoryOf(asOutcome ? ServiceOutcome : ServiceDeployment) },
+    handler: (call) =>
+      history(call, call.target, { serviceId: call.target.id }, call.query as Ask, (row, services) =>
+        services.map((service) => executionV1(row, service, asOutcome)),
+      ),
+  });
   return [
-    defineRoute({
-      id: `list${kind.tag}DeploymentHistory`,
-      method: 'GET',
-      path: `${one}/deploymentHistory`,
-      tag: `${kind.tag} Deployment History`,
-      summary: `List the deployments of a service of kind ${kind.path}, newest first`,
-      target,
-      action: 'service.read',
-      query: V1Query,
-      answer: { status: 200, body: HistoryOf(ServiceDeployment) },
-      handler: (call) =>
-        history(call, call.target, { serviceId: call.target.id }, call.query as Ask, (row, services) =>
-          services.map((service) => executionV1(row, service)),
-        ),
-    }),
+    ...(historyV1 === 'none' ? [] : [first]),
     defineRoute({
       id: `list${kind.tag}DeploymentHistoryV2`,
       method: 'GET',

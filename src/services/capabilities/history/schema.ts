@@ -126,6 +126,12 @@ const image = {
   entrypoint: Type.Optional(Type.String()),
 };
 
+const Schedule = Type.Object({
+  event: Type.Optional(OneOf(['ON_START', 'ON_STOP', 'ON_DELETE', 'CRON'])),
+  schedule_at: Type.Optional(Nullable(Type.String())),
+});
+const Chart = Type.Object({ chart_name: Type.Optional(Type.String()), chart_version: Type.Optional(Type.String()) });
+
 /** First version of an environment's history. */
 export const EnvironmentDeployment = named(
   'EnvironmentDeployment',
@@ -140,27 +146,32 @@ export const EnvironmentDeployment = named(
     jobs: entry({
       ...commit,
       ...image,
-      schedule: Type.Optional(
-        Type.Object({
-          event: Type.Optional(OneOf(['ON_START', 'ON_STOP', 'ON_DELETE', 'CRON'])),
-          schedule_at: Type.Optional(Nullable(Type.String())),
-        }),
-      ),
+      schedule: Type.Optional(Schedule),
     }),
     helms: entry({
       ...commit,
-      repository: Type.Optional(
-        Nullable(
-          Type.Object({ chart_name: Type.Optional(Type.String()), chart_version: Type.Optional(Type.String()) }),
-        ),
-      ),
+      repository: Type.Optional(Nullable(Chart)),
     }),
   }),
 );
 
-/** First version of a service's history. */
+/** First version of a service's history; which fields are there follows from the kind. */
 export const ServiceDeployment = named(
   'ServiceDeployment',
+  Type.Object({
+    ...stamped,
+    name: Type.Optional(Type.String()),
+    ...commit,
+    ...image,
+    schedule: Type.Optional(Schedule),
+    repository: Type.Optional(Nullable(Chart)),
+    status: Type.Optional(StateEnum),
+  }),
+);
+
+/** The same with outcomes instead of states. */
+export const ServiceOutcome = named(
+  'ServiceOutcome',
   Type.Object({
     ...stamped,
     name: Type.Optional(Type.String()),

@@ -48,7 +48,7 @@ export function serviceV2(row: HistoryDeployment, service: HistoryService) {
       created_at: service.created_at.toISOString(),
       updated_at: service.updated_at.toISOString(),
     },
-    details: { commit: commitOf(service), build_pod_name: '' },
+    details: { ...service.details, commit: commitOf(service), build_pod_name: '' },
     status_details: detailsOf(service.action as DeploymentAction, state, service.sub_action),
     icon_uri: service.icon_uri,
     total_duration: durationOf(service.started_at, service.ended_at),
@@ -101,7 +101,7 @@ export function deploymentV1(row: HistoryDeployment, services: HistoryService[])
   const of = (kind: string) =>
     services
       .filter((service) => service.kind === kind)
-      .map((service) => ({ ...serviceV1(service), ...(kind === 'APPLICATION' ? { commit: commitOf(service) } : {}) }));
+      .map((service) => ({ ...serviceV1(service), commit: commitOf(service) }));
   return {
     id: row.id,
     created_at: row.created_at.toISOString(),
@@ -123,17 +123,22 @@ const serviceV1 = (service: HistoryService) => ({
   updated_at: service.updated_at.toISOString(),
   name: service.name,
   status: service.state,
+  ...service.details,
 });
 
 /** A service's execution as the first version of its own history shows it. */
-export const executionV1 = (row: HistoryDeployment, service: HistoryService) => ({
+export const executionV1 = (row: HistoryDeployment, service: HistoryService, asOutcome: boolean) => ({
+  ...service.details,
   id: row.id,
   created_at: service.created_at.toISOString(),
   updated_at: service.updated_at.toISOString(),
   name: service.name,
   commit: commitOf(service),
-  ...(service.ended_at ? { status: /ERROR|CANCELED/.test(service.state) ? 'FAILED' : 'SUCCESS' } : {}),
+  ...(asOutcome ? outcomeOf(service) : { status: service.state }),
 });
+
+const outcomeOf = (service: HistoryService) =>
+  service.ended_at ? { status: /ERROR|CANCELED/.test(service.state) ? 'FAILED' : 'SUCCESS' } : {};
 
 /** A request in the queue of an environment. */
 export const queuedDeployment = (row: HistoryDeployment, services: HistoryService[]) => ({

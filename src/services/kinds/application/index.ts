@@ -29,6 +29,7 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
   },
   terraform: applicationTerraform,
   capabilities: {
+    historyV1: 'outcomes',
     ports: (spec) => spec.ports,
     gitSource: (spec) => spec.git_repository,
     customDomains: { one: 'status' },

@@ -1,0 +1,21 @@
+// The page docs/kinds.md: which kind of service has which capability, from the endpoints. gen-kinds.ts writes it; a suite compares.
+import { allRoutes } from '#app/routes.ts';
+import { CAPABILITY_ROWS, hasCapability } from '#services/matrix.ts';
+import { KINDS } from '#services/mount.ts';
+import { table } from './table.ts';
+
+export function kindsPage(): string {
+  const routes = allRoutes();
+  const rows = CAPABILITY_ROWS.map((row) => [
+    row.name,
+    ...KINDS.map((kind) => (hasCapability(routes, kind, row) ? 'yes' : '')),
+  ]);
+  return [
+    '# Kinds of service and what they have',
+    '',
+    'Generated from the endpoints (`npm run gen`). One suite, `test/suites/kinds/kinds.test.ts`, tests each cell for each kind. How a kind is made is told in [adding a kind](adding-a-kind.md).',
+    '',
+    table(['capability', ...KINDS.map((kind) => kind.path)], rows),
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,1 @@
+export { imageDeployRoutes } from '#services/capabilities/image-deploy/routes.ts';

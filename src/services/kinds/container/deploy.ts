@@ -1,0 +1,39 @@
+import type {
+  DeployableKind,
+  LastRelease,
+  PlannedService,
+  ResolvedService,
+  ServiceSnapshot,
+} from '#deployments/index.ts';
+import type { ContainerSpec } from '#services/kinds/container/spec.ts';
+import { rolloutOf } from '#services/parts/long-running.ts';
+import { toWorkload } from '#services/parts/workload.ts';
+
+/** How a container is deployed: its tag is resolved to a digest, and that is applied. */
+export const containerDeployment: DeployableKind = {
+  source: (service) => {
+    const { registry_id: registryId, image_name: name, tag } = specOf(service);
+    return { type: 'image', registryId, name, tag };
+  },
+  plan: (service, action, resolved, last): PlannedService => ({
+    serviceId: service.serviceId,
+    name: service.name,
+    kind: service.kind,
+    steps: ['DEPLOYMENT'],
+    reason: action === 'DEPLOY' ? whyApplied(service, resolved, last) : `${action.toLowerCase()} was requested`,
+    buildKey: null,
+    image: action === 'DEPLOY' ? (resolved.image ?? null) : null,
+    rollout: rolloutOf(specOf(service), action),
+  }),
+  workload: (service, identity, image, variables, options) =>
+    toWorkload(service, specOf(service), identity, image, variables, options),
+};
+
+const specOf = (service: ServiceSnapshot): ContainerSpec => service.spec;
+
+function whyApplied(service: ServiceSnapshot, { image }: ResolvedService, last: LastRelease | null): string {
+  const { tag } = specOf(service);
+  if (!last?.image) return 'it was never deployed';
+  if (last.image === image) return `the image is that of the last release (${tag})`;
+  return `${tag} is another image than that of the last release`;
+}

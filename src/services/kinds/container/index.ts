@@ -1,0 +1,52 @@
+import type { Kind } from '#services/kind.ts';
+import { containerDeployment } from '#services/kinds/container/deploy.ts';
+import { containerRoutes } from '#services/kinds/container/routes.ts';
+import {
+  Container,
+  ContainerDeployRequest,
+  ContainerEditRequest,
+  ContainerRequest,
+  type ContainerInput,
+} from '#services/kinds/container/schema.ts';
+import { toContainerSpec, toContainerView, type ContainerSpec } from '#services/kinds/container/spec.ts';
+
+/** A service that runs an image of a registry for ever. */
+export const container: Kind<ContainerSpec, ContainerInput & { name: string }> = {
+  kind: 'CONTAINER',
+  path: 'container',
+  tag: 'Container',
+  listTag: 'Containers',
+  defaultStage: 'CONTAINER DEFAULT',
+  deleteAction: 'workload.delete',
+  schemas: { create: ContainerRequest, edit: ContainerEditRequest, answer: Container },
+  toSpec: toContainerSpec,
+  toView: toContainerView,
+  deployment: containerDeployment,
+  routes: () => containerRoutes,
+  requires: () => ['registry-images'],
+  details: ({ image_name, tag, arguments: words, entrypoint }) => ({
+    image_name,
+    tag,
+    arguments: words,
+    ...(entrypoint === undefined ? {} : { entrypoint }),
+  }),
+  deploy: {
+    body: ContainerDeployRequest,
+    group: 'containers',
+    // The tag becomes the configured one (decisions.md 15).
+    choose: (spec, { image_tag: tag }) => (tag && tag !== spec.tag ? { spec: { ...spec, tag } } : {}),
+  },
+  capabilities: {
+    ports: (spec) => spec.ports,
+    image: {
+      of: ({ registry_id: registryId, image_name: name, tag }) => ({ registryId, name, tag }),
+      withTag: (spec, tag) => ({ ...spec, tag }),
+    },
+    imagePreview: {},
+    customDomains: { one: 'status' },
+    advancedSettings: {},
+    network: {},
+    links: {},
+    clone: {},
+  },
+};

@@ -1,0 +1,25 @@
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { PlainListOf } from '#platform/http/schema.ts';
+import { serviceStatuses } from '#deployments/index.ts';
+import { registryTarget } from '#resources/registry/index.ts';
+import { Status } from '#services/capabilities/status/schema.ts';
+import { listContainersOfRegistry } from '#services/kinds/container/queries.ts';
+
+/** What only containers have. */
+export const containerRoutes: Route[] = [
+  defineRoute({
+    id: 'getContainerRegistryContainerStatus',
+    method: 'GET',
+    path: '/organization/{organizationId}/containerRegistry/{containerRegistryId}/container/status',
+    tag: 'Containers',
+    summary: 'List the statuses of the containers whose images are of a registry',
+    target: registryTarget,
+    action: 'containerRegistry.read',
+    answer: { status: 200, body: PlainListOf(Status) },
+    handler: async (call) => {
+      const rows = await listContainersOfRegistry(call.db, call.target, call.target.id);
+      const serviceIds = rows.map((row) => row.id);
+      return { results: await serviceStatuses(call.db, call.target, { serviceIds }) };
+    },
+  }),
+];

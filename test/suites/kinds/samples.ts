@@ -1,0 +1,56 @@
+import type { ServiceKind } from '#services/holder.ts';
+import type { Actor } from '#test/harness/app.ts';
+import { EXAMPLE } from '#test/harness/engine.ts';
+import { makeRegistry, type ImageServer } from '#test/harness/images.ts';
+
+/** Where samples are made. */
+export interface SamplePlace {
+  admin: Actor;
+  environmentId: string;
+  /** A registry that has every image. */
+  images: Pick<ImageServer, 'url'>;
+  /** Tag of images; a digest where nobody answers at the registry's address. */
+  tag: string;
+}
+
+/** One service of a kind, as small as it can be deployed on the fake runtime. */
+export interface Sample {
+  /** What its body says besides the name. */
+  body(place: SamplePlace): Promise<object> | object;
+  /** What an edit changes; it must change what is deployed. */
+  edit: object;
+  /** State after a stop, where it isn't STOPPED. */
+  stopped?: string;
+}
+
+const git_repository = { url: EXAMPLE, branch: 'HEAD' };
+const ports = [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }];
+
+/** A sample of each kind that can be created. A kind without one fails the suite. */
+export const SAMPLES: Partial<Record<ServiceKind, Sample>> = {
+  APPLICATION: {
+    body: () => ({ git_repository, dockerfile_path: 'Dockerfile', ports }),
+    edit: { cpu: 750 },
+  },
+  CONTAINER: {
+    body: async ({ admin, images, tag }) => ({
+      registry_id: await makeRegistry(admin, images),
+      image_name: 'acme/web',
+      tag,
+      healthchecks: {},
+      ports,
+    }),
+    edit: { memory: 256 },
+  },
+  DATABASE: {
+    body: () => ({ type: 'POSTGRESQL', version: '18', mode: 'CONTAINER' }),
+    edit: { memory: 512 },
+  },
+  TERRAFORM: {
+    body: () => ({
+      terraform_files_source: { git: { git_repository } },
+      provider_version: { explicit_version: '1.11.4' },
+    }),
+    edit: { timeout_sec: 600 },
+  },
+};
