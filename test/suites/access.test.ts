@@ -42,6 +42,7 @@ const AUTHENTICATED = [
   'listVariables',
   'createVariable',
   'importEnvironmentVariables',
+  'getDeploymentStatusByDeploymentRequestId',
 ];
 
 /** Of what the path names as well the world has none: nobody gets further than 404. */
