@@ -28,6 +28,9 @@ export const createTerraformHooks = (
     states,
     programs: machinePrograms(platform.settings),
     repositories: createRepositoryReader(sources),
-    hostAddress: async (cluster, identity: WorkloadIdentity) =>
-      (await (await runtimeOf(cluster)).hostAddress?.(identity)) ?? '127.0.0.1',
+    hostAddress: async (cluster, identity: WorkloadIdentity) => {
+      // What leads here from another machine may come in anywhere.
+      if (platform.settings.terraformStateUrl) return '0.0.0.0';
+      return (await (await runtimeOf(cluster)).hostAddress?.(identity)) ?? '127.0.0.1';
+    },
   });

@@ -339,7 +339,7 @@ export interface Runtime {
   /**
    * Address of this machine under which what runs in the environment reaches it; made where it isn't there yet. Without it that is 127.0.0.1.
    */
-  hostAddress?(identity: Omit<WorkloadIdentity, 'generation'>): Promise<string>;
+  hostAddress?(identity: WorkloadIdentity): Promise<string>;
 
   /** CPU and memory of each instance now. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;

@@ -13,7 +13,7 @@ import { removeFillers } from './files.ts';
 import { removeService, stopService } from './lifecycle.ts';
 import { listWorkloads } from './list.ts';
 import { readLogs } from './logs.ts';
-import { removeEnvironmentNetwork } from './network.ts';
+import { findHostAddress, removeEnvironmentNetwork } from './network.ts';
 import { makeNode } from './node.ts';
 import type { DockerNode } from './node.ts';
 import { measureService, observeService } from './observe.ts';
@@ -80,6 +80,7 @@ function runtimeOf(node: DockerNode): Runtime {
     removeImages: (identity, images) => answer(removeImages(node, identity, images)),
     run: (spec, context) => answer(runTask(node, spec, context), context.signal),
     removeTasks: (identity, names) => answer(removeTasks(node, identity, names)),
+    hostAddress: (identity) => answer(findHostAddress(node, identity)),
     removeEnvironment: ({ environmentId }) => answer(removeEnvironmentNetwork(node, environmentId)),
     list: () => answer(listWorkloads(node)),
     removeBroken: () => answer(removeFillers(node)),

@@ -17,6 +17,8 @@ export interface EnvironmentNetwork {
    * same Linux machine; false for Docker Desktop, rootless engines and engines elsewhere, which publish ports instead.
    */
   direct: boolean;
+  /** The machine's own address in it: the first one, unless the engine says another. */
+  gateway: string;
 }
 
 /** How many subnets are tried when the engine says that one is taken by something we can't see. */
@@ -39,12 +41,24 @@ export function ensureNetwork(node: DockerNode, identity: WorkloadIdentity): Pro
   });
 }
 
+/** Address of this machine in the environment's network (`Runtime.hostAddress`); an engine elsewhere has none. */
+export async function findHostAddress(node: DockerNode, identity: WorkloadIdentity): Promise<string> {
+  const { subnet, direct, gateway } = await ensureNetwork(node, identity);
+  if (direct) return gateway;
+  throw new RuntimeError(
+    'refused',
+    `Containers of ${subnet} reach this machine under an address that is not known here: set QUARTERDECK_TERRAFORM_STATE_URL to one that leads to it.`,
+  );
+}
+
 async function findNetwork(node: DockerNode, environmentId: string): Promise<EnvironmentNetwork | null> {
   const [network] = await findNetworks(node, { [LABEL.environment]: environmentId });
   if (!network) return null;
-  const subnet = network.IPAM?.Config?.[0]?.Subnet;
+  const { Subnet: subnet, Gateway: named } = network.IPAM?.Config?.[0] ?? {};
   if (!subnet) throw new RuntimeError('failed', `The network ${network.Name} has no subnet.`);
-  return { id: network.Id, name: network.Name, subnet, direct: (await node.hostRoutes()).includes(subnet) };
+  const direct = (await node.hostRoutes()).includes(subnet);
+  const gateway = named ?? subnet.replace(/\d+\/\d+$/, (last) => String(Number.parseInt(last, 10) + 1));
+  return { id: network.Id, name: network.Name, subnet, direct, gateway };
 }
 
 async function refuseForeign(node: DockerNode, name: string): Promise<void> {

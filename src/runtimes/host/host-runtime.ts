@@ -232,6 +232,10 @@ export class HostRuntime implements Runtime {
     return this.#tasks.remove(serviceId, names);
   }
 
+  hostAddress({ environmentId }: { environmentId: string }): Promise<string> {
+    return this.#parts.network.hostAddress(environmentId);
+  }
+
   removeEnvironment({ environmentId }: EnvironmentIdentity): Promise<void> {
     return this.#parts.network.removeEnvironment(environmentId);
   }

@@ -9,7 +9,11 @@ import type { Runtime } from '#runtimes/runtime.ts';
 import type { TestApp } from '#test/harness/app.ts';
 
 /** A worker on the host runtime beside the application of the test file: real builds and processes, in the machine's own network. */
-export function useHostEngine(app: TestApp, log: (line: string) => void): { runtime: Runtime } {
+export function useHostEngine(
+  app: TestApp,
+  log: (line: string) => void,
+  network: 'machine' | 'auto' = 'machine',
+): { runtime: Runtime } {
   const engine = {} as { runtime: Runtime };
   let stop: () => Promise<void>;
   beforeAll(async () => {
@@ -20,7 +24,7 @@ export function useHostEngine(app: TestApp, log: (line: string) => void): { runt
       installation,
       router: new MemoryRouter(),
       log,
-      network: 'machine',
+      network,
     });
     const node = newId();
     await app.db.insertInto('node').values({ id: node, name: 'test' }).execute();

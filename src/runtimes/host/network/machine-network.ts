@@ -50,6 +50,10 @@ export class MachineNetwork implements InstanceNetwork {
     return [];
   }
 
+  async hostAddress(): Promise<string> {
+    return '127.0.0.1';
+  }
+
   async publish(): Promise<void> {
     // Nobody looks names up in the machine's network.
   }

@@ -61,6 +61,14 @@ export class NamespaceNetwork implements InstanceNetwork {
     return [{ from: this.#records.hostsFile(environmentId), to: '/etc/hosts', readOnly: true }];
   }
 
+  hostAddress(environmentId: string): Promise<string> {
+    return this.#lock.run('networks', async () => {
+      const record = this.#records.open(environmentId, await this.#routes());
+      await this.#makeBridge(environmentId, record.index);
+      return gateway(record.index);
+    });
+  }
+
   publish(spec: WorkloadSpec, addresses: string[]): Promise<void> {
     const { environmentId, serviceId } = spec.identity;
     return this.#lock.run('networks', async () => {

@@ -26,6 +26,8 @@ export interface InstanceNetwork {
   prefix(name: string): string[];
   /** What the view of an instance shows of the network (its hosts file). */
   binds(environmentId: string): Bind[];
+  /** Address under which the environment's instances reach this machine (`Runtime.hostAddress`). */
+  hostAddress(environmentId: string): Promise<string>;
   /** The instances that answer for a service's internal name changed. */
   publish(spec: WorkloadSpec, addresses: string[]): Promise<void>;
   /** Takes the place back. */
