@@ -72,7 +72,7 @@ export default defineConfig({
         // The whole program, started and ended by its command: on the host runtime through minutes of load, and through backups.
         test: {
           name: 'program',
-          include: ['test/**/*.host.test.ts', 'src/**/*.program.test.ts'],
+          include: ['test/**/*.host.test.ts', 'src/**/*.host.test.ts', 'src/**/*.program.test.ts'],
           globalSetup: ['test/harness/global-setup.ts'],
           pool: 'forks',
           retry,

@@ -16,6 +16,7 @@ import { Schedule } from '#platform/jobs/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import { ARGO_CD } from '#resources/argo-cd/index.ts';
 import { createClusterWorker } from '#resources/cluster/index.ts';
+import { BackupWorker } from '#services/kinds/database/backups/worker.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { ArgoCdWatcher } from '#services/kinds/argocd-app/index.ts';
 
@@ -54,6 +55,11 @@ export async function startBackground(
     (channel) => (channel === ARGO_CD ? argoCd : webhooks).nudge(),
     (error) => base.log.warn({ err: error }, 'the listener lost its connection'),
   );
+  const backups = new BackupWorker({
+    platform,
+    nodeId: base.nodeId,
+    runtimeOf: (cluster) => runtimes.get(cluster.runtime),
+  });
   const schedule = new Schedule(platform, TASKS);
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
   const watcher = new RunningWatcher(platform, runtimes, base.nodeId);
@@ -63,6 +69,7 @@ export async function startBackground(
   await deployments.start();
   clusters.start();
   webhooks.start();
+  backups.start();
   await schedule.start();
   sealer.start();
   watcher.start();
@@ -77,7 +84,7 @@ export async function startBackground(
       sealer.stop(),
       listener.close(),
     ]);
-    await Promise.all([deployments.stop(), clusters.stop(), webhooks.stop()]);
+    await Promise.all([deployments.stop(), clusters.stop(), webhooks.stop(), backups.stop()]);
     await states.close();
   };
 }

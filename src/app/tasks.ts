@@ -9,6 +9,7 @@ import { removeOldDeliveries } from '#delivery/webhooks/index.ts';
 import { rewrapOlder } from '#platform/vault/rotation.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
+import { DATABASE_TASKS } from '#services/kinds/database/backups/tasks.ts';
 import { deleteEnvironment } from '#services/capabilities/actions/delete.ts';
 
 const MINUTE = 60;
@@ -59,6 +60,7 @@ export const TASKS: RecurringTask[] = [
     everySeconds: HOUR,
     run: async ({ db, vault }, signal) => void (await rewrapOlder(db, vault, signal)),
   },
+  ...DATABASE_TASKS,
   ...RETENTION_TASKS,
 ];
 

@@ -26,6 +26,7 @@ import { application } from '#services/kinds/application/index.ts';
 import { argoCdApp, argoCdAppRoutes } from '#services/kinds/argocd-app/index.ts';
 import { databaseRoutes } from '#services/kinds/database/routes.ts';
 import { linkedApplicationRoutes } from '#services/kinds/database/links/routes.ts';
+import { backupRoutes } from '#services/kinds/database/backups/routes.ts';
 import { database } from '#services/kinds/database/index.ts';
 import { terraform, terraformRoutes } from '#services/kinds/terraform/index.ts';
 import { container } from '#services/kinds/container/index.ts';
@@ -94,6 +95,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...checkRoutes(needs),
     ...gitWebhookRoutes(KINDS),
     ...databaseRoutes,
+    ...backupRoutes(needs),
     ...linkedApplicationRoutes(application),
     ...terraformRoutes(needs.terraformPrograms),
   ];

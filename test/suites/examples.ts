@@ -201,6 +201,20 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   // Its own environment, on a cluster where no registry is asked.
   cloneDatabase: (world) => ({ body: { name: fresh('clone'), environment_id: world.databaseEnvironmentId } }),
   linkApplicationToDatabase: () => ({ body: { key: key() }, refused: 409 }),
+  addBackupDatabase: (world) => ({
+    path: `/database/${world.runningDatabaseId}/backup`,
+    body: { name: fresh('backup'), message: 'kept' },
+  }),
+  // No worker makes backups in the world of the examples.
+  downloadDatabaseBackup: () => ({ refused: 409 }),
+  planDatabaseRestore: (world) => ({
+    path: `/database/${world.runningDatabaseId}/restore`,
+    body: { backup_id: world.backupId },
+    refused: 409,
+  }),
+  runDatabaseRestore: (world) => ({
+    path: `/database/${world.runningDatabaseId}/restore/${world.runningRestoreId}/run`,
+  }),
   ...ofVariables('EnvironmentVariable', 'Project'),
   ...ofVariables('EnvironmentVariable', 'Environment'),
   ...ofVariables('Secret', 'Project'),

@@ -8,6 +8,9 @@ import { KINDS } from '#services/mount.ts';
 import type { Route } from '#platform/http/route.ts';
 import type { ArgoCdApplication } from '#resources/argo-cd/index.ts';
 import { landApps } from '#services/kinds/argocd-app/land.ts';
+import { addBackup } from '#services/kinds/database/backups/new-backup.ts';
+import { insertRestore } from '#services/kinds/database/backups/queries.ts';
+import { findServiceById } from '#services/service/queries.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import { SAMPLES } from './kinds/samples.ts';
@@ -30,6 +33,10 @@ export interface World {
   databaseEnvironmentId: string;
   /** Of the environment's first deployment. */
   deploymentRequestId: string;
+  /** A database that is taken for running, and the plan of a restore into it. */
+  runningDatabaseId: string;
+  runningRestoreId: string;
+  backupId: string;
   /** A cluster without environments. */
   spareClusterId: string;
   projectVariableId: string;
@@ -130,6 +137,9 @@ async function moreOf(admin: Actor, at: { projectId: string; environmentId: stri
     executionId: executionIdOf(at.environmentId, 1),
     databaseEnvironmentId: values['databaseEnvironmentId']!,
     deploymentRequestId: values.deploymentRequestId!,
+    runningDatabaseId: values['runningDatabaseId']!,
+    runningRestoreId: values['runningRestoreId']!,
+    backupId: values['backupId']!,
     spareClusterId: (await make(admin, `/organization/${admin.organizationId}/cluster`, cluster)).id as string,
     projectVariableId: values['project/environmentVariableId']!,
     projectSecretId: values['project/secretId']!,
@@ -246,10 +256,11 @@ const has = (kind: Kind, name: string): boolean =>
 async function databaseThings(app: TestApp, admin: Actor, projectId: string): Promise<Values> {
   const cluster = { name: 'databases', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'fake' };
   const { id: cluster_id } = await make(admin, `/organization/${admin.organizationId}/cluster`, cluster);
+  const { organizationId } = admin;
   await app.db
     .updateTable('cluster')
     .set({ runtime: 'host' })
-    .where('organization_id', '=', admin.organizationId)
+    .where('organization_id', '=', organizationId)
     .where('id', '=', cluster_id)
     .execute();
   const environment = await make(admin, `/project/${projectId}/environment`, { name: 'databases', cluster_id });
@@ -263,7 +274,38 @@ async function databaseThings(app: TestApp, admin: Actor, projectId: string): Pr
     databaseId: id,
     targetApplicationId: application.id,
     databaseEnvironmentId: environment.id,
+    ...(await backupsOf(app, organizationId, id)),
+    ...(await runningDatabase(app, admin, url, body)),
   };
+}
+
+/** A backup that waits for a worker, and the plan of its restore. */
+async function backupsOf(app: TestApp, organizationId: string, databaseId: string): Promise<Values> {
+  const row = (await findServiceById(app.db, [organizationId], databaseId))!;
+  const backupId = await addBackup(app.context, row, { name: 'a backup', message: '', origin: 'MANUAL' });
+  const restoreId = newId();
+  await insertRestore(app.db, {
+    id: restoreId,
+    organization_id: organizationId,
+    database_id: databaseId,
+    backup_id: backupId,
+    replaces: [{ name: 'public.orders', amount: '8192 bytes' }],
+    requested_by_name: 'somebody',
+  });
+  return { backupId, restoreId };
+}
+
+/** A database that is taken for running: nothing is deployed in these worlds. */
+async function runningDatabase(app: TestApp, admin: Actor, url: string, body: object): Promise<Values> {
+  const { id } = await make(admin, `${url}/database`, { ...body, name: 'running' });
+  await app.db
+    .updateTable('service')
+    .set({ wanted: 'running' })
+    .where('organization_id', '=', admin.organizationId)
+    .where('id', '=', id)
+    .execute();
+  const { restoreId } = await backupsOf(app, admin.organizationId, id);
+  return { runningDatabaseId: id, runningRestoreId: restoreId! };
 }
 
 /** An Argo CD with an app that was read from it. */

@@ -6,7 +6,7 @@ import type { Commit, ImageName, ServiceSnapshot } from '#deployments/model/snap
 import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
-import type { RegistryAccess, Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { Handle, RegistryAccess, Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 export interface SourceRequest {
   organizationId: string;
@@ -35,6 +35,21 @@ export interface Execution {
   secrets: string[];
 }
 
+/** A service that is to be removed, and where it is. */
+export interface Removal {
+  organizationId: string;
+  deploymentId: string;
+  nodeId: string;
+  generation: number;
+  runtime: Runtime;
+  /** Null where nothing was ever applied. */
+  handle: Handle | null;
+  /** Whether it goes on without what can't be saved. */
+  bestEffort: boolean;
+  signal: AbortSignal;
+  log(text: string): void;
+}
+
 /** What of a kind needs the database. */
 export interface KindHooks {
   /**
@@ -46,6 +61,11 @@ export interface KindHooks {
     service: ServiceSnapshot,
     identity: WorkloadIdentity,
   ): Promise<{ values: Record<string, string>; secrets: string[] }>;
+  /**
+   * Saves what must outlive a service, before anything of it is removed (a delete or an uninstall). Called in every attempt; throws an error
+   * for people where it can't be saved, and nothing is removed then.
+   */
+  beforeRemoval?(context: Context, service: ServiceSnapshot, removal: Removal): Promise<void>;
   /**
    * Keeps what an execution left (outputs become variables). Called once, in the transaction that fences out older attempts, for a good
    * end and for a bad one. Answers lines for the log; throws an error for people where a good end is none.

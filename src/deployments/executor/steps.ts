@@ -274,6 +274,23 @@ async function optionsOf(work: ServiceWork): Promise<WorkloadOptions> {
   };
 }
 
+/** Lets the kind save what must outlive the service. */
+async function saveBefore(work: ServiceWork, { signal, log }: RuntimeContext): Promise<void> {
+  const { run, runtime, service, facts } = work;
+  const context = systemContext({ ...run.parts.platform, db: run.db });
+  await run.parts.hooks[service.kind]?.beforeRemoval?.(context, service, {
+    organizationId: run.scope.organizationId,
+    deploymentId: run.claim.deployment.id,
+    nodeId: run.parts.nodeId,
+    generation: identityOf(work).generation,
+    runtime,
+    handle: facts?.handle ?? null,
+    bestEffort: run.snapshot.bestEffort,
+    signal,
+    log,
+  });
+}
+
 async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<Handle | null> {
   const { runtime, facts, service, run } = work;
   switch (run.snapshot.action) {
@@ -289,6 +306,7 @@ async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<
       return runtime.restart(facts.handle, identityOf(work).generation, context);
     case 'DELETE':
     case 'UNINSTALL':
+      await saveBefore(work, context);
       await runtime.remove(identityOf(work), facts?.handle ?? null, context);
       return null;
   }

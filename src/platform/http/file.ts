@@ -1,11 +1,14 @@
+import type { Readable } from 'node:stream';
+
 /** An answer that is a file: a handler returns one where `answer.contentType` says what kind. */
 export class FileAnswer {
   /** Under which it is saved; letters, digits, dots and dashes. */
   readonly name: string;
-  readonly bytes: Buffer;
+  /** What is long comes as a stream. */
+  readonly content: Buffer | Readable;
 
-  constructor(name: string, bytes: Buffer) {
+  constructor(name: string, content: Buffer | Readable) {
     this.name = name;
-    this.bytes = bytes;
+    this.content = content;
   }
 }

@@ -320,6 +320,12 @@ export const SETTINGS = {
     imagePrefix,
     "What the images of database servers begin with; at first Docker Hub's official ones (postgres, mysql, mongo, redis). A mirror has them under the same names.",
   ),
+  databaseBackupDays: setting(
+    'QUARTERDECK_DATABASE_BACKUP_DAYS',
+    7,
+    integer(1, 3650),
+    'Days that the daily backups of managed databases are kept, and those before a delete or a restore.',
+  ),
   databasePorts: setting(
     'QUARTERDECK_DATABASE_PORTS',
     '30000-32767',

@@ -1,5 +1,6 @@
 import { Type } from '#platform/http/schema.ts';
 import type { Kind } from '#services/kind.ts';
+import { backUpBeforeRemoval } from '#services/kinds/database/backups/last.ts';
 import { databaseDeployment, databaseNeeds, openDatabase } from '#services/kinds/database/deploy.ts';
 import { Database, DatabaseEditRequest, DatabaseRequest, type DatabaseInput } from '#services/kinds/database/schema.ts';
 import { databaseTerraform } from '#services/kinds/database/terraform.ts';
@@ -17,7 +18,7 @@ export const database: Kind<DatabaseSpec, DatabaseInput & { name: string }> = {
   toSpec: toDatabaseSpec,
   toView: toDatabaseView,
   deployment: databaseDeployment,
-  hooks: { open: openDatabase },
+  hooks: { open: openDatabase, beforeRemoval: backUpBeforeRemoval },
   requires: databaseNeeds,
   deploy: {
     query: Type.Object({

@@ -102,6 +102,13 @@ export function checkUpgrade(type: DatabaseType, from: string, to: string, runti
     throw invalidField('version', `${label} ${from} can't be taken back to ${to}: ${way}`);
 }
 
+/** Whether a version is of a newer release series than another. */
+export function isNewer(type: DatabaseType, version: string, than: string): boolean {
+  const { series } = ENGINES[type].inImage;
+  const placeOf = (text: string) => series.findLastIndex((one) => text === one || text.startsWith(`${one}.`));
+  return placeOf(version) > placeOf(than);
+}
+
 /** Without numbers a version is the newest of its series. */
 function isOlder(one: number[], other: number[]): boolean {
   if (one.length === 0) return false;

@@ -1,0 +1,175 @@
+import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable, Transform, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createZstdCompress, createZstdDecompress } from 'node:zlib';
+
+/** What a file begins with: a backup of the first format. */
+const MARK = Buffer.from('QDB1');
+const CHUNK_BYTES = 1 << 20;
+const TAG_BYTES = 16;
+const HEADER_BYTES = 4 + TAG_BYTES;
+
+/** Whose file it is: the chunks are bound to it. */
+export interface BackupFile {
+  dataDir: string;
+  organizationId: string;
+  backupId: string;
+  /** 32 bytes of its own. */
+  key: Buffer;
+}
+
+type FilePlace = Pick<BackupFile, 'dataDir' | 'organizationId' | 'backupId'>;
+
+export const backupPath = ({ dataDir, organizationId, backupId }: FilePlace): string =>
+  path.join(dataDir, 'backups', organizationId, `${backupId}.qdb`);
+
+/** A number of the chunk, and whether it is the last one: none can be left out, exchanged or cut off. */
+function nonceOf(number: number, last: boolean): Buffer {
+  const nonce = Buffer.alloc(12);
+  nonce.writeBigUInt64BE(BigInt(number));
+  nonce[11] = last ? 1 : 0;
+  return nonce;
+}
+
+function sealChunk({ key, backupId }: BackupFile, number: number, last: boolean, plain: Buffer): Buffer {
+  const cipher = createCipheriv('aes-256-gcm', key, nonceOf(number, last));
+  cipher.setAAD(Buffer.from(backupId));
+  const body = Buffer.concat([cipher.update(plain), cipher.final()]);
+  const header = Buffer.alloc(4);
+  header.writeUInt32BE(body.length);
+  return Buffer.concat([header, cipher.getAuthTag(), body]);
+}
+
+/** Encrypts in chunks; the last one says that it is. */
+async function* seal(file: BackupFile, source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield MARK;
+  let pending: Buffer[] = [];
+  let size = 0;
+  let number = 0;
+  for await (const part of source) {
+    pending.push(part);
+    size += part.length;
+    while (size > CHUNK_BYTES) {
+      const all = Buffer.concat(pending);
+      yield sealChunk(file, number++, false, all.subarray(0, CHUNK_BYTES));
+      pending = [all.subarray(CHUNK_BYTES)];
+      size -= CHUNK_BYTES;
+    }
+  }
+  yield sealChunk(file, number, true, Buffer.concat(pending));
+}
+
+/** Decrypts. Throws where a chunk is another's, changed or missing: nothing of such a chunk comes out. */
+async function* unseal({ key, backupId }: BackupFile, source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let pending: Buffer = Buffer.alloc(0);
+  let number = 0;
+  let begun = false;
+  let ended = false;
+  for await (const part of source) {
+    pending = pending.length === 0 ? part : Buffer.concat([pending, part]);
+    if (!begun && pending.length >= MARK.length) {
+      if (!pending.subarray(0, MARK.length).equals(MARK)) throw new Error('The file is no backup of a database.');
+      pending = pending.subarray(MARK.length);
+      begun = true;
+    }
+    while (begun && pending.length >= HEADER_BYTES) {
+      const end = HEADER_BYTES + pending.readUInt32BE(0);
+      if (pending.length < end) break;
+      if (ended) throw new Error('The file of the backup goes on behind its end.');
+      const body = pending.subarray(HEADER_BYTES, end);
+      const tag = pending.subarray(4, HEADER_BYTES);
+      const opened = openChunk(key, backupId, number++, tag, body);
+      ended = opened.last;
+      yield opened.plain;
+      pending = pending.subarray(end);
+    }
+  }
+  if (!ended || pending.length > 0) throw new Error('The file of the backup is cut off.');
+}
+
+function openChunk(key: Buffer, backupId: string, number: number, tag: Buffer, body: Buffer) {
+  for (const last of [false, true]) {
+    const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(number, last));
+    decipher.setAAD(Buffer.from(backupId));
+    decipher.setAuthTag(tag);
+    const plain = decipher.update(body);
+    try {
+      return { plain: Buffer.concat([plain, decipher.final()]), last };
+    } catch (cause) {
+      // The last chunk has a nonce of its own: only where neither fits it was changed.
+      if (last) throw new Error('The file of the backup was changed, or its key is another.', { cause });
+    }
+  }
+  throw new Error('Not reached.');
+}
+
+/**
+ * Writes what `fill` writes, compressed and encrypted. The file has its name only when it is whole and on the disk: whoever is killed before
+ * leaves one under another name, which the next attempt removes.
+ */
+export async function writeBackup(
+  file: BackupFile,
+  fill: (to: Writable) => Promise<void>,
+): Promise<{ bytes: number; storedBytes: number }> {
+  const target = backupPath(file);
+  const making = `${target}.making`;
+  await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
+  await rm(making, { force: true });
+  let bytes = 0;
+  const counted = new Transform({
+    transform: (part: Buffer, _encoding, done) => {
+      bytes += part.length;
+      done(null, part);
+    },
+  });
+  try {
+    const written = pipeline(
+      counted,
+      createZstdCompress(),
+      (source: AsyncIterable<Buffer>) => seal(file, source),
+      createWriteStream(making, { mode: 0o600 }),
+    );
+    const filled = fill(counted).then(
+      () => counted.end(),
+      (error: Error) => {
+        counted.destroy(error);
+        throw error;
+      },
+    );
+    await settle([filled, written]);
+    const handle = await open(making, 'r+');
+    await handle.sync();
+    await handle.close();
+    await rename(making, target);
+  } catch (error) {
+    await rm(making, { force: true });
+    throw error;
+  }
+  return { bytes, storedBytes: (await stat(target)).size };
+}
+
+/** Waits for all, then throws the first that failed. */
+async function settle(work: Promise<unknown>[]): Promise<void> {
+  await Promise.allSettled(work);
+  await Promise.all(work);
+}
+
+/** What was written, decrypted and unpacked. Its error says what is wrong with the file. */
+export function readBackup(file: BackupFile): Readable {
+  const opened = Readable.from(unseal(file, createReadStream(backupPath(file))), { objectMode: false });
+  const plain = createZstdDecompress();
+  pipeline(opened, plain).catch((error: Error) => plain.destroy(error));
+  return plain;
+}
+
+/** Reads the whole file without keeping anything of it: throws unless it is all there. */
+export const verifyBackup = (file: BackupFile): Promise<void> =>
+  pipeline(readBackup(file), new Writable({ write: (_part, _encoding, done) => done() }));
+
+/** Removes the file, and what an attempt left; what isn't there is done. */
+export async function removeBackup(file: FilePlace): Promise<void> {
+  for (const name of [backupPath(file), `${backupPath(file)}.making`]) await rm(name, { force: true });
+}

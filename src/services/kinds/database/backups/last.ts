@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import type { KindHooks } from '#deployments/index.ts';
+import { makeFile, reasonOf, serverOf } from '#services/kinds/database/backups/make.ts';
+import { addBackup } from '#services/kinds/database/backups/new-backup.ts';
+import * as queries from '#services/kinds/database/backups/queries.ts';
+import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
+import { findServiceById } from '#services/service/queries.ts';
+
+/** The deployment's own lease says whether it is made; this one only keeps others from beginning another beside it. */
+const LEASE_MS = 3_600_000;
+
+/**
+ * Saves a managed database before its volume is removed. Within the deployment, whose claim fences it: a further attempt begins the file anew.
+ * Throws where it can't be saved, so that nothing is removed; a best-effort teardown goes on without.
+ */
+export const backUpBeforeRemoval: NonNullable<KindHooks['beforeRemoval']> = async (context, service, removal) => {
+  if ((service.spec as DatabaseSpec).mode !== 'MANAGED' || !removal.handle) return;
+  const { runtime, organizationId, deploymentId, log, signal } = removal;
+  if (!runtime.exec) return log(`The runtime ${runtime.name} makes no backups: there is no last one.`);
+  const scope = { organizationId };
+  const row = await findServiceById(context.db, [organizationId], service.serviceId);
+  if (!row) return;
+  const present = await queries.findOfDeployment(context.db, scope, deploymentId, service.serviceId);
+  if (present?.status === 'READY') return;
+  const id =
+    present?.id ??
+    (await addBackup(context, row, {
+      name: `Last backup of ${row.name}`,
+      message: 'Made before the database was removed.',
+      origin: 'BEFORE_DELETE',
+      claim: {
+        token: randomUUID(),
+        leaseUntil: new Date(Date.now() + LEASE_MS),
+        nodeId: removal.nodeId,
+        deploymentId,
+      },
+    }));
+  const backup = (await queries.findBackup(context.db, [organizationId], id))!;
+  try {
+    let handle = removal.handle;
+    if (row.wanted !== 'running') {
+      log('It is stopped: it is started for its last backup.');
+      handle = await runtime.restart(handle, removal.generation, { signal, log });
+    }
+    const server = await serverOf(context, organizationId, { ...row, handle, wanted: 'running' }, runtime);
+    const { bytes } = await makeFile(context, backup, server, signal);
+    await queries.endBackup(context.db, backup, { bytes, storedBytes: bytes });
+    log(`Saved ${bytes} bytes in a last backup, which is kept for ${context.settings.databaseBackupDays} days.`);
+  } catch (error) {
+    signal.throwIfAborted();
+    const reason = reasonOf(error, []);
+    if (!removal.bestEffort)
+      throw new Error(
+        `The last backup could not be made, so nothing was removed: ${reason} Delete it with skipReconcile=true to go without.`,
+        { cause: error },
+      );
+    await queries.endBackup(context.db, backup, { error: reason });
+    log(`There is no last backup: ${reason}`);
+  }
+};

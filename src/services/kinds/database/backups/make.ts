@@ -1,0 +1,41 @@
+import { RuntimeError, type Handle, type Runtime } from '#runtimes/runtime.ts';
+import type { Context } from '#platform/context.ts';
+import { openCredentials } from '#services/kinds/database/access.ts';
+import { writeBackup } from '#services/kinds/database/backups/file.ts';
+import { fileOf } from '#services/kinds/database/backups/new-backup.ts';
+import type { BackupRow } from '#services/kinds/database/backups/queries.ts';
+import { dumpTo, type Server } from '#services/kinds/database/backups/run.ts';
+import { editionOfSpec } from '#services/kinds/database/deploy.ts';
+import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
+
+type Parts = Pick<Context, 'db' | 'vault' | 'settings'>;
+
+/** A database's server that runs, with what opens it. Throws an error for people where none does. */
+export async function serverOf(
+  parts: Parts,
+  organizationId: string,
+  database: { id: string; name: string; spec: unknown; handle: unknown; wanted: string },
+  runtime: Runtime,
+): Promise<Server> {
+  if (database.wanted !== 'running' || !database.handle)
+    throw new RuntimeError('failed', `${database.name} is not running: deploy it first.`);
+  const spec = database.spec as DatabaseSpec;
+  return {
+    runtime,
+    handle: database.handle as Handle,
+    tools: editionOfSpec(spec).backup,
+    credentials: await openCredentials(parts, organizationId, database.id, spec.access),
+  };
+}
+
+/** Makes the file of a backup that is claimed. */
+export async function makeFile(parts: Parts, row: BackupRow, server: Server, signal: AbortSignal) {
+  const file = await fileOf(parts, row);
+  return writeBackup(file, (to) => dumpTo(server, to, signal));
+}
+
+/** Why something failed, for people: without the passwords that tools may repeat. */
+export function reasonOf(error: unknown, secrets: string[]): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return secrets.reduce((masked, secret) => masked.replaceAll(secret, '********'), text).slice(0, 4000);
+}

@@ -1,0 +1,286 @@
+import { randomUUID } from 'node:crypto';
+import { sql, type Database, type DB, type Scope } from '#platform/database/index.ts';
+import { json } from '#platform/database/json.ts';
+import type { Insertable, Selectable } from 'kysely';
+import type { Content } from '#services/kinds/database/engines/index.ts';
+
+export type BackupRow = Selectable<DB['database_backup']>;
+export type RestoreRow = Selectable<DB['database_restore']>;
+
+/** After so many claims without an end the work has failed. */
+export const MOST_ATTEMPTS = 5;
+
+export const insertBackup = (db: Database, backup: Insertable<DB['database_backup']>) =>
+  db.insertInto('database_backup').values(backup).execute();
+
+/** Those that can be seen, the newest first. */
+export const selectBackups = (db: Database, scope: Scope) =>
+  db
+    .selectFrom('database_backup')
+    .selectAll()
+    .where('organization_id', '=', scope.organizationId)
+    .where('status', '<>', 'DELETING')
+    .orderBy('created_at', 'desc')
+    .orderBy('id');
+
+/** A page of a database's backups with their number; `startId` is the one that it begins with. */
+export const listBackupPage = (
+  db: Database,
+  scope: Scope,
+  databaseId: string,
+  { limit, offset, startId }: { limit: number; offset: number; startId?: string },
+) => {
+  const query = selectBackups(db, scope)
+    .select(sql<number>`count(*) over ()`.as('total'))
+    .where('database_id', '=', databaseId)
+    .limit(limit)
+    .offset(offset);
+  if (startId === undefined) return query.execute();
+  const start = db
+    .selectFrom('database_backup as first')
+    .select('first.created_at')
+    .where('first.organization_id', '=', scope.organizationId)
+    .where('first.id', '=', startId);
+  return query.where('created_at', '<=', start).execute();
+};
+
+export const findBackup = (db: Database, organizationIds: string[], id: string) =>
+  db
+    .selectFrom('database_backup')
+    .selectAll()
+    .where('organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where('id', '=', id)
+    .where('status', '<>', 'DELETING')
+    .executeTakeFirst();
+
+/** Locks it as well. */
+export const lockBackup = (db: Database, organizationIds: string[], id: string) =>
+  db
+    .selectFrom('database_backup')
+    .select('id')
+    .where('organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+
+/** It is no longer seen; the machine that has the file removes it. Whoever works on it has lost its claim. */
+export const markDeleting = (db: Database, scope: Scope, id: string) =>
+  db
+    .updateTable('database_backup')
+    .set({ status: 'DELETING', claim_token: null, lease_until: null, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+/** The backup that a deployment makes of a database within itself. */
+export const findOfDeployment = (db: Database, scope: Scope, deploymentId: string, databaseId: string) =>
+  db
+    .selectFrom('database_backup')
+    .selectAll()
+    .where('organization_id', '=', scope.organizationId)
+    .where('deployment_id', '=', deploymentId)
+    .where('database_id', '=', databaseId)
+    .executeTakeFirst();
+
+/** Its database and where that runs; undefined when it is gone. */
+export const findDatabase = (db: Database, scope: Scope, id: string) =>
+  db
+    .selectFrom('service')
+    .innerJoin('environment', 'environment.id', 'service.environment_id')
+    .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
+    .select(['service.id', 'service.name', 'service.spec', 'service.handle', 'service.wanted'])
+    .select(['cluster.id as cluster_id', 'cluster.runtime', 'cluster.node_id'])
+    .where('service.organization_id', '=', scope.organizationId)
+    .where('service.id', '=', id)
+    .executeTakeFirst();
+
+export const recordServiceHandle = (db: Database, scope: Scope, id: string, handle: unknown) =>
+  db
+    .updateTable('service')
+    .set({ handle: json(handle) })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+// Claims. A machine takes work on its own clusters and on those that any machine reaches; one thing at a time for each database, and nothing
+// while a deployment changes its environment.
+
+const idle = sql`
+  not exists (select 1 from database_backup o where o.database_id = w.database_id and o.id <> w.id
+    and o.status = 'RUNNING' and o.lease_until > clock_timestamp())
+  and not exists (select 1 from database_restore o where o.database_id = w.database_id and o.id <> w.id
+    and o.status = 'RUNNING' and o.lease_until > clock_timestamp())
+  and not exists (select 1 from deployment d where d.environment_id = s.environment_id and d.status in ('RUNNING', 'RECAP'))`;
+
+const claimSql = (table: 'database_backup' | 'database_restore', nodeId: string, leaseSeconds: number, own: ReturnType<typeof sql>) => sql`
+  update ${sql.table(table)} set status = 'RUNNING', claim_token = ${randomUUID()}, attempts = attempts + 1,
+    lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds}),
+    started_at = coalesce(started_at, clock_timestamp()), updated_at = clock_timestamp() ${own}
+  where id = (
+    select w.id from ${sql.table(table)} w
+    left join service s on s.id = w.database_id and s.organization_id = w.organization_id
+    left join environment e on e.id = s.environment_id
+    left join cluster c on c.id = e.cluster_id
+    where (w.status = 'QUEUED' or (w.status = 'RUNNING' and w.lease_until < clock_timestamp()))
+      and (c.node_id is null or c.node_id = ${nodeId}) and ${idle}
+    order by w.created_at limit 1 for update of w skip locked)
+  returning *`; // prettier-ignore
+
+/** The oldest backup that can be made; those that a deployment makes are its own. */
+export async function claimBackup(db: Database, nodeId: string, leaseSeconds: number): Promise<BackupRow | undefined> {
+  const { rows } = await claimSql('database_backup', nodeId, leaseSeconds, sql`, node_id = ${nodeId}`).execute(db);
+  return rows[0] as BackupRow | undefined;
+}
+
+export async function claimRestore(
+  db: Database,
+  nodeId: string,
+  leaseSeconds: number,
+): Promise<RestoreRow | undefined> {
+  const { rows } = await claimSql('database_restore', nodeId, leaseSeconds, sql``).execute(db);
+  return rows[0] as RestoreRow | undefined;
+}
+
+type Claimed = Pick<BackupRow, 'organization_id' | 'id' | 'claim_token'>;
+
+/** Keeps a claim; false when it is another's by now. */
+export async function renew(
+  db: Database,
+  table: 'database_backup' | 'database_restore',
+  claim: Claimed,
+  leaseSeconds: number,
+): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    update ${sql.table(table)} set lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
+    where organization_id = ${claim.organization_id} and id = ${claim.id} and claim_token = ${claim.claim_token}`.execute(
+    db,
+  );
+  return (numAffectedRows ?? 0n) > 0n;
+}
+
+/** Gives work back for whoever comes next; the attempt is not counted. */
+export const giveBack = (db: Database, table: 'database_backup' | 'database_restore', claim: Claimed) =>
+  sql`update ${sql.table(table)} set status = 'QUEUED', claim_token = null, lease_until = null, attempts = attempts - 1
+    where organization_id = ${claim.organization_id} and id = ${claim.id} and claim_token = ${claim.claim_token}`.execute(
+    db,
+  );
+
+/** The end of a backup; false when the claim was lost. */
+export async function endBackup(
+  db: Database,
+  claim: Claimed,
+  end: { error: string } | { bytes: number; storedBytes: number },
+): Promise<boolean> {
+  const result = 'error' in end ? { status: 'FAILED', error: end.error } : { status: 'READY', bytes: end.bytes, stored_bytes: end.storedBytes }; // prettier-ignore
+  const ended = await db
+    .updateTable('database_backup')
+    .set({ ...result, claim_token: null, lease_until: null, ended_at: sql`clock_timestamp()`, updated_at: sql`now()` })
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', claim.id)
+    .where('claim_token', '=', claim.claim_token)
+    .executeTakeFirst();
+  return ended.numUpdatedRows > 0n;
+}
+
+export async function endRestore(db: Database, claim: Claimed, error: string | null): Promise<boolean> {
+  const ended = await db
+    .updateTable('database_restore')
+    .set({
+      status: error === null ? 'READY' : 'FAILED',
+      error,
+      claim_token: null,
+      lease_until: null,
+      ended_at: sql`clock_timestamp()`,
+      updated_at: sql`now()`,
+    })
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', claim.id)
+    .where('claim_token', '=', claim.claim_token)
+    .executeTakeFirst();
+  return ended.numUpdatedRows > 0n;
+}
+
+export const recordSafetyBackup = (db: Database, claim: Claimed, backupId: string) =>
+  db
+    .updateTable('database_restore')
+    .set({ safety_backup_id: backupId })
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', claim.id)
+    .where('claim_token', '=', claim.claim_token)
+    .execute();
+
+/** Backups whose files lie on a machine and are to go, whatever organization they are of. */
+export const listDeleting = (db: Database, nodeId: string) =>
+  sql<Pick<BackupRow, 'id' | 'organization_id'>>`
+    select id, organization_id from database_backup
+    where status = 'DELETING' and (node_id is null or node_id = ${nodeId}) order by created_at limit 100`
+    .execute(db)
+    .then(({ rows }) => rows);
+
+export const deleteBackupRow = (db: Database, scope: Scope, id: string) =>
+  db
+    .deleteFrom('database_backup')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .where('status', '=', 'DELETING')
+    .execute();
+
+/** What is over is deleted. */
+export const expireBackups = (db: Database) =>
+  sql`update database_backup set status = 'DELETING', claim_token = null, lease_until = null, updated_at = now()
+    where expires_at <= now() and status <> 'DELETING'`.execute(db);
+
+/** Managed databases that run and have no backup of the last day; one that failed is tried again after an hour. */
+export const listDueDaily = async (db: Database): Promise<{ id: string; organization_id: string }[]> => {
+  const { rows } = await sql<{ id: string; organization_id: string }>`
+    select s.id, s.organization_id from service s
+    where s.kind = 'DATABASE' and s.spec ->> 'mode' = 'MANAGED' and s.wanted = 'running' and not s.deleting
+      and s.release_id is not null
+      and not exists (select 1 from database_backup b where b.database_id = s.id and b.origin = 'DAILY'
+        and ((b.status <> 'FAILED' and b.created_at > now() - interval '1 day')
+          or (b.status = 'FAILED' and b.created_at > now() - interval '1 hour')))
+    order by s.id limit 500`.execute(db);
+  return rows;
+};
+
+export const insertRestore = (
+  db: Database,
+  { replaces, ...restore }: Omit<Insertable<DB['database_restore']>, 'replaces'> & { replaces: Content[] },
+) =>
+  db
+    .insertInto('database_restore')
+    .values({ ...restore, replaces: json(replaces) })
+    .execute();
+
+export const findRestore = (db: Database, scope: Scope, databaseId: string, id: string) =>
+  db
+    .selectFrom('database_restore')
+    .selectAll()
+    .where('organization_id', '=', scope.organizationId)
+    .where('database_id', '=', databaseId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+
+/** Queues a planned restore; false when it isn't planned any more, is old, or another one goes on. */
+export async function queueRestore(db: Database, scope: Scope, { id, database_id }: RestoreRow): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('database_restore')
+    .set({ status: 'QUEUED', updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .where('status', '=', 'PLANNED')
+    .where('created_at', '>', sql<Date>`now() - interval '1 hour'`)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('database_restore as other')
+            .select('other.id')
+            .where('other.organization_id', '=', scope.organizationId)
+            .where('other.database_id', '=', database_id)
+            .where('other.status', 'in', ['QUEUED', 'RUNNING']),
+        ),
+      ),
+    )
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}

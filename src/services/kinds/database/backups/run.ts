@@ -1,0 +1,76 @@
+import { PassThrough, type Readable, type Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { BackupTools, Content, Credentials, Tool } from '#services/kinds/database/engines/index.ts';
+import { RuntimeError, type Handle, type Runtime } from '#runtimes/runtime.ts';
+
+/** A server that runs, and how it is entered. */
+export interface Server {
+  runtime: Runtime;
+  handle: Handle;
+  tools: BackupTools;
+  credentials: Credentials;
+}
+
+/** A server that was restarted takes a moment until its runtime has its instance at hand. */
+const RESTART_TRIES = 20;
+const RESTART_PAUSE_MS = 500;
+
+/** Runs a tool beside the server; one that fails says why in an error for people. */
+async function run(
+  { runtime, handle }: Server,
+  { command, environment }: Tool,
+  streams: { stdin?: Readable; stdout: Writable },
+  signal: AbortSignal,
+): Promise<void> {
+  if (!runtime.exec)
+    throw new RuntimeError('refused', `The runtime ${runtime.name} runs no programs beside a server: use another.`);
+  const { exitCode, stderr } = await runtime.exec(handle, { command, environment, ...streams }, signal);
+  if (exitCode === 0) return;
+  const missing = exitCode === 126 || exitCode === 127 ? ' (is it in the image?)' : '';
+  throw new RuntimeError('failed', `${command[0]} ended with status ${exitCode}${missing}: ${stderr}`);
+}
+
+const nowhere = (): Writable => new PassThrough().resume();
+
+/** What the server holds. */
+export async function contentsOf(server: Server, signal: AbortSignal): Promise<Content[]> {
+  const stdout = new PassThrough();
+  const text = stdout.setEncoding('utf8').toArray();
+  try {
+    await run(server, server.tools.contents(server.credentials), { stdout }, signal);
+  } finally {
+    stdout.end();
+  }
+  return server.tools.readContents((await text).join(''));
+}
+
+/** Writes a dump of the server. */
+export const dumpTo = (server: Server, to: Writable, signal: AbortSignal): Promise<void> =>
+  run(server, server.tools.dump(server.credentials), { stdout: to }, signal);
+
+/** Replaces what the server holds by a dump; answers the handle of what runs then. */
+export async function restoreFrom(server: Server, dump: Readable, signal: AbortSignal): Promise<Handle> {
+  const steps = server.tools.restore(server.credentials);
+  for (const tool of steps.before) await run(server, tool, { stdout: nowhere() }, signal);
+  let { handle } = server;
+  try {
+    await run(server, steps.load, { stdin: dump, stdout: nowhere() }, signal);
+    if (steps.restart) handle = await server.runtime.restart(handle, Date.now(), { signal, log: () => undefined });
+    for (const tool of steps.after) await untilIn({ ...server, handle }, tool, steps.restart, signal);
+  } catch (error) {
+    for (const tool of steps.undo)
+      await run({ ...server, handle }, tool, { stdout: nowhere() }, AbortSignal.timeout(60_000)).catch(() => undefined);
+    throw error;
+  }
+  return handle;
+}
+
+async function untilIn(server: Server, tool: Tool, restarted: boolean, signal: AbortSignal): Promise<void> {
+  for (let tries = 1; ; tries++)
+    try {
+      return await run(server, tool, { stdout: nowhere() }, signal);
+    } catch (error) {
+      if (!restarted || tries === RESTART_TRIES || signal.aborted) throw error;
+      await sleep(RESTART_PAUSE_MS, undefined, { signal });
+    }
+}

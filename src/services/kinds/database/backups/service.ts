@@ -1,0 +1,186 @@
+import { conflict, internal, invalidField, notFound, badGateway } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import { inTransaction, type Context } from '#platform/context.ts';
+import { audit } from '#platform/events/audit.ts';
+import type { Call } from '#platform/http/route.ts';
+import { FileAnswer } from '#platform/http/file.ts';
+import { access } from 'node:fs/promises';
+import { backupPath, readBackup } from '#services/kinds/database/backups/file.ts';
+import { serverOf } from '#services/kinds/database/backups/make.ts';
+import { addBackup, fileOf } from '#services/kinds/database/backups/new-backup.ts';
+import * as queries from '#services/kinds/database/backups/queries.ts';
+import { contentsOf } from '#services/kinds/database/backups/run.ts';
+import { located, type BackupTarget } from '#services/kinds/database/backups/target.ts';
+import { toBackupView, toRestoreView } from '#services/kinds/database/backups/view.ts';
+import { editionOfSpec } from '#services/kinds/database/deploy.ts';
+import { isNewer } from '#services/kinds/database/engines/index.ts';
+import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
+import { placeOfService, refuseDeleting } from '#services/service/service.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
+import type { ServiceNeeds } from '#services/needs.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+
+const PAGE_SIZE = 20;
+/** A plan waits for the answer of a server that runs: a look at its catalog. */
+const LOOK_MS = 60_000;
+
+/** A page of a database's backups, the newest first. */
+export async function listBackups(
+  context: Context,
+  database: ServiceTarget,
+  ask: { page?: number; page_size?: number; startId?: string },
+) {
+  const page = ask.page ?? 1;
+  const size = ask.page_size ?? PAGE_SIZE;
+  const limits = { limit: size, offset: (page - 1) * size, startId: ask.startId };
+  const rows = await queries.listBackupPage(context.db, database, database.id, limits);
+  const total = rows[0]?.total ?? 0;
+  return {
+    page,
+    page_size: size,
+    results: rows.map(toBackupView),
+    pagination: { page, page_size: size, total_count: total, total_pages: Math.ceil(total / size) },
+  };
+}
+
+function refuseNotRunning(database: ServiceTarget): void {
+  refuseDeleting(database);
+  if (database.wanted !== 'running') throw conflict(`${database.name} is not running: deploy it first.`);
+}
+
+/** Requests a backup; a worker makes it. 409 while nothing runs that could be saved. */
+export async function requestBackup(
+  context: Context,
+  database: ServiceTarget,
+  input: { name: string; message: string },
+) {
+  refuseNotRunning(database);
+  const { organizationId } = database;
+  const id = await addBackup(context, database, { ...input, origin: 'MANUAL' });
+  const row = await queries.findBackup(context.db, [organizationId], id);
+  if (!row) throw internal(`Backup ${id} is gone within its own transaction.`);
+  await audit(context, {
+    organizationId,
+    type: 'UPDATE',
+    ...placeOfService(database),
+    after: { id: database.id, name: database.name, backup: { id, name: input.name } },
+  });
+  return toBackupView(row);
+}
+
+/** Deletes a backup; the machine that has its file removes that. */
+export async function deleteBackup(context: Context, backup: BackupTarget): Promise<void> {
+  await queries.markDeleting(context.db, backup, backup.id);
+  await tell(context, backup, 'DELETE');
+}
+
+/** A backup of a database in a path. 404 unless it is that database's. */
+export async function findOwnBackup(call: Call<ServiceTarget>, id: string): Promise<BackupTarget> {
+  await queries.lockBackup(call.db, [call.target.organizationId], id);
+  const row = await queries.findBackup(call.db, [call.target.organizationId], id);
+  if (row?.database_id !== call.target.id) throw notFound('Backup');
+  return located(row);
+}
+
+/** The dump as its tools wrote it. 409 while there is none, 502 where its file is on another machine. */
+export async function downloadBackup(context: Context, backup: BackupTarget): Promise<FileAnswer> {
+  requireReady(backup);
+  const file = await fileOf(context, backup);
+  await access(backupPath(file)).catch((cause: unknown) => {
+    throw badGateway(
+      `The file of this backup lies on the machine ${backup.node_id}, which does not answer here: ask there.`,
+      cause,
+    );
+  });
+  await inTransaction(context, (inside) => tell(inside, backup, 'EXPORT'));
+  const name = `${backup.database_name}-${backup.created_at.toISOString().slice(0, 19)}.${backup.extension}`;
+  return new FileAnswer(name.replaceAll(/[^A-Za-z0-9.-]+/g, '-'), readBackup(file));
+}
+
+function requireReady(backup: queries.BackupRow): void {
+  if (backup.status !== 'READY')
+    throw conflict(
+      backup.status === 'FAILED' ? `This backup could not be made: ${backup.error}` : 'This backup is not made yet.',
+    );
+}
+
+const tell = (context: Context, backup: BackupTarget, type: 'DELETE' | 'EXPORT') =>
+  audit(context, {
+    organizationId: backup.organizationId,
+    type: type === 'EXPORT' ? 'EXPORT' : 'UPDATE',
+    target: { type: 'DATABASE', id: backup.database_id, name: backup.database_name },
+    project: { id: backup.project_id, name: backup.project_name },
+    environment: { id: backup.environment_id, name: backup.environment_name },
+    [type === 'EXPORT' ? 'after' : 'before']: { backup: { id: backup.id, name: backup.name } },
+  });
+
+/** Plans a restore: says what it would replace, and changes nothing. 400 for a backup that the database does not read. */
+export async function planRestore(call: Call<ServiceTarget>, needs: Pick<ServiceNeeds, 'runtimeOf'>, backupId: string) {
+  const { target: database } = call;
+  refuseNotRunning(database);
+  const { organizationId } = database;
+  const backup = await queries.findBackup(call.db, [organizationId], backupId);
+  if (!backup) throw invalidField('backup_id', 'names no backup of this organization');
+  call.require('database.backup', located(backup));
+  requireReady(backup);
+  requireReadable(database.spec as DatabaseSpec, backup);
+  const runtime = await needs.runtimeOf({ id: database.cluster_id, runtime: database.cluster_runtime });
+  const signal = AbortSignal.any([call.signal, AbortSignal.timeout(LOOK_MS)]);
+  const replaces = await contentsOf(await serverOf(call, organizationId, database, runtime), signal).catch(
+    (cause: unknown) => {
+      throw cause instanceof RuntimeError ? badGateway(cause.message, cause) : cause;
+    },
+  );
+  const id = newId();
+  return inTransaction(call, async (inside) => {
+    await queries.insertRestore(inside.db, {
+      id,
+      organization_id: organizationId,
+      database_id: database.id,
+      backup_id: backup.id,
+      replaces,
+      requested_by: call.actor.userId,
+      requested_by_name: call.actor.name,
+    });
+    return toRestoreView(await findRestore(inside, database, id));
+  });
+}
+
+function requireReadable(spec: DatabaseSpec, backup: queries.BackupRow): void {
+  const { format } = editionOfSpec(spec).backup;
+  if (backup.type !== spec.type || backup.format !== format)
+    throw invalidField(
+      'backup_id',
+      `is one of ${backup.type} made by ${backup.format}: this database (${spec.type}) reads what ${format} makes`,
+    );
+  if (isNewer(spec.type, backup.version, spec.version))
+    throw invalidField(
+      'backup_id',
+      `is one of version ${backup.version}: a database of that version or a newer one reads it, this one is ${spec.version}`,
+    );
+}
+
+export async function findRestore(context: Context, database: ServiceTarget, id: string) {
+  const row = await queries.findRestore(context.db, database, database.id, id);
+  if (!row) throw notFound('Restore');
+  return row;
+}
+
+/** Requests what was planned; a worker does it. 409 where it was requested already, the plan is an hour old, or another restore goes on. */
+export async function requestRestore(context: Context, database: ServiceTarget, id: string) {
+  refuseNotRunning(database);
+  const row = await findRestore(context, database, id);
+  if (!(await queries.queueRestore(context.db, database, row)))
+    throw conflict(
+      row.status === 'PLANNED'
+        ? 'The plan is older than an hour, or another restore into this database goes on: plan it again.'
+        : `This restore was requested already: it is ${row.status}. Plan another one.`,
+    );
+  await audit(context, {
+    organizationId: database.organizationId,
+    type: 'IMPORT',
+    ...placeOfService(database),
+    after: { id: database.id, name: database.name, restore: { id, backup_id: row.backup_id } },
+  });
+  return toRestoreView(await findRestore(context, database, id));
+}
