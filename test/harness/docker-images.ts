@@ -29,6 +29,20 @@ export async function ensureBaseImages(socketPath: string): Promise<string[]> {
   return made;
 }
 
+/** Terraform as its own image has it, made of the machine's. */
+export const TERRAFORM_IMAGE = 'quarterdeck-test-terraform:1.11.4';
+
+export async function ensureTerraformImage(socketPath: string): Promise<void> {
+  const docker = new Docker({ socketPath });
+  if (!(await has(docker, TERRAFORM_IMAGE))) await importImage(docker, TERRAFORM_IMAGE, addTerraform);
+}
+
+async function addTerraform(archive: Pack): Promise<void> {
+  await addBusybox(archive);
+  const { stdout: program } = await run('which', ['terraform']);
+  await addFile(archive, 'bin/terraform', await realpath(program.trim()));
+}
+
 async function has(docker: Docker, name: string): Promise<boolean> {
   try {
     await docker.getImage(name).inspect();

@@ -6,28 +6,35 @@ import { newContext } from '#runtimes/contract/fixture.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { createHostRuntime } from '#runtimes/host/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
+import { createStateServer } from '#services/terraform-state/index.ts';
 import type { TestApp } from '#test/harness/app.ts';
 
 /** A worker on the host runtime beside the application of the test file: real builds and processes, in the machine's own network. */
-export function useHostEngine(
+export const useHostEngine = (
   app: TestApp,
   log: (line: string) => void,
   network: 'machine' | 'auto' = 'machine',
-): { runtime: Runtime } {
-  const engine = {} as { runtime: Runtime };
-  let stop: () => Promise<void>;
-  beforeAll(async () => {
-    const { settings } = app.platform;
-    const installation = app.installationId;
-    engine.runtime = await createHostRuntime({
-      dataDir: settings.dataDir,
-      installation,
+): { runtime: Runtime } =>
+  useEngineOn(app, () =>
+    createHostRuntime({
+      dataDir: app.platform.settings.dataDir,
+      installation: app.installationId,
       router: new MemoryRouter(),
       log,
       network,
-    });
+    }),
+  );
+
+/** A worker on a real runtime beside the application of the test file. */
+export function useEngineOn(app: TestApp, makeRuntime: () => Promise<Runtime>): { runtime: Runtime } {
+  const engine = {} as { runtime: Runtime };
+  let stop: () => Promise<unknown>;
+  beforeAll(async () => {
+    const { settings } = app.platform;
+    engine.runtime = await makeRuntime();
     const node = newId();
     await app.db.insertInto('node').values({ id: node, name: 'test' }).execute();
+    const states = createStateServer(app.platform, { port: 0, publicUrl: '' });
     const worker = createWorker(
       {
         settings,
@@ -35,13 +42,18 @@ export function useHostEngine(
         engineDatabase: app.database,
         directConfig: app.databaseConfig,
         nodeId: node,
-        installation: { id: installation, epoch: 1 },
+        installation: { id: app.installationId, epoch: 1 },
       },
       { get: async () => engine.runtime },
       createSources(app.platform),
+      undefined,
+      states,
     );
     await worker.start();
-    stop = () => worker.stop();
+    stop = async () => {
+      await worker.stop();
+      await states.close();
+    };
   });
   afterAll(async () => {
     await stop();

@@ -1,21 +1,22 @@
-import { afterAll, describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { HAS_TERRAFORM } from '#services/kinds/terraform/testing.ts';
-import { ok, useApp, type Actor } from '#test/harness/app.ts';
-import { makeRepositoryRoot } from '#test/harness/repository.ts';
-import { useHostEngine } from '#test/suites/security/host-engine.ts';
+import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
+import type { RepositoryRoot } from '#test/harness/repository.ts';
 
-const repositories = makeRepositoryRoot();
-afterAll(() => repositories.remove());
-const app = useApp({ QUARTERDECK_LOCAL_GIT_ROOTS: repositories.folder, QUARTERDECK_TERRAFORM_STATE_PORT: '0' });
-const lines: string[] = [];
-useHostEngine(app, (line) => lines.push(line), 'auto');
+export interface TerraformStage {
+  app: TestApp;
+  repositories: RepositoryRoot;
+  runtime: 'host' | 'docker';
+  version: string;
+  /** What the runtime said. */
+  lines: string[];
+}
 
 const MODULE = `
 variable "password" { sensitive = true }
 resource "terraform_data" "who" {
   input = var.password
-  provisioner "local-exec" { command = "id -u; ls / | tr '\\n' ' '; cat run.note" }
+  provisioner "local-exec" { command = "id -u; ls / | tr '\\n' ' '; cat run.note; echo $ADDED" }
 }
 resource "terraform_data" "count" {
   count = 2
@@ -24,12 +25,9 @@ resource "terraform_data" "count" {
 output "who" { value = length(terraform_data.count) }
 `;
 
-async function makeService(admin: Actor) {
-  await app.db
-    .updateTable('cluster')
-    .set({ runtime: 'host' })
-    .where('organization_id', '=', admin.organizationId)
-    .execute();
+/** A Terraform service on a cluster of the runtime. */
+export async function makeService({ app, repositories, runtime, version }: TerraformStage, admin: Actor) {
+  await app.db.updateTable('cluster').set({ runtime }).where('organization_id', '=', admin.organizationId).execute();
   const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: newId() }), 201);
   const environment = ok(await admin.post(`/project/${project.id}/environment`, { name: 'dev' }), 201);
   const repository = repositories.make();
@@ -44,18 +42,20 @@ async function makeService(admin: Actor) {
         tf_var_file_paths: [],
         tf_vars: [{ key: 'password', value: 'hunter22', secret: true }],
       },
-      provider_version: { explicit_version: '', read_from_terraform_block: true },
-      dockerfile_fragment: { type: 'inline', content: 'RUN echo added > /usr/local/share/added' },
+      provider_version: { explicit_version: version, read_from_terraform_block: true },
+      dockerfile_fragment: { type: 'inline', content: 'ENV ADDED=by-the-fragment' },
     }),
     201,
   );
   return { environmentId: environment.id as string, url: `/terraform/${service.id}` };
 }
 
-describe.skipIf(!HAS_TERRAFORM)('a Terraform service on a host cluster', () => {
+/** A service's life by the real program. */
+export function testLife(stage: TerraformStage): void {
   test('is planned, applied, changed and destroyed by the real program, its state kept by the service', async () => {
+    const { app, lines } = stage;
     const admin = await app.organization();
-    const { environmentId, url } = await makeService(admin);
+    const { environmentId, url } = await makeService(stage, admin);
     const log = async () => JSON.stringify(ok(await admin.get(`/environment/${environmentId}/logs`), 200));
     const act = async (action: string, body: object = {}) =>
       ok(await admin.post(`${url}/${action}?wait=120`, body), 200).state as string;
@@ -64,6 +64,7 @@ describe.skipIf(!HAS_TERRAFORM)('a Terraform service on a host cluster', () => {
     expect(ok(await admin.get(`${url}/plan`), 200).plan.summary.create).toBe(3);
     expect(await act('deploy'), await log()).toBe('DEPLOYED');
     expect(await log()).toContain('a note');
+    expect(await log()).toContain('by-the-fragment');
     const { results } = ok(await admin.get(`${url}/terraformResources`), 200);
     expect(results.map((one: { address: string }) => one.address)).toEqual([
       'terraform_data.count[0]',
@@ -76,14 +77,4 @@ describe.skipIf(!HAS_TERRAFORM)('a Terraform service on a host cluster', () => {
     expect(await act('uninstall'), await log()).toBe('DELETED');
     expect(ok(await admin.get(`${url}/terraformResources`), 200).results).toEqual([]);
   });
-
-  test('names the version that is missing, and how it is got', async () => {
-    const admin = await app.organization();
-    const { environmentId, url } = await makeService(admin);
-    ok(await admin.put(url, { provider_version: { explicit_version: '0.99.0' } }), 200);
-    expect(ok(await admin.post(`${url}/deploy?wait=120`, {}), 200).state).toMatch(/ERROR$/);
-    const log = JSON.stringify(ok(await admin.get(`/environment/${environmentId}/logs`), 200));
-    expect(log).toContain('Terraform 0.99.0 is not on this machine');
-    expect(log).toContain('QUARTERDECK_TERRAFORM_PROGRAMS');
-  });
-});
+}

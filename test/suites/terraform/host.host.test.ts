@@ -1,0 +1,26 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { HAS_TERRAFORM } from '#services/kinds/terraform/testing.ts';
+import { ok, useApp } from '#test/harness/app.ts';
+import { makeRepositoryRoot } from '#test/harness/repository.ts';
+import { useHostEngine } from '#test/suites/security/host-engine.ts';
+import { makeService, testLife, type TerraformStage } from './scenario.ts';
+
+const repositories = makeRepositoryRoot();
+afterAll(() => repositories.remove());
+const app = useApp({ QUARTERDECK_LOCAL_GIT_ROOTS: repositories.folder });
+const stage: TerraformStage = { app, repositories, runtime: 'host', version: '', lines: [] };
+useHostEngine(app, (line) => stage.lines.push(line), 'auto');
+
+describe.skipIf(!HAS_TERRAFORM)('a Terraform service on a host cluster', () => {
+  testLife(stage);
+
+  test('names the version that is missing, and how it is got', async () => {
+    const admin = await app.organization();
+    const { environmentId, url } = await makeService(stage, admin);
+    ok(await admin.put(url, { provider_version: { explicit_version: '0.99.0' } }), 200);
+    expect(ok(await admin.post(`${url}/deploy?wait=120`, {}), 200).state).toMatch(/ERROR$/);
+    const log = JSON.stringify(ok(await admin.get(`/environment/${environmentId}/logs`), 200));
+    expect(log).toContain('Terraform 0.99.0 is not on this machine');
+    expect(log).toContain('QUARTERDECK_TERRAFORM_PROGRAMS');
+  });
+});
