@@ -7,7 +7,6 @@ import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { Holder, ServiceKind } from '#services/holder.ts';
 import type { GitSource } from '#services/parts/git.ts';
 import type { HclValue } from '#services/parts/hcl.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
 import type { PortSpec } from '#services/parts/ports.ts';
 import type { RuntimeFeature } from '#runtimes/runtime.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
@@ -69,7 +68,7 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
     choose(said: any): { keep?: boolean; skipDestroy?: boolean };
   };
   /** Endpoints that no other kind has. */
-  routes?(needs: ServiceNeeds): Route[];
+  routes?: Route[];
   capabilities?: KindCapabilities<Spec>;
 }
 

@@ -72,7 +72,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...commitRoutes(kind, needs.repositories),
     ...cloneRoutes(kind),
     ...imageDeployRoutes(kind, KINDS),
-    ...(kind.routes?.(needs) ?? []),
+    ...(kind.routes ?? []),
   ]);
   return [
     ...ofEachKind,

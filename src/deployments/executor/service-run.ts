@@ -12,7 +12,8 @@ import type { FencedWrite } from '#deployments/executor/fenced-write.ts';
 import { Deadline } from '#deployments/executor/deadline.ts';
 import { addMove, isHandedOver, sendWithLog, writeOf, type PlannedRun } from '#deployments/executor/run-context.ts';
 import { beginStep, endStep, failStep, stepKey, type StepPlace } from '#deployments/executor/step-log.ts';
-import { STEPS, type ServiceWork, type Step } from '#deployments/executor/steps.ts';
+import type { ServiceWork } from '#deployments/executor/service-work.ts';
+import { STEPS, type Step } from '#deployments/executor/steps.ts';
 import type { PlannedService } from '#deployments/model/snapshot.ts';
 
 /** Seconds besides those that a workload may take to get ready, before a step that applies it is taken for stuck. */

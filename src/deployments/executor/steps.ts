@@ -5,38 +5,13 @@ import path from 'node:path';
 import { systemContext } from '#platform/context.ts';
 import { Deadline } from '#deployments/executor/deadline.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
-import type { ServiceFacts } from '#deployments/executor/facts.ts';
 import { again } from '#deployments/executor/fenced-write.ts';
-import type { PlannedRun, Run } from '#deployments/executor/run-context.ts';
-import type { Mask } from '#deployments/logs/writer.ts';
+import type { Run } from '#deployments/executor/run-context.ts';
+import type { ServiceWork, StepContext } from '#deployments/executor/service-work.ts';
 import { runTasks } from '#deployments/executor/tasks.ts';
-import type { DeployableKind, ExpandedVariables, PlannedTask, WorkloadOptions } from '#deployments/model/kind.ts';
-import type { PlannedService, ServiceSnapshot, StepName } from '#deployments/model/snapshot.ts';
-import type { Handle, Runtime, RuntimeContext, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
-
-/** A service on its way through its steps, and what they hand to each other. */
-export interface ServiceWork {
-  run: PlannedRun;
-  runtime: Runtime;
-  planned: PlannedService;
-  service: ServiceSnapshot;
-  facts: ServiceFacts | undefined;
-  /** Expanded once, when first needed. */
-  variables: ExpandedVariables | undefined;
-  mask: Mask;
-  image: string | null;
-  /** Of the configuration, opened when first needed. */
-  opened: Record<string, string>;
-  workload: WorkloadSpec | undefined;
-  tasks: PlannedTask[] | undefined;
-  handle: Handle | null;
-}
-
-/** What a step is given besides. */
-export interface StepContext {
-  signal: AbortSignal;
-  log(text: string): void;
-}
+import type { DeployableKind, PlannedTask, WorkloadOptions } from '#deployments/model/kind.ts';
+import type { StepName } from '#deployments/model/snapshot.ts';
+import type { Handle, RuntimeContext, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 
 export interface Step {
   /** Where the service is while the step runs. */

@@ -1,7 +1,7 @@
 import { fenced } from '#deployments/executor/fenced-write.ts';
 import type { Execution } from '#deployments/executor/engine.ts';
 import { contextOf } from '#deployments/executor/run-context.ts';
-import type { ServiceWork, StepContext } from '#deployments/executor/steps.ts';
+import type { ServiceWork, StepContext } from '#deployments/executor/service-work.ts';
 import type { PlannedTask, TaskOutcome } from '#deployments/model/kind.ts';
 import type { TaskEnd } from '#runtimes/runtime.ts';
 

@@ -1,0 +1,30 @@
+import type { ServiceFacts } from '#deployments/executor/facts.ts';
+import type { PlannedRun } from '#deployments/executor/run-context.ts';
+import type { Mask } from '#deployments/logs/writer.ts';
+import type { ExpandedVariables, PlannedTask } from '#deployments/model/kind.ts';
+import type { PlannedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
+import type { Handle, Runtime, WorkloadSpec } from '#runtimes/runtime.ts';
+
+/** A service on its way through its steps, and what they hand to each other. */
+export interface ServiceWork {
+  run: PlannedRun;
+  runtime: Runtime;
+  planned: PlannedService;
+  service: ServiceSnapshot;
+  facts: ServiceFacts | undefined;
+  /** Expanded once, when first needed. */
+  variables: ExpandedVariables | undefined;
+  mask: Mask;
+  image: string | null;
+  /** Of the configuration, opened when first needed. */
+  opened: Record<string, string>;
+  workload: WorkloadSpec | undefined;
+  tasks: PlannedTask[] | undefined;
+  handle: Handle | null;
+}
+
+/** What a step is given besides. */
+export interface StepContext {
+  signal: AbortSignal;
+  log(text: string): void;
+}
