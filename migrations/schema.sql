@@ -293,6 +293,21 @@ create table container_registry (
   constraint container_registry_pkey PRIMARY KEY (id)
 );
 
+create table cron_schedule (
+  service_id uuid not null,
+  organization_id uuid not null,
+  release_id uuid not null,
+  expression text,
+  time_zone text,
+  concurrency text not null,
+  kept_failures integer not null,
+  kept_seconds integer,
+  next_at timestamp with time zone,
+  constraint cron_schedule_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint cron_schedule_pkey PRIMARY KEY (service_id)
+);
+CREATE INDEX cron_schedule_due ON public.cron_schedule USING btree (next_at) WHERE (next_at IS NOT NULL);
+
 create table custom_domain (
   id uuid not null,
   organization_id uuid not null,
@@ -446,7 +461,7 @@ CREATE INDEX deployment_leftover ON public.deployment USING btree (environment_i
 CREATE INDEX deployment_waiting ON public.deployment USING btree (environment_id, number) WHERE (status = 'WAITING'::text);
 CREATE UNIQUE INDEX deployment_running ON public.deployment USING btree (environment_id) WHERE (status = ANY (ARRAY['RUNNING'::text, 'RECAP'::text]));
 CREATE TRIGGER deployment_bury AFTER DELETE ON public.deployment REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_deployments();
-CREATE TRIGGER deployment_bury_images AFTER UPDATE OF status ON public.deployment FOR EACH ROW WHEN (((new.status = 'ENDED'::text) AND (old.status <> 'ENDED'::text) AND (new.outcome <> 'SUCCESS'::text))) EXECUTE FUNCTION bury_unreleased_images();
+CREATE TRIGGER deployment_bury_images AFTER UPDATE OF status ON public.deployment FOR EACH ROW WHEN (((new.status = 'ENDED'::text) AND (old.status <> 'ENDED'::text) AND ((new.outcome <> 'SUCCESS'::text) OR (new.action = 'RUN'::text)))) EXECUTE FUNCTION bury_unreleased_images();
 CREATE TRIGGER stream_deployment_insert AFTER INSERT ON public.deployment FOR EACH ROW EXECUTE FUNCTION stream_deployment();
 CREATE TRIGGER stream_deployment_update AFTER UPDATE ON public.deployment FOR EACH ROW WHEN (((old.status <> new.status) OR ((old.cancel_requested_at IS NULL) <> (new.cancel_requested_at IS NULL)))) EXECUTE FUNCTION stream_deployment();
 
@@ -663,6 +678,59 @@ create table installation (
   audited_since timestamp with time zone not null default now(),
   constraint installation_pkey PRIMARY KEY (singleton),
   constraint installation_singleton_check CHECK (singleton)
+);
+
+create table job_execution (
+  id uuid not null,
+  organization_id uuid not null,
+  environment_id uuid not null,
+  service_id uuid not null,
+  event text not null,
+  state text not null,
+  deployment_id uuid,
+  scheduled_at timestamp with time zone,
+  release_id uuid,
+  concurrency text not null default 'Forbid'::text,
+  attempts integer not null default 0,
+  exit_code integer,
+  signal text,
+  reason text,
+  error text,
+  tasks text[] not null default '{}'::text[],
+  kept_failures integer not null default 1,
+  kept_seconds integer,
+  discarded boolean not null default false,
+  cancel_requested_at timestamp with time zone,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  pickups integer not null default 0,
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint job_execution_concurrency_check CHECK ((concurrency = ANY (ARRAY['Allow'::text, 'Forbid'::text, 'Replace'::text]))),
+  constraint job_execution_event_check CHECK ((event = ANY (ARRAY['START'::text, 'STOP'::text, 'DELETE'::text, 'CRON'::text]))),
+  constraint job_execution_organization_id_deployment_id_fkey FOREIGN KEY (organization_id, deployment_id) REFERENCES deployment(organization_id, id) ON DELETE SET NULL (deployment_id),
+  constraint job_execution_organization_id_id_key UNIQUE (organization_id, id),
+  constraint job_execution_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint job_execution_pkey PRIMARY KEY (id),
+  constraint job_execution_reason_check CHECK ((reason = ANY (ARRAY['exited'::text, 'timeout'::text, 'lost'::text]))),
+  constraint job_execution_state_check CHECK ((state = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'SUCCEEDED'::text, 'FAILED'::text, 'CANCELED'::text])))
+);
+CREATE INDEX job_execution_active ON public.job_execution USING btree (created_at) WHERE ((state = ANY (ARRAY['WAITING'::text, 'RUNNING'::text])) AND (scheduled_at IS NOT NULL));
+CREATE INDEX job_execution_left ON public.job_execution USING btree (service_id) WHERE ((tasks <> '{}'::text[]) OR discarded);
+CREATE INDEX job_execution_service ON public.job_execution USING btree (service_id, created_at DESC, id);
+CREATE UNIQUE INDEX job_execution_deployment ON public.job_execution USING btree (deployment_id, service_id) WHERE (deployment_id IS NOT NULL);
+CREATE UNIQUE INDEX job_execution_due ON public.job_execution USING btree (service_id, scheduled_at) WHERE (scheduled_at IS NOT NULL);
+
+create table job_execution_log (
+  execution_id uuid not null,
+  organization_id uuid not null,
+  sequence integer not null,
+  content bytea not null,
+  lines integer not null,
+  created_at timestamp with time zone not null default now(),
+  constraint job_execution_log_organization_id_execution_id_fkey FOREIGN KEY (organization_id, execution_id) REFERENCES job_execution(organization_id, id) ON DELETE CASCADE,
+  constraint job_execution_log_pkey PRIMARY KEY (execution_id, sequence)
 );
 
 create table mcp_server (
@@ -940,6 +1008,7 @@ END) stored,
 CREATE INDEX service_container_registry ON public.service USING btree (container_registry_id) WHERE (container_registry_id IS NOT NULL);
 CREATE INDEX service_git_token ON public.service USING btree (git_token_id) WHERE (git_token_id IS NOT NULL);
 CREATE INDEX service_helm_repository ON public.service USING btree (helm_repository_id) WHERE (helm_repository_id IS NOT NULL);
+CREATE INDEX service_kind ON public.service USING btree (kind);
 CREATE INDEX service_metadata_group ON public.service USING gin (((COALESCE((spec -> 'labels_groups'::text), '[]'::jsonb) || COALESCE((spec -> 'annotations_groups'::text), '[]'::jsonb))));
 CREATE INDEX service_stage ON public.service USING btree (stage_id);
 CREATE UNIQUE INDEX service_argo_cd_app ON public.service USING btree (argo_cd_id, ((spec ->> 'app_namespace'::text)), ((spec ->> 'app_name'::text))) WHERE (argo_cd_id IS NOT NULL);

@@ -3,7 +3,7 @@ import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';
 import type { createSources } from '#app/sources.ts';
 import { NodeHousekeeping } from '#app/housekeeping/index.ts';
-import { createWorker } from '#app/engine.ts';
+import { createExecutionWorker, createWorker } from '#app/engine.ts';
 import { createStates } from '#app/terraform.ts';
 import { TASKS } from '#app/tasks.ts';
 import { RunningWatcher } from '#app/watchers.ts';
@@ -31,6 +31,7 @@ export async function startBackground(
   const platform = { ...base.platform, db: base.engineDatabase.db };
   const states = createStates(platform);
   const deployments = createWorker(base, runtimes, sources, tracer, states);
+  const executions = createExecutionWorker(base, runtimes, sources, tracer, states);
   const clusters = createClusterWorker({
     platform,
     nodeId: base.nodeId,
@@ -67,6 +68,7 @@ export async function startBackground(
   const housekeeping = new NodeHousekeeping({ platform, runtimes, nodeId, installation, registry: metrics });
 
   await deployments.start();
+  executions.start();
   clusters.start();
   webhooks.start();
   backups.start();
@@ -84,7 +86,7 @@ export async function startBackground(
       sealer.stop(),
       listener.close(),
     ]);
-    await Promise.all([deployments.stop(), clusters.stop(), webhooks.stop(), backups.stop()]);
+    await Promise.all([deployments.stop(), executions.stop(), clusters.stop(), webhooks.stop(), backups.stop()]);
     await states.close();
   };
 }

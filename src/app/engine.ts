@@ -4,6 +4,8 @@ import { createStates, createTerraformHooks } from '#app/terraform.ts';
 import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';
 import type { createSources } from '#app/sources.ts';
+import { ExecutionWorker } from '#deployments/executions/worker.ts';
+import type { EngineParts } from '#deployments/executor/engine.ts';
 import { DeploymentWorker } from '#deployments/executor/worker.ts';
 import { resolveVariables, type FrozenVariable } from '#deployments/model/variables.ts';
 import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
@@ -14,18 +16,27 @@ import { thawVariables, withOutputs } from '#services/capabilities/variables/ind
 import type { StateServer } from '#services/terraform-state/index.ts';
 import { DEPLOYMENTS_BY_KIND, HOOKS_BY_KIND } from '#services/mount.ts';
 
-/** The worker with everything that the engine is given (deployments/executor/engine.ts). */
-export function createWorker(
-  base: Pick<Base, 'settings' | 'platform' | 'engineDatabase' | 'directConfig' | 'nodeId' | 'installation'>,
+type EngineBase = Pick<Base, 'settings' | 'platform' | 'engineDatabase' | 'directConfig' | 'nodeId' | 'installation'>;
+
+/** The worker of deployments with everything that the engine is given (deployments/executor/engine.ts). */
+export const createWorker = (...of: Parameters<typeof engineParts>): DeploymentWorker =>
+  new DeploymentWorker(engineParts(...of));
+
+/** The worker of what runs by schedules, with the same. */
+export const createExecutionWorker = (...of: Parameters<typeof engineParts>): ExecutionWorker =>
+  new ExecutionWorker(engineParts(...of), of[0].settings.workerSlots);
+
+function engineParts(
+  base: EngineBase,
   runtimes: Pick<Runtimes, 'get'>,
   sources: ReturnType<typeof createSources>,
   tracer: Tracer = noTracer,
   states: StateServer = createStates(base.platform),
-): DeploymentWorker {
+): EngineParts {
   const { settings } = base;
   const platform = { ...base.platform, db: base.engineDatabase.db };
   const runtimeOf = (cluster: { runtime: string }) => runtimes.get(cluster.runtime);
-  return new DeploymentWorker({
+  return {
     platform,
     directConfig: base.directConfig,
     nodeId: base.nodeId,
@@ -59,5 +70,5 @@ export function createWorker(
       builds: settings.buildSlots,
       perOrganization: settings.organizationSlots,
     },
-  });
+  };
 }

@@ -14,6 +14,7 @@ export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channel
 export type {
   BuildRecipe,
   DeployableKind,
+  ExecutionPolicy,
   ExpandedVariables,
   PlannedTask,
   SourceToResolve,
@@ -43,7 +44,15 @@ export {
 } from '#deployments/model/states.ts';
 export { PUBLIC_REGISTRY } from '#deployments/model/kind.ts';
 export { triggerActionOf } from '#deployments/model/names.ts';
+export { outputPathOf } from '#deployments/model/output-path.ts';
 export type { Execution, KindHooks } from '#deployments/executor/engine.ts';
+export {
+  discardFailed,
+  findExecutionById,
+  listExecutions,
+  type ExecutionRow,
+} from '#deployments/executions/queries.ts';
+export { readExecutionLog } from '#deployments/executions/log.ts';
 export { findDeployment, listActiveDeployments, type DeploymentRow } from '#deployments/queries.ts';
 export { requestDeployment, snapshotOf, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
 export { findEarlierExecution, findLastExecution, type EarlierExecution } from '#deployments/rollback.ts';

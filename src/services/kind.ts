@@ -119,6 +119,8 @@ export interface KindCapabilities<Spec = any> {
   imagePreview?: object;
   customDomains?: { one: 'get' | 'status' };
   deploymentRestrictions?: object;
+  /** It runs to an end: what it ran can be looked at. */
+  executions?: object;
   /** The keys stand in advanced-settings/settings.ts. */
   advancedSettings?: object;
   /** False where the reference has no restart. */

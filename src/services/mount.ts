@@ -9,6 +9,7 @@ import { commitRoutes } from '#services/capabilities/commits/index.ts';
 import { customDomainRoutes } from '#services/capabilities/custom-domains/index.ts';
 import { environmentPlanRoutes, planRoutes } from '#services/capabilities/deployment-plan/index.ts';
 import { deploymentRestrictionRoutes } from '#services/capabilities/deployment-restrictions/index.ts';
+import { executionRoutes } from '#services/capabilities/executions/index.ts';
 import { gitWebhookRoutes } from '#services/capabilities/git-webhook/index.ts';
 import { buildReportRoutes } from '#services/capabilities/history/build-report.ts';
 import { historyRoutes, kindHistoryRoutes } from '#services/capabilities/history/routes.ts';
@@ -28,14 +29,16 @@ import { databaseRoutes } from '#services/kinds/database/routes.ts';
 import { linkedApplicationRoutes } from '#services/kinds/database/links/routes.ts';
 import { backupRoutes } from '#services/kinds/database/backups/routes.ts';
 import { database } from '#services/kinds/database/index.ts';
+import { job } from '#services/kinds/job/index.ts';
 import { terraform, terraformRoutes } from '#services/kinds/terraform/index.ts';
 import { container } from '#services/kinds/container/index.ts';
+import { lifecycleTemplateRoutes } from '#services/lifecycle-template/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
 import { serviceListRoutes } from '#services/service/list-routes.ts';
 import { serviceRoutes } from '#services/service/routes.ts';
 
 /** Every kind of service. A further one is a folder and a line here. */
-export const KINDS: Kind[] = [application, container, database, terraform];
+export const KINDS: Kind[] = [application, container, database, job, terraform];
 
 /** Kinds that are only read here: made and run elsewhere. */
 export const READ_KINDS: ShownKind[] = [argoCdApp];
@@ -71,6 +74,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...linkRoutes(kind),
     ...commitRoutes(kind, needs.repositories),
     ...cloneRoutes(kind),
+    ...executionRoutes(kind),
     ...imageDeployRoutes(kind, KINDS),
     ...(kind.routes ?? []),
   ]);
@@ -98,5 +102,6 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...backupRoutes(needs),
     ...linkedApplicationRoutes(application),
     ...terraformRoutes(needs.terraformPrograms),
+    ...lifecycleTemplateRoutes,
   ];
 }

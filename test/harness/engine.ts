@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, inject } from 'vitest';
-import { createWorker } from '#app/engine.ts';
+import { createExecutionWorker, createWorker } from '#app/engine.ts';
+import type { ExecutionWorker } from '#deployments/executions/worker.ts';
 import { createSources } from '#app/sources.ts';
 import { newId } from '#kernel/ids.ts';
 import { createStateServer } from '#services/terraform-state/index.ts';
@@ -12,6 +13,10 @@ import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 export const EXAMPLE = inject('example');
 
 export interface TestEngine {
+  /** Runs what schedules have; set once the file's tests begin. */
+  executions: ExecutionWorker;
+  /** Ends both workers in good order and starts others, as a restart of the program does. */
+  restart(): Promise<void>;
   runtime: FakeRuntime;
   router: MemoryRouter;
 }
@@ -19,34 +24,42 @@ export interface TestEngine {
 /** A worker on the fake runtime beside the application of the test file. */
 export function useEngine(app: TestApp, options: FakeOptions = {}, tracer?: Tracer): TestEngine {
   const router = new MemoryRouter();
-  const engine = { router, runtime: createFakeRuntime({ router, ...options }) };
-  let stop: () => Promise<unknown>;
+  const engine = { router, runtime: createFakeRuntime({ router, ...options }) } as TestEngine;
+  let stop: () => Promise<void>;
+  let closeStates: () => Promise<unknown>;
   beforeAll(async () => {
     const node = newId();
     await app.db.insertInto('node').values({ id: node, name: 'test' }).execute();
     const states = createStateServer(app.platform, { port: 0, publicUrl: '' });
-    const worker = createWorker(
-      {
-        settings: app.platform.settings,
-        platform: app.platform,
-        engineDatabase: app.database,
-        directConfig: app.databaseConfig,
-        nodeId: node,
-        installation: { id: app.installationId, epoch: 1 },
-      },
-      { get: async () => engine.runtime },
-      createSources(app.platform),
-      tracer,
-      states,
-    );
-    await worker.start();
-    stop = async () => {
-      await worker.stop();
-      await states.close();
+    closeStates = () => states.close();
+    const base = {
+      settings: app.platform.settings,
+      platform: app.platform,
+      engineDatabase: app.database,
+      directConfig: app.databaseConfig,
+      nodeId: node,
+      installation: { id: app.installationId, epoch: 1 },
     };
+    const of = [base, { get: async () => engine.runtime }, createSources(app.platform), tracer, states] as const;
+    const begin = async () => {
+      const worker = createWorker(...of);
+      engine.executions = createExecutionWorker(...of);
+      await worker.start();
+      engine.executions.start();
+      stop = async () => {
+        await engine.executions.stop();
+        await worker.stop();
+      };
+    };
+    engine.restart = async () => {
+      await stop();
+      await begin();
+    };
+    await begin();
   });
   afterAll(async () => {
     await stop();
+    await closeStates();
     await engine.runtime.close();
   });
   return engine;

@@ -95,6 +95,7 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...(await variables(admin, 'environment', environment.id)),
     ...services.values,
     ...(await databaseThings(app, admin, project.id)),
+    ...(await jobThings(app, admin, environment.id, services.values['jobId']!)),
     ...(await webhookThings(app, admin)),
     ...(await deployments(admin, main, wait)),
     ...(await argoCd(app, admin, main)),
@@ -205,6 +206,23 @@ async function variables(admin: Actor, collection: string, id: string): Promise<
   const variable = await make(admin, `${url}/environmentVariable`, { key: `${upper}_VARIABLE`, value: 'v' });
   const secret = await make(admin, `${url}/secret`, { key: `${upper}_SECRET`, value: 's' });
   return { [`${collection}/environmentVariableId`]: variable.id, [`${collection}/secretId`]: secret.id };
+}
+
+/** A run of the job, and a template of another one. */
+async function jobThings(app: TestApp, admin: Actor, environmentId: string, jobId: string): Promise<Values> {
+  const run = {
+    id: newId(),
+    organization_id: admin.organizationId,
+    environment_id: environmentId,
+    service_id: jobId,
+    event: 'CRON',
+    state: 'FAILED',
+    scheduled_at: new Date(),
+    ended_at: new Date(),
+  };
+  await app.db.insertInto('job_execution').values(run).execute();
+  const [template] = ok(await admin.get(`/environment/${environmentId}/lifecycleTemplate`), 200).results;
+  return { 'job/executionId': run.id, lifecycleTemplateId: template.id };
 }
 
 /** A service of each kind that can be made (test/suites/kinds/samples.ts), with what its capabilities hang on it. */

@@ -10,6 +10,7 @@ import type { Run } from '#deployments/executor/run-context.ts';
 import type { ServiceWork, StepContext } from '#deployments/executor/service-work.ts';
 import { runTasks } from '#deployments/executor/tasks.ts';
 import type { DeployableKind, PlannedTask, WorkloadOptions } from '#deployments/model/kind.ts';
+import { outputPathOf } from '#deployments/model/output-path.ts';
 import type { StepName } from '#deployments/model/snapshot.ts';
 import type { Handle, RuntimeContext, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 
@@ -235,18 +236,24 @@ function refuse({ runtime }: ServiceWork, spec: WorkloadSpec | TaskSpec): void {
 }
 
 async function optionsOf(work: ServiceWork): Promise<WorkloadOptions> {
-  const { run, service, opened } = work;
-  const source = kindOf(work).source(service);
+  const { run, opened } = work;
+  const { proxyDomain, builtInVariablePrefix } = run.parts.platform.settings;
+  const registryId = registryOf(work);
   const registry =
-    source?.type === 'image'
-      ? await again(() => run.parts.sources.registryAccess(run.scope.organizationId, source.registryId))
-      : null;
-  return {
-    proxyDomain: run.parts.platform.settings.proxyDomain,
-    registry,
-    opened,
-    bestEffort: run.snapshot.bestEffort,
-  };
+    registryId === undefined
+      ? null
+      : await again(() => run.parts.sources.registryAccess(run.scope.organizationId, registryId));
+  const { bestEffort } = run.snapshot;
+  return { proxyDomain, outputPath: outputPathOf(builtInVariablePrefix), registry, opened, bestEffort };
+}
+
+/** The registry that the image is of: what is taken down by the image that was released may be configured otherwise since. */
+function registryOf(work: ServiceWork): string | undefined {
+  const { run, service, facts } = work;
+  if (run.snapshot.action !== 'DEPLOY' && run.snapshot.action !== 'RUN')
+    return facts?.release ? facts.release.imageSource?.registryId : undefined;
+  const source = kindOf(work).source(service);
+  return source?.type === 'image' ? source.registryId : undefined;
 }
 
 /** Lets the kind save what must outlive the service. */
@@ -277,6 +284,7 @@ async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<
       if (facts?.handle) await runtime.stop(facts.handle, context);
       return facts?.handle ?? null;
     case 'RESTART':
+      if (!kindOf(work).workload) return null;
       if (!facts?.handle) throw new Error(`${service.name} is not running: deploy it first.`);
       return runtime.restart(facts.handle, identityOf(work).generation, context);
     case 'DELETE':

@@ -1,9 +1,13 @@
+import { newId } from '#kernel/ids.ts';
+import { beginOfStep, endOfStep, type ExecutionEnd, type ExecutionEvent } from '#deployments/executions/queries.ts';
 import { fenced } from '#deployments/executor/fenced-write.ts';
 import type { Execution } from '#deployments/executor/engine.ts';
-import { contextOf } from '#deployments/executor/run-context.ts';
+import { follow, goesOn } from '#deployments/executor/following.ts';
+import { contextOf, isHandedOver } from '#deployments/executor/run-context.ts';
 import type { ServiceWork, StepContext } from '#deployments/executor/service-work.ts';
 import type { PlannedTask, TaskOutcome } from '#deployments/model/kind.ts';
-import type { TaskEnd } from '#runtimes/runtime.ts';
+import type { DeploymentAction } from '#deployments/model/states.ts';
+import type { Runtime, RuntimeContext, TaskEnd } from '#runtimes/runtime.ts';
 
 /** What the step EXECUTING keeps of its commands: no output, which may hold secrets. */
 export interface TaskSummary {
@@ -18,47 +22,133 @@ export interface TaskSummary {
  * attempt that an earlier worker began is adopted, never begun twice (engine.md, *The queue*). Throws what came to no good end.
  */
 export async function runTasks(work: ServiceWork, context: StepContext): Promise<{ tasks: TaskSummary[] }> {
-  const { run, runtime, service } = work;
+  const { run, runtime } = work;
   if (!runtime.run) throw new Error(`The runtime ${runtime.name} cannot run jobs: use a cluster that can.`);
   const startedAt = new Date();
   const outcomes: TaskOutcome[] = [];
+  await begin(work);
   let failure: string | null = null;
-  for (const planned of work.tasks!) {
-    if (failure !== null && !planned.always) continue;
-    failure = (await runOne(work, planned, outcomes, context)) ?? failure;
+  try {
+    for (const planned of work.tasks!) {
+      if (failure !== null && !planned.always) continue;
+      const one = { runtime, planned, outcomes };
+      failure = (await runOne(one, context, () => goesOn(run))) ?? failure;
+    }
+    context.signal.throwIfAborted();
+  } catch (error) {
+    if (isHandedOver(run)) throw error;
+    // A cancel, a command that could not be begun, one that shows no progress: what was run is recorded all the same.
+    await end(
+      work,
+      outcomes,
+      run.signal.aborted ? 'CANCELED' : 'FAILED',
+      run.signal.aborted ? null : work.mask((error as Error).message),
+    );
+    throw error;
   }
-  context.signal.throwIfAborted();
-  const execution: Execution = {
-    organizationId: run.scope.organizationId,
-    environmentId: run.snapshot.environmentId,
-    deploymentId: run.claim.deployment.id,
-    event: service.event,
-    action: run.snapshot.action,
-    startedAt,
-    outcomes,
-    failure: failure === null ? null : work.mask(failure),
-    commitId: run.resolution.services[service.serviceId]?.commit?.id ?? null,
-    secrets: work.variables?.secrets ?? [],
-  };
-  const lines = await fenced(run.db, run.claim, async (db) =>
-    run.parts.hooks[service.kind]?.record?.(contextOf(run, db), service, execution),
-  );
-  for (const line of lines ?? []) context.log(line);
+  const lines = await record(work, { startedAt, outcomes, failure: failure === null ? null : work.mask(failure) });
+  for (const line of lines) context.log(line);
   if (failure !== null) throw new Error(failure);
   return {
     tasks: outcomes.map(({ name, attempt, end: { exitCode, reason } }) => ({ name, attempt, exitCode, reason })),
   };
 }
 
-/** Answers why a command came to no good end, undefined where it did. */
-async function runOne(
-  work: ServiceWork,
-  { task, attempts, accepts = [] }: PlannedTask,
+type Recorded = Pick<Execution, 'startedAt' | 'outcomes' | 'failure'>;
+
+/** What the kind makes of it, and the end of the execution, in one transaction. Answers lines for the log. */
+async function record(work: ServiceWork, recorded: Recorded): Promise<string[]> {
+  const { run, service } = work;
+  const { outcomes, failure } = recorded;
+  const execution: Execution = {
+    organizationId: run.scope.organizationId,
+    environmentId: run.snapshot.environmentId,
+    deploymentId: run.claim.deployment.id,
+    event: service.event,
+    action: run.snapshot.action,
+    ...recorded,
+    commitId: run.resolution.services[service.serviceId]?.commit?.id ?? null,
+    secrets: work.variables?.secrets ?? [],
+  };
+  try {
+    return await fenced(run.db, run.claim, async (db) => {
+      const lines = await run.parts.hooks[service.kind]?.record?.(contextOf(run, db), service, execution);
+      await writeEnd(work, db, outcomes, failure === null ? 'SUCCEEDED' : 'FAILED', failure);
+      return lines ?? [];
+    });
+  } catch (error) {
+    if (isHandedOver(run)) throw error;
+    await end(work, outcomes, 'FAILED', work.mask((error as Error).message));
+    throw error;
+  }
+}
+
+const EVENTS: Record<DeploymentAction, ExecutionEvent> = {
+  DEPLOY: 'START',
+  STOP: 'STOP',
+  RESTART: 'START',
+  DELETE: 'DELETE',
+  UNINSTALL: 'DELETE',
+  RUN: 'START',
+};
+
+async function begin(work: ServiceWork): Promise<void> {
+  const { run, service, tasks } = work;
+  const policy = run.parts.kinds[service.kind]!.executions?.(service);
+  if (!policy) return;
+  const names = tasks!.flatMap(({ task, attempts }) => attemptNames(task.name, attempts));
+  const execution = {
+    id: newId(),
+    organization_id: run.scope.organizationId,
+    environment_id: run.snapshot.environmentId,
+    service_id: service.serviceId,
+    deployment_id: run.claim.deployment.id,
+    event: (service.event as ExecutionEvent | undefined) ?? EVENTS[run.snapshot.action],
+    tasks: names,
+  };
+  await fenced(run.db, run.claim, (db) => beginOfStep(db, execution, policy));
+}
+
+const end = (work: ServiceWork, outcomes: TaskOutcome[], state: ExecutionEnd['state'], error: string | null) =>
+  fenced(work.run.db, work.run.claim, (db) => writeEnd(work, db, outcomes, state, error));
+
+async function writeEnd(
+  { run, service }: ServiceWork,
+  db: typeof run.db,
   outcomes: TaskOutcome[],
-  context: StepContext,
+  state: ExecutionEnd['state'],
+  error: string | null,
+): Promise<void> {
+  if (!run.parts.kinds[service.kind]!.executions) return;
+  const step = { deploymentId: run.claim.deployment.id, serviceId: service.serviceId };
+  await endOfStep(db, run.scope, step, { state, ...summaryOf(outcomes), error });
+}
+
+/** The last attempt that ended, and how many there were. */
+export const summaryOf = (outcomes: TaskOutcome[]) => ({
+  attempts: outcomes.length,
+  end: outcomes.at(-1)?.end ?? null,
+});
+
+/** Names of all attempts that a command may take. */
+export const attemptNames = (name: string, attempts: number): string[] =>
+  Array.from({ length: attempts }, (_, index) => `${name}-${index + 1}`);
+
+/** A command to run, where, and how its attempts have ended: to be added to. */
+export interface OneTask {
+  runtime: Runtime;
+  planned: PlannedTask;
+  outcomes: TaskOutcome[];
+}
+
+/** Answers why a command came to no good end, undefined where it did. */
+export async function runOne(
+  { runtime, planned: { task, attempts, accepts = [] }, outcomes }: OneTask,
+  context: RuntimeContext,
+  mayGoOn: () => Promise<boolean>,
 ): Promise<string | undefined> {
   for (let attempt = 1; ; attempt++) {
-    const end = await work.runtime.run!({ ...task, name: `${task.name}-${attempt}` }, context);
+    const end = await follow(runtime, { ...task, name: `${task.name}-${attempt}` }, context, mayGoOn);
     outcomes.push({ name: task.name, attempt, end });
     if (end.reason === 'exited' && end.exitCode !== null && [0, ...accepts].includes(end.exitCode)) return undefined;
     const why = whyFailed(task.name, end, task.timeoutSeconds);

@@ -53,6 +53,8 @@ export interface WorkloadOptions {
   proxyDomain: string;
   /** How the runtime gets at the image; null where nobody asks. */
   registry: RegistryAccess | null;
+  /** Where a command writes what becomes variables of the environment (engine.md, *Snapshot, resolution, plan*). */
+  outputPath: string;
   /** Values of the configuration that were sealed, opened by the kind's `open`; by names of its own choosing. */
   opened: Record<string, string>;
   /** A teardown is best effort (decisions.md 19). */
@@ -82,6 +84,18 @@ export interface TaskOutcome {
   /** From 1. */
   attempt: number;
   end: TaskEnd;
+}
+
+/** What is kept of executions, of kinds that keep them, and when a service runs by itself. */
+export interface ExecutionPolicy {
+  /** Null where only deployments run it. */
+  cron: { expression: string; timeZone: string } | null;
+  /** What becomes of an execution that is due while the last one goes on. */
+  concurrency: 'Allow' | 'Forbid' | 'Replace';
+  /** Failed ones of which the runtime keeps what is left, to be looked at. */
+  keptFailures: number;
+  /** Seconds after their end after which that goes too; null for never. */
+  keptSeconds: number | null;
 }
 
 /** What the engine needs to know of a kind of service. Pure: kinds are given to the engine by app/. */
@@ -115,4 +129,6 @@ export interface DeployableKind {
     variables: ExpandedVariables,
     options: WorkloadOptions,
   ): PlannedTask[];
+  /** For kinds whose executions are kept, each with its log; what they leave in the runtime is removed by it. */
+  executions?(service: ServiceSnapshot): ExecutionPolicy;
 }

@@ -228,6 +228,18 @@ export interface ContainerRegistry {
   url: string;
 }
 
+export interface CronSchedule {
+  concurrency: string;
+  expression: string | null;
+  kept_failures: number;
+  kept_seconds: number | null;
+  next_at: Timestamp | null;
+  organization_id: string;
+  release_id: string;
+  service_id: string;
+  time_zone: string | null;
+}
+
 export interface CustomDomain {
   created_at: Generated<Timestamp>;
   domain: string;
@@ -498,6 +510,44 @@ export interface Installation {
   restored_at: Timestamp | null;
   restored_from: Timestamp | null;
   singleton: Generated<boolean>;
+}
+
+export interface JobExecution {
+  attempts: Generated<number>;
+  cancel_requested_at: Timestamp | null;
+  claim_token: string | null;
+  concurrency: Generated<string>;
+  created_at: Generated<Timestamp>;
+  deployment_id: string | null;
+  discarded: Generated<boolean>;
+  ended_at: Timestamp | null;
+  environment_id: string;
+  error: string | null;
+  event: string;
+  exit_code: number | null;
+  id: string;
+  kept_failures: Generated<number>;
+  kept_seconds: number | null;
+  lease_until: Timestamp | null;
+  organization_id: string;
+  pickups: Generated<number>;
+  reason: string | null;
+  release_id: string | null;
+  scheduled_at: Timestamp | null;
+  service_id: string;
+  signal: string | null;
+  started_at: Timestamp | null;
+  state: string;
+  tasks: Generated<string[]>;
+}
+
+export interface JobExecutionLog {
+  content: Buffer;
+  created_at: Generated<Timestamp>;
+  execution_id: string;
+  lines: number;
+  organization_id: string;
+  sequence: number;
 }
 
 export interface McpServer {
@@ -907,6 +957,7 @@ export interface DB {
   cluster_secret: ClusterSecret;
   cluster_work: ClusterWork;
   container_registry: ContainerRegistry;
+  cron_schedule: CronSchedule;
   custom_domain: CustomDomain;
   database_backup: DatabaseBackup;
   database_link: DatabaseLink;
@@ -924,6 +975,8 @@ export interface DB {
   helm_repository: HelmRepository;
   idempotency_record: IdempotencyRecord;
   installation: Installation;
+  job_execution: JobExecution;
+  job_execution_log: JobExecutionLog;
   mcp_server: McpServer;
   member: Member;
   member_invitation: MemberInvitation;

@@ -46,6 +46,14 @@ export const SAMPLES: Partial<Record<ServiceKind, Sample>> = {
     body: () => ({ type: 'POSTGRESQL', version: '18', mode: 'CONTAINER' }),
     edit: { memory: 512 },
   },
+  JOB: {
+    body: () => ({
+      source: { docker: { git_repository } },
+      healthchecks: {},
+      schedule: { on_start: { arguments: ['migrate'] } },
+    }),
+    edit: { max_nb_restart: 1 },
+  },
   TERRAFORM: {
     body: () => ({
       terraform_files_source: { git: { git_repository } },

@@ -16,6 +16,7 @@ import {
 } from '#services/capabilities/actions/request.ts';
 import { settleEnvironment } from '#services/capabilities/actions/settle.ts';
 import { EnvironmentStatus } from '#services/capabilities/status/schema.ts';
+import { cleanFailed } from '#services/capabilities/executions/index.ts';
 import type { Kind } from '#services/kind.ts';
 
 const Ids = Type.Optional(Type.Array(Uuid, { maxItems: 1000 }));
@@ -266,8 +267,7 @@ export const environmentActionRoutes = (kinds: Kind[]): Route[] => [
       const jobs = rows.filter((row) => row.kind === 'JOB').map((row) => row.id);
       for (const [index, id] of (call.body.job_ids ?? []).entries())
         if (!jobs.includes(id)) throw invalidField(`job_ids[${index}]`, 'names no job of this environment');
-      // Runtimes without Kubernetes remove what an execution made at its end, whatever that was: nothing is left to clean.
-      return { clean_job_ids: jobs, clean_kubernetes_jobs: [] };
+      return { clean_job_ids: jobs, clean_kubernetes_jobs: await cleanFailed(call, call.target.organizationId, jobs) };
     },
   }),
   defineRoute({

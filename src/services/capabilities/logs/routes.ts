@@ -1,10 +1,11 @@
-import { createHash } from 'node:crypto';
 import { badGateway, notFound } from '#kernel/errors.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { Type } from '#platform/http/schema.ts';
 import type { Context } from '#platform/context.ts';
 import { executionIdOf, findExecution, listHistoryServices, readDeploymentLog } from '#deployments/index.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
+import { readNewestLog } from '#services/capabilities/executions/index.ts';
+import { idOfLine } from '#services/capabilities/logs/line-id.ts';
 import { DeploymentLogLine, EnvironmentLogList, ServiceLogList } from '#services/capabilities/logs/schema.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
@@ -12,12 +13,6 @@ import type { ServiceTarget } from '#services/service/target.ts';
 import type { Handle, LogLine } from '#runtimes/runtime.ts';
 
 const TAIL_DEFAULT = 1000;
-
-/** A stable id for what has none of its own: the same line has the same id whenever it is read. */
-export function idOfLine(...parts: string[]): string {
-  const hex = createHash('sha256').update(parts.join('\0')).digest('hex');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-9${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
-}
 
 /** Lines of the last execution of an environment, or of the one that `version` names. */
 async function executionLines(context: Context, environment: EnvironmentTarget, execution: string | undefined) {
@@ -118,9 +113,13 @@ export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds): Route[] => [
     }),
     answer: { status: 200, body: ServiceLogList },
     errors: [502],
-    handler: async (call) => ({
-      results: (await readLines(needs, call.target, call.query.tail ?? TAIL_DEFAULT, call.signal)).map(toServiceLog),
-    }),
+    handler: async (call) => {
+      const tail = call.query.tail ?? TAIL_DEFAULT;
+      // What runs to an end writes into the log of its run.
+      if (kind.capabilities?.executions)
+        return { results: (await readNewestLog(call, call.target, tail)).map(toRunLog) };
+      return { results: (await readLines(needs, call.target, tail, call.signal)).map(toServiceLog) };
+    },
   }),
 ];
 
@@ -147,4 +146,11 @@ const toServiceLog = (line: LogLine, index: number) => ({
   message: line.text,
   pod_name: line.instance,
   version: String(line.generation),
+});
+
+/** What wrote it is gone, and was no release's instance. */
+const toRunLog = (line: { id: string; created_at: string; message: string }) => ({
+  ...line,
+  pod_name: '',
+  version: '',
 });

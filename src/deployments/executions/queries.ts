@@ -1,0 +1,118 @@
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import type { ExecutionPolicy } from '#deployments/model/kind.ts';
+import type { TaskEnd } from '#runtimes/runtime.ts';
+
+/** What is run of a service: an event of its lifecycle, or a time of its schedule. */
+export type ExecutionEvent = 'START' | 'STOP' | 'DELETE' | 'CRON';
+export type ExecutionState = 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELED';
+
+/** How an execution ended. */
+export interface ExecutionEnd {
+  state: 'SUCCEEDED' | 'FAILED' | 'CANCELED';
+  attempts: number;
+  /** Of the last attempt that ended. */
+  end: Pick<TaskEnd, 'exitCode' | 'signal' | 'reason'> | null;
+  /** For people, masked. */
+  error: string | null;
+}
+
+export interface StepExecution {
+  id: string;
+  organization_id: string;
+  environment_id: string;
+  service_id: string;
+  deployment_id: string;
+  event: ExecutionEvent;
+  tasks: string[];
+}
+
+/** An execution that is a step of a deployment begins; a later attempt at the step goes on with it. */
+export const beginOfStep = (db: Database, execution: StepExecution, policy: ExecutionPolicy) =>
+  db
+    .insertInto('job_execution')
+    .values({
+      ...execution,
+      state: 'RUNNING',
+      concurrency: policy.concurrency,
+      kept_failures: policy.keptFailures,
+      kept_seconds: policy.keptSeconds,
+      started_at: sql`now()`,
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['deployment_id', 'service_id'])
+        .where('deployment_id', 'is not', null)
+        .doUpdateSet({ state: 'RUNNING', error: null, ended_at: null }),
+    )
+    .execute();
+
+/** What an end writes. */
+export const columnsOf = ({ state, attempts, end, error }: ExecutionEnd) => ({
+  state,
+  attempts,
+  exit_code: end?.exitCode ?? null,
+  signal: end?.signal ?? null,
+  reason: end?.reason ?? null,
+  error,
+  ended_at: sql<Date>`now()`,
+});
+
+/** The execution of a deployment's step has ended. */
+export const endOfStep = (
+  db: Database,
+  scope: Scope,
+  step: { deploymentId: string; serviceId: string },
+  end: ExecutionEnd,
+) =>
+  db
+    .updateTable('job_execution')
+    .set(columnsOf(end))
+    .where('organization_id', '=', scope.organizationId)
+    .where('deployment_id', '=', step.deploymentId)
+    .where('service_id', '=', step.serviceId)
+    .execute();
+
+/** An execution whose deployment ended without telling of it was cut off with that. */
+const STATE = sql<ExecutionState>`case when x.state = 'RUNNING' and x.scheduled_at is null and coalesce(d.status, 'ENDED') = 'ENDED'
+  then 'CANCELED' else x.state end`;
+
+/** Executions of a service, newest first, without those that were cleaned away. */
+export const listExecutions = (db: Database, scope: Scope, serviceId: string) =>
+  db
+    .selectFrom('job_execution as x')
+    .leftJoin('deployment as d', 'd.id', 'x.deployment_id')
+    .select([
+      'x.id',
+      'x.event',
+      'x.deployment_id',
+      'x.scheduled_at',
+      'x.attempts',
+      'x.exit_code',
+      'x.signal',
+      'x.reason',
+    ])
+    .select(['x.error', 'x.created_at', 'x.started_at', 'x.environment_id', 'd.number'])
+    .select(STATE.as('state'))
+    .select(sql<Date | null>`coalesce(x.ended_at, case when x.scheduled_at is null then d.ended_at end)`.as('ended_at'))
+    .where('x.organization_id', '=', scope.organizationId)
+    .where('x.service_id', '=', serviceId)
+    .where('x.discarded', '=', false)
+    .orderBy('x.created_at', 'desc')
+    .orderBy('x.id');
+
+export type ExecutionRow = Awaited<ReturnType<ReturnType<typeof listExecutions>['execute']>>[number];
+
+export const findExecutionById = (db: Database, scope: Scope, serviceId: string, id: string) =>
+  listExecutions(db, scope, serviceId).where('x.id', '=', id).executeTakeFirst();
+
+/** Has failed executions of services cleaned away; answers what of them is left in their runtimes, by service. */
+export const discardFailed = (db: Database, scope: Scope, serviceIds: string[]) =>
+  db
+    .updateTable('job_execution')
+    .set({ discarded: true })
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', sql<string>`any(${serviceIds}::uuid[])`)
+    .where('state', 'in', ['FAILED', 'CANCELED'])
+    .where('discarded', '=', false)
+    .returning(['service_id', 'tasks', 'attempts'])
+    .execute();

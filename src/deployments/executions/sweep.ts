@@ -1,0 +1,87 @@
+import { sql, type Database } from '#platform/database/index.ts';
+import type { EngineParts } from '#deployments/executor/engine.ts';
+
+const BATCH = 50;
+
+interface Remains {
+  id: string;
+  organization_id: string;
+  project_id: string;
+  environment_id: string;
+  service_id: string;
+  tasks: string[];
+  discarded: boolean;
+  cluster_id: string;
+  runtime: string;
+}
+
+type Parts = Pick<EngineParts, 'platform' | 'nodeId' | 'installation' | 'runtimeOf'>;
+
+/**
+ * Removes from the runtimes of this machine what ended executions left there: of good ends, whose log is kept, and of failed ones beyond those
+ * that are to be looked at; then the records that somebody had cleaned away.
+ */
+export async function sweepExecutions(parts: Parts): Promise<void> {
+  const { db, log } = parts.platform;
+  await sql`update job_execution x set state = 'CANCELED', error = 'It was cut off.', ended_at = d.ended_at from deployment d
+    where d.id = x.deployment_id and d.status = 'ENDED' and x.state = 'RUNNING' and x.scheduled_at is null`.execute(db);
+  for (const remains of await listRemains(db, parts.nodeId)) {
+    try {
+      await remove(parts, remains);
+    } catch (error) {
+      log.warn(
+        { err: error, serviceId: remains.service_id },
+        'cannot remove what an execution left; it is tried again',
+      );
+    }
+  }
+}
+
+async function listRemains(db: Database, nodeId: string): Promise<Remains[]> {
+  const { rows } = await sql<Remains>`
+    with left_over as (
+      select x.*, row_number() over (partition by x.service_id, x.state = 'SUCCEEDED' order by x.created_at desc, x.id) as rank
+      from job_execution x
+      where (x.tasks <> '{}' or x.discarded) and x.state in ('SUCCEEDED', 'FAILED', 'CANCELED')
+    )
+    select x.id, x.organization_id, e.project_id, x.environment_id, x.service_id, x.tasks, x.discarded, k.id as cluster_id, k.runtime
+    from left_over x
+    join environment e on e.id = x.environment_id
+    join cluster k on k.id = e.cluster_id
+    left join deployment d on d.id = x.deployment_id
+    where (k.node_id is null or k.node_id = ${nodeId})
+      -- Until its deployment has ended, a successor may ask for what is there once more.
+      and (d.id is null or d.status = 'ENDED')
+      and (x.discarded or x.state = 'SUCCEEDED' or x.rank > x.kept_failures
+        or x.ended_at < now() - make_interval(secs => x.kept_seconds))
+    order by x.created_at limit ${BATCH}`.execute(db);
+  return rows;
+}
+
+async function remove({ platform, installation, runtimeOf }: Parts, remains: Remains): Promise<void> {
+  const { organization_id: organizationId, project_id: projectId, environment_id: environmentId } = remains;
+  if (remains.tasks.length > 0) {
+    const runtime = await runtimeOf({ id: remains.cluster_id, runtime: remains.runtime });
+    const identity = {
+      installation: installation.id,
+      organizationId,
+      projectId,
+      environmentId,
+      serviceId: remains.service_id,
+    };
+    await runtime.removeTasks?.(identity, remains.tasks);
+  }
+  const of = { organizationId, id: remains.id };
+  await (remains.discarded ? deleteExecution(platform.db, of) : forgetTasks(platform.db, of));
+}
+
+const deleteExecution = (db: Database, { organizationId, id }: { organizationId: string; id: string }) =>
+  db.deleteFrom('job_execution').where('organization_id', '=', organizationId).where('id', '=', id).execute();
+
+const forgetTasks = (db: Database, { organizationId, id }: { organizationId: string; id: string }) =>
+  db
+    .updateTable('job_execution')
+    .set({ tasks: [] })
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .execute();

@@ -1,0 +1,90 @@
+import { sql, type Database } from '#platform/database/index.ts';
+import type { ClaimedExecution } from '#deployments/executions/claims.ts';
+import type { LogChunk } from '#deployments/executions/log.ts';
+import { columnsOf, type ExecutionEnd } from '#deployments/executions/queries.ts';
+import type { Resolution, ResolvedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
+
+/** Thrown when another worker has an execution by now, or its service is gone: this one stops without a trace. */
+export class ExecutionLost extends Error {
+  constructor() {
+    super('The claim on the execution is lost.');
+    this.name = 'ExecutionLost';
+  }
+}
+
+/** What a schedule's execution runs. Throws an error for people where that is no longer kept. */
+export async function findRelease(db: Database, claim: ClaimedExecution) {
+  const row = await db
+    .selectFrom('release')
+    .innerJoin('deployment', 'deployment.id', 'release.deployment_id')
+    .select(['release.snapshot', 'release.resolution', 'release.image', 'release.deployment_id', 'deployment.number'])
+    .where('release.organization_id', '=', claim.organization_id)
+    .where('release.id', '=', claim.release_id)
+    .executeTakeFirst();
+  if (!row?.image) throw new Error('The release that was to be run is no longer kept: deploy the job again.');
+  return {
+    ...row,
+    image: row.image,
+    snapshot: row.snapshot as ServiceSnapshot,
+    resolution: row.resolution as ResolvedService & Partial<Resolution>,
+  };
+}
+
+/** Writes columns of an execution while the claim holds. */
+async function write(db: Database, claim: ClaimedExecution, columns: Record<string, unknown>): Promise<void> {
+  const { numUpdatedRows } = await db
+    .updateTable('job_execution')
+    .set(columns)
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', claim.id)
+    .where('claim_token', '=', claim.token)
+    .where('state', '=', 'RUNNING')
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) throw new ExecutionLost();
+}
+
+/** Names under which something of it may be left from now on. */
+export const addTasks = (db: Database, claim: ClaimedExecution, tasks: string[]) => write(db, claim, { tasks });
+
+export const end = (db: Database, claim: ClaimedExecution, how: ExecutionEnd) =>
+  write(db, claim, { ...columnsOf(how), claim_token: null, lease_until: null });
+
+/** A runtime tells an execution that is taken over from its beginning: what an earlier worker stored of it goes. */
+export const beginLog = (db: Database, claim: ClaimedExecution) =>
+  db
+    .deleteFrom('job_execution_log')
+    .where('organization_id', '=', claim.organization_id)
+    .where('execution_id', '=', sql<string>`(${held(db, claim)})`)
+    .execute();
+
+const held = (db: Database, { organization_id, id, token }: ClaimedExecution) =>
+  db
+    .selectFrom('job_execution')
+    .select('id')
+    .where('organization_id', '=', organization_id)
+    .where('id', '=', id)
+    .where('claim_token', '=', token);
+
+/** Stores a part of the log while the claim holds. */
+export async function storeChunk(db: Database, claim: ClaimedExecution, chunk: LogChunk): Promise<void> {
+  const { rows } = await sql`insert into job_execution_log (execution_id, organization_id, sequence, content, lines)
+    select id, organization_id, ${chunk.sequence}, ${chunk.content}, ${chunk.lines} from job_execution
+    where organization_id = ${claim.organization_id} and id = ${claim.id} and claim_token = ${claim.token}
+    returning sequence`.execute(db);
+  if (rows.length === 0) throw new ExecutionLost();
+}
+
+/** Whether an execution that is not ours any more goes on with somebody else. Nobody knows while the database is away: then it may. */
+export async function isHeldByOther(db: Database, claim: ClaimedExecution): Promise<boolean> {
+  try {
+    const row = await db
+      .selectFrom('job_execution')
+      .select('state')
+      .where('organization_id', '=', claim.organization_id)
+      .where('id', '=', claim.id)
+      .executeTakeFirst();
+    return row?.state === 'RUNNING';
+  } catch {
+    return true;
+  }
+}

@@ -1,0 +1,333 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { createExecutionWorker } from '#app/engine.ts';
+import { createSources } from '#app/sources.ts';
+import { newId } from '#kernel/ids.ts';
+import { sql } from '#platform/database/index.ts';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { useEngine } from '#test/harness/engine.ts';
+import { deploy, executionsOf, logOf, makeJob, order, type TestJob } from './job.fixture.ts';
+
+const app = useApp();
+const engine = useEngine(app);
+
+/** A deployed job that is due in a long time. */
+async function makeCron(admin: Actor, settings: Record<string, unknown> = {}, body: object = {}): Promise<TestJob> {
+  const cronjob = { scheduled_at: '0 0 1 1 *', timezone: 'Europe/Paris', arguments: ['report'] };
+  const job = await makeJob(admin, { schedule: { cronjob }, ...body });
+  ok(await admin.put(`${job.url}/advancedSettings`, settings), 200);
+  expect(await deploy(job)).toMatchObject({ state: 'DEPLOYED', service_deployment_status: 'UP_TO_DATE' });
+  await engine.executions.look();
+  return job;
+}
+
+const scheduleOf = ({ id }: TestJob) =>
+  app.db.selectFrom('cron_schedule').selectAll().where('service_id', '=', id).executeTakeFirst();
+
+/** Lets the time come for it, so many minutes ago. */
+async function makeDue({ id }: TestJob, minutes = 1): Promise<void> {
+  await engine.executions.look();
+  const changed = await app.db
+    .updateTable('cron_schedule')
+    .set({ next_at: sql`date_trunc('milliseconds', now()) - make_interval(mins => ${minutes})` })
+    .where('service_id', '=', id)
+    .executeTakeFirst();
+  expect(changed.numUpdatedRows).toBe(1n);
+}
+
+const statesOf = async (job: TestJob): Promise<string[]> => (await executionsOf(job)).map((one: any) => one.state);
+
+/** What it ran, once none of it waits or goes on. */
+async function ended(job: TestJob, count: number): Promise<any[]> {
+  await expect
+    .poll(async () => (await statesOf(job)).filter((state) => !/WAITING|RUNNING/.test(state)).length, {
+      timeout: 15_000,
+    })
+    .toBe(count);
+  return executionsOf(job);
+}
+
+const running = (job: TestJob, count: number) =>
+  expect
+    .poll(async () => (await statesOf(job)).filter((state) => state === 'RUNNING').length, { timeout: 15_000 })
+    .toBe(count);
+
+describe('a cron job', () => {
+  test('is deployed without being run, and is run when it is due, with the values of then', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    expect(engine.runtime.tasksOf(job.id)).toEqual([]);
+    expect((await scheduleOf(job))!.next_at!.toISOString()).toBe('2026-12-31T23:00:00.000Z');
+    const secret = ok(await admin.post(`${job.url}/secret`, { key: 'TOKEN', value: 'never-told' }), 201);
+    await deploy(job);
+    // What was changed since is of the next release.
+    ok(await admin.put(`${job.url}/secret/${secret.id}`, { key: 'TOKEN', value: 'changed-since' }), 200);
+    ok(await admin.put(job.url, { cpu: 250 }), 200);
+    order(engine, job, { lines: ['begins with never-told', 'ends'] });
+    await makeDue(job);
+    const [execution] = await ended(job, 1);
+    expect(execution).toMatchObject({
+      event: 'CRON',
+      state: 'SUCCEEDED',
+      attempts: 1,
+      exit_code: 0,
+      deployment_request_id: null,
+    });
+    expect(execution.scheduled_at <= execution.started_at).toBe(true);
+    expect(await logOf(job, execution.id)).toEqual(['begins with ***', 'ends']);
+    const [spec] = engine.runtime.tasksOf(job.id);
+    expect(spec).toMatchObject({ arguments: ['report'], resources: { cpuMilli: 500 }, outputPath: null });
+    expect(spec!.environment).toMatchObject({ TOKEN: 'never-told' });
+    expect(ok(await admin.get(`${job.url}/status`), 200)).toMatchObject({
+      state: 'DEPLOYED',
+      service_deployment_status: 'OUT_OF_DATE',
+    });
+  });
+
+  test('that was missed many times is run once, and goes on from now', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin, {}, { schedule: { cronjob: { scheduled_at: '0 * * * *' } } });
+    await makeDue(job, 6_000);
+    await ended(job, 1);
+    await engine.executions.look();
+    expect(await executionsOf(job)).toHaveLength(1);
+    const { next_at } = (await scheduleOf(job))!;
+    expect(next_at!.getTime() - Date.now()).toBeGreaterThan(-1_000);
+    expect(next_at!.getTime() - Date.now()).toBeLessThanOrEqual(3_600_000);
+  });
+
+  test('is run once for each time it is due, by however many workers', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    const others = await Promise.all([1, 2, 3].map(() => makeWorker()));
+    await makeDue(job);
+    await Promise.all([engine.executions, ...others].map((worker) => worker.look()));
+    await ended(job, 1);
+    await Promise.all([engine.executions, ...others].map((worker) => worker.look()));
+    await Promise.all(others.map((worker) => worker.stop()));
+    expect(await executionsOf(job)).toHaveLength(1);
+    expect(engine.runtime.tasksOf(job.id)).toHaveLength(1);
+  });
+
+  test('runs nothing once it is stopped or uninstalled, and again once it is deployed', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    for (const call of ['stop', 'uninstall']) {
+      ok(await admin.post(`${job.url}/${call}?wait=30`), 200);
+      await engine.executions.look();
+      expect(await scheduleOf(job)).toBeUndefined();
+      expect(await deploy(job)).toMatchObject({ state: 'DEPLOYED' });
+      await makeDue(job);
+      await ended(job, call === 'stop' ? 1 : 2);
+    }
+  });
+
+  test('that runs while it is stopped is ended', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    order(engine, job, { seconds: null });
+    await makeDue(job);
+    await running(job, 1);
+    ok(await admin.post(`${job.url}/stop?wait=30`), 200);
+    expect(await ended(job, 1)).toMatchObject([{ state: 'CANCELED', error: expect.stringContaining('stopped') }]);
+  });
+
+  test('that runs while it is deleted is gone with all of it', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    order(engine, job, { seconds: null });
+    await makeDue(job);
+    await running(job, 1);
+    ok(await admin.delete(job.url), 204);
+    await expect.poll(async () => (await admin.get(job.url)).status, { timeout: 15_000 }).toBe(404);
+    expect(engine.runtime.leftovers({ serviceId: job.id } as never)).toEqual([]);
+  });
+
+  test('waits while its cluster is locked, and is run once after that', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    const [cluster] = ok(await admin.get(`/organization/${admin.organizationId}/cluster`), 200).results;
+    ok(await admin.post(`/cluster/${cluster.id}/lock`, { reason: 'upgrade', ttl_in_days: 1 }), 200);
+    await makeDue(job);
+    await engine.executions.look();
+    expect(await executionsOf(job)).toEqual([]);
+    ok(await admin.delete(`/cluster/${cluster.id}/lock`), 204);
+    await ended(job, 1);
+  });
+
+  test('is tried again as often as it may, and what failed last stays in the runtime to be looked at', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin, { 'cronjob.failed_jobs_history_limit': 1 }, { max_nb_restart: 1 });
+    order(engine, job, { exitCode: 3 });
+    for (const count of [1, 2]) {
+      await makeDue(job);
+      const [newest] = await ended(job, count);
+      expect(newest).toMatchObject({ state: 'FAILED', attempts: 2, exit_code: 3 });
+    }
+    await engine.executions.sweep();
+    const left = engine.runtime.leftovers({ serviceId: job.id } as never).filter((one) => one.includes('cron'));
+    expect(left).toHaveLength(2);
+    const names = ok(await admin.post(`${job.url}/cleanFailedJob`), 200).clean_kubernetes_jobs;
+    expect(names).toEqual([expect.stringMatching(/^cron-[0-9a-f]{20}-1$/), expect.stringMatching(/-2$/)]);
+  });
+
+  test('keeps its times where the next release has the same ones, and has new ones where they are others', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    await app.db
+      .updateTable('cron_schedule')
+      .set({ next_at: new Date('2040-01-01T00:00:00Z') })
+      .where('service_id', '=', job.id)
+      .execute();
+    await deploy(job);
+    await engine.executions.look();
+    expect((await scheduleOf(job))!.next_at!.toISOString()).toBe('2040-01-01T00:00:00.000Z');
+    ok(
+      await admin.put(job.url, { schedule: { cronjob: { scheduled_at: '30 2 1 1 *', timezone: 'Asia/Tokyo' } } }),
+      200,
+    );
+    await deploy(job);
+    await engine.executions.look();
+    expect((await scheduleOf(job))!.next_at!.toISOString()).toBe('2026-12-31T17:30:00.000Z');
+    ok(await admin.put(job.url, { schedule: { on_start: {} } }), 200);
+    await deploy(job);
+    await engine.executions.look();
+    expect((await scheduleOf(job))!.next_at).toBeNull();
+  });
+});
+
+describe('a time that comes while the last run goes on', () => {
+  test('is left out where runs are forbidden to run side by side', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin, { 'cronjob.concurrency_policy': 'Forbid' });
+    const release = Promise.withResolvers<void>();
+    engine.runtime.onTask(job.id, async () => (await release.promise, {}));
+    await makeDue(job);
+    await running(job, 1);
+    await makeDue(job);
+    await engine.executions.look();
+    await engine.executions.look();
+    expect(await statesOf(job)).toEqual(['RUNNING']);
+    release.resolve();
+    expect(await ended(job, 1)).toMatchObject([{ state: 'SUCCEEDED' }]);
+  });
+
+  test('is run beside it where that is allowed', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin, { 'cronjob.concurrency_policy': 'Allow' });
+    const release = Promise.withResolvers<void>();
+    engine.runtime.onTask(job.id, async () => (await release.promise, {}));
+    await makeDue(job, 2);
+    await running(job, 1);
+    await makeDue(job);
+    await running(job, 2);
+    release.resolve();
+    expect(await ended(job, 2)).toMatchObject([{ state: 'SUCCEEDED' }, { state: 'SUCCEEDED' }]);
+  });
+
+  test('ends it and is run in its place where it replaces it', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin, { 'cronjob.concurrency_policy': 'Replace' });
+    order(engine, job, { seconds: null, lines: ['first'] }, {});
+    await makeDue(job, 2);
+    await running(job, 1);
+    await makeDue(job);
+    const [second, first] = await ended(job, 2);
+    expect(first).toMatchObject({ state: 'CANCELED', error: expect.stringContaining('replaced') });
+    expect(second.state).toBe('SUCCEEDED');
+    expect(second.started_at >= first.ended_at).toBe(true);
+  });
+});
+
+async function makeWorker() {
+  const node = newId();
+  await app.db
+    .insertInto('node')
+    .values({ id: node, name: `test ${node}` })
+    .execute();
+  const base = {
+    settings: app.platform.settings,
+    platform: app.platform,
+    engineDatabase: app.database,
+    directConfig: app.databaseConfig,
+    nodeId: node,
+    installation: { id: app.installationId, epoch: 1 },
+  };
+  return createExecutionWorker(base, { get: async () => engine.runtime }, createSources(app.platform));
+}
+
+describe('a run whose worker goes', () => {
+  test('goes on, and is taken over by the next worker with all of its log', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    await engine.executions.stop();
+    const first = await makeWorker();
+    order(engine, job, { seconds: 2, lines: ['early', { text: 'late', afterMs: 1_500 }] });
+    await app.db
+      .updateTable('cron_schedule')
+      .set({ next_at: sql`now()` })
+      .where('service_id', '=', job.id)
+      .execute();
+    await first.look();
+    await running(job, 1);
+    await expect.poll(() => engine.runtime.tasksOf(job.id).length).toBe(1);
+    await first.stop();
+    expect(await statesOf(job)).toEqual(['RUNNING']);
+    const second = await makeWorker();
+    second.start();
+    const [execution] = await ended(job, 1);
+    await second.stop();
+    expect(execution).toMatchObject({ state: 'SUCCEEDED', attempts: 1 });
+    expect(engine.runtime.tasksOf(job.id)).toHaveLength(1);
+    const lines = (await logOf(job, execution.id)).filter((line) => !line.includes('taken over'));
+    expect(lines).toEqual(['early', 'late']);
+    engine.executions = await makeWorker();
+    engine.executions.start();
+  });
+
+  test('that lost its lease leaves no trace, and does not end what its successor follows', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    await engine.executions.stop();
+    const [frozen, next] = [await makeWorker(), await makeWorker()];
+    order(engine, job, { seconds: 3, lines: ['one line'] });
+    await app.db
+      .updateTable('cron_schedule')
+      .set({ next_at: sql`now()` })
+      .where('service_id', '=', job.id)
+      .execute();
+    await frozen.look();
+    await running(job, 1);
+    await expect.poll(() => engine.runtime.tasksOf(job.id).length).toBe(1);
+    // As if it had not renewed for long.
+    await app.db
+      .updateTable('job_execution')
+      .set({ lease_until: sql`now() - interval '1 second'` })
+      .where('service_id', '=', job.id)
+      .execute();
+    await next.look();
+    await frozen.look();
+    await sleep(100);
+    await frozen.stop();
+    next.start();
+    expect(await ended(job, 1)).toMatchObject([{ state: 'SUCCEEDED', attempts: 1 }]);
+    await next.stop();
+    expect(engine.runtime.tasksOf(job.id)).toHaveLength(1);
+    engine.executions = await makeWorker();
+    engine.executions.start();
+  });
+});
+
+test('a deployment whose worker goes leaves what it executes running for the next one', async () => {
+  const admin = await app.organization();
+  const job = await makeJob(admin);
+  order(engine, job, { seconds: 2, lines: ['begins'] });
+  ok(await admin.post(`${job.url}/deploy`), 200);
+  await expect.poll(() => engine.runtime.tasksOf(job.id).length, { timeout: 15_000 }).toBe(1);
+  await engine.restart();
+  await expect
+    .poll(async () => ok(await admin.get(`${job.url}/status`), 200).state, { timeout: 15_000 })
+    .toBe('DEPLOYED');
+  expect(engine.runtime.tasksOf(job.id)).toHaveLength(1);
+  expect(await executionsOf(job)).toMatchObject([{ state: 'SUCCEEDED', attempts: 1 }]);
+});

@@ -1,0 +1,147 @@
+import type {
+  DeployableKind,
+  DeploymentAction,
+  LastRelease,
+  PlannedService,
+  ResolvedService,
+  ServiceSnapshot,
+  StepName,
+} from '#deployments/index.ts';
+import { commandOf, type JobEvent } from '#services/kinds/job/schedule.ts';
+import { MAX_DURATION_SECONDS } from '#services/kinds/job/schema.ts';
+import type { JobSpec } from '#services/kinds/job/spec.ts';
+import { buildKeyOf, buildLimits, whyBuilt } from '#services/parts/built.ts';
+import { splitWords } from '#services/parts/workload.ts';
+
+/** Written into the checkout where the Dockerfile stands in the configuration. */
+const OWN_DOCKERFILE = 'quarterdeck.Dockerfile';
+
+/** How a job is deployed: its image is made, and what it runs at the event is run. Nothing of it stays. */
+export const jobDeployment: DeployableKind = {
+  source: (service) => {
+    const { source, git_repository: git } = specOf(service);
+    if ('image' in source) {
+      const { registry_id: registryId, image_name: name, tag } = source.image;
+      return { type: 'image', registryId, name, tag };
+    }
+    return { type: 'git', url: git!.url, branch: git!.branch, gitTokenId: git!.git_token_id };
+  },
+  plan: (service, action, resolved, last): PlannedService => {
+    const made = action === 'DEPLOY' || action === 'RUN' ? makeImage(service, resolved, last) : keepImage(action, last);
+    const runs = eventOf(service, action) !== undefined && (made.image !== null || made.steps.length > 0);
+    return {
+      serviceId: service.serviceId,
+      name: service.name,
+      kind: service.kind,
+      rollout: 'NONE',
+      ...made,
+      steps: [...made.steps, ...lastSteps(action, runs)],
+    };
+  },
+  build: (service) => {
+    const { source, git_repository: git } = specOf(service);
+    if ('image' in source) throw new Error(`${service.name} runs an image of a registry: there is nothing to build.`);
+    const { dockerfile_path: path, dockerfile_raw: raw, docker_target_build_stage: targetStage } = source.docker;
+    return {
+      rootPath: git!.root_path,
+      ...(raw === null
+        ? { dockerfilePath: path ?? 'Dockerfile' }
+        : { dockerfilePath: OWN_DOCKERFILE, dockerfile: raw }),
+      targetStage,
+      ...buildLimits(service),
+    };
+  },
+  tasks: (service, action, identity, image, variables, options) => {
+    const spec = specOf(service);
+    const event = eventOf(service, action)!;
+    const command = commandOf(spec.schedule, event)!;
+    const task = {
+      name: `${event.toLowerCase()}-${identity.generation}`,
+      identity,
+      displayName: service.name,
+      image,
+      registry: options.registry,
+      entrypoint: command.entrypoint ? splitWords(command.entrypoint) : [],
+      arguments: command.arguments,
+      environment: variables.variables,
+      files: variables.files,
+      resources: { cpuMilli: spec.cpu, memoryMib: spec.memory },
+      storage: [],
+      labels: service.labels ?? {},
+      annotations: service.annotations ?? [],
+      gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
+      secrets: variables.secrets,
+      timeoutSeconds: spec.max_duration_seconds || MAX_DURATION_SECONDS,
+      // A cron job runs beside deployments: what it writes is its own.
+      outputPath: event === 'CRON' ? null : options.outputPath,
+    };
+    return [{ task, attempts: spec.max_nb_restart + 1 }];
+  },
+  executions: (service) => {
+    const { cronjob } = specOf(service).schedule;
+    const { advancedSettings: settings } = service;
+    const keptSeconds = settings['job.delete_ttl_seconds_after_finished'];
+    return {
+      cron: cronjob ? { expression: cronjob.scheduled_at, timeZone: cronjob.timezone } : null,
+      concurrency: settings['cronjob.concurrency_policy'] as 'Allow' | 'Forbid' | 'Replace',
+      keptFailures: Number(settings['cronjob.failed_jobs_history_limit']),
+      keptSeconds: keptSeconds === null ? null : Number(keptSeconds),
+    };
+  },
+};
+
+const specOf = (service: ServiceSnapshot): JobSpec => service.spec;
+
+const EVENT_OF: Record<Exclude<DeploymentAction, 'RUN'>, JobEvent | undefined> = {
+  DEPLOY: 'START',
+  STOP: 'STOP',
+  RESTART: undefined,
+  DELETE: 'DELETE',
+  // What runs of it is removed: what an event has made outside goes with it.
+  UNINSTALL: 'DELETE',
+};
+
+/** The event at which something of a job is run by an action; undefined where it has nothing for it. */
+export function eventOf(service: ServiceSnapshot, action: DeploymentAction): JobEvent | undefined {
+  const event = action === 'RUN' ? (service.event as JobEvent) : EVENT_OF[action];
+  return event && commandOf(specOf(service).schedule, event) ? event : undefined;
+}
+
+/** A deploy that runs nothing has a step all the same: it makes the release of which a schedule runs. */
+function lastSteps(action: DeploymentAction, runs: boolean): StepName[] {
+  if (!runs) return ['DEPLOYMENT'];
+  return action === 'DEPLOY' || action === 'RUN' ? ['EXECUTING'] : ['EXECUTING', 'DEPLOYMENT'];
+}
+
+type Made = Pick<PlannedService, 'image' | 'buildKey' | 'reason'> & { steps: StepName[] };
+
+function makeImage(service: ServiceSnapshot, resolved: ResolvedService, last: LastRelease | null): Made {
+  const { source, git_repository: git } = specOf(service);
+  if ('image' in source)
+    return { steps: [], image: resolved.image ?? null, buildKey: null, reason: whyTaken(resolved, last) };
+  const { commit } = resolved;
+  const { dockerfile_path, dockerfile_raw, docker_target_build_stage } = source.docker;
+  const buildKey = buildKeyOf(service, git!, commit, dockerfile_path, dockerfile_raw, docker_target_build_stage);
+  if (last?.image && last.buildKey === buildKey)
+    return {
+      steps: [],
+      image: last.image,
+      buildKey,
+      reason: 'commit and build settings are those of the last release: nothing to build',
+    };
+  return { steps: ['GIT_CLONE', 'BUILD'], image: null, buildKey, reason: whyBuilt(commit, last) };
+}
+
+function whyTaken({ image, imageSource }: ResolvedService, last: LastRelease | null): string {
+  if (!last?.image) return 'it was never deployed';
+  if (last.image === image) return 'the image is that of the last release';
+  return `${imageSource?.tag ?? 'its tag'} is another image than that of the last release`;
+}
+
+/** What is taken down is taken down by the image that was released. */
+const keepImage = (action: DeploymentAction, last: LastRelease | null): Made => ({
+  steps: [],
+  image: last?.image ?? null,
+  buildKey: null,
+  reason: `${action.toLowerCase()} was requested`,
+});

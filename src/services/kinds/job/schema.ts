@@ -1,0 +1,88 @@
+import { DateTime, Name, named, Nullable, OneOf, Reference, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import { SERVICE_KINDS } from '#services/holder.ts';
+import { JOB_EVENTS, JobSchedule, JobScheduleRequest } from '#services/kinds/job/schedule.ts';
+import { JobSource, JobSourceRequest } from '#services/kinds/job/source.ts';
+import { CommitId } from '#services/parts/git.ts';
+import { groupsAnswer, groupsRequest } from '#services/parts/groups.ts';
+import { ImageTag } from '#services/parts/images.ts';
+import { Architecture, Cpu, Memory } from '#services/parts/long-running.ts';
+import { Healthcheck } from '#services/parts/probes.ts';
+
+/** A week: what runs longer is no job. */
+export const MAX_DURATION_SECONDS = 604_800;
+
+const own = {
+  description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
+  cpu: Type.Optional(Cpu),
+  memory: Type.Optional(Memory),
+  gpu: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
+  ephemeral_storage_in_gib: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_536 })),
+  max_nb_restart: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 100, description: 'How often a run that failed is tried again.' }),
+  ),
+  max_duration_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MAX_DURATION_SECONDS,
+      description: 'Seconds after which a run is ended and has failed; 0 for a week, the longest there is.',
+    }),
+  ),
+  auto_preview: Type.Optional(Type.Boolean()),
+  port: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 65_535 }))),
+  source: Type.Optional(JobSourceRequest),
+  cpu_architecture: Type.Optional(Nullable(Architecture)),
+  healthchecks: Type.Optional(Healthcheck),
+  schedule: Type.Optional(JobScheduleRequest),
+  auto_deploy: Type.Optional(Nullable(Type.Boolean())),
+  ...groupsRequest,
+  icon_uri: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
+};
+
+export const JobRequest = named('JobRequest', Type.Object({ name: Name, ...own }));
+export const JobEditRequest = named('JobEditRequest', Type.Object({ name: Type.Optional(Name), ...own }));
+export type JobInput = Static<typeof JobEditRequest>;
+
+export const Job = named(
+  'Job',
+  Type.Object({
+    id: Uuid,
+    created_at: DateTime,
+    updated_at: DateTime,
+    name: Type.String(),
+    description: Type.String(),
+    environment: Reference,
+    icon_uri: Type.String(),
+    service_type: OneOf(SERVICE_KINDS),
+    job_type: OneOf(['LIFECYCLE', 'CRON']),
+    maximum_cpu: Type.Integer(),
+    maximum_memory: Type.Integer(),
+    maximum_gpu: Type.Integer(),
+    cpu: Type.Integer(),
+    memory: Type.Integer(),
+    gpu: Type.Integer(),
+    ephemeral_storage_in_gib: Type.Optional(Type.Integer()),
+    cpu_architecture: Nullable(Architecture),
+    max_nb_restart: Type.Integer(),
+    max_duration_seconds: Type.Integer(),
+    auto_preview: Type.Boolean(),
+    port: Nullable(Type.Integer()),
+    source: JobSource,
+    healthchecks: Healthcheck,
+    auto_deploy: Type.Boolean(),
+    schedule: JobSchedule,
+    ...groupsAnswer,
+  }),
+);
+
+export const JobDeployRequest = named(
+  'JobDeployRequest',
+  Type.Object({ image_tag: Type.Optional(ImageTag), git_commit_id: Type.Optional(CommitId) }),
+);
+
+export const ForceEvent = Type.Object({
+  forceEvent: Type.Optional(
+    OneOf(JOB_EVENTS, {
+      description: 'Runs just this event of the job, and deploys nothing; without such an event nothing is done.',
+    }),
+  ),
+});

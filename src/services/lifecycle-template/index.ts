@@ -1,0 +1,1 @@
+export { lifecycleTemplateRoutes } from '#services/lifecycle-template/routes.ts';
