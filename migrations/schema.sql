@@ -1013,6 +1013,7 @@ CREATE INDEX service_metadata_group ON public.service USING gin (((COALESCE((spe
 CREATE INDEX service_stage ON public.service USING btree (stage_id);
 CREATE UNIQUE INDEX service_argo_cd_app ON public.service USING btree (argo_cd_id, ((spec ->> 'app_namespace'::text)), ((spec ->> 'app_name'::text))) WHERE (argo_cd_id IS NOT NULL);
 CREATE UNIQUE INDEX service_name ON public.service USING btree (environment_id, lower(name));
+CREATE UNIQUE INDEX service_workflow_slug ON public.service USING btree (((spec ->> 'slug'::text))) WHERE (kind = 'AGENTIC_WORKFLOW'::text);
 CREATE TRIGGER service_bury AFTER DELETE ON public.service REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_services();
 
 create table sign_up (

@@ -67,6 +67,8 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
     /** `keep`: what runs goes, the service stays. */
     choose(said: any): { keep?: boolean; skipDestroy?: boolean };
   };
+  /** Ids of the common calls that it has, where the reference has a few of them only; they stand under `listTag` then. */
+  operations?: readonly string[];
   /** Endpoints that no other kind has. */
   routes?: Route[];
   capabilities?: KindCapabilities<Spec>;

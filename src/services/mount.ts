@@ -23,6 +23,7 @@ import { terraformExportRoutes } from '#services/capabilities/terraform-export/i
 import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/variables/index.ts';
 import { environmentHolder, projectHolder, type Holder } from '#services/holder.ts';
 import { holderOf, type Kind, type ShownKind } from '#services/kind.ts';
+import { agenticWorkflow } from '#services/kinds/agentic-workflow/index.ts';
 import { application } from '#services/kinds/application/index.ts';
 import { argoCdApp, argoCdAppRoutes } from '#services/kinds/argocd-app/index.ts';
 import { databaseRoutes } from '#services/kinds/database/routes.ts';
@@ -38,7 +39,7 @@ import { serviceListRoutes } from '#services/service/list-routes.ts';
 import { serviceRoutes } from '#services/service/routes.ts';
 
 /** Every kind of service. A further one is a folder and a line here. */
-export const KINDS: Kind[] = [application, container, database, job, terraform];
+export const KINDS: Kind[] = [application, container, database, job, terraform, agenticWorkflow];
 
 /** Kinds that are only read here: made and run elsewhere. */
 export const READ_KINDS: ShownKind[] = [argoCdApp];
@@ -49,17 +50,17 @@ export const DEPLOYMENTS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.
 /** What of deployments of each kind needs the database, for the engine. */
 export const HOOKS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.hooks]));
 
-/** What variables stand on: no scope of theirs is of databases (decisions.md 29), nor of what is only read. */
+/** What variables stand on: no scope of theirs is of databases (decisions.md 29), nor of what is only read; some have theirs through `/variable` alone. */
 const VARIABLE_HOLDERS: Holder[] = [
   projectHolder,
   environmentHolder,
-  ...KINDS.filter(({ kind }) => kind !== 'DATABASE').map(holderOf),
+  ...KINDS.filter(({ kind, operations }) => kind !== 'DATABASE' && !operations).map(holderOf),
 ];
 
 /** Joins kinds and capabilities: every endpoint of every kind of service. */
 export function mountServices(needs: ServiceNeeds): Route[] {
   const planNeeds = { kinds: DEPLOYMENTS_BY_KIND, repositories: needs.repositories, images: needs.images };
-  const ofEachKind = KINDS.flatMap((kind) => [
+  const commonOf = (kind: Kind): Route[] => [
     ...serviceRoutes(kind),
     ...actionRoutes(kind),
     ...rollbackRoutes(kind),
@@ -76,8 +77,8 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...cloneRoutes(kind),
     ...executionRoutes(kind),
     ...imageDeployRoutes(kind, KINDS),
-    ...(kind.routes ?? []),
-  ]);
+  ];
+  const ofEachKind = KINDS.flatMap((kind) => [...chosenOf(kind, commonOf(kind)), ...(kind.routes ?? [])]);
   return [
     ...ofEachKind,
     ...VARIABLE_HOLDERS.flatMap((holder) => [...variableRoutes(holder), ...secretRoutes(holder)]),
@@ -104,4 +105,10 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...terraformRoutes(needs.terraformPrograms),
     ...lifecycleTemplateRoutes,
   ];
+}
+
+/** Of the common calls those that a kind has: all, unless it names them. */
+function chosenOf({ operations, listTag }: Kind, routes: Route[]): Route[] {
+  if (!operations) return routes;
+  return routes.filter(({ id }) => operations.includes(id)).map((route) => ({ ...route, tag: listTag }));
 }

@@ -78,7 +78,14 @@ function operationOf(route: Route, hoist: (node: unknown) => any): Json {
   const responses: Json = {
     [answer.status]: {
       description:
-        answer.description ?? (answer.status === 201 ? 'Created.' : answer.status === 204 ? 'Done.' : 'Success.'),
+        answer.description ??
+        (answer.status === 201
+          ? 'Created.'
+          : answer.status === 202
+            ? 'Accepted.'
+            : answer.status === 204
+              ? 'Done.'
+              : 'Success.'),
       ...(answer.body
         ? { content: { [answer.contentType ?? 'application/json']: { schema: hoist(answer.body) } } }
         : {}),

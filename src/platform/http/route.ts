@@ -71,7 +71,7 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
   /** Set when the body is text of this type instead of JSON; `body` is then a string's schema. */
   bodyContentType?: string;
   /** Success status and its body; null for none. */
-  answer: { status: 200 | 201 | 204; body: TSchema | null; description?: string; contentType?: string };
+  answer: { status: 200 | 201 | 202 | 204; body: TSchema | null; description?: string; contentType?: string };
   /** Errors besides 401, 403 (where `action` is one), 404 (where the path names something), 429, 500 (and 400 where there is input). */
   errors?: (400 | 403 | 404 | 409 | 502 | 503)[];
   /**

@@ -20,7 +20,9 @@ export interface Cell extends SamplePlace {
 type CellTest = (cell: Cell) => Promise<void>;
 
 const listUrl = ({ kind, environmentId }: Cell) => `/environment/${environmentId}/${kind.path}`;
-const deploy = async ({ admin, url }: Cell) => ok(await admin.post(`${url}/deploy?wait=30`), 200);
+/** A kind without a call of its own is deployed with its environment. */
+const deploy = async ({ admin, url, kind, environmentId }: Cell) =>
+  ok(await admin.post(`${kind.operations ? `/environment/${environmentId}` : url}/deploy?wait=30`), 200);
 const stateOf = async ({ admin, url }: Cell) => ok(await admin.get(`${url}/status`), 200);
 const isGone = ({ admin, url }: Cell) =>
   expect.poll(async () => (await admin.get(url)).status, { timeout: 20_000 }).toBe(404);
@@ -59,7 +61,7 @@ export const CELL_TESTS: Record<string, CellTest> = {
     await deploy(cell);
     ok(await (await cell.admin.withScope('DEPLOY')).delete(cell.url), 403);
     ok(await cell.stranger.delete(cell.url), 404);
-    ok(await cell.admin.delete(cell.url), 204);
+    expect([202, 204]).toContain((await cell.admin.delete(cell.url)).status);
     await isGone(cell);
     expect(cell.isThere()).toBe(false);
   },

@@ -28,6 +28,10 @@ const ports = [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP
 
 /** A sample of each kind that can be created. A kind without one fails the suite. */
 export const SAMPLES: Partial<Record<ServiceKind, Sample>> = {
+  AGENTIC_WORKFLOW: {
+    body: () => ({ agent_prompt: 'Say what changed.', model: { type: 'CLAUDE', api_key: 'sk-never-shown-again' } }),
+    edit: { agent_prompt: 'Say what is broken.' },
+  },
   APPLICATION: {
     body: () => ({ git_repository, dockerfile_path: 'Dockerfile', ports }),
     edit: { cpu: 750 },

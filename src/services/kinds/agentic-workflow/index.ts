@@ -1,0 +1,38 @@
+import type { Kind } from '#services/kind.ts';
+import { workflowDeployment } from '#services/kinds/agentic-workflow/deploy.ts';
+import { agenticWorkflowRoutes } from '#services/kinds/agentic-workflow/routes.ts';
+import {
+  AgenticWorkflow,
+  AgenticWorkflowRequest,
+  type AgenticWorkflowInput,
+} from '#services/kinds/agentic-workflow/schema.ts';
+import {
+  copyWorkflowSpec,
+  toWorkflowSpec,
+  toWorkflowView,
+  type AgenticWorkflowSpec,
+} from '#services/kinds/agentic-workflow/spec.ts';
+
+/** An agent that runs once for each call of a webhook. */
+export const agenticWorkflow: Kind<AgenticWorkflowSpec, AgenticWorkflowInput & { name: string }> = {
+  kind: 'AGENTIC_WORKFLOW',
+  path: 'agenticWorkflow',
+  tag: 'AgenticWorkflow',
+  listTag: 'Agentic Workflows',
+  defaultStage: 'JOB DEFAULT',
+  deleteAction: 'service.delete',
+  schemas: { create: AgenticWorkflowRequest, edit: AgenticWorkflowRequest, answer: AgenticWorkflow },
+  operations: [
+    'listAgenticWorkflow',
+    'createAgenticWorkflow',
+    'getAgenticWorkflow',
+    'editAgenticWorkflow',
+    'listAgenticWorkflowDeploymentHistoryV2',
+  ],
+  toSpec: toWorkflowSpec,
+  toView: toWorkflowView,
+  deployment: workflowDeployment,
+  routes: agenticWorkflowRoutes,
+  requires: () => ['tasks'],
+  capabilities: { clone: { copySpec: copyWorkflowSpec } },
+};

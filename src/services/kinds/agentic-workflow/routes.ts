@@ -1,0 +1,73 @@
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { named, Type } from '#platform/http/schema.ts';
+import {
+  cancelDeployment,
+  listActiveDeployments,
+  listHistoryServices,
+  type ServiceStatus,
+} from '#deployments/index.ts';
+import { conflict } from '#kernel/errors.ts';
+import { audit } from '#platform/events/audit.ts';
+import { deleteService } from '#services/capabilities/actions/delete.ts';
+import { statusOfService } from '#services/capabilities/actions/request.ts';
+import { Status } from '#services/capabilities/status/schema.ts';
+import { placeOfService } from '#services/service/service.ts';
+import { serviceTarget } from '#services/service/target.ts';
+
+const target = serviceTarget('agenticWorkflowId', 'AgenticWorkflow', 'AGENTIC_WORKFLOW');
+
+/** Of one that never ran, which is gone at once (decisions.md 19). */
+const goneStatus = (before: ServiceStatus) => ({
+  ...before,
+  state: 'DELETED',
+  status_details: { ...before.status_details, action: 'DELETE', status: 'SUCCESS' },
+});
+
+/** What only agentic workflows have, or have in a way of their own. */
+export const agenticWorkflowRoutes: Route[] = [
+  defineRoute({
+    id: 'deleteAgenticWorkflow',
+    method: 'DELETE',
+    path: '/agenticWorkflow/{agenticWorkflowId}',
+    tag: 'Agentic Workflows',
+    summary: 'Delete an agentic workflow',
+    description: 'Answers at once; what runs of it is ended first, and GET shows it until it is gone.',
+    target,
+    action: 'service.delete',
+    answer: { status: 202, body: Status },
+    handler: async (call) => {
+      const before = await statusOfService(call, call.target);
+      await deleteService(call, call.target, {});
+      return (await statusOfService(call, call.target)) ?? goneStatus(before!);
+    },
+  }),
+  defineRoute({
+    id: 'cancelAgenticWorkflowDeployment',
+    method: 'POST',
+    path: '/agenticWorkflow/{agenticWorkflowId}/cancelDeployment',
+    tag: 'Agentic Workflows',
+    summary: 'Cancel what is under way of an agentic workflow',
+    target,
+    action: 'service.deploy',
+    body: named('CancelAgenticWorkflowRequest', Type.Object({ force_cancel: Type.Optional(Type.Boolean()) })),
+    optionalBody: true,
+    answer: { status: 202, body: null },
+    errors: [409],
+    handler: async (call) => {
+      const { target } = call;
+      const active = await listActiveDeployments(call.db, target, target.environmentId);
+      const ids = active.map(({ id }) => id);
+      const own = await listHistoryServices(call.db, target, ids, target.id);
+      const deployments = active.filter(({ id }) => own.some((service) => service.deployment_id === id));
+      if (deployments.length === 0) throw conflict(`There is nothing to cancel of ${target.name}.`);
+      for (const deployment of deployments)
+        await cancelDeployment(call, target, deployment, call.body.force_cancel ?? false);
+      await audit(call, {
+        organizationId: target.organizationId,
+        type: 'TRIGGER_CANCEL',
+        ...placeOfService(target),
+        after: { deployment_request_ids: deployments.map(({ id }) => id) },
+      });
+    },
+  }),
+];
