@@ -34,8 +34,8 @@ interface ServerImage {
   entrypoint: string;
 }
 
-/** The account that servers run as. */
-const AS_SERVER = 'setpriv --reuid=999 --regid=999 --clear-groups --';
+/** By its path: busybox' shell has a program of its own of that name. */
+const AS_SERVER = '/usr/bin/setpriv --reuid=999 --regid=999 --clear-groups --';
 
 /** PostgreSQL of the machine, null where it has none. */
 function postgresql(): ServerImage | null {
@@ -102,11 +102,14 @@ function mysql(): ServerImage | null {
 OPTIONS="--no-defaults --datadir=/var/lib/mysql --skip-name-resolve --socket=/tmp/mysql.sock --port=3306"
 chown -R 999:999 /var/lib/mysql
 if [ ! -d /var/lib/mysql/mysql ]; then
-  (echo 'create database mysql; use mysql;'
+  (echo 'create database mysql;'
+   echo 'use mysql;'
    for part in mysql_system_tables mysql_performance_tables mysql_system_tables_data; do cat /usr/share/mysql/$part.sql; done) |
     ${AS_SERVER} mariadbd $OPTIONS --bootstrap --skip-networking
 fi
 cat > /tmp/init.sql <<SQL
+delete from mysql.global_priv where User = '' or (User = 'root' and Host not in ('%', 'localhost'));
+flush privileges;
 create user if not exists 'root'@'%' identified by '$MYSQL_ROOT_PASSWORD';
 grant all on *.* to 'root'@'%' with grant option;
 create database if not exists $MYSQL_DATABASE;

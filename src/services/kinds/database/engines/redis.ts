@@ -8,8 +8,9 @@ import {
 } from '#services/kinds/database/engines/engine.ts';
 
 const CONFIG_FILE = '/etc/quarterdeck/redis.conf';
-/** Taken in by a restore. */
-const RESTORED = 'restored.rdb';
+/** What a restore brought, and what the server reloads. */
+const RESTORED = '/data/restored.rdb';
+const DUMP = '/data/dump.rdb';
 
 /** `-e`: an error that the server answers is one of the program too. */
 const redis = (args: string[], { password }: Credentials) =>
@@ -28,20 +29,16 @@ const backup: BackupTools = {
   // The server reads a file at its start or when it is told to reload; without the log of changes, which would win over it.
   restore: (credentials) => ({
     before: [],
-    load: tool(['dd', `of=/data/${RESTORED}`, 'bs=64k', 'status=none']),
+    load: tool(['dd', `of=${RESTORED}`, 'bs=64k', 'status=none']),
     restart: false,
     after: [
       redis(['config', 'set', 'appendonly', 'no'], credentials),
-      redis(['config', 'set', 'dbfilename', RESTORED], credentials),
+      tool(['mv', '-f', RESTORED, DUMP]),
       redis(['debug', 'reload', 'nosave'], credentials),
-      redis(['config', 'set', 'dbfilename', 'dump.rdb'], credentials),
       redis(['config', 'set', 'appendonly', 'yes'], credentials),
-      tool(['rm', '-f', `/data/${RESTORED}`]),
+      tool(['rm', '-f', DUMP]),
     ],
-    undo: [
-      redis(['config', 'set', 'dbfilename', 'dump.rdb'], credentials),
-      redis(['config', 'set', 'appendonly', 'yes'], credentials),
-    ],
+    undo: [redis(['config', 'set', 'appendonly', 'yes'], credentials), tool(['rm', '-f', RESTORED])],
   }),
   leavesOut: '',
 };
@@ -58,7 +55,9 @@ const inImage: Edition = {
         content: [
           `requirepass ${password}`,
           'dir /data',
+          // The log of changes alone: nothing but a restore writes a dump.
           'appendonly yes',
+          'save ""',
           'enable-debug-command local',
           'bind * -::*',
           '',

@@ -1,0 +1,301 @@
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { newId } from '#kernel/ids.ts';
+import { sql } from '#platform/database/index.ts';
+import { requestDailyBackups } from '#services/kinds/database/backups/tasks.ts';
+import { expireBackups } from '#services/kinds/database/backups/queries.ts';
+import { BackupWorker, type BackupWorkerOptions } from '#services/kinds/database/backups/worker.ts';
+import { RuntimeError, type ExecRequest, type Runtime } from '#runtimes/runtime.ts';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
+
+/** How programs beside a server end in these tests: what they print, or what they throw. */
+let exec: (request: ExecRequest, signal: AbortSignal) => Promise<string> = async () => 'the dump';
+const ran: ExecRequest[] = [];
+const runtime = {
+  name: 'fake',
+  exec: async (_handle, request, signal) => {
+    ran.push(request);
+    if (request.stdin) for await (const _ of request.stdin);
+    request.stdout.write(await exec(request, signal));
+    return { exitCode: 0, stderr: '' };
+  },
+} as Pick<Runtime, 'name' | 'exec'> as Runtime;
+
+const app = useApp({}, { runtimeOf: async () => runtime });
+const node = newId();
+beforeAll(async () => void (await app.db.insertInto('node').values({ id: node, name: 'test' }).execute()));
+
+function startWorker(options: Partial<BackupWorkerOptions> = {}): BackupWorker {
+  const worker = new BackupWorker({
+    platform: app.platform,
+    nodeId: node,
+    runtimeOf: async () => runtime,
+    pollMs: 20,
+    ...options,
+  });
+  worker.start();
+  onTestFinished(() => worker.stop());
+  return worker;
+}
+
+/** A database that is taken for running. */
+async function runningDatabase(body: object = {}): Promise<{ admin: Actor; id: string; environment: string }> {
+  const admin = await app.organization();
+  const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: newId() }), 201).id;
+  const environment = ok(await admin.post(`/project/${project}/environment`, { name: 'e' }), 201).id as string;
+  const given = { name: 'store', type: 'POSTGRESQL', version: '16', mode: 'MANAGED', ...body };
+  const { id } = ok(await admin.post(`/environment/${environment}/database`, given), 201);
+  await setRunning(id);
+  return { admin, id, environment };
+}
+
+const setRunning = (id: string) =>
+  app.db
+    .updateTable('service')
+    .set({ wanted: 'running', handle: JSON.stringify({ runtime: 'fake' }) })
+    .where('id', '=', id)
+    .execute();
+
+const request = async (admin: Actor, id: string, name = 'by hand') =>
+  ok(await admin.post(`/database/${id}/backup`, { name, message: 'm' }), 201).id as string;
+
+const stateOf = async (admin: Actor, backup: string) =>
+  ok(await admin.get(`/databaseBackup/${backup}`), 200).status.state as string;
+
+const filesOf = (admin: Actor): string[] => {
+  const folder = path.join(app.platform.settings.dataDir, 'backups', admin.organizationId);
+  return existsSync(folder) ? readdirSync(folder) : [];
+};
+
+describe('a backup', () => {
+  test('is listed, made, downloaded as its tool wrote it, and gone with its file once it is deleted', async () => {
+    const { admin, id } = await runningDatabase();
+    exec = async () => 'what pg_dump writes';
+    const backup = await request(admin, id);
+    expect(await stateOf(admin, backup)).toBe('QUEUED');
+    ok(await admin.get(`/databaseBackup/${backup}/download`), 409);
+    startWorker();
+    await expect.poll(() => stateOf(admin, backup)).toBe('READY');
+    const command = ran.at(-1)!;
+    expect(command.command).toEqual(['pg_dump', '--host=127.0.0.1', '--port=5432', '--no-password', '--username=postgres', '--dbname=app', '--format=custom']); // prettier-ignore
+    const { password } = ok(await admin.get(`/database/${id}/masterCredentials`), 200);
+    expect(command.environment).toEqual({ PGPASSWORD: password });
+    const answer = await admin.get(`/databaseBackup/${backup}/download`);
+    expect(ok(answer, 200)).toBe('what pg_dump writes');
+    expect(answer.headers['content-disposition']).toMatch(/^attachment; filename="store-[\dT-]+\.pgdump"$/);
+    expect(ok(await admin.get(`/database/${id}/backup`), 200)).toMatchObject({
+      page: 1,
+      results: [{ id: backup, name: 'by hand', message: 'm', size_in_bytes: 19, expires_at: null }],
+    });
+    expect(filesOf(admin)).toEqual([`${backup}.qdb`]);
+    ok(await admin.delete(`/database/${id}/backup/${backup}`), 204);
+    ok(await admin.get(`/databaseBackup/${backup}`), 404);
+    await expect.poll(() => filesOf(admin)).toEqual([]);
+    expect(ok(await admin.get(`/database/${id}/backup`), 200).results).toEqual([]);
+  });
+
+  test('that fails says why without the password, and leaves no file', async () => {
+    const { admin, id } = await runningDatabase();
+    const { password } = ok(await admin.get(`/database/${id}/masterCredentials`), 200);
+    exec = () => Promise.reject(new RuntimeError('failed', `no entry for ${password}`));
+    const backup = await request(admin, id);
+    startWorker();
+    await expect.poll(() => stateOf(admin, backup)).toBe('DEPLOYMENT_ERROR');
+    expect(ok(await admin.get(`/databaseBackup/${backup}`), 200).error).toBe('no entry for ********');
+    expect(filesOf(admin)).toEqual([]);
+  });
+
+  test('of a worker that ends or dies in the middle is made by the next one, and is not there before', async () => {
+    const { admin, id } = await runningDatabase();
+    const begun = Promise.withResolvers<void>();
+    const hangs = (_: ExecRequest, signal: AbortSignal) => {
+      begun.resolve();
+      return new Promise<string>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    };
+    exec = hangs;
+    const backup = await request(admin, id);
+    const first = startWorker();
+    await begun.promise;
+    await first.stop();
+    expect(filesOf(admin)).toEqual([]);
+    expect(await stateOf(admin, backup)).toBe('QUEUED');
+    // Another dies with its claim, which nobody renews.
+    await sql`update database_backup set status = 'RUNNING', claim_token = ${newId()}, lease_until = now() - interval '1 second'
+      where id = ${backup}`.execute(app.db);
+    exec = async () => 'whole';
+    startWorker();
+    await expect.poll(() => stateOf(admin, backup)).toBe('READY');
+    expect(ok(await admin.get(`/databaseBackup/${backup}/download`), 200)).toBe('whole');
+  });
+
+  test('waits for another of the same database, and for a deployment of its environment', async () => {
+    const { admin, id, environment } = await runningDatabase();
+    let beside = 0;
+    let most = 0;
+    exec = async () => {
+      most = Math.max(most, ++beside);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      beside--;
+      return 'x';
+    };
+    const backups = await Promise.all([1, 2, 3].map((n) => request(admin, id, `${n}`)));
+    const { cluster_id } = ok(await admin.get(`/environment/${environment}`), 200);
+    const deployment = newId();
+    await app.db
+      .insertInto('deployment')
+      .values({
+        id: deployment,
+        organization_id: admin.organizationId,
+        environment_id: environment,
+        cluster_id,
+        number: 1,
+        action: 'DEPLOY',
+        trigger: 'DEPLOY',
+        whole_environment: true,
+        status: 'RUNNING',
+        snapshot: '{"services":[]}',
+        requested_by_name: 'test',
+        origin: 'API',
+      })
+      .execute();
+    const other = await runningDatabase();
+    const elsewhere = await request(other.admin, other.id);
+    startWorker();
+    await expect.poll(() => stateOf(other.admin, elsewhere)).toBe('READY');
+    expect(await Promise.all(backups.map((backup) => stateOf(admin, backup)))).toEqual(['QUEUED', 'QUEUED', 'QUEUED']);
+    most = 0;
+    await app.db.deleteFrom('deployment').where('id', '=', deployment).execute();
+    for (const backup of backups) await expect.poll(() => stateOf(admin, backup)).toBe('READY');
+    expect(most).toBe(1);
+  });
+
+  test('is refused of what does not run, to those who may only deploy, and to other organizations', async () => {
+    const { admin, id } = await runningDatabase();
+    const url = `/database/${id}/backup`;
+    const body = { name: 'n', message: 'm' };
+    const backup = await request(admin, id);
+    ok(await (await admin.withScope('DEPLOY')).post(url, body), 403);
+    ok(await (await admin.withScope('DEPLOY')).get(`/databaseBackup/${backup}/download`), 403);
+    ok(await (await admin.withScope('READ')).get(url), 200);
+    const stranger = await app.organization();
+    for (const path of [url, `/databaseBackup/${backup}`, `/databaseBackup/${backup}/download`])
+      ok(await stranger.get(path), 404);
+    ok(await stranger.delete(`${url}/${backup}`), 404);
+    const second = await runningDatabase();
+    ok(await second.admin.delete(`/database/${second.id}/backup/${backup}`), 404);
+    await app.db.updateTable('service').set({ wanted: 'stopped' }).where('id', '=', id).execute();
+    expect((await admin.post(url, body)).body.message).toBe('store is not running: deploy it first.');
+    expect((await admin.post(url, { name: 'n' })).body.errors).toEqual([{ field: 'message', message: 'is required' }]);
+  });
+});
+
+describe('managed databases', () => {
+  test('get one backup a day, for seven days; those that are just a server get none', async () => {
+    const managed = await runningDatabase();
+    const plain = await runningDatabase({ mode: 'CONTAINER' });
+    const release = async (id: string, organization_id: string) => {
+      const release_id = newId();
+      await app.db
+        .insertInto('release')
+        .values({
+          id: release_id,
+          organization_id,
+          service_id: id,
+          deployment_id: newId(),
+          service_version: 1,
+          environment_version: 1,
+          project_version: 1,
+          snapshot: '{}',
+        }) // prettier-ignore
+        .execute();
+      await app.db.updateTable('service').set({ release_id }).where('id', '=', id).execute();
+    };
+    for (const { id, admin } of [managed, plain]) await release(id, admin.organizationId);
+    const backups = async ({ admin, id }: typeof managed) => ok(await admin.get(`/database/${id}/backup`), 200).results;
+    const signal = new AbortController().signal;
+    for (let round = 0; round < 3; round++) await requestDailyBackups(app.platform, signal);
+    const [daily, ...more] = await backups(managed);
+    expect([daily.origin, more, await backups(plain)]).toEqual(['DAILY', [], []]);
+    expect(Date.parse(daily.expires_at) - Date.parse(daily.created_at)).toBeCloseTo(7 * 86_400_000, -5);
+    exec = async () => 'x';
+    startWorker();
+    await expect.poll(() => stateOf(managed.admin, daily.id)).toBe('READY');
+    await sql`update database_backup set created_at = now() - interval '25 hours' where id = ${daily.id}`.execute(
+      app.db,
+    );
+    await requestDailyBackups(app.platform, signal);
+    expect(await backups(managed)).toHaveLength(2);
+    await sql`update database_backup set expires_at = now() where id = ${daily.id}`.execute(app.db);
+    await expireBackups(app.db);
+    expect((await backups(managed)).map((one: any) => one.id)).not.toContain(daily.id);
+    await expect.poll(() => filesOf(managed.admin)).not.toContain(`${daily.id}.qdb`);
+  });
+});
+
+describe('a restore', () => {
+  async function made(body: object = {}) {
+    const place = await runningDatabase(body);
+    exec = async () => 'x';
+    const backup = await request(place.admin, place.id);
+    const worker = startWorker();
+    await expect.poll(() => stateOf(place.admin, backup)).toBe('READY');
+    return { ...place, backup, worker };
+  }
+
+  test('is planned with what it replaces, then saves that, and runs its steps in their order', async () => {
+    const { admin, id, backup } = await made();
+    exec = async ({ command }) => (command[0] === 'psql' && /relkind/.test(command.at(-1)!) ? 'public.a\t8 kB\n' : '');
+    const url = `/database/${id}/restore`;
+    const plan = ok(await admin.post(url, { backup_id: backup }), 201);
+    expect(plan).toMatchObject({ state: 'PLANNED', replaces: [{ name: 'public.a', amount: '8 kB' }], error: null });
+    ran.length = 0;
+    ok(await admin.post(`${url}/${plan.id}/run`), 200);
+    ok(await admin.post(`${url}/${plan.id}/run`), 409);
+    await expect.poll(async () => ok(await admin.get(`${url}/${plan.id}`), 200).state).toBe('READY');
+    expect(ran.map(({ command }) => command[0])).toEqual(['pg_dump', 'psql', 'psql', 'pg_restore', 'psql', 'psql', 'psql', 'psql']); // prettier-ignore
+    const { safety_backup_id } = ok(await admin.get(`${url}/${plan.id}`), 200);
+    expect(ok(await admin.get(`/databaseBackup/${safety_backup_id}`), 200)).toMatchObject({ origin: 'BEFORE_RESTORE' });
+  });
+
+  test('that fails says at what, and opens the database again', async () => {
+    const { admin, id, backup } = await made();
+    exec = async ({ command }) => {
+      if (command.at(-1)!.includes('rename to')) throw new RuntimeError('failed', 'somebody is connected');
+      return '';
+    };
+    const url = `/database/${id}/restore`;
+    const plan = ok(await admin.post(url, { backup_id: backup }), 201);
+    ok(await admin.post(`${url}/${plan.id}/run`), 200);
+    await expect.poll(async () => ok(await admin.get(`${url}/${plan.id}`), 200).state).toBe('FAILED');
+    expect(ok(await admin.get(`${url}/${plan.id}`), 200).error).toBe('somebody is connected');
+    expect(ran.map(({ command }) => command.at(-1)).join()).toContain('with allow_connections true');
+  });
+
+  test('is refused of another type, of a newer version, of a foreign backup, and of an old plan', async () => {
+    const { admin, id, backup, environment } = await made();
+    const plan = async (database: string, backup_id: string) => {
+      const answer = await admin.post(`/database/${database}/restore`, { backup_id });
+      return answer.status === 400 ? answer.body.errors[0].message : answer.status;
+    };
+    const given = { name: newId(), mode: 'CONTAINER', type: 'REDIS', version: '7' };
+    const redis = ok(await admin.post(`/environment/${environment}/database`, given), 201).id;
+    const older = { ...given, name: newId(), type: 'POSTGRESQL', version: '15' };
+    const old = ok(await admin.post(`/environment/${environment}/database`, older), 201).id;
+    for (const one of [redis, old]) await setRunning(one);
+    expect(await plan(redis, backup)).toBe(
+      'is one of POSTGRESQL made by pg_dump: this database (REDIS) reads what rdb makes',
+    );
+    expect(await plan(old, backup)).toMatch(/^is one of version 16:/);
+    expect(await plan(id, newId())).toBe('names no backup of this organization');
+    const foreign = await made();
+    expect(await plan(id, foreign.backup)).toBe('names no backup of this organization');
+    ok(await (await admin.withScope('DEPLOY')).post(`/database/${id}/restore`, { backup_id: backup }), 403);
+    const { id: planned } = ok(await admin.post(`/database/${id}/restore`, { backup_id: backup }), 201);
+    await sql`update database_restore set created_at = now() - interval '61 minutes' where id = ${planned}`.execute(
+      app.db,
+    );
+    ok(await admin.post(`/database/${id}/restore/${planned}/run`), 409);
+    ok(await foreign.admin.get(`/database/${id}/restore/${planned}`), 404);
+  });
+});
