@@ -5,6 +5,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { NO_ROUTER } from '#app/no-router.ts';
 import { createRuntimes } from '#app/runtimes.ts';
+import { machinePrograms } from '#app/terraform.ts';
 import { vaultKeyFile } from '#app/install.ts';
 import { inspectEmbeddedPostgres } from '#platform/database/embedded.ts';
 import { openDatabase } from '#platform/database/index.ts';
@@ -150,12 +151,6 @@ const TOOLS: Tool[] = [
     without: 'Nothing can be deployed from a repository: install git (`apt-get install git`, `brew install git`).',
   },
   {
-    name: 'terraform',
-    args: ['version'],
-    without:
-      'Terraform services do not deploy here: install it from https://developer.hashicorp.com/terraform/install.',
-  },
-  {
     name: 'helm',
     args: ['version', '--short'],
     without: 'Helm charts do not deploy here: install it from https://helm.sh/docs/intro/install.',
@@ -166,6 +161,33 @@ const TOOLS: Tool[] = [
     without: 'Kubernetes clusters cannot be looked at by hand: install it from https://kubernetes.io/docs/tasks/tools.',
   },
 ];
+
+/** What Terraform services are run with on host clusters; images bring their own on docker clusters. */
+export async function inspectTerraform(settings: Settings): Promise<Finding[]> {
+  const found = await machinePrograms(settings)();
+  return PROGRAMS.map(({ engine, name, page }) => {
+    const own = found.filter((one) => one.engine === engine);
+    if (own.length > 0)
+      return {
+        name,
+        state: 'ok',
+        found: own.map(({ version, path: file }) => `${version} (${file})`).join(', '),
+        advice: [],
+      };
+    const where = 'put it on the PATH, or into the folder of versions that QUARTERDECK_TERRAFORM_PROGRAMS names.';
+    return {
+      name,
+      state: 'missing',
+      found: 'not found',
+      advice: [`Its services do not deploy on host clusters: get it from ${page} and ${where}`],
+    };
+  });
+}
+
+const PROGRAMS = [
+  { engine: 'TERRAFORM', name: 'terraform', page: 'https://developer.hashicorp.com/terraform/install' },
+  { engine: 'OPEN_TOFU', name: 'tofu', page: 'https://opentofu.org/docs/intro/install' },
+] as const;
 
 /** The programs that services are deployed with. */
 export function inspectTools(searchPath: string | undefined): Promise<Finding[]> {

@@ -1,4 +1,11 @@
-import { inspectDatabase, inspectRuntimes, inspectTools, inspectVault, type Finding } from '#app/inspect.ts';
+import {
+  inspectDatabase,
+  inspectRuntimes,
+  inspectTerraform,
+  inspectTools,
+  inspectVault,
+  type Finding,
+} from '#app/inspect.ts';
 import { print } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
@@ -7,14 +14,15 @@ const LEAST_NODE = 24;
 
 /** Prints what was found of all that the service stands on and what would mend the rest. Fails only when it can't run. */
 export async function doctorCommand(settings: Settings, searchPath: string | undefined): Promise<void> {
-  const [database, vault, runtimes, tools] = await Promise.all([
+  const [database, vault, runtimes, tools, terraform] = await Promise.all([
     inspectDatabase(settings),
     inspectVault(settings),
     inspectRuntimes(settings),
     inspectTools(searchPath),
+    inspectTerraform(settings),
   ]);
   const needed = [inspectNode(), database, vault];
-  const findings = [...needed, ...runtimes.findings, ...tools];
+  const findings = [...needed, ...runtimes.findings, ...tools, ...terraform];
   print(findings.map(show).join('\n'));
   print(`\nData directory: ${settings.dataDir}\nA first cluster gets the runtime ${runtimes.chosen}.`);
   const broken = findings.filter((finding) => finding.state === 'broken');

@@ -46,6 +46,7 @@ export async function runService(run: PlannedRun, planned: PlannedService): Prom
     }
     addEnd(work, at.write);
     await sendWithLog(run, at.write);
+    await discardTasks(work);
     return true;
   } catch (error) {
     await fail(work, at, error as Error);
@@ -175,6 +176,18 @@ function addEnd(work: ServiceWork, write: FencedWrite): void {
   addMove(run, write, 'succeed', { serviceIds: [serviceId] });
 }
 
+/** Removes what commands left whose end is written now: until then a successor would have asked for them. */
+async function discardTasks({ run, runtime, tasks = [], service }: ServiceWork): Promise<void> {
+  const names = tasks
+    .filter(({ discard }) => discard)
+    .flatMap(({ task, attempts }) => Array.from({ length: attempts }, (_, at) => `${task.name}-${at + 1}`));
+  const [first] = tasks;
+  if (!first || names.length === 0) return;
+  await runtime.removeTasks?.(first.task.identity, names).catch((error: unknown) => {
+    run.parts.platform.log.warn({ err: error, serviceId: service.serviceId }, 'cannot remove what a command left');
+  });
+}
+
 /** Records why the service came to no good end: a failure that people read, or a cancel. */
 async function fail(work: ServiceWork, at: Position, error: Error): Promise<void> {
   const { run, service } = work;
@@ -193,4 +206,5 @@ async function fail(work: ServiceWork, at: Position, error: Error): Promise<void
     ...(cancelled ? {} : { error: message }),
   });
   await sendWithLog(run, at.write);
+  await discardTasks(work);
 }

@@ -76,6 +76,8 @@ export interface PlannedTask {
   accepts?: number[];
   /** Whether it is run also when one before it failed or was given up (to release what was taken). */
   always?: boolean;
+  /** Whether nothing of it is left where it ran once its end is written: its environment and files may hold secrets. */
+  discard?: boolean;
 }
 
 /** How a command of a step EXECUTING ended. */

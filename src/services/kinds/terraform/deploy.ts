@@ -100,6 +100,7 @@ export const terraformDeployment: DeployableKind = {
     return [
       {
         attempts: 1,
+        discard: true,
         task: {
           identity,
           name: `terraform-${done}`,

@@ -262,6 +262,7 @@ describe.skipIf(!HAS_TERRAFORM)('deployed with the real program', () => {
     expect(plan).toMatchObject({ applied: true, plan: { summary: { create: 2, update: 0, replace: 0, delete: 0 } } });
     const everything = [await service.log(), await resourcesOf(service), plan, status, ok(await admin.get(url), 200)];
     expect(JSON.stringify(everything)).not.toContain('hunter22');
+    await until(() => !engine.runtime.leftovers(specs[0]!.identity).some((one) => one.startsWith('execution')));
     expect(specs[0]!.arguments.concat(specs[0]!.entrypoint).join(' ')).not.toContain('hunter22');
     const deployedCommit = ok(await admin.get(url), 200).terraform_files_source.git.git_repository.deployed_commit_id;
     expect(deployedCommit).toBe(service.repository.git('rev-parse', 'HEAD'));
