@@ -2,6 +2,7 @@ import type { Route } from '#platform/http/route.ts';
 import { deploymentRuleRoutes } from '#resources/deployment-rule/index.ts';
 import { deploymentStageRoutes } from '#resources/deployment-stage/index.ts';
 import { clusterNeeds } from '#app/clusters.ts';
+import { documentRoute } from '#app/document.ts';
 import { noImages } from '#app/images.ts';
 import { noRepositories } from '#app/repositories.ts';
 import { noRuntime } from '#app/no-runtime.ts';
@@ -46,7 +47,7 @@ export function allRoutes(
     findRegistry: registryAccess,
     ...needs,
   };
-  return [
+  const routes: Route[] = [
     ...accountRoutes,
     ...signUpRoutes,
     // Credentials of cloud providers are no resource yet: there are none.
@@ -72,5 +73,7 @@ export function allRoutes(
     ...argoCdRoutes({ forgetApps }),
     ...secretManagerAccessRoutes,
     ...mountServices(services),
+    documentRoute(() => routes),
   ];
+  return routes;
 }
