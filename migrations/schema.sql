@@ -993,6 +993,11 @@ END) stored,
   argo_cd_id uuid,
   observed jsonb,
   details jsonb not null default '{}'::jsonb,
+  values_git_token_id uuid generated always as (
+CASE kind
+    WHEN 'HELM'::text THEN ((spec #>> '{values_override,file,git,git_repository,git_token_id}'::text[]))::uuid
+    ELSE NULL::uuid
+END) stored,
   constraint service_kind_check CHECK ((kind = ANY (ARRAY['APPLICATION'::text, 'DATABASE'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'ARGOCD_APP'::text, 'AGENTIC_WORKFLOW'::text]))),
   constraint service_organization_id_argo_cd_id_fkey FOREIGN KEY (organization_id, argo_cd_id) REFERENCES argo_cd(organization_id, id) ON DELETE CASCADE,
   constraint service_organization_id_container_registry_id_fkey FOREIGN KEY (organization_id, container_registry_id) REFERENCES container_registry(organization_id, id),
@@ -1002,6 +1007,7 @@ END) stored,
   constraint service_organization_id_id_key UNIQUE (organization_id, id),
   constraint service_organization_id_release_id_fkey FOREIGN KEY (organization_id, release_id) REFERENCES release(organization_id, id) DEFERRABLE INITIALLY DEFERRED,
   constraint service_organization_id_stage_id_fkey FOREIGN KEY (organization_id, stage_id) REFERENCES deployment_stage(organization_id, id),
+  constraint service_organization_id_values_git_token_id_fkey FOREIGN KEY (organization_id, values_git_token_id) REFERENCES git_token(organization_id, id),
   constraint service_pkey PRIMARY KEY (id),
   constraint service_wanted_check CHECK ((wanted = ANY (ARRAY['absent'::text, 'stopped'::text, 'running'::text])))
 );
@@ -1011,6 +1017,7 @@ CREATE INDEX service_helm_repository ON public.service USING btree (helm_reposit
 CREATE INDEX service_kind ON public.service USING btree (kind);
 CREATE INDEX service_metadata_group ON public.service USING gin (((COALESCE((spec -> 'labels_groups'::text), '[]'::jsonb) || COALESCE((spec -> 'annotations_groups'::text), '[]'::jsonb))));
 CREATE INDEX service_stage ON public.service USING btree (stage_id);
+CREATE INDEX service_values_git_token ON public.service USING btree (values_git_token_id) WHERE (values_git_token_id IS NOT NULL);
 CREATE UNIQUE INDEX service_argo_cd_app ON public.service USING btree (argo_cd_id, ((spec ->> 'app_namespace'::text)), ((spec ->> 'app_name'::text))) WHERE (argo_cd_id IS NOT NULL);
 CREATE UNIQUE INDEX service_name ON public.service USING btree (environment_id, lower(name));
 CREATE UNIQUE INDEX service_workflow_slug ON public.service USING btree (((spec ->> 'slug'::text))) WHERE (kind = 'AGENTIC_WORKFLOW'::text);

@@ -17,6 +17,7 @@ export type {
   ExecutionPolicy,
   ExpandedVariables,
   PlannedTask,
+  GitSourceToResolve,
   SourceToResolve,
   TaskOutcome,
   WorkloadOptions,

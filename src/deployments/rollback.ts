@@ -1,7 +1,7 @@
 import { conflict, invalidField } from '#kernel/errors.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { findExecution } from '#deployments/history.ts';
-import type { Resolution, ServiceSnapshot, Snapshot } from '#deployments/model/snapshot.ts';
+import type { ResolvedService, Resolution, ServiceSnapshot, Snapshot } from '#deployments/model/snapshot.ts';
 import { executionIdOf } from '#deployments/status.ts';
 import { findDeployment } from '#deployments/queries.ts';
 
@@ -57,7 +57,7 @@ export async function findEarlierExecution(
       services: Object.fromEntries(
         services.map(({ serviceId: id }) => [
           id,
-          { commit: resolution.services[id]?.commit, ...imageOf(deployed.get(id)!) },
+          { ...commitsOf(resolution.services[id]), ...imageOf(deployed.get(id)!) },
         ]),
       ),
     },
@@ -82,6 +82,11 @@ export async function findLastExecution(
     .executeTakeFirst();
   return row && executionIdOf(environmentId, row.number);
 }
+
+const commitsOf = ({ commit, valuesCommit }: ResolvedService = {}) => ({
+  commit,
+  ...(valuesCommit ? { valuesCommit } : {}),
+});
 
 const imageOf = ({ image, build_key }: { image: string | null; build_key: string | null }) =>
   image ? { image, ...(build_key ? { buildKey: build_key } : {}) } : {};

@@ -98,6 +98,8 @@ export interface DeployChoice<Spec = any> {
   spec?: Spec;
   /** Commit of this deployment only. */
   commitId?: string;
+  /** The same of the repository that its values come from. */
+  valuesCommitId?: string;
   /** Only this is run, and nothing deployed. */
   event?: RunEvent;
   /** Of a removal: what would be run first is left out. */

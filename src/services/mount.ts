@@ -30,6 +30,7 @@ import { databaseRoutes } from '#services/kinds/database/routes.ts';
 import { linkedApplicationRoutes } from '#services/kinds/database/links/routes.ts';
 import { backupRoutes } from '#services/kinds/database/backups/routes.ts';
 import { database } from '#services/kinds/database/index.ts';
+import { helm } from '#services/kinds/helm/index.ts';
 import { job } from '#services/kinds/job/index.ts';
 import { terraform, terraformRoutes } from '#services/kinds/terraform/index.ts';
 import { container } from '#services/kinds/container/index.ts';
@@ -39,7 +40,7 @@ import { serviceListRoutes } from '#services/service/list-routes.ts';
 import { serviceRoutes } from '#services/service/routes.ts';
 
 /** Every kind of service. A further one is a folder and a line here. */
-export const KINDS: Kind[] = [application, container, database, job, terraform, agenticWorkflow];
+export const KINDS: Kind[] = [application, container, database, helm, job, terraform, agenticWorkflow];
 
 /** Kinds that are only read here: made and run elsewhere. */
 export const READ_KINDS: ShownKind[] = [argoCdApp];

@@ -251,6 +251,8 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   checkDockerfile: () => ({ body: { git_repository: repository, dockerfile_path: 'Dockerfile' } }),
   checkGitFile: () => ({ body: { git_repository: repository, files: ['Dockerfile'] } }),
   checkHelmRepository: () => ({ body: { git_repository: repository }, refused: 400 }),
+  // That repository is no chart.
+  createHelmDefaultValues: () => ({ body: { source: { git_repository: repository } }, refused: 400 }),
   // The registry's address does not resolve.
   checkContainerImage: () => ({ body: { image_name: 'registry.invalid/acme/shop', tag: '1' }, refused: 502 }),
   // A local repository has no provider that could call.

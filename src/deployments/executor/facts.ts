@@ -41,6 +41,7 @@ export async function loadFacts(db: Database, scope: Scope, serviceIds: string[]
               image: row.image,
               buildKey: row.build_key,
               commit: row.resolution?.commit ?? null,
+              valuesCommit: row.resolution?.valuesCommit ?? null,
               imageSource: row.resolution?.imageSource ?? null,
             }
           : null,

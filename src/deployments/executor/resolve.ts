@@ -1,6 +1,7 @@
 import type { EngineParts } from '#deployments/executor/engine.ts';
 import type { GitSourceToResolve, ImageSourceToResolve } from '#deployments/model/kind.ts';
 import type {
+  Commit,
   LastRelease,
   Resolution,
   ResolvedService,
@@ -34,12 +35,16 @@ export async function resolve(
   if (action !== 'DEPLOY' && action !== 'RUN' && !removes) return resolution;
   const resolveOne = async (service: ServiceSnapshot) => {
     const kind = parts.kinds[service.kind];
-    const source = removes && !kind?.needsSourceToRemove?.(service) ? null : kind?.source(service);
-    if (!source) return;
+    if (!kind || (removes && !kind.needsSourceToRemove?.(service))) return;
+    const [source, values] = [kind.source(service), kind.valuesSource?.(service)];
+    if (!source && !values) return;
     const last = snapshot.repeat || removes ? (releases.get(service.serviceId)?.release ?? null) : null;
     const of = { parts, snapshot, signal };
-    resolution.services[service.serviceId] =
-      source.type === 'git' ? await commitOf(of, source, service, last) : await digestOf(of, source, last);
+    resolution.services[service.serviceId] = {
+      ...(source?.type === 'git' ? { commit: await commitOf(of, source, service.commitId, last?.commit) } : {}),
+      ...(source?.type === 'image' ? await digestOf(of, source, last) : {}),
+      ...(values ? { valuesCommit: await commitOf(of, values, service.valuesCommitId, last?.valuesCommit) } : {}),
+    };
   };
   await Promise.all(snapshot.services.map(resolveOne));
   return resolution;
@@ -54,12 +59,12 @@ interface Of {
 async function commitOf(
   { parts, snapshot, signal }: Of,
   source: GitSourceToResolve,
-  { commitId }: ServiceSnapshot,
-  last: LastRelease | null,
-): Promise<ResolvedService> {
-  if (last?.commit && !commitId) return { commit: last.commit };
+  commitId: string | null = null,
+  last: Commit | null = null,
+): Promise<Commit> {
+  if (last && !commitId) return last;
   const { organizationId } = snapshot;
-  return { commit: await parts.sources.resolve({ ...source, organizationId, commitId, signal }) };
+  return parts.sources.resolve({ ...source, organizationId, commitId, signal });
 }
 
 async function digestOf(

@@ -104,6 +104,8 @@ export interface ExecutionPolicy {
 export interface DeployableKind {
   /** What a service of it is made of, null where that is neither a repository nor an image. */
   source(service: ServiceSnapshot): SourceToResolve | null;
+  /** A second repository that it is deployed with (values of a chart), whose commit is resolved beside the source's. */
+  valuesSource?(service: ServiceSnapshot): GitSourceToResolve | null;
   /** Steps of an action (engine.md). `last` is null where nothing was released, or where nothing may be skipped. */
   plan(
     service: ServiceSnapshot,

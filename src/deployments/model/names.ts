@@ -30,17 +30,20 @@ const forced = (asked: EventType, queued: EventType): RequestEvents => ({
   failed: 'FORCE_RUN_FAILED',
 });
 
+const DRY_RUN: RequestEvents = {
+  asked: 'TRIGGER_DEPLOY_DRY_RUN',
+  queued: 'DRY_RUN',
+  done: 'DEPLOYED_DRY_RUN',
+  failed: 'DEPLOYED_DRY_RUN_FAILED',
+};
+
 const OF_EVENT: Record<RunEvent, RequestEvents> = {
   CRON: forced('TRIGGER_FORCE_RUN', 'FORCE_RUN_QUEUED'),
   START: forced('TRIGGER_FORCE_RUN_DEPLOY', 'FORCE_RUN_QUEUED_DEPLOY'),
   STOP: forced('TRIGGER_FORCE_RUN_STOP', 'FORCE_RUN_QUEUED_STOP'),
   DELETE: forced('TRIGGER_FORCE_RUN_DELETE', 'FORCE_RUN_QUEUED_DELETE'),
-  PLAN: {
-    asked: 'TRIGGER_DEPLOY_DRY_RUN',
-    queued: 'DRY_RUN',
-    done: 'DEPLOYED_DRY_RUN',
-    failed: 'DEPLOYED_DRY_RUN_FAILED',
-  },
+  PLAN: DRY_RUN,
+  DIFF: DRY_RUN,
   FORCE_UNLOCK: {
     asked: 'TRIGGER_TERRAFORM_FORCE_UNLOCK',
     queued: null,

@@ -35,6 +35,8 @@ export interface ServiceSnapshot {
   variables: unknown[];
   /** Commit that this request asked for, instead of the head of the branch. */
   commitId: string | null;
+  /** The same of the repository of its values. */
+  valuesCommitId?: string;
   /** Of a request with the action RUN: what is run of the service. */
   event?: RunEvent;
   /** Labels and annotations that what is made of it carries; snapshots from before there were any have none. */
@@ -70,6 +72,8 @@ export interface Resolution {
 
 export interface ResolvedService {
   commit?: Commit;
+  /** Commit of the repository that its values come from. */
+  valuesCommit?: Commit;
   /** The image that a tag stood for, by its digest; of a rollback the image that was released then, while it is kept. */
   image?: string;
   /** What `image` was resolved from. */
@@ -89,6 +93,7 @@ export interface LastRelease {
   image: string | null;
   buildKey: string | null;
   commit: Commit | null;
+  valuesCommit: Commit | null;
   imageSource: ImageName | null;
 }
 

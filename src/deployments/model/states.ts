@@ -36,8 +36,8 @@ export type State = (typeof STATES)[number];
 export const ACTIONS = ['DEPLOY', 'STOP', 'RESTART', 'DELETE', 'UNINSTALL', 'RUN'] as const;
 export type DeploymentAction = (typeof ACTIONS)[number];
 
-/** What RUN executes: an event of a job, or a command on a Terraform service's state. */
-export const RUN_EVENTS = ['CRON', 'START', 'STOP', 'DELETE', 'PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE'] as const;
+/** What RUN executes: an event of a job, a command on a Terraform service's state, or a diff of a chart. */
+export const RUN_EVENTS = ['CRON', 'START', 'STOP', 'DELETE', 'PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE', 'DIFF'] as const;
 export type RunEvent = (typeof RUN_EVENTS)[number];
 
 /**

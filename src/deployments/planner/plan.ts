@@ -48,10 +48,20 @@ function lastOf(
 }
 
 /** What a rollback goes back to. Where its image is no longer kept it is built again, of the same commit. */
-const releasedThen = ({ image, buildKey, commit, imageSource }: ResolvedService): LastRelease | null =>
-  image ? { image, buildKey: buildKey ?? null, commit: commit ?? null, imageSource: imageSource ?? null } : null;
+const releasedThen = ({ image, ...resolved }: ResolvedService): LastRelease | null =>
+  image
+    ? {
+        image,
+        buildKey: resolved.buildKey ?? null,
+        commit: resolved.commit ?? null,
+        valuesCommit: resolved.valuesCommit ?? null,
+        imageSource: resolved.imageSource ?? null,
+      }
+    : null;
 
-const whyBack = ({ number }: { number: number }, planned: PlannedService): string =>
-  planned.image
-    ? `back to execution ${number}, whose image is kept`
-    : `back to execution ${number}, whose image is no longer kept: it is built again of the same commit`;
+function whyBack({ number }: { number: number }, planned: PlannedService): string {
+  if (planned.image) return `back to execution ${number}, whose image is kept`;
+  return planned.steps.includes('BUILD')
+    ? `back to execution ${number}, whose image is no longer kept: it is built again of the same commit`
+    : `back to execution ${number}`;
+}

@@ -739,6 +739,7 @@ export interface Service {
   spec: JsonColumn;
   stage_id: string;
   updated_at: Generated<Timestamp>;
+  values_git_token_id: Generated<string | null>;
   version: Generated<Int8Column>;
   wanted: Generated<string>;
 }

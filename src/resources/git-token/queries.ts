@@ -3,7 +3,8 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 /** Kinds of service that the reference counts as using a git token. */
 const KINDS = ['APPLICATION', 'JOB', 'HELM', 'TERRAFORM'];
 
-const SERVICES_COUNT = sql<number>`(select count(*) from service where service.git_token_id = git_token.id
+const SERVICES_COUNT = sql<number>`(select count(*) from service
+  where (service.git_token_id = git_token.id or service.values_git_token_id = git_token.id)
   and service.organization_id = git_token.organization_id and service.kind = any(${KINDS}))`;
 
 const selectGitTokens = (db: Database) => db.selectFrom('git_token').selectAll().select(SERVICES_COUNT.as('services'));
@@ -69,5 +70,5 @@ export const countServicesOf = (db: Database, scope: Scope, id: string) =>
     .selectFrom('service')
     .select(sql<number>`count(*)`.as('services'))
     .where('organization_id', '=', scope.organizationId)
-    .where('git_token_id', '=', id)
+    .where(({ eb, or }) => or([eb('git_token_id', '=', id), eb('values_git_token_id', '=', id)]))
     .executeTakeFirstOrThrow();

@@ -51,7 +51,12 @@ export function listServicesUsing(db: Database, principal: Principal, organizati
   const services = selectVisibleServices(db, principal, organizationId);
   if (used.gitTokenId)
     return services
-      .where('service.git_token_id', '=', used.gitTokenId)
+      .where(({ eb, or }) =>
+        or([
+          eb('service.git_token_id', '=', used.gitTokenId!),
+          eb('service.values_git_token_id', '=', used.gitTokenId!),
+        ]),
+      )
       .where('service.kind', 'in', ['APPLICATION', 'JOB', 'HELM', 'TERRAFORM']);
   if (used.argoCdClusterId)
     return services.where('service.argo_cd_id', '=', (eb) =>

@@ -14,6 +14,8 @@ export const selectServices = (db: Database) =>
     .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
     .leftJoin('release', 'release.id', 'service.release_id')
     .leftJoin('git_token', 'git_token.id', 'service.git_token_id')
+    .leftJoin('git_token as values_token', 'values_token.id', 'service.values_git_token_id')
+    .leftJoin('helm_repository', 'helm_repository.id', 'service.helm_repository_id')
     .leftJoin('container_registry as registry', 'registry.id', 'service.container_registry_id')
     .selectAll('service')
     .select([
@@ -29,6 +31,9 @@ export const selectServices = (db: Database) =>
       'release.resolution as release_resolution',
       'release.created_at as released_at',
       'git_token.name as git_token_name',
+      'values_token.name as values_git_token_name',
+      'helm_repository.name as helm_repository_name',
+      'helm_repository.url as helm_repository_url',
       'registry.name as registry_name',
       'registry.url as registry_url',
       'registry.kind as registry_kind',

@@ -50,6 +50,15 @@ export const SAMPLES: Partial<Record<ServiceKind, Sample>> = {
     body: () => ({ type: 'POSTGRESQL', version: '18', mode: 'CONTAINER' }),
     edit: { memory: 512 },
   },
+  HELM: {
+    body: () => ({
+      source: { git_repository: { ...git_repository, root_path: '/chart' } },
+      arguments: ['--wait'],
+      values_override: { set: [['replicas', '2']] },
+      ports: [{ internal_port: 80, service_name: 'web' }],
+    }),
+    edit: { timeout_sec: 900 },
+  },
   JOB: {
     body: () => ({
       source: { docker: { git_repository } },

@@ -34,12 +34,13 @@ export async function freeze(
     customDomains: domains.filter((domain) => domain.service_id === row.id).map((domain) => domain.domain),
     variables: variables.get(row.id) ?? [],
     commitId: choices.get(row.id)?.commitId ?? null,
-    ...eventOf(choices.get(row.id)),
+    ...askedOf(choices.get(row.id)),
     ...freezeGroups(row),
   }));
 }
 
-const eventOf = (choice: DeployChoice | undefined) => ({
+const askedOf = (choice: DeployChoice | undefined) => ({
+  ...(choice?.valuesCommitId ? { valuesCommitId: choice.valuesCommitId } : {}),
   ...(choice?.event ? { event: choice.event } : {}),
   ...(choice?.skipDestroy ? { skipDestroy: true as const } : {}),
 });

@@ -1,0 +1,70 @@
+import { invalidField } from '#kernel/errors.ts';
+import type { DeployableKind, GitSourceToResolve, PlannedService, ServiceSnapshot } from '#deployments/index.ts';
+import type { DeployChoice } from '#services/kind.ts';
+import { checkChartVersion } from '#services/kinds/helm/source.ts';
+import type { HelmSpec } from '#services/kinds/helm/spec.ts';
+import type { GitSource } from '#services/parts/git.ts';
+
+/**
+ * How a Helm service is deployed: commits of its chart and of its values are resolved, and both are kept with the release. Helm itself is
+ * what a runtime on Kubernetes does of it; there is no image, and no workload of ours.
+ */
+export const helmDeployment: DeployableKind = {
+  source: (service) => toResolve(specOf(service).git_repository),
+  valuesSource: (service) => toResolve(specOf(service).values_override.file?.git?.git_repository ?? null),
+  plan: (service, action): PlannedService => ({
+    serviceId: service.serviceId,
+    name: service.name,
+    kind: service.kind,
+    steps: [action === 'RUN' ? 'EXECUTING' : 'DEPLOYMENT'],
+    reason: action === 'RUN' ? 'a diff was requested' : whyDeployed(service, action),
+    buildKey: null,
+    image: null,
+    rollout: 'NONE',
+  }),
+  // A diff is what a runtime on Kubernetes makes of it: no command is run in an image.
+  tasks: () => [],
+};
+
+const specOf = (service: ServiceSnapshot): HelmSpec => service.spec;
+
+const toResolve = (source: GitSource | null): GitSourceToResolve | null =>
+  source && { type: 'git', url: source.url, branch: source.branch, gitTokenId: source.git_token_id };
+
+function whyDeployed(service: ServiceSnapshot, action: string): string {
+  if (action !== 'DEPLOY') return `${action.toLowerCase()} was requested`;
+  const chart = specOf(service).source.repository;
+  return chart
+    ? `the chart ${chart.chart_name} ${chart.chart_version} is applied`
+    : 'the chart of the commit is applied';
+}
+
+interface Said {
+  chart_version?: string;
+  git_commit_id?: string;
+  values_override_git_commit_id?: string;
+  forceEvent?: 'DIFF';
+}
+
+/** What a deploy call asks for (decisions.md 15): a version becomes the configured one, commits hold for this deployment. */
+export function chooseHelm(spec: HelmSpec, said: Said, path: string): DeployChoice<HelmSpec> {
+  const { repository } = spec.source;
+  const choice: DeployChoice<HelmSpec> = {
+    commitId: said.git_commit_id,
+    valuesCommitId: said.values_override_git_commit_id,
+    ...(said.forceEvent ? { event: said.forceEvent } : {}),
+  };
+  if (said.git_commit_id && !spec.git_repository)
+    throw invalidField(`${path}git_commit_id`, 'is of a chart in git: this one comes from a Helm repository');
+  if (said.values_override_git_commit_id && !spec.values_override.file?.git)
+    throw invalidField(`${path}values_override_git_commit_id`, 'is of values in git: this service has none');
+  const { chart_version: version } = said;
+  if (!version) return choice;
+  if (!repository)
+    throw invalidField(`${path}chart_version`, 'is of a chart in a Helm repository: this one comes from git');
+  if (version === repository.chart_version) return choice;
+  if (said.forceEvent)
+    throw invalidField(`${path}chart_version`, 'would become the configured one, and a diff changes nothing');
+  checkChartVersion(version, `${path}chart_version`);
+  return { ...choice, spec: { ...spec, source: { repository: { ...repository, chart_version: version } } } };
+}

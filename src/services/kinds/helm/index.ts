@@ -1,0 +1,45 @@
+import type { Kind } from '#services/kind.ts';
+import { chooseHelm, helmDeployment } from '#services/kinds/helm/deploy.ts';
+import { helmRoutes } from '#services/kinds/helm/routes.ts';
+import {
+  Helm,
+  HelmDeployQuery,
+  HelmDeployRequest,
+  HelmEditRequest,
+  HelmRequest,
+  type HelmInput,
+} from '#services/kinds/helm/schema.ts';
+import { toHelmSpec, toHelmView, type HelmSpec } from '#services/kinds/helm/spec.ts';
+import { helmTerraform } from '#services/kinds/helm/terraform.ts';
+
+/** A chart of a Helm repository or of a git repository. */
+export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
+  kind: 'HELM',
+  path: 'helm',
+  tag: 'Helm',
+  listTag: 'Helms',
+  defaultStage: 'CONTAINER DEFAULT',
+  deleteAction: 'service.delete',
+  schemas: { create: HelmRequest, edit: HelmEditRequest, answer: Helm },
+  toSpec: toHelmSpec,
+  toView: toHelmView,
+  deployment: helmDeployment,
+  routes: helmRoutes,
+  requires: () => ['kubernetes'],
+  details: ({ source: { repository } }) =>
+    repository ? { repository: { chart_name: repository.chart_name, chart_version: repository.chart_version } } : {},
+  deploy: { body: HelmDeployRequest, query: HelmDeployQuery, group: 'helms', choose: chooseHelm },
+  terraform: helmTerraform,
+  capabilities: {
+    ports: (spec) => spec.ports,
+    gitSource: (spec, of) =>
+      of === 'values' ? (spec.values_override.file?.git?.git_repository ?? null) : spec.git_repository,
+    customDomains: { one: 'get' },
+    deploymentRestrictions: {},
+    advancedSettings: {},
+    restart: false,
+    links: {},
+    commits: { of: ['chart', 'values'] },
+    clone: {},
+  },
+};

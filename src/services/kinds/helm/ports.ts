@@ -1,0 +1,105 @@
+import { invalidField } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import { named, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import type { PortSpec } from '#services/parts/ports.ts';
+
+const PortNumber = Type.Integer({ minimum: 1, maximum: 65535 });
+/** A name of Kubernetes. */
+const Label = Type.String({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$' });
+const Protocol = OneOf(['HTTP', 'GRPC'], { default: 'HTTP' });
+const Selectors = Type.Array(
+  Type.Object({ key: Type.String({ minLength: 1, maxLength: 317 }), value: Type.String({ maxLength: 63 }) }),
+  { maxItems: 50 },
+);
+
+/** A port of a Kubernetes service of the chart, which is named or selected by its labels. */
+export const HelmPortRequest = named(
+  'HelmPortRequest',
+  Type.Object({
+    name: Type.Optional(Label),
+    internal_port: PortNumber,
+    external_port: Type.Optional(PortNumber),
+    namespace: Type.Optional(Label),
+    protocol: Type.Optional(Protocol),
+    is_default: Type.Optional(Type.Boolean()),
+    service_name: Type.Optional(Label),
+    service_selectors: Type.Optional(Selectors),
+  }),
+);
+export type HelmPortInput = Static<typeof HelmPortRequest>;
+
+const answered = {
+  id: Uuid,
+  port_type: Type.String({ description: 'SERVICE_NAME or SERVICE_SELECTORS: how the Kubernetes service is found.' }),
+  name: Type.String(),
+  internal_port: PortNumber,
+  external_port: PortNumber,
+  namespace: Type.Optional(Type.String()),
+  protocol: Protocol,
+  is_default: Type.Boolean(),
+};
+
+export const HelmPort = Type.Union([
+  Type.Object({ ...answered, service_name: Type.String() }),
+  Type.Object({
+    ...answered,
+    service_selectors: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
+  }),
+]);
+
+/** As other ports are kept, and which Kubernetes service it is of. Every one is public: that is what naming it is for. */
+export type HelmPortSpec = PortSpec & {
+  external_port: number;
+  namespace?: string;
+  service_name?: string;
+  service_selectors?: { key: string; value: string }[];
+};
+
+/**
+ * Ports to store; ids are kept by name. Two may have one number, since they are of different Kubernetes services. Exactly one is the default
+ * one when there are any.
+ */
+export function toHelmPorts(input: HelmPortInput[], present: HelmPortSpec[]): HelmPortSpec[] {
+  const ports = input.map((port, index): HelmPortSpec => {
+    checkService(port, `ports[${index}]`);
+    const name = port.name ?? `p${port.internal_port}`;
+    return {
+      ...port,
+      id: present.find((other) => other.name === name)?.id ?? newId(),
+      name,
+      external_port: port.external_port ?? 443,
+      publicly_accessible: true,
+      is_default: port.is_default ?? false,
+      protocol: port.protocol ?? 'HTTP',
+    };
+  });
+  ports.forEach(({ name }, index) => {
+    if (ports.findIndex((other) => other.name === name) !== index)
+      throw invalidField(`ports[${index}].name`, `${name} is used twice: give each port a name of its own`);
+  });
+  if (ports.filter((port) => port.is_default).length > 1)
+    throw invalidField('ports', 'only one port can be the default one (is_default)');
+  const chosen = ports.find((port) => port.is_default) ?? ports[0];
+  return ports.map((port) => ({ ...port, is_default: port === chosen }));
+}
+
+function checkService({ service_name: name, service_selectors: selectors }: HelmPortInput, field: string): void {
+  if (name !== undefined && selectors !== undefined)
+    throw invalidField(`${field}.service_selectors`, 'cannot stand beside service_name: leave one of them out');
+  if (name === undefined && !selectors?.length)
+    throw invalidField(`${field}.service_name`, 'is required, or service_selectors instead');
+}
+
+export const toHelmPortView = (port: HelmPortSpec) => ({
+  id: port.id,
+  port_type: port.service_name === undefined ? 'SERVICE_SELECTORS' : 'SERVICE_NAME',
+  name: port.name,
+  internal_port: port.internal_port,
+  external_port: port.external_port,
+  ...(port.namespace === undefined ? {} : { namespace: port.namespace }),
+  protocol: port.protocol,
+  is_default: port.is_default,
+  ...(port.service_name === undefined
+    ? { service_selectors: port.service_selectors }
+    : { service_name: port.service_name }),
+});

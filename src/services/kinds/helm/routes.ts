@@ -1,0 +1,37 @@
+import { defineRoute, type Route } from '#platform/http/route.ts';
+import { Type } from '#platform/http/schema.ts';
+import { environmentTarget } from '#resources/environment/index.ts';
+import { readDefaultValues } from '#services/kinds/helm/default-values.ts';
+import { HelmDefaultValuesRequest, KubernetesServiceList } from '#services/kinds/helm/schema.ts';
+import type { ServiceNeeds } from '#services/needs.ts';
+import { serviceTarget } from '#services/service/target.ts';
+
+/** What only Helm services have. */
+export const helmRoutes = ({ repositories }: ServiceNeeds): Route[] => [
+  defineRoute({
+    id: 'createHelmDefaultValues',
+    method: 'POST',
+    path: '/environment/{environmentId}/helmDefaultValues',
+    tag: 'Helms',
+    summary: 'Read the values that a chart has by itself',
+    target: environmentTarget,
+    action: 'environment.read',
+    body: HelmDefaultValuesRequest,
+    answer: { status: 201, body: Type.String(), contentType: 'text/plain; charset=utf-8' },
+    errors: [502],
+    transaction: false,
+    handler: (call) => readDefaultValues(call, repositories, call.target.organizationId, call.body.source),
+  }),
+  defineRoute({
+    id: 'getHelmKubernetesServices',
+    method: 'GET',
+    path: '/helm/{helmId}/listServices',
+    tag: 'Helm Main Calls',
+    summary: 'List the Kubernetes services that the chart has made',
+    target: serviceTarget('helmId', 'Helm', 'HELM'),
+    action: 'service.read',
+    answer: { status: 200, body: KubernetesServiceList },
+    // No runtime that is there applies charts: none has made a Kubernetes service.
+    handler: () => ({ results: [] }),
+  }),
+];
