@@ -30,7 +30,7 @@ import { databaseRoutes } from '#services/kinds/database/routes.ts';
 import { linkedApplicationRoutes } from '#services/kinds/database/links/routes.ts';
 import { backupRoutes } from '#services/kinds/database/backups/routes.ts';
 import { database } from '#services/kinds/database/index.ts';
-import { helm } from '#services/kinds/helm/index.ts';
+import { helm, helmRoutes } from '#services/kinds/helm/index.ts';
 import { job } from '#services/kinds/job/index.ts';
 import { terraform, terraformRoutes } from '#services/kinds/terraform/index.ts';
 import { container } from '#services/kinds/container/index.ts';
@@ -104,6 +104,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...backupRoutes(needs),
     ...linkedApplicationRoutes(application),
     ...terraformRoutes(needs.terraformPrograms),
+    ...helmRoutes(needs.repositories),
     ...lifecycleTemplateRoutes,
   ];
 }

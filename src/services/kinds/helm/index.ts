@@ -1,6 +1,5 @@
 import type { Kind } from '#services/kind.ts';
 import { chooseHelm, helmDeployment } from '#services/kinds/helm/deploy.ts';
-import { helmRoutes } from '#services/kinds/helm/routes.ts';
 import {
   Helm,
   HelmDeployQuery,
@@ -11,6 +10,8 @@ import {
 } from '#services/kinds/helm/schema.ts';
 import { toHelmSpec, toHelmView, type HelmSpec } from '#services/kinds/helm/spec.ts';
 import { helmTerraform } from '#services/kinds/helm/terraform.ts';
+
+export { helmRoutes } from '#services/kinds/helm/routes.ts';
 
 /** A chart of a Helm repository or of a git repository. */
 export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
@@ -24,7 +25,6 @@ export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
   toSpec: toHelmSpec,
   toView: toHelmView,
   deployment: helmDeployment,
-  routes: helmRoutes,
   requires: () => ['kubernetes'],
   details: ({ source: { repository } }) =>
     repository ? { repository: { chart_name: repository.chart_name, chart_version: repository.chart_version } } : {},

@@ -3,11 +3,11 @@ import { Type } from '#platform/http/schema.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { readDefaultValues } from '#services/kinds/helm/default-values.ts';
 import { HelmDefaultValuesRequest, KubernetesServiceList } from '#services/kinds/helm/schema.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
+import type { RepositoryReader } from '#services/parts/repository.ts';
 import { serviceTarget } from '#services/service/target.ts';
 
 /** What only Helm services have. */
-export const helmRoutes = ({ repositories }: ServiceNeeds): Route[] => [
+export const helmRoutes = (repositories: RepositoryReader): Route[] => [
   defineRoute({
     id: 'createHelmDefaultValues',
     method: 'POST',
