@@ -6,6 +6,33 @@ create table access_version (
   constraint access_version_pkey PRIMARY KEY (user_id)
 );
 
+create table agentic_output (
+  id uuid not null,
+  organization_id uuid not null,
+  call bytea not null,
+  attempts integer not null default 0,
+  next_at timestamp with time zone not null default now(),
+  created_at timestamp with time zone not null default now(),
+  constraint agentic_output_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint agentic_output_pkey PRIMARY KEY (id)
+);
+CREATE INDEX agentic_output_next ON public.agentic_output USING btree (next_at);
+
+create table agentic_run (
+  id uuid not null,
+  organization_id uuid not null,
+  workflow_id uuid not null,
+  call_id text not null,
+  environment_id uuid not null,
+  service_id uuid not null,
+  created_at timestamp with time zone not null default now(),
+  constraint agentic_run_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint agentic_run_pkey PRIMARY KEY (id),
+  constraint agentic_run_workflow_id_call_id_key UNIQUE (workflow_id, call_id),
+  constraint agentic_run_workflow_id_fkey FOREIGN KEY (workflow_id) REFERENCES service(id) ON DELETE CASCADE
+);
+CREATE INDEX agentic_run_created ON public.agentic_run USING btree (created_at);
+
 create table api_token (
   id uuid not null,
   organization_id uuid not null,

@@ -10,6 +10,7 @@ import { rewrapOlder } from '#platform/vault/rotation.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
 import { DATABASE_TASKS } from '#services/kinds/database/backups/tasks.ts';
+import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
 import { deleteEnvironment } from '#services/capabilities/actions/delete.ts';
 
 const MINUTE = 60;
@@ -61,6 +62,7 @@ export const TASKS: RecurringTask[] = [
     run: async ({ db, vault }, signal) => void (await rewrapOlder(db, vault, signal)),
   },
   ...DATABASE_TASKS,
+  ...AGENTIC_TASKS,
   ...RETENTION_TASKS,
 ];
 

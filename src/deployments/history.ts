@@ -1,7 +1,7 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
-/** What a history is of: an environment, or one of its services. */
-export type HistoryOf = { environmentId: string } | { serviceId: string };
+/** What a history is of: an environment, or a service, or several. */
+export type HistoryOf = { environmentId: string } | { serviceId: string | string[] };
 
 export interface HistoryDeployment {
   id: string;
@@ -54,7 +54,7 @@ function selectDeployments(db: Database, scope: Scope, of: HistoryOf) {
     .selectFrom('deployment_service')
     .select('deployment_id')
     .where('organization_id', '=', scope.organizationId)
-    .where('service_id', '=', of.serviceId);
+    .where('service_id', '=', sql<string>`any(${[of.serviceId].flat()})`);
   return query.where('d.id', 'in', withService);
 }
 
@@ -84,7 +84,7 @@ export const listHistoryServices = (
   db: Database,
   scope: Scope,
   deploymentIds: string[],
-  serviceId?: string,
+  serviceId?: string | string[],
 ): Promise<HistoryService[]> => {
   const query = db
     .selectFrom('deployment_service')
@@ -93,7 +93,7 @@ export const listHistoryServices = (
     .where('deployment_id', '=', sql<string>`any(${deploymentIds})`)
     .orderBy('stage_position')
     .orderBy('name');
-  return (serviceId ? query.where('service_id', '=', serviceId) : query).execute();
+  return (serviceId ? query.where('service_id', '=', sql<string>`any(${[serviceId].flat()})`) : query).execute();
 };
 
 /** Deployments that have not ended, in their order. */

@@ -69,6 +69,8 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   };
   /** Ids of the common calls that it has, where the reference has a few of them only; they stand under `listTag` then. */
   operations?: readonly string[];
+  /** Services whose executions its history shows besides its own. */
+  historyOf?(context: Context, service: ServiceTarget): Promise<string[]>;
   /** Endpoints that no other kind has. */
   routes?: Route[];
   capabilities?: KindCapabilities<Spec>;

@@ -24,6 +24,7 @@ import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capa
 import { environmentHolder, projectHolder, type Holder } from '#services/holder.ts';
 import { holderOf, type Kind, type ShownKind } from '#services/kind.ts';
 import { agenticWorkflow } from '#services/kinds/agentic-workflow/index.ts';
+import { workflowWebhookRoutes } from '#services/kinds/agentic-workflow/webhook.ts';
 import { application } from '#services/kinds/application/index.ts';
 import { argoCdApp, argoCdAppRoutes } from '#services/kinds/argocd-app/index.ts';
 import { databaseRoutes } from '#services/kinds/database/routes.ts';
@@ -100,6 +101,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...argoCdAppRoutes,
     ...checkRoutes(needs),
     ...gitWebhookRoutes(KINDS),
+    ...workflowWebhookRoutes(agenticWorkflow),
     ...databaseRoutes,
     ...backupRoutes(needs),
     ...linkedApplicationRoutes(application),

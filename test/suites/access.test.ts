@@ -12,8 +12,8 @@ import { makeWorld, type World } from './world.ts';
 
 const SCOPES = LEVELS.filter((level) => level !== 'NONE');
 
-/** What needs no credentials: the secret in the link is the credential, and the document is for anybody. */
-const PUBLIC = ['getBuildUsageReport', 'deleteBuildUsageReport', 'getOpenApiDocument'];
+/** What needs no credentials: the secret in the link is the credential (or the call's signature), and the document is for anybody. */
+const PUBLIC = ['getBuildUsageReport', 'deleteBuildUsageReport', 'callAgenticWorkflowWebhook', 'getOpenApiDocument'];
 
 /** What any token may ask: it concerns the caller alone, or the handler asks for the right that the body or query takes. */
 const AUTHENTICATED = [

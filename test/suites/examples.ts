@@ -200,6 +200,8 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   ...ofKinds,
   // Its own environment, on a cluster where no registry is asked.
   cloneDatabase: (world) => ({ body: { name: fresh('clone'), environment_id: world.databaseEnvironmentId } }),
+  // No setting names an agent.
+  callAgenticWorkflowWebhook: () => ({ body: {}, refused: 409 }),
   linkApplicationToDatabase: () => ({ body: { key: key() }, refused: 409 }),
   addBackupDatabase: (world) => ({
     path: `/database/${world.runningDatabaseId}/backup`,

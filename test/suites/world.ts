@@ -103,6 +103,8 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     // Nothing makes these yet: what names one is answered 404.
     analysisId: newId(),
   };
+  const workflow = ok(await admin.get(`/agenticWorkflow/${services.values['agenticWorkflowId']!}`), 200);
+  values.slug = workflow.slug;
   values.variableId = values['application/environmentVariableId']!;
   return {
     admin,

@@ -16,6 +16,25 @@ export interface AccessVersion {
   version: Generated<string>;
 }
 
+export interface AgenticOutput {
+  attempts: Generated<number>;
+  call: Buffer;
+  created_at: Generated<Timestamp>;
+  id: string;
+  next_at: Generated<Timestamp>;
+  organization_id: string;
+}
+
+export interface AgenticRun {
+  call_id: string;
+  created_at: Generated<Timestamp>;
+  environment_id: string;
+  id: string;
+  organization_id: string;
+  service_id: string;
+  workflow_id: string;
+}
+
 export interface ApiToken {
   created_at: Generated<Timestamp>;
   created_by: string;
@@ -942,6 +961,8 @@ export interface WebhookDelivery {
 
 export interface DB {
   access_version: AccessVersion;
+  agentic_output: AgenticOutput;
+  agentic_run: AgenticRun;
   api_token: ApiToken;
   api_token_organization: ApiTokenOrganization;
   argo_cd: ArgoCd;

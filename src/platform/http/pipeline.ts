@@ -143,6 +143,7 @@ async function runHandler(
     query: run.query,
     body,
     headers: request.headers,
+    peer: request.socket.remoteAddress,
     get signal() {
       return run.signal();
     },

@@ -45,6 +45,8 @@ export interface Call<
   query: Q;
   body: B;
   headers: Record<string, string | string[] | undefined>;
+  /** Address of who is connected to us: of a proxy, where one stands between. */
+  peer?: string;
   /** Aborted when the client goes away. */
   signal: AbortSignal;
   /** Throws 403 unless the caller may do the action at the place too (a second thing that a body names). */

@@ -418,6 +418,18 @@ export const SETTINGS = {
     integer(1, 720),
     'Hours after which the environment of an agentic run is deleted.',
   ),
+  agentImage: setting(
+    'QUARTERDECK_AGENT_IMAGE',
+    '',
+    text,
+    'Image and tag that runs of agentic workflows use: it has `claude`, `git` and `sh`. Empty: no workflow runs.',
+  ),
+  agentModelUrl: setting(
+    'QUARTERDECK_AGENT_MODEL_URL',
+    '',
+    text,
+    "Address of the model's API that agents ask; empty for the program's own.",
+  ),
   logLevel: setting(
     'QUARTERDECK_LOG_LEVEL',
     'info',

@@ -199,10 +199,13 @@ export function kindHistoryRoutes(kind: Kind): Route[] {
       action: 'service.read',
       query: V2Query,
       answer: { status: 200, body: HistoryOf(ServiceExecution) },
-      handler: (call) =>
-        history(call, call.target, { serviceId: call.target.id }, call.query as Ask, (row, services) =>
+      handler: async (call) => {
+        const more = await kind.historyOf?.(call, call.target);
+        const serviceId = more ? [call.target.id, ...more] : call.target.id;
+        return history(call, call.target, { serviceId }, call.query as Ask, (row, services) =>
           services.map((service) => serviceV2(row, service)),
-        ),
+        );
+      },
     }),
   ];
 }

@@ -83,6 +83,7 @@ describe('an agentic workflow', () => {
       [{ outputs: [{ name: 'a', headers: [{ name: 'a b', value: '' }] }] }, 'outputs[0].headers[0].name'],
       [{ project_repositories: [{ url: 'nowhere', branch: 'main' }] }, 'project_repositories[0].url'],
       [{ governance: { host_allowlist: ['example.com'] } }, 'governance.host_allowlist'],
+      [{ project_repositories: [{ url: 'https://github.com/acme/shop.git', branch: 'main', git_token_id: newId() }] }, 'project_repositories[0].git_token_id'], // prettier-ignore
       [{ docker_fragment: 'RUN true' }, 'docker_fragment'],
     ];
     for (const [body, field] of cases) {

@@ -1,5 +1,7 @@
 import type { Kind } from '#services/kind.ts';
 import { workflowDeployment } from '#services/kinds/agentic-workflow/deploy.ts';
+import { workflowHooks } from '#services/kinds/agentic-workflow/hooks.ts';
+import { listRuns } from '#services/kinds/agentic-workflow/queries.ts';
 import { agenticWorkflowRoutes } from '#services/kinds/agentic-workflow/routes.ts';
 import {
   AgenticWorkflow,
@@ -33,6 +35,10 @@ export const agenticWorkflow: Kind<AgenticWorkflowSpec, AgenticWorkflowInput & {
   toView: toWorkflowView,
   deployment: workflowDeployment,
   routes: agenticWorkflowRoutes,
-  requires: () => ['tasks'],
+  // The workflow itself runs nowhere; its runs do.
+  requires: ({ run }) => (run ? ['tasks', 'registry-images'] : []),
+  hooks: workflowHooks,
+  historyOf: async ({ db }, { organizationId, id }) =>
+    (await listRuns(db, { organizationId }, id)).map(({ service_id }) => service_id),
   capabilities: { clone: { copySpec: copyWorkflowSpec } },
 };

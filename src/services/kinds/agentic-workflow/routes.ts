@@ -11,6 +11,7 @@ import { audit } from '#platform/events/audit.ts';
 import { deleteService } from '#services/capabilities/actions/delete.ts';
 import { statusOfService } from '#services/capabilities/actions/request.ts';
 import { Status } from '#services/capabilities/status/schema.ts';
+import { listRuns } from '#services/kinds/agentic-workflow/queries.ts';
 import { placeOfService } from '#services/service/service.ts';
 import { serviceTarget } from '#services/service/target.ts';
 
@@ -55,10 +56,15 @@ export const agenticWorkflowRoutes: Route[] = [
     errors: [409],
     handler: async (call) => {
       const { target } = call;
-      const active = await listActiveDeployments(call.db, target, target.environmentId);
-      const ids = active.map(({ id }) => id);
-      const own = await listHistoryServices(call.db, target, ids, target.id);
-      const deployments = active.filter(({ id }) => own.some((service) => service.deployment_id === id));
+      const runs = await listRuns(call.db, target, target.id);
+      const places = [{ environment_id: target.environmentId, service_id: target.id }, ...runs];
+      const deployments = [];
+      for (const { environment_id, service_id } of places) {
+        const active = await listActiveDeployments(call.db, target, environment_id);
+        const ids = active.map(({ id }) => id);
+        const own = await listHistoryServices(call.db, target, ids, service_id);
+        deployments.push(...active.filter(({ id }) => own.some((service) => service.deployment_id === id)));
+      }
       if (deployments.length === 0) throw conflict(`There is nothing to cancel of ${target.name}.`);
       for (const deployment of deployments)
         await cancelDeployment(call, target, deployment, call.body.force_cancel ?? false);

@@ -34,6 +34,8 @@ export interface AgenticWorkflowSpec {
   agent_prompt: string;
   governance: { host_allowlist: string[] };
   resources: { cpu_milli: number; ram_mib: number; gpu: number; storage_gib: number };
+  /** Of the copy that a run is: image of the agent, and what the caller sent. */
+  run?: { image: string; payload: string };
 }
 
 const FRESH: Omit<AgenticWorkflowSpec, 'slug'> = {
@@ -158,6 +160,11 @@ async function toRepositories(
   for (const [at, repository] of given.entries()) {
     const source = await toGitSource(context, place, repository, null, `project_repositories[${at}]`);
     const { url, branch, git_token_id } = source;
+    if (git_token_id !== null)
+      throw invalidField(
+        `project_repositories[${at}].git_token_id`,
+        'must be null: tokens are not handed to agents, who read public repositories',
+      );
     repositories.push({ url, branch, git_token_id });
   }
   return repositories;
@@ -232,7 +239,7 @@ export async function copyWorkflowSpec(
 }
 
 export function toWorkflowView({ settings }: Context, _row: ServiceRow, spec: AgenticWorkflowSpec) {
-  const { webhook_secret: _secret, model, ...shown } = spec;
+  const { webhook_secret: _secret, run: _run, model, ...shown } = spec;
   return {
     ...shown,
     model: { type: model.type, settings: model.settings },

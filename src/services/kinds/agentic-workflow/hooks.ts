@@ -1,0 +1,95 @@
+import { newId } from '#kernel/ids.ts';
+import type { Execution, KindHooks, ServiceSnapshot } from '#deployments/index.ts';
+import type { Context } from '#platform/context.ts';
+import { findMcpServer } from '#resources/mcp-server/index.ts';
+import type { Opened } from '#services/kinds/agentic-workflow/deploy.ts';
+import { insertOutput } from '#services/kinds/agentic-workflow/queries.ts';
+import { apiKeyPlace, openSealed, type AgenticWorkflowSpec } from '#services/kinds/agentic-workflow/spec.ts';
+
+const HOUR_SECONDS = 3600;
+
+const NOTHING: { values: Record<string, string>; secrets: string[] } = { values: {}, secrets: [] };
+
+/** What of agentic workflows needs the database: keys and MCP servers before a run, outputs after it. */
+export const workflowHooks: KindHooks = {
+  open: async (context, service, { organizationId }) => {
+    const spec = service.spec as AgenticWorkflowSpec;
+    if (!spec.run) return NOTHING;
+    const { api_key: sealed } = spec.model;
+    const key = sealed ? await openSealed(context, organizationId, apiKeyPlace(service.serviceId), sealed) : '';
+    const { mcp, secrets } = await mcpOf(context, organizationId, spec);
+    const opened: Opened = {
+      environment: modelEnvironment(spec, key, context.settings.agentModelUrl),
+      mcp,
+      timeoutSeconds: context.settings.agenticRunHours * HOUR_SECONDS,
+    };
+    return { values: { run: JSON.stringify(opened) }, secrets: [...(key ? [key] : []), ...secrets] };
+  },
+  record: recordOutputs,
+};
+
+/** The names that the program reads its model's key and address from. */
+function modelEnvironment({ model }: AgenticWorkflowSpec, key: string, url: string): Record<string, string> {
+  const names =
+    model.type === 'BEDROCK'
+      ? { key: 'AWS_BEARER_TOKEN_BEDROCK', url: 'ANTHROPIC_BEDROCK_BASE_URL' }
+      : { key: 'ANTHROPIC_API_KEY', url: 'ANTHROPIC_BASE_URL' };
+  return {
+    ...(model.type === 'BEDROCK' ? { CLAUDE_CODE_USE_BEDROCK: '1' } : {}),
+    ...(key ? { [names.key]: key } : {}),
+    ...(url ? { [names.url]: url } : {}),
+  };
+}
+
+/** The configuration of the workflow itself with the servers that it names; the servers win. */
+async function mcpOf(context: Context, organizationId: string, spec: AgenticWorkflowSpec) {
+  const own = spec.mcp ? (JSON.parse(spec.mcp) as { mcpServers?: object }) : {};
+  const servers: Record<string, object> = {};
+  const secrets: string[] = [];
+  for (const id of spec.mcp_server_ids) {
+    const server = await findMcpServer(context, { organizationId }, id);
+    if (!server) throw new Error(`The MCP server ${id} is gone: take it out of the workflow.`);
+    servers[server.name] = { type: 'http', url: server.url, headers: server.headers };
+    secrets.push(...Object.values(server.headers));
+  }
+  return { mcp: JSON.stringify({ ...own, mcpServers: { ...own.mcpServers, ...servers } }), secrets };
+}
+
+/** What an output's address gets: the agent's answer without secrets, or why there is none. */
+async function recordOutputs(context: Context, service: ServiceSnapshot, execution: Execution): Promise<string[]> {
+  const spec = service.spec as AgenticWorkflowSpec;
+  const { organizationId, environmentId, deploymentId, failure } = execution;
+  const answer = withoutSecrets(answerOf(execution), execution.secrets);
+  const posted = spec.outputs.filter(({ url }) => url !== null);
+  for (const { name, url, headers } of posted) {
+    const body = {
+      workflow: service.name,
+      output: name,
+      environment_id: environmentId,
+      deployment_request_id: deploymentId,
+      success: failure === null,
+      error: failure,
+      answer,
+    };
+    await insertOutput(context, organizationId, newId(), { url: url!, headers, body: JSON.stringify(body) });
+  }
+  return posted.map(({ name }) => `The answer goes to ${name}.`);
+}
+
+/** The last line of the program is an object with its `result`; anything else is taken as it is. */
+function answerOf({ outcomes }: Execution): string | null {
+  const text = outcomes.at(-1)?.end.output ?? null;
+  if (text === null) return null;
+  try {
+    const { result } = JSON.parse(text) as { result?: unknown };
+    return typeof result === 'string' ? result : text;
+  } catch {
+    return text;
+  }
+}
+
+const withoutSecrets = (text: string | null, secrets: string[]): string | null =>
+  secrets
+    .filter((secret) => secret.length >= 4)
+    .toSorted((a, b) => b.length - a.length)
+    .reduce<string | null>((masked, secret) => masked?.replaceAll(secret, '***') ?? null, text);

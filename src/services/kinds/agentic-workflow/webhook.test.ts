@@ -1,0 +1,123 @@
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Webhook as Signer } from 'standardwebhooks';
+import { createServer } from '#kernel/node-http.ts';
+import { newId } from '#kernel/ids.ts';
+import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { useEngine } from '#test/harness/engine.ts';
+import { ASKS_LOOPBACK, useImages } from '#test/harness/images.ts';
+
+const images = await useImages();
+const app = useApp({
+  ...ASKS_LOOPBACK,
+  QUARTERDECK_AGENT_IMAGE: `${images.host}/acme/agent:1.0`,
+  QUARTERDECK_AGENT_MODEL_URL: 'http://127.0.0.1:9/model',
+});
+const engine = useEngine(app, {
+  outcomes: {
+    '*': {
+      lines: ['working with sk-never-shown-again'],
+      output: '{"type":"result","result":"done, sk-never-shown-again"}',
+    },
+  },
+});
+
+const received: { headers: Record<string, unknown>; body: any }[] = [];
+const receiver = createServer((request, response) => {
+  let text = '';
+  request.on('data', (part) => (text += part));
+  request.on('end', () => {
+    received.push({ headers: request.headers, body: JSON.parse(text) });
+    response.end();
+  });
+});
+beforeAll(() => new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve)));
+afterAll(() => new Promise((resolve) => receiver.close(resolve)));
+
+async function makeWorkflow(admin: Actor, more: object = {}) {
+  const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: newId() }), 201);
+  const environment = ok(await admin.post(`/project/${project.id}/environment`, { name: 'e' }), 201);
+  const body = { name: 'triage', agent_prompt: 'Look into it.', ...more };
+  return ok(await admin.post(`/environment/${environment.id}/agenticWorkflow`, body), 201);
+}
+
+const call = (workflow: { slug: string }, body: object = {}, headers: Record<string, string> = {}) =>
+  app.anonymous('POST', `/agenticWorkflowWebhook/${workflow.slug}`, body, headers);
+
+describe('the webhook of an agentic workflow', () => {
+  test('runs the agent in an environment that expires, and posts its answer without secrets', async () => {
+    const admin = await app.organization();
+    const { port } = receiver.address() as AddressInfo;
+    const workflow = await makeWorkflow(admin, {
+      model: { type: 'CLAUDE', api_key: 'sk-never-shown-again' },
+      project_repositories: [{ url: 'https://github.com/acme/shop.git', branch: 'main' }],
+      outputs: [{ name: 'chat', url: `http://127.0.0.1:${port}/in`, headers: [{ name: 'X-Room', value: 'ops' }] }],
+    });
+    const run = ok(await call(workflow, { alert: 'disk is full' }, { 'webhook-id': 'call-1' }), 202);
+    expect(ok(await call(workflow, { alert: 'disk is full' }, { 'webhook-id': 'call-1' }), 202)).toEqual(run);
+    const history = () => admin.get(`/agenticWorkflow/${workflow.id}/deploymentHistoryV2`);
+    await expect.poll(async () => (await history()).body.results[0]?.status, { timeout: 20_000 }).toBe('DEPLOYED');
+    expect((await history()).body.results).toHaveLength(1);
+
+    const environment = ok(await admin.get(`/environment/${run.environment_id}`), 200);
+    expect(Date.parse(environment.expires_at) - Date.parse(environment.created_at)).toBe(24 * 3_600_000);
+    const tasks = engine.runtime.tasksOf(run.agentic_workflow_id);
+    const [task] = tasks;
+    expect(tasks).toHaveLength(1);
+    expect(task!.environment).toMatchObject({
+      ANTHROPIC_API_KEY: 'sk-never-shown-again',
+      ANTHROPIC_BASE_URL: 'http://127.0.0.1:9/model',
+    });
+    const fileOf = (name: string) => task!.files.find(({ path }) => path.endsWith(`/${name}`))!.content;
+    expect(fileOf('prompt.md')).toContain('disk is full');
+    expect(fileOf('repositories.tsv')).toBe('1-shop\tmain\thttps://github.com/acme/shop.git\n');
+    const copy = ok(await admin.get(`/agenticWorkflow/${run.agentic_workflow_id}`), 200);
+    expect(JSON.stringify([copy, run])).not.toContain('disk is full');
+    ok(await call(copy), 409);
+
+    await AGENTIC_TASKS[0]!.run(app.platform, new AbortController().signal);
+    expect(received).toMatchObject([
+      {
+        headers: { 'x-room': 'ops' },
+        body: { workflow: 'triage', output: 'chat', success: true, environment_id: run.environment_id },
+      },
+    ]);
+    expect(received[0]!.body.answer).toMatch(/^done, /);
+    expect(JSON.stringify(received)).not.toContain('sk-never-shown-again');
+    const log = ok(await admin.get(`/environment/${run.environment_id}/logs`), 200);
+    expect(JSON.stringify(log)).toContain('working with');
+    expect(JSON.stringify(log)).not.toContain('sk-never-shown-again');
+  });
+
+  test('takes signed calls only where there is a secret, each once and in its time', async () => {
+    const admin = await app.organization();
+    const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+    const workflow = await makeWorkflow(admin, { webhook_secret: secret });
+    const body = { alert: 'x' };
+    const signed = (id: string, at: Date, key = secret) => ({
+      'webhook-id': id,
+      'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+      'webhook-signature': new Signer(key).sign(id, at, JSON.stringify(body)),
+    });
+    const now = new Date();
+    const wrong = `whsec_${Buffer.alloc(32, 8).toString('base64')}`;
+    ok(await call(workflow, body), 401);
+    ok(await call(workflow, body, signed('a', now, wrong)), 401);
+    ok(await call(workflow, body, signed('a', new Date(now.getTime() - 600_000))), 401);
+    ok(await call(workflow, { alert: 'y' }, signed('a', now)), 401);
+    const answers = await Promise.all([1, 2, 3].map(() => call(workflow, body, signed('a', now))));
+    expect(new Set(answers.map((answer) => ok(answer, 202).environment_id)).size).toBe(1);
+  });
+
+  test('is closed to other addresses, to the switched off, and at an unknown address', async () => {
+    const admin = await app.organization();
+    const workflow = await makeWorkflow(admin, { webhook_ip_allowlist: ['192.0.2.0/24'] });
+    const forged = { 'x-forwarded-for': '192.0.2.1' };
+    ok(await call(workflow, {}, forged), 403);
+    ok(await admin.put(`/agenticWorkflow/${workflow.id}`, { name: 'triage', webhook_ip_allowlist: ['127.0.0.0/8', '::1'], enabled: false }), 200); // prettier-ignore
+    ok(await call(workflow), 409);
+    ok(await call({ slug: `${workflow.slug}0` }), 404);
+    expect(await app.db.selectFrom('agentic_run').select('id').where('workflow_id', '=', workflow.id).execute()).toEqual([]); // prettier-ignore
+  });
+});
