@@ -22,6 +22,8 @@ export const backUpBeforeRemoval: NonNullable<KindHooks['beforeRemoval']> = asyn
   if (!row) return;
   const present = await queries.findOfDeployment(context.db, scope, deploymentId, service.serviceId);
   if (present?.status === 'READY') return;
+  const [token, leaseUntil] = [randomUUID(), new Date(Date.now() + LEASE_MS)];
+  if (present) await queries.takeOver(context.db, scope, present.id, token, leaseUntil);
   const id =
     present?.id ??
     (await addBackup(context, row, {
@@ -29,8 +31,8 @@ export const backUpBeforeRemoval: NonNullable<KindHooks['beforeRemoval']> = asyn
       message: 'Made before the database was removed.',
       origin: 'BEFORE_DELETE',
       claim: {
-        token: randomUUID(),
-        leaseUntil: new Date(Date.now() + LEASE_MS),
+        token,
+        leaseUntil,
         nodeId: removal.nodeId,
         deploymentId,
       },
@@ -43,18 +45,18 @@ export const backUpBeforeRemoval: NonNullable<KindHooks['beforeRemoval']> = asyn
       handle = await runtime.restart(handle, removal.generation, { signal, log });
     }
     const server = await serverOf(context, organizationId, { ...row, handle, wanted: 'running' }, runtime);
-    const { bytes } = await makeFile(context, backup, server, signal);
-    await queries.endBackup(context.db, backup, { bytes, storedBytes: bytes });
-    log(`Saved ${bytes} bytes in a last backup, which is kept for ${context.settings.databaseBackupDays} days.`);
+    const made = await makeFile(context, backup, server, signal);
+    if (!(await queries.endBackup(context.db, backup, made))) throw new Error('Somebody deleted it meanwhile.');
+    log(`Saved ${made.bytes} bytes in a last backup, which is kept for ${context.settings.databaseBackupDays} days.`);
   } catch (error) {
     signal.throwIfAborted();
     const reason = reasonOf(error, []);
+    await queries.endBackup(context.db, backup, { error: reason });
     if (!removal.bestEffort)
       throw new Error(
         `The last backup could not be made, so nothing was removed: ${reason} Delete it with skipReconcile=true to go without.`,
         { cause: error },
       );
-    await queries.endBackup(context.db, backup, { error: reason });
     log(`There is no last backup: ${reason}`);
   }
 };

@@ -82,6 +82,16 @@ export const findOfDeployment = (db: Database, scope: Scope, deploymentId: strin
     .where('database_id', '=', databaseId)
     .executeTakeFirst();
 
+/** A further attempt of the deployment goes on with its backup, whatever became of the one before. */
+export const takeOver = (db: Database, scope: Scope, id: string, token: string, leaseUntil: Date) =>
+  db
+    .updateTable('database_backup')
+    .set({ status: 'RUNNING', error: null, claim_token: token, lease_until: leaseUntil, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .where('status', '<>', 'READY')
+    .execute();
+
 /** Its database and where that runs; undefined when it is gone. */
 export const findDatabase = (db: Database, scope: Scope, id: string) =>
   db
