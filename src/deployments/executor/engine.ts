@@ -71,6 +71,8 @@ export interface KindHooks {
    * end and for a bad one. Answers lines for the log; throws an error for people where a good end is none.
    */
   record?(context: Context, service: ServiceSnapshot, execution: Execution): Promise<string[]>;
+  /** Takes back what `open` made for an execution that was cancelled: nothing of it was recorded. */
+  abandon?(context: Context, service: ServiceSnapshot, identity: WorkloadIdentity): Promise<void>;
 }
 
 /** What the engine is given by app/: it knows neither HTTP nor services nor a single runtime. */

@@ -1,4 +1,5 @@
 import { newId } from '#kernel/ids.ts';
+import { systemContext } from '#platform/context.ts';
 import { ClaimLost, DatabaseAway } from '#deployments/executor/claims.ts';
 import {
   deleteService,
@@ -206,5 +207,13 @@ async function fail(work: ServiceWork, at: Position, error: Error): Promise<void
     ...(cancelled ? {} : { error: message }),
   });
   await sendWithLog(run, at.write);
+  if (cancelled) await abandon(work);
   await discardTasks(work);
+}
+
+async function abandon({ run, service, tasks = [] }: ServiceWork): Promise<void> {
+  const [first] = tasks;
+  if (!first) return;
+  const context = systemContext({ ...run.parts.platform, db: run.db });
+  await run.parts.hooks[service.kind]?.abandon?.(context, service, first.task.identity);
 }

@@ -9,7 +9,7 @@ import * as queries from '#services/kinds/terraform/queries.ts';
 import { openTfVar, type TerraformSpec } from '#services/kinds/terraform/spec.ts';
 import { choosePrograms, programName, type ProgramFinder } from '#services/kinds/terraform/versions.ts';
 import type { RepositoryReader } from '#services/parts/repository.ts';
-import { beginRun, type StateServer } from '#services/terraform-state/index.ts';
+import { beginRun, endRun, type StateServer } from '#services/terraform-state/index.ts';
 import { isExpression, structuredVariables } from '#services/terraform-repository/index.ts';
 
 /** What runs of Terraform need of the process that starts them; app/ hands it over. */
@@ -50,6 +50,10 @@ export const terraformHooks = (needs: TerraformNeeds): KindHooks => ({
     };
   },
   record: recordTerraform,
+  // Asked to end, Terraform releases its lock; one that is left is told by the next run, and released by hand.
+  abandon: async (context, service, { organizationId, generation }) => {
+    await endRun(context, { organizationId, serviceId: service.serviceId }, { generation, known: false });
+  },
 });
 
 /** The backend that a state is migrated from. Throws an error for people where there is none, or no other. */

@@ -335,6 +335,25 @@ describe.skipIf(!HAS_TERRAFORM)('deployed with the real program', () => {
     expect(await addressesOf(service)).toEqual(['terraform_data.slow']);
   });
 
+  test('a run that is cancelled is over: its credential opens nothing any more', async () => {
+    const at = path.join(folder, newId());
+    const service = await makeService({}, waiting(at));
+    really(service);
+    ok(await service.admin.post(`${service.url}/deploy`, {}), 200);
+    await until(() => existsSync(`${at}.begun`));
+    ok(await service.admin.post(`/environment/${service.environmentId}/cancelDeployment`, {}), 200);
+    writeFileSync(`${at}.go`, '');
+    const credential = async () =>
+      (
+        await app.db
+          .selectFrom('terraform_state')
+          .select('run_secret_hash')
+          .where('service_id', '=', service.id)
+          .executeTakeFirst()
+      )?.run_secret_hash;
+    await expect.poll(credential, { timeout: 15_000 }).toBeNull();
+  });
+
   test('a lock that somebody holds ends a deployment, and is released by force', async () => {
     const service = await deployed(await makeService());
     const lock = {
