@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { openServer, vaultKeyFile, type Base } from '#app/install.ts';
 import { createQuietLog } from '#app/log.ts';
 import { RELEASE } from '#app/release.ts';
-import { cancelAllWaiting, endInterrupted } from '#deployments/restored.ts';
+import { cancelAllWaiting, endExecutions, endInterrupted } from '#deployments/restored.ts';
 import { systemClock } from '#kernel/clock.ts';
 import { dumpDatabase, restoreDatabase, type Manifest } from '#platform/backup/index.ts';
 import { inTransaction, systemContext, type Context } from '#platform/context.ts';
@@ -61,6 +61,10 @@ export interface Restored {
 /** Ends what ran, holds what should run, and lets nothing be written from then on. */
 async function holdAll(context: Context, takenAt: Date): Promise<number> {
   const { db } = context;
+  await endExecutions(
+    context,
+    `The database was restored from a backup of ${takenAt.toISOString()}, when this run was under way: how it ended is not known.`,
+  );
   const interrupted = await endInterrupted(
     context,
     `The database was restored from a backup of ${takenAt.toISOString()}, when this deployment was under way: how it ended is not known.`,

@@ -26,6 +26,16 @@ export async function cancelAllWaiting(context: Context): Promise<number> {
   return waiting.length;
 }
 
+/**
+ * Ends what schedules ran and what waited to be run by them in a restored database, and lets every schedule begin anew from the time at which
+ * somebody goes on with it: what was due in between was perhaps run in the world.
+ */
+export async function endExecutions({ db }: Context, why: string): Promise<void> {
+  await sql`update job_execution set state = case state when 'RUNNING' then 'FAILED' else 'CANCELED' end, error = ${why},
+    claim_token = null, lease_until = null, ended_at = now() where state in ('WAITING', 'RUNNING')`.execute(db);
+  await db.deleteFrom('cron_schedule').execute();
+}
+
 const listByStatus = ({ db }: Context, statuses: string[]) =>
   db
     .selectFrom('deployment')

@@ -16,6 +16,8 @@ interface Scenario {
   name: string;
   /** Names of the services, one list for each stage. */
   stages: string[][];
+  /** Makes a service; an application without. */
+  make?(actor: HttpActor, environmentId: string, name: string): Promise<string>;
   /** What is deployed before the request. */
   deployed: boolean;
   request(actor: HttpActor, place: Place): Promise<unknown>;
@@ -51,6 +53,37 @@ const ACTIONS: Omit<Scenario, 'stages'>[] = [
   },
 ];
 
+/** A job whose events are run by commands that end by themselves. */
+const makeJob = async (actor: HttpActor, environmentId: string, name: string): Promise<string> => {
+  const body = {
+    name,
+    source: { docker: { git_repository: { url: actor.source, branch: 'main' }, dockerfile_path: 'Dockerfile' } },
+    schedule: { on_start: { arguments: ['up'] }, on_delete: { arguments: ['down'] } },
+  };
+  return (await actor.ask('POST', `/environment/${environmentId}/job`, 201, body)).id;
+};
+
+const JOB_ACTIONS: Omit<Scenario, 'stages'>[] = [
+  {
+    name: 'deploy of a job',
+    deployed: false,
+    make: makeJob,
+    request: (actor, { services }) => actor.ask('POST', `/job/${services['web']}/deploy`, 200),
+  },
+  {
+    name: 'one event of a job',
+    deployed: true,
+    make: makeJob,
+    request: (actor, { services }) => actor.ask('POST', `/job/${services['web']}/deploy?forceEvent=DELETE`, 200),
+  },
+  {
+    name: 'uninstall of a job',
+    deployed: true,
+    make: makeJob,
+    request: (actor, { services }) => actor.ask('POST', `/job/${services['web']}/uninstall`, 200),
+  },
+];
+
 /** Scenarios run two at a time, each on a machine of its own: most of it is waiting for processes to start. */
 const machines = [useMachine(), useMachine()];
 const free = [...machines];
@@ -59,7 +92,7 @@ const free = [...machines];
 const PLACES = 20;
 let made = 0;
 
-async function makePlaces(machine: Machine, actor: HttpActor, { stages, deployed }: Scenario): Promise<Place[]> {
+async function makePlaces(machine: Machine, actor: HttpActor, { stages, deployed, make }: Scenario): Promise<Place[]> {
   const places: Place[] = [];
   for (let count = 0; count < PLACES; count++) {
     const id = await actor.environment(`project ${++made}`);
@@ -67,7 +100,7 @@ async function makePlaces(machine: Machine, actor: HttpActor, { stages, deployed
     const services: Record<string, string> = {};
     for (const [stage, names] of stages.entries())
       for (const name of names) {
-        services[name] = await actor.application(id, name);
+        services[name] = await (make ? make(actor, id, name) : actor.application(id, name));
         if (stages.length > 1)
           await actor.ask('PUT', `/deploymentStage/${known[stage].id}/service/${services[name]}`, 200);
       }
@@ -121,7 +154,7 @@ async function onFreeMachine(work: (machine: Machine) => Promise<void>): Promise
 }
 
 describe('a worker that is killed at any of its doings leaves the same as one that is not:', () => {
-  test.concurrent.each(ACTIONS)('$name', { timeout: 300_000 }, (action) =>
+  test.concurrent.each([...ACTIONS, ...JOB_ACTIONS])('$name', { timeout: 300_000 }, (action) =>
     onFreeMachine((machine) => walk(machine, { ...action, stages: [['web']] })),
   );
   test.concurrent('deploy of three services in two stages', { timeout: 300_000 }, () =>

@@ -130,6 +130,28 @@ export async function trimLogs(db: Database, limits: { days: number; megabytes: 
   );
 }
 
+/**
+ * Removes executions of services that ended longer than `days` ago, and those beyond the newest `kept` of each, with their logs; and the logs
+ * alone after `logDays`. What is left of one in its runtime goes first: until then it stays.
+ */
+export async function trimExecutions(
+  db: Database,
+  limits: { kept: number; days: number; logDays: number },
+  signal: AbortSignal,
+): Promise<void> {
+  for (let gone = BATCH; gone === BATCH;) {
+    signal.throwIfAborted();
+    const result = await sql`delete from job_execution where id in (
+      select id from (select id, ended_at, tasks, row_number() over (partition by service_id order by created_at desc, id) as rank
+        from job_execution where state in ('SUCCEEDED', 'FAILED', 'CANCELED')) ranked
+      where tasks = '{}' and (rank > ${limits.kept} or ended_at < now() - make_interval(days => ${limits.days}))
+      limit ${BATCH})`.execute(db);
+    gone = Number(result.numAffectedRows ?? 0);
+  }
+  await sql`delete from job_execution_log l using job_execution x
+    where x.id = l.execution_id and x.ended_at < now() - make_interval(days => ${limits.logDays})`.execute(db);
+}
+
 /** Removes work on clusters that ended longer than `days` ago, with its log; the newest of each cluster stays. */
 export async function trimClusterWork(db: Database, days: number): Promise<void> {
   await sql`delete from cluster_work w where status = 'ENDED' and ended_at < now() - make_interval(days => ${days})

@@ -2,6 +2,7 @@ import {
   thinSnapshots,
   trimClusterWork,
   trimDeployments,
+  trimExecutions,
   trimLogs,
   trimReleases,
   trimTombstones,
@@ -27,6 +28,14 @@ export const RETENTION_TASKS: RecurringTask[] = [
       const limits = { kept: settings.keptDeployments, days: settings.deploymentRetentionDays };
       await trimDeployments(db, limits, signal);
       await trimClusterWork(db, settings.deploymentRetentionDays);
+    },
+  },
+  {
+    name: 'old-executions',
+    everySeconds: HOUR,
+    run: ({ db, settings }, signal) => {
+      const { keptDeployments: kept, deploymentRetentionDays: days, logRetentionDays: logDays } = settings;
+      return trimExecutions(db, { kept, days, logDays }, signal);
     },
   },
   {

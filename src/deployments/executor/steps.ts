@@ -291,6 +291,7 @@ async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<
     case 'UNINSTALL':
       await saveBefore(work, context);
       await runtime.remove(identityOf(work), facts?.handle ?? null, context);
+      if (!kindOf(work).workload) context.log('What its runs have left is removed.');
       return null;
   }
 }

@@ -32,7 +32,11 @@ export async function runTasks(work: ServiceWork, context: StepContext): Promise
     for (const planned of work.tasks!) {
       if (failure !== null && !planned.always) continue;
       const one = { runtime, planned, outcomes };
-      failure = (await runOne(one, context, () => goesOn(run))) ?? failure;
+      context.log(`Running ${planned.task.name}`);
+      const why = await runOne(one, context, () => goesOn(run));
+      if (why !== undefined && planned.tolerated)
+        context.log(`${why} It is left at that: the teardown is best effort.`);
+      else failure = why ?? failure;
     }
     context.signal.throwIfAborted();
   } catch (error) {

@@ -78,6 +78,8 @@ export interface PlannedTask {
   always?: boolean;
   /** Whether nothing of it is left where it ran once its end is written: its environment and files may hold secrets. */
   discard?: boolean;
+  /** Whether its bad end is only told, and what follows goes on (a teardown that is best effort). */
+  tolerated?: boolean;
 }
 
 /** How a command of a step EXECUTING ended. */

@@ -43,6 +43,11 @@ export async function readEndState(
         from release r join service s on s.id = r.service_id left join deployment d on d.id = r.deployment_id
         where r.service_id = any(${ids}) order by 1, 2`,
     ),
+    // No command is begun twice, whoever follows it to its end.
+    executions: await rows(
+      sql`select s.name, x.event, x.state, x.attempts, x.exit_code, x.reason, x.error, x.tasks from job_execution x
+        join service s on s.id = x.service_id where x.service_id = any(${ids}) order by x.created_at`,
+    ),
     events: await rows(
       sql`select event_type, target_type, target_name, triggered_by, origin from audit_event
         where environment_id = ${environmentId} or target_id = ${environmentId} or target_id = any(${ids}) order by at, id`,
@@ -61,6 +66,7 @@ export async function readEndState(
           spec: service.spec,
           instances: service.instances.map((instance) => [instance.name, instance.restarts]),
         },
+        tasks: store.tasks(id).map(({ spec, end }) => [spec.name, spec.arguments, end?.exitCode]),
         images: store.images(id),
         log: store.readLog(id, 0).map((line) => line.text),
       };

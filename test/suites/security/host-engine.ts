@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import { createWorker } from '#app/engine.ts';
+import { createExecutionWorker, createWorker } from '#app/engine.ts';
 import { createSources } from '#app/sources.ts';
 import { newId } from '#kernel/ids.ts';
 import { newContext } from '#runtimes/contract/fixture.ts';
@@ -35,7 +35,7 @@ export function useEngineOn(app: TestApp, makeRuntime: () => Promise<Runtime>): 
     const node = newId();
     await app.db.insertInto('node').values({ id: node, name: 'test' }).execute();
     const states = createStateServer(app.platform, { port: 0, publicUrl: '' });
-    const worker = createWorker(
+    const of: Parameters<typeof createWorker> = [
       {
         settings,
         platform: app.platform,
@@ -48,9 +48,13 @@ export function useEngineOn(app: TestApp, makeRuntime: () => Promise<Runtime>): 
       createSources(app.platform),
       undefined,
       states,
-    );
+    ];
+    const worker = createWorker(...of);
+    const executions = createExecutionWorker(...of);
     await worker.start();
+    executions.start();
     stop = async () => {
+      await executions.stop();
       await worker.stop();
       await states.close();
     };

@@ -38,6 +38,8 @@ export const deploy = async ({ admin, url }: TestJob, query = '', body?: object)
 
 export const executionsOf = async ({ admin, url }: TestJob) => ok(await admin.get(`${url}/execution`), 200).results;
 
-/** Texts of an execution's log. */
+/** What an execution wrote. */
 export const logOf = async ({ admin, url }: TestJob, id: string): Promise<string[]> =>
-  ok(await admin.get(`${url}/execution/${id}/log`), 200).results.map(({ message }: { message: string }) => message);
+  ok(await admin.get(`${url}/execution/${id}/log`), 200)
+    .results.map(({ message }: { message: string }) => message)
+    .filter((line: string) => !line.startsWith('Running '));
