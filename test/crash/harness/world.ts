@@ -136,6 +136,7 @@ async function outboxFaults(world: World): Promise<string[]> {
 
 interface ServiceRow {
   id: string;
+  kind: string;
   name: string;
   organization_id: string;
   environment_id: string;
@@ -155,7 +156,7 @@ interface ServiceRow {
 
 const listServices = async (world: World) =>
   (
-    await sql<ServiceRow>`select s.id, s.name, s.organization_id, s.environment_id, e.project_id, s.wanted, s.handle, s.dirty, s.deleting, s.release_id, r.image,
+    await sql<ServiceRow>`select s.id, s.kind, s.name, s.organization_id, s.environment_id, e.project_id, s.wanted, s.handle, s.dirty, s.deleting, s.release_id, r.image,
         d.number as release_number, d.action as release_action,
         (select count(*) from release x where x.service_id = s.id) as releases,
         (select count(distinct deployment_id) from release x where x.service_id = s.id) as release_deployments,
@@ -171,13 +172,16 @@ async function serviceFaults(world: World): Promise<string[]> {
   for (const service of await listServices(world)) {
     const name = `${service.name} (${service.id})`;
     if (service.releases !== service.release_deployments) faults.push(`${name} has two releases of one deployment`);
-    if (service.wanted === 'running' && !service.handle && service.last?.state === 'DEPLOYED')
+    // Nothing of a job stands anywhere: its runs are in the end state of a scenario.
+    const stands = service.kind !== 'JOB';
+    if (stands && service.wanted === 'running' && !service.handle && service.last?.state === 'DEPLOYED')
       faults.push(`${name} is DEPLOYED without a handle`);
-    if (service.last?.state === 'DEPLOYED' && service.release_number !== service.last.number)
-      faults.push(`${name} is DEPLOYED by ${service.last.number}, its release is of ${service.release_number}`);
+    const released = service.last?.state === 'DEPLOYED' && service.last.action !== 'RUN';
+    if (released && service.release_number !== service.last!.number)
+      faults.push(`${name} is DEPLOYED by ${service.last!.number}, its release is of ${service.release_number}`);
     // Where the last request did not succeed, what is outside may be of it: it is dirty or its next deployment converges.
     const settled = service.last === null || /^(DEPLOYED|STOPPED|RESTARTED|DELETED)$/.test(service.last.state);
-    if (!settled) continue;
+    if (!settled || !stands) continue;
     const seen = await observe(world, service);
     const expected = { running: 'running', stopped: 'stopped', absent: 'absent' }[service.wanted];
     // What was never applied, or has no instances, is stopped without anything there.
