@@ -198,9 +198,9 @@ describe('the export of an environment', () => {
     expect(text).toContain(`resource "qovery_database" "database_${short(database)}" {`);
     expect(text).toContain('version        = "18"');
     expect([...files.values()].join('\n')).not.toContain(login);
-    await app.db.updateTable('service').set({ kind: 'HELM' }).where('id', '=', database.id).execute();
+    await app.db.updateTable('service').set({ kind: 'AGENTIC_WORKFLOW' }).where('id', '=', database.id).execute();
     expect((await exported(admin, environment.id)).get('main.tf')).toContain(
-      '# Not in it: db, as there is no resource for a service of kind HELM.',
+      '# Not in it: db, as there is no resource for a service of kind AGENTIC_WORKFLOW.',
     );
   });
 
