@@ -4,16 +4,18 @@ import {
   cancelDeployment,
   listActiveDeployments,
   listHistoryServices,
+  type DeploymentRow,
   type ServiceStatus,
 } from '#deployments/index.ts';
 import { conflict } from '#kernel/errors.ts';
+import type { Database } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
 import { deleteService } from '#services/capabilities/actions/delete.ts';
 import { statusOfService } from '#services/capabilities/actions/request.ts';
 import { Status } from '#services/capabilities/status/schema.ts';
 import { listRuns } from '#services/kinds/agentic-workflow/queries.ts';
 import { placeOfService } from '#services/service/service.ts';
-import { serviceTarget } from '#services/service/target.ts';
+import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
 const target = serviceTarget('agenticWorkflowId', 'AgenticWorkflow', 'AGENTIC_WORKFLOW');
 
@@ -24,6 +26,20 @@ const goneStatus = (before: ServiceStatus) => ({
   status_details: { ...before.status_details, action: 'DELETE', status: 'SUCCESS' },
 });
 
+/** Deployments under way of a workflow and of its runs. */
+async function activeOf(db: Database, workflow: ServiceTarget): Promise<DeploymentRow[]> {
+  const runs = await listRuns(db, workflow, workflow.id);
+  const places = [{ environment_id: workflow.environmentId, service_id: workflow.id }, ...runs];
+  const deployments: DeploymentRow[] = [];
+  for (const { environment_id, service_id } of places) {
+    const active = await listActiveDeployments(db, workflow, environment_id);
+    const ids = active.map(({ id }) => id);
+    const own = await listHistoryServices(db, workflow, ids, service_id);
+    deployments.push(...active.filter(({ id }) => own.some((service) => service.deployment_id === id)));
+  }
+  return deployments;
+}
+
 /** What only agentic workflows have, or have in a way of their own. */
 export const agenticWorkflowRoutes: Route[] = [
   defineRoute({
@@ -32,12 +48,16 @@ export const agenticWorkflowRoutes: Route[] = [
     path: '/agenticWorkflow/{agenticWorkflowId}',
     tag: 'Agentic Workflows',
     summary: 'Delete an agentic workflow',
-    description: 'Answers at once; what runs of it is ended first, and GET shows it until it is gone.',
+    description: 'Answers at once; its runs are cancelled, and GET shows it until it is gone.',
     target,
     action: 'service.delete',
     answer: { status: 202, body: Status },
     handler: async (call) => {
       const before = await statusOfService(call, call.target);
+      if (!call.target.deleting)
+        for (const deployment of await activeOf(call.db, call.target))
+          if (deployment.environment_id !== call.target.environmentId)
+            await cancelDeployment(call, call.target, deployment);
       await deleteService(call, call.target, {});
       return (await statusOfService(call, call.target)) ?? goneStatus(before!);
     },
@@ -56,15 +76,7 @@ export const agenticWorkflowRoutes: Route[] = [
     errors: [409],
     handler: async (call) => {
       const { target } = call;
-      const runs = await listRuns(call.db, target, target.id);
-      const places = [{ environment_id: target.environmentId, service_id: target.id }, ...runs];
-      const deployments = [];
-      for (const { environment_id, service_id } of places) {
-        const active = await listActiveDeployments(call.db, target, environment_id);
-        const ids = active.map(({ id }) => id);
-        const own = await listHistoryServices(call.db, target, ids, service_id);
-        deployments.push(...active.filter(({ id }) => own.some((service) => service.deployment_id === id)));
-      }
+      const deployments = await activeOf(call.db, target);
       if (deployments.length === 0) throw conflict(`There is nothing to cancel of ${target.name}.`);
       for (const deployment of deployments)
         await cancelDeployment(call, target, deployment, call.body.force_cancel ?? false);
