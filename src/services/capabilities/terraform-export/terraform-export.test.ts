@@ -204,6 +204,29 @@ describe('the export of an environment', () => {
     );
   });
 
+  test('has charts with their values as maps, whatever their keys are', async () => {
+    const admin = await app.organization();
+    const environment = await makeEnvironment(admin);
+    const chart = ok(
+      await admin.post(`/environment/${environment.id}/helm`, {
+        name: 'chart',
+        source: { git_repository: { url: 'https://github.com/acme/charts.git', branch: 'main', root_path: '/shop' } },
+        values_override: {
+          set: [['image.tag', NASTY]],
+          file: { raw: { values: [{ name: 'v.yaml', content: 'a: ${x}\n' }] } },
+        },
+        ports: [{ internal_port: 80, service_name: 'web' }],
+      }),
+      201,
+    );
+    const files = await exported(admin, environment.id);
+    await checkFormat(files);
+    const text = files.get(`helm_${short(chart)}.tf`)!;
+    expect(text).toContain(`resource "qovery_helm" "helm_${short(chart)}" {`);
+    for (const part of ['"image.tag" =', 'root_path = "/shop"', '"v.yaml" = {', 'service_name'])
+      expect(text).toContain(part);
+  });
+
   test('is for whoever may read the environment', async () => {
     const admin = await app.organization();
     const environment = await makeEnvironment(admin);
