@@ -200,6 +200,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   ...ofKinds,
   // Its own environment, on a cluster where no registry is asked.
   cloneDatabase: (world) => ({ body: { name: fresh('clone'), environment_id: world.databaseEnvironmentId } }),
+  cancelAgenticWorkflowDeployment: () => ({ body: {}, refused: 409 }),
   // No setting names an agent.
   callAgenticWorkflowWebhook: () => ({ body: {}, refused: 409 }),
   linkApplicationToDatabase: () => ({ body: { key: key() }, refused: 409 }),

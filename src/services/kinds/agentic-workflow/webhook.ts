@@ -1,5 +1,5 @@
 import { Webhook as Signer } from 'standardwebhooks';
-import { AppError, conflict, forbidden, notFound, unauthenticated } from '#kernel/errors.ts';
+import { AppError, badRequest, conflict, forbidden, notFound, unauthenticated } from '#kernel/errors.ts';
 import { newId, shortId } from '#kernel/ids.ts';
 import { audit } from '#platform/events/audit.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
@@ -69,6 +69,7 @@ async function takeCall(call: WebhookCall, kind: Kind) {
   const workflow = await findServiceById(call.db, [scope.organizationId], found.id);
   if (!workflow) throw notFound('Webhook');
   await letIn(call, workflow);
+  requireObject(call.body);
   const callId = headerOf(call, 'webhook-id') ?? newId();
   if (callId.length > 255) throw new AppError('bad_request', 'webhook-id: must have at most 255 characters.');
   const before = await queries.findRun(call.db, scope, workflow.id, callId);
@@ -78,6 +79,17 @@ async function takeCall(call: WebhookCall, kind: Kind) {
       headers: { 'Retry-After': '600' },
     });
   return startRun(call, kind, workflow, callId);
+}
+
+/** The body stays text, which is what was signed. */
+function requireObject(text: string): void {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
+  } catch {
+    // Said below.
+  }
+  throw badRequest('The body must be a JSON object.');
 }
 
 const headerOf = ({ headers }: WebhookCall, name: string): string | undefined => [headers[name]].flat()[0] || undefined;
