@@ -8,6 +8,7 @@ import type { DockerFigures } from './docker.ts';
 import type { Footprint } from './footprint.ts';
 import type { ProxyFigures } from './proxy.ts';
 import type { Pair } from './requests.ts';
+import type { EnvironmentCost, ServiceFigures } from './services.ts';
 
 export interface Figures {
   get: Pair;
@@ -15,6 +16,7 @@ export interface Figures {
   crowd: Crowded[];
   post: Pair;
   statuses: Pair;
+  services: ServiceFigures;
   deployments: DeploymentFigures;
   proxy: ProxyFigures;
   /** Undefined where no engine could be had. */
@@ -39,6 +41,18 @@ function pairRow(what: string, beside: string, pair: Pair, goal: number): string
   return [what, beside, figures, pair.ratio.toFixed(2), `${goal}: ${verdict(pair.ratio >= goal)}`];
 }
 
+/** What a service costs in an environment of so many: flat is good. */
+function costRow({ services, statuses, plan, deploy }: EnvironmentCost): string[] {
+  const each = (value: number) => `${((value * 1000) / services).toFixed(0)} µs`;
+  return [
+    `an environment of ${services} services: statuses, plan, deployment`,
+    '–',
+    `${ms(statuses)}, ${ms(plan)}, ${ms(deploy)}: ${each(statuses)}, ${each(plan)}, ${each(deploy)} a service`,
+    '–',
+    'flat',
+  ];
+}
+
 function dockerRow(what: string, beside: string, figures: DockerFigures['first'] | undefined, goal: number): string[] {
   if (!figures) return [what, beside, 'not measured here', '–', `${goal} ×`];
   const ratio = figures.ours / figures.byHand;
@@ -51,7 +65,18 @@ function dockerRow(what: string, beside: string, figures: DockerFigures['first']
   ];
 }
 
-function report({ get, crowd, post, statuses, deployments, proxy, docker, footprint, loadBefore }: Figures): string {
+function report({
+  get,
+  crowd,
+  post,
+  statuses,
+  services,
+  deployments,
+  proxy,
+  docker,
+  footprint,
+  loadBefore,
+}: Figures): string {
   const { startMedian, startP99, perSecond, before, after } = deployments;
   const rows = [
     ['What', 'Beside what', 'Figures', 'Ratio', 'Goal'],
@@ -66,6 +91,13 @@ function report({ get, crowd, post, statuses, deployments, proxy, docker, footpr
     ],
     pairRow('POST of a project, with its audit event', '`node:http` and the same statements', post, 0.6),
     pairRow('statuses of 100 environments', '`node:http` and the statement that finds them', statuses, 0.4),
+    pairRow(
+      'statuses of an environment of 100 services',
+      '`node:http` and the statement that finds them',
+      services.statuses,
+      0.4,
+    ),
+    ...services.costs.map(costRow),
     [
       'deploy answered → first step begins',
       '–',

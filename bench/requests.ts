@@ -76,6 +76,10 @@ export const getStatuses = (parts: Parts, seed: Seed): Promise<Pair> =>
     pick: (statements) => statements.slice(-1),
   });
 
+/** Any GET beside the last statement that it sends. */
+export const getPath = (parts: Parts, seed: Seed, path: string): Promise<Pair> =>
+  measurePair(parts, seed, { path, method: 'GET', pick: (statements) => statements.slice(-1) });
+
 async function measurePair({ service, bare, load }: Parts, seed: Seed, work: Work): Promise<Pair> {
   const headers = {
     authorization: `Token ${seed.token}`,

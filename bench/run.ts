@@ -3,6 +3,7 @@ import { loadavg } from 'node:os';
 import { measureCrowd } from './crowd.ts';
 import { measureDeployments } from './deployments.ts';
 import { measureDocker } from './docker.ts';
+import { measureServices } from './services.ts';
 import { measureFootprint } from './footprint.ts';
 import { startPart } from './processes.ts';
 import { benchProxy } from './proxy.ts';
@@ -26,6 +27,7 @@ async function measureService(parts: Parts) {
     get: await step('GET of one environment', () => getEnvironment(parts, made)),
     statuses: await step('statuses of 100 environments', () => getStatuses(parts, made)),
     post: await step('POST of a project', () => postProject(parts, made)),
+    services: await step('environments of many services', () => measureServices(parts, made)),
   };
   return { ...figures, crowd: await step('the same with a large database', () => crowd(made)) };
 }

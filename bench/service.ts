@@ -7,6 +7,7 @@ import { createWorker } from '#app/engine.ts';
 import { firstSteps, openBase } from '#app/install.ts';
 import { createLog } from '#app/log.ts';
 import { createMetrics } from '#app/operations.ts';
+import { createImages } from '#app/images.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createSources } from '#app/sources.ts';
@@ -69,7 +70,8 @@ const server = createServer({
   sessions: null,
   limiter: new RateLimiter(db, settings.rateLimitPerHour),
   routes: allRoutes({
-    repositories: createRepositoryReader(createSources(base.platform)),
+    repositories: createRepositoryReader(sources as never),
+    images: createImages(base.platform),
     runtimeOf: async () => runtime,
   }),
   log: base.log,

@@ -1,0 +1,98 @@
+import { median } from './processes.ts';
+import { getPath, type Pair, type Parts } from './requests.ts';
+import type { Seed } from './seed.ts';
+
+const SIZES = [10, 100, 1000];
+const ROUNDS = 5;
+
+/** What one environment of so many services costs; ms, medians of five. */
+export interface EnvironmentCost {
+  services: number;
+  statuses: number;
+  plan: number;
+  /** From the request to the end of its deployment. */
+  deploy: number;
+}
+
+export interface ServiceFigures {
+  costs: EnvironmentCost[];
+  /** The statuses of 100 services in one request, beside the statement that finds them. */
+  statuses: Pair;
+}
+
+/** Environments of services of all kinds that the fake runtime deploys without a registry: their statuses, their plan, their deployment. */
+export async function measureServices(parts: Parts, seed: Seed): Promise<ServiceFigures> {
+  const costs: EnvironmentCost[] = [];
+  let statuses: Pair | undefined;
+  await parts.service.ask('startWorker');
+  for (const services of SIZES) {
+    const environmentId = await makeEnvironment(seed, services);
+    const at = `/environment/${environmentId}`;
+    const deploys: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const started = performance.now();
+      await send(seed, 'POST', `${at}/deploy`);
+      await parts.service.ask('drained');
+      deploys.push(performance.now() - started);
+    }
+    costs.push({
+      services,
+      statuses: await took(() => send(seed, 'GET', `${at}/statuses`)),
+      plan: await took(() => send(seed, 'GET', `${at}/deploymentPlan`)),
+      deploy: median(deploys),
+    });
+    if (services === 100) statuses = await getPath(parts, seed, `${at}/statuses`);
+  }
+  await parts.service.ask('stopWorker');
+  return { costs, statuses: statuses! };
+}
+
+async function took(work: () => Promise<unknown>): Promise<number> {
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const started = performance.now();
+    await work();
+    times.push(performance.now() - started);
+  }
+  return median(times);
+}
+
+async function send({ url, token }: Seed, method: string, path: string, body?: unknown): Promise<any> {
+  const answer = await fetch(url + path, {
+    method,
+    headers: { authorization: `Token ${token}`, ...(body ? { 'content-type': 'application/json' } : {}) },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${text}`);
+  return JSON.parse(text);
+}
+
+async function makeEnvironment(seed: Seed, services: number): Promise<string> {
+  const registry = { name: `images ${services}`, kind: 'GENERIC_CR', url: 'https://registry.example', config: {} };
+  const { id: registry_id } = await send(
+    seed,
+    'POST',
+    `/organization/${seed.organizationId}/containerRegistry`,
+    registry,
+  );
+  const environment = { name: `of ${services} services` };
+  const { id } = await send(seed, 'POST', `/project/${seed.projectId}/environment`, environment);
+  const git_repository = { url: 'https://git.example/hello.git', branch: 'main' };
+  const ports = [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }];
+  // By its digest, so that no registry is asked.
+  const tag = `sha256:${'0'.repeat(64)}`;
+  const kinds: [string, object][] = [
+    ['application', { git_repository, dockerfile_path: 'Dockerfile', ports }],
+    ['container', { registry_id, image_name: 'acme/web', tag, healthchecks: {}, ports }],
+    [
+      'terraform',
+      { terraform_files_source: { git: { git_repository } }, provider_version: { explicit_version: '1.11.4' } },
+    ],
+  ];
+  for (let n = 0; n < services; n++) {
+    const [kind, body] = kinds[n % kinds.length]!;
+    await send(seed, 'POST', `/environment/${id}/${kind}`, { ...body, name: `${kind} ${n}` });
+  }
+  return id;
+}
