@@ -30,7 +30,7 @@ const UNSCOPED: [part: RegExp, reason: string][] = [
     'events are of the organizations in the list that is handed in; of the state there is one row',
   ],
   [
-    /^select "id", "organization_id" from "service" where "kind" = \$1 and spec ->> 'slug'/,
+    /^select "id", "organization_id" from "service" where "kind" = \$ and spec ->> 'slug'/,
     'the slug says whose workflow it is',
   ],
   [/^select token\.id, token\.name, token\.secret_hash/, 'whose token it is says the token'],

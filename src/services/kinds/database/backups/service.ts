@@ -168,8 +168,8 @@ export async function findRestore(context: Context, database: ServiceTarget, id:
 
 /** Requests what was planned; a worker does it. 409 where it was requested already, the plan is an hour old, or another restore goes on. */
 export async function requestRestore(context: Context, database: ServiceTarget, id: string) {
-  refuseNotRunning(database);
   const row = await findRestore(context, database, id);
+  refuseNotRunning(database);
   if (!(await queries.queueRestore(context.db, database, row)))
     throw conflict(
       row.status === 'PLANNED'
