@@ -8,6 +8,13 @@ const retry = process.env.CI ? 1 : 0;
 const hasRegistry = ['/usr/bin/docker-registry', '/usr/local/bin/docker-registry'].some((file) => existsSync(file));
 if (!hasRegistry) console.warn('Left out: **/*.registry.test.ts, which take the package docker-registry.');
 
+/** What walks over every operation with many requests, or over a thousand deployments: it takes minutes by itself. */
+const EXHAUSTIVE = [
+  'test/suites/fuzz.test.ts',
+  'test/suites/security/**/*.test.ts',
+  'test/suites/housekeeping/**/*.test.ts',
+];
+
 /** `fast` is what `npm test` runs; the other projects take longer or need more, and have commands of their own (scripts/task.mjs). */
 export default defineConfig({
   test: {
@@ -25,9 +32,21 @@ export default defineConfig({
             '**/*.host.test.ts',
             '**/*.program.test.ts',
             'src/runtimes/host/**',
+            ...EXHAUSTIVE,
             ...(hasRegistry ? [] : ['**/*.registry.test.ts']),
             'node_modules/**',
           ],
+          globalSetup: ['test/harness/global-setup.ts'],
+          pool: 'forks',
+          retry,
+          testTimeout: 20_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'exhaustive',
+          include: EXHAUSTIVE,
           globalSetup: ['test/harness/global-setup.ts'],
           pool: 'forks',
           retry,

@@ -4,6 +4,7 @@ import { runNode } from './run-node.mjs';
 const VITEST = 'node_modules/vitest/vitest.mjs';
 const TASKS = {
   test: [[VITEST, 'run', '--project', 'fast']],
+  'test:exhaustive': [[VITEST, 'run', '--project', 'exhaustive']],
   'test:host': [[VITEST, 'run', '--project', 'host']],
   'test:program': [[VITEST, 'run', '--project', 'program']],
   'test:docker': [[VITEST, 'run', '--project', 'docker']],

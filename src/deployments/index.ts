@@ -65,6 +65,7 @@ export {
   executionIdOf,
   pollingStatus,
   serviceStatuses,
+  shownAction,
   type EnvironmentStatus,
   type ServiceStatus,
 } from '#deployments/status.ts';

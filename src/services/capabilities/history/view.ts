@@ -2,6 +2,7 @@ import {
   deploymentState,
   detailsOf,
   executionIdOf,
+  shownAction,
   triggerActionOf,
   type DeploymentAction,
   type HistoryDeployment,
@@ -74,7 +75,7 @@ export function deploymentV2(row: HistoryDeployment, services: HistoryService[])
       duration: durationOf(earliest(stage.services), latest(stage.services)),
       services: stage.services.map((service) => serviceV2(row, service)),
     })),
-    action_status: state === 'RECAP' ? 'ONGOING' : detailsOf(row.action as DeploymentAction, state, 'NONE').status,
+    action_status: state === 'RECAP' ? 'ONGOING' : detailsOf(shownAction(row.action), state, 'NONE').status,
   };
 }
 
@@ -144,7 +145,7 @@ const outcomeOf = (service: HistoryService) =>
 export const queuedDeployment = (row: HistoryDeployment, services: HistoryService[]) => ({
   identifier: { deployment_request_id: row.id, environment_id: row.environment_id },
   auditing_data: { triggered_by: row.requested_by_name, origin: row.origin },
-  trigger_action: row.action,
+  trigger_action: triggerActionOf(row.action, services[0]?.sub_action),
   stages: stagesOf(services).map((stage) => ({
     name: stage.name,
     status:
