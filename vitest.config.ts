@@ -47,6 +47,7 @@ export default defineConfig({
         test: {
           name: 'exhaustive',
           include: EXHAUSTIVE,
+          exclude: ['**/*.docker.test.ts', '**/*.host.test.ts'],
           globalSetup: ['test/harness/global-setup.ts'],
           pool: 'forks',
           retry,
