@@ -115,7 +115,8 @@ export function toEnvironmentStatus(row: EnvironmentStatusRow) {
 export type EnvironmentStatus = ReturnType<typeof toEnvironmentStatus>;
 
 /** An environment is never bare QUEUED: what is run in it is shown as a deploy (decisions.md 11). */
-export const shownAction = (action: string): DeploymentAction => (action === 'RUN' ? 'DEPLOY' : (action as DeploymentAction));
+export const shownAction = (action: string): DeploymentAction =>
+  action === 'RUN' ? 'DEPLOY' : (action as DeploymentAction);
 
 function environmentState(
   action: string | null,
