@@ -101,12 +101,13 @@ async function eventFaults(world: World): Promise<string[]> {
   const { rows } = await sql<{ environment_id: string; kind: string; ended: number; told: number }>`
     with ended as (
       select environment_id, case when outcome = 'SUCCESS' then
-          case action when 'DEPLOY' then 'DEPLOYED' when 'STOP' then 'STOPPED' when 'RESTART' then 'RESTARTED' when 'DELETE' then 'DELETED' else 'UNINSTALLED' end
-        else action || '_FAILED' end as kind, count(*) as n
+          case action when 'DEPLOY' then 'DEPLOYED' when 'STOP' then 'STOPPED' when 'RESTART' then 'RESTARTED' when 'DELETE' then 'DELETED'
+            when 'RUN' then 'FORCE_RUN_SUCCEEDED' else 'UNINSTALLED' end
+        when action = 'RUN' then 'FORCE_RUN_FAILED' else action || '_FAILED' end as kind, count(*) as n
       from deployment d where status = 'ENDED' and outcome <> 'CANCELED' and ${mine(world, 'd.organization_id')} group by 1, 2
     ), told as (
       select environment_id, event_type as kind, count(*) as n from audit_event e
-      where event_type = any(array['DEPLOYED','STOPPED','RESTARTED','DELETED','UNINSTALLED','DEPLOY_FAILED','STOP_FAILED','RESTART_FAILED','DELETE_FAILED','UNINSTALL_FAILED'])
+      where event_type = any(array['DEPLOYED','STOPPED','RESTARTED','DELETED','UNINSTALLED','FORCE_RUN_SUCCEEDED','FORCE_RUN_FAILED','DEPLOY_FAILED','STOP_FAILED','RESTART_FAILED','DELETE_FAILED','UNINSTALL_FAILED'])
         and environment_id in (select id from environment) and target_type <> 'CLUSTER' and ${mine(world, 'e.organization_id')}
       group by 1, 2
     )
