@@ -116,13 +116,13 @@ export interface KindCapabilities<Spec = any> {
   ports?(spec: Spec): PortSpec[];
   /** Repository that it is built from, null where it has none; commits and git webhooks need it. `of` is what the query asks for. */
   gitSource?(spec: Spec, of?: string): GitSource | null;
-  /** `GET …/customDomain/{id}` or `GET …/customDomain/{id}/status`: the reference has either. */
   /** The first version of its history: FAILED and SUCCESS instead of states, or none at all; states without it. */
   historyV1?: 'outcomes' | 'none';
   /** Image of a registry that it runs, null where it is built; `withTag` is the same configuration with another tag. */
   image?: { of(spec: Spec): ImageName | null; withTag(spec: Spec, tag: string): Spec };
   /** Whether environments with it can be previewed with another tag of the image. */
   imagePreview?: object;
+  /** `GET …/customDomain/{id}` or `GET …/customDomain/{id}/status`: the reference has either. */
   customDomains?: { one: 'get' | 'status' };
   deploymentRestrictions?: object;
   /** It runs to an end: what it ran can be looked at. */

@@ -19,6 +19,10 @@ export interface Sample {
   body(place: SamplePlace): Promise<object> | object;
   /** What an edit changes; it must change what is deployed. */
   edit: object;
+  /** Whether it is made of a repository, where its kind can be. */
+  repository?: false;
+  /** How many public links it has, where that isn't one. */
+  links?: number;
   /** State after a stop, where it isn't STOPPED. */
   stopped?: string;
 }
