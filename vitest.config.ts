@@ -4,6 +4,9 @@ import { defineConfig } from 'vitest/config';
 /** Real processes on a shared machine: a test that fails there, perhaps for want of time, is tried once more. */
 const retry = process.env.CI ? 1 : 0;
 
+/** What is waited for comes when the machine has come to it: `expect.poll` gives up after a second otherwise. */
+const common = { pool: 'forks', retry, expect: { poll: { timeout: 15_000 } } } as const;
+
 /** Tests that ask a real registry are left out, and that is said, where Debian's program of it is not there (`.ci/run` installs it). */
 const hasRegistry = ['/usr/bin/docker-registry', '/usr/local/bin/docker-registry'].some((file) => existsSync(file));
 if (!hasRegistry) console.warn('Left out: **/*.registry.test.ts, which take the package docker-registry.');
@@ -37,8 +40,7 @@ export default defineConfig({
             'node_modules/**',
           ],
           globalSetup: ['test/harness/global-setup.ts'],
-          pool: 'forks',
-          retry,
+          ...common,
           testTimeout: 20_000,
           hookTimeout: 60_000,
         },
@@ -49,8 +51,7 @@ export default defineConfig({
           include: EXHAUSTIVE,
           exclude: ['**/*.docker.test.ts', '**/*.host.test.ts'],
           globalSetup: ['test/harness/global-setup.ts'],
-          pool: 'forks',
-          retry,
+          ...common,
           testTimeout: 20_000,
           hookTimeout: 60_000,
         },
@@ -61,8 +62,7 @@ export default defineConfig({
           name: 'crash',
           include: ['test/crash/**/*.crash.test.ts'],
           globalSetup: ['test/harness/global-setup.ts'],
-          pool: 'forks',
-          retry,
+          ...common,
           maxConcurrency: 2,
           fileParallelism: false,
           testTimeout: 120_000,
@@ -75,7 +75,8 @@ export default defineConfig({
           name: 'soak',
           include: ['test/crash/**/random-*.crash.test.ts', 'test/crash/boundaries.crash.test.ts'],
           globalSetup: ['test/harness/global-setup.ts'],
-          pool: 'forks',
+          ...common,
+          retry: 0,
           fileParallelism: false,
           env: { SOAK: 'true' },
           testTimeout: 6 * 3_600_000,
@@ -87,8 +88,7 @@ export default defineConfig({
         test: {
           name: 'host',
           include: ['src/runtimes/host/**/*.test.ts'],
-          pool: 'forks',
-          retry,
+          ...common,
           fileParallelism: false,
           testTimeout: 20_000,
           hookTimeout: 60_000,
@@ -100,8 +100,7 @@ export default defineConfig({
           name: 'program',
           include: ['test/**/*.host.test.ts', 'src/**/*.host.test.ts', 'src/**/*.program.test.ts'],
           globalSetup: ['test/harness/global-setup.ts'],
-          pool: 'forks',
-          retry,
+          ...common,
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -112,8 +111,7 @@ export default defineConfig({
           name: 'docker',
           include: ['src/**/*.docker.test.ts', 'test/**/*.docker.test.ts'],
           globalSetup: ['test/harness/global-setup.ts', 'test/harness/docker-setup.ts'],
-          pool: 'forks',
-          retry,
+          ...common,
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,

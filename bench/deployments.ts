@@ -4,6 +4,12 @@ import type { Seed } from './seed.ts';
 const ROUNDS = 3;
 const SINGLE = 200;
 
+/** MiB. */
+interface Memory {
+  rss: number;
+  heap: number;
+}
+
 export interface DeploymentFigures {
   /** ms from the answered request to the beginning of the first step. */
   startMedian: number;
@@ -12,14 +18,14 @@ export interface DeploymentFigures {
   /** Statements that one deployment sends, claim and end included. */
   statements: number;
   /** MiB of the service's process before and after all of them, garbage collected. */
-  before: { rss: number; heap: number };
-  after: { rss: number; heap: number };
+  before: Memory;
+  after: Memory;
   deployments: number;
 }
 
 /** Deployments of one service each on the fake runtime: how soon one starts, and how many a process carries out. */
 export async function measureDeployments(service: Part, seed: Seed): Promise<DeploymentFigures> {
-  const before = await service.ask('memory');
+  const before = await service.ask<Memory>('memory');
   const rates: number[] = [];
   // The first round, in which everything is new, warms up.
   for (let round = 0; round <= ROUNDS; round++) rates.push(await deployAll(service, seed));
@@ -36,7 +42,7 @@ export async function measureDeployments(service: Part, seed: Seed): Promise<Dep
     perSecond: median(rates.slice(1)),
     statements,
     before,
-    after: await service.ask('memory'),
+    after: await service.ask<Memory>('memory'),
     deployments: (ROUNDS + 1) * seed.environmentIds.length + SINGLE + 1,
   };
 }

@@ -151,14 +151,14 @@ async function startService(directory: string, engine: TestEngine, gitRoot: stri
   const exited = once(child, 'exit');
   const url = await listensOn(child.stdout);
   const token = readFileSync(path.join(directory, 'admin-token'), 'utf8').trim();
-  const call = async (method: string, at: string, body?: unknown) => {
+  const call = async (method: string, at: string, body?: unknown): Promise<{ id: string; state: string }> => {
     const answer = await fetch(url + at, {
       method,
       headers: { authorization: `Token ${token}`, ...(body ? { 'content-type': 'application/json' } : {}) },
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
     if (!answer.ok) throw new Error(`${at} answered ${answer.status}: ${await answer.text()}`);
-    return (await answer.json()) as any;
+    return (await answer.json()) as { id: string; state: string };
   };
   return {
     makeApplication: async (repository) => {

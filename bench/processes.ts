@@ -1,10 +1,21 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 
+/** What the parent asks a part for, and what comes back. */
+interface Question {
+  id: number;
+  name: string;
+  argument: unknown;
+}
+type Reply = { id: number; value?: unknown; error?: string };
+
+/** What a part does by name. Who asks says with what, and what comes back. */
+type Action = (argument: never) => unknown;
+
 /** A process of a measurement: it does by name what its file offers. */
 export interface Part {
   child: ChildProcess;
-  ask<T = any>(name: string, argument?: unknown): Promise<T>;
+  ask<T = void>(name: string, argument?: unknown): Promise<T>;
   end(): Promise<void>;
 }
 
@@ -15,9 +26,9 @@ export function startPart(file: string, nodeArguments: string[] = []): Part {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     execArgv: nodeArguments,
   });
-  const waiting = new Map<number, { resolve(value: any): void; reject(error: Error): void }>();
+  const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let last = 0;
-  child.on('message', ({ id, value, error }: any) => {
+  child.on('message', ({ id, value, error }: Reply) => {
     const asked = waiting.get(id);
     waiting.delete(id);
     if (error === undefined) asked?.resolve(value);
@@ -29,10 +40,10 @@ export function startPart(file: string, nodeArguments: string[] = []): Part {
   });
   return {
     child,
-    ask: (name, argument) =>
-      new Promise((resolve, reject) => {
-        waiting.set(++last, { resolve, reject });
-        child.send({ id: last, name, argument });
+    ask: <T>(name: string, argument?: unknown) =>
+      new Promise<T>((resolve, reject) => {
+        waiting.set(++last, { resolve: (value) => resolve(value as T), reject });
+        child.send({ id: last, name, argument } satisfies Question);
       }),
     end: async () => {
       child.disconnect();
@@ -42,13 +53,13 @@ export function startPart(file: string, nodeArguments: string[] = []): Part {
 }
 
 /** Answers the questions of the parent by name; `close` is called when the parent lets go, then the process ends. */
-export function offer(given: Record<string, (argument: any) => unknown>, close: () => Promise<void>): void {
-  const actions: Record<string, (argument: any) => unknown> = { ...given, processorTime };
-  process.on('message', async ({ id, name, argument }: any) => {
+export function offer(given: Record<string, Action>, close: () => Promise<void>): void {
+  const actions: Record<string, Action> = { ...given, processorTime };
+  process.on('message', async ({ id, name, argument }: Question) => {
     try {
-      process.send!({ id, value: await actions[name]!(argument) });
+      process.send!({ id, value: await actions[name]!(argument as never) } satisfies Reply);
     } catch (error) {
-      process.send!({ id, error: (error as Error).stack });
+      process.send!({ id, error: String((error as Error).stack) } satisfies Reply);
     }
   });
   process.once('disconnect', () => void close().then(() => process.exit(0)));

@@ -1,3 +1,4 @@
+import type { ClientConfig } from 'pg';
 import type { Part } from './processes.ts';
 
 /** What the measurements work on. */
@@ -15,9 +16,14 @@ export interface Seed {
 const PROJECTS = 3;
 const ENVIRONMENTS = 100;
 
+/** Where the measured service is, and who may call it. */
+export interface Place extends Pick<Seed, 'url' | 'token' | 'organizationId'> {
+  database: ClientConfig;
+}
+
 /** Makes the projects, environments and applications through the API. */
 export async function seed(service: Part, bare: Part): Promise<Seed> {
-  const place = await service.ask('place');
+  const place = await service.ask<Place>('place');
   await service.ask('deployCluster');
   const post = async (path: string, body: unknown): Promise<string> => {
     const answer = await fetch(place.url + path, {

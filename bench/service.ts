@@ -20,6 +20,7 @@ import { createFakeRuntime } from '#runtimes/fake/index.ts';
 import { CROWD } from './crowd.ts';
 import { offer } from './processes.ts';
 import type { Statement } from './bare.ts';
+import type { Place } from './seed.ts';
 
 const SLOTS = '16';
 const dataDir = mkdtempSync(path.join(tmpdir(), 'bench-'));
@@ -36,8 +37,8 @@ const settings = readSettings({
 
 // Everything that is sent to the database, while somebody wants to know.
 let recorded: Statement[] | undefined;
-const query = pg.Client.prototype.query as (...args: any[]) => any;
-pg.Client.prototype.query = function (this: pg.Client, first: any, ...rest: any[]) {
+const query = pg.Client.prototype.query as (...args: unknown[]) => unknown;
+pg.Client.prototype.query = function (this: pg.Client, first: Partial<Statement> | undefined, ...rest: unknown[]) {
   if (recorded && first?.text) recorded.push({ text: first.text, values: [...(first.values ?? [])] });
   return query.call(this, first, ...rest);
 } as never;
@@ -108,7 +109,7 @@ const toMiB = (bytes: number) => Math.round(bytes / 2 ** 20);
 offer(
   {
     deployCluster,
-    place: () => ({ url, token, organizationId, database: { ...base.directConfig } }),
+    place: (): Place => ({ url, token, organizationId, database: { ...base.directConfig } }),
     /** Fills the database with what others have in it. */
     crowd: async () => {
       const client = new pg.Client(base.directConfig);

@@ -34,6 +34,8 @@ export async function measureServices(parts: Parts, seed: Seed): Promise<Service
       await send(seed, 'POST', `${at}/deploy`);
       await parts.service.ask('drained');
       deploys.push(performance.now() - started);
+      const { state } = await send(seed, 'GET', `${at}/status`);
+      if (state !== 'DEPLOYED') throw new Error(`The environment of ${services} services is ${state}.`);
     }
     costs.push({
       services,
@@ -57,7 +59,12 @@ async function took(work: () => Promise<unknown>): Promise<number> {
   return median(times);
 }
 
-async function send({ url, token }: Seed, method: string, path: string, body?: unknown): Promise<any> {
+async function send(
+  { url, token }: Seed,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<{ id: string; state: string }> {
   const answer = await fetch(url + path, {
     method,
     headers: { authorization: `Token ${token}`, ...(body ? { 'content-type': 'application/json' } : {}) },
@@ -65,7 +72,7 @@ async function send({ url, token }: Seed, method: string, path: string, body?: u
   });
   const text = await answer.text();
   if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${text}`);
-  return JSON.parse(text);
+  return JSON.parse(text) as { id: string; state: string };
 }
 
 async function makeEnvironment(seed: Seed, services: number): Promise<string> {
@@ -84,6 +91,7 @@ async function makeEnvironment(seed: Seed, services: number): Promise<string> {
   const tag = `sha256:${'0'.repeat(64)}`;
   const kinds: [string, object][] = [
     ['application', { git_repository, dockerfile_path: 'Dockerfile', ports }],
+    ['job', { source: { docker: { git_repository } }, schedule: { on_start: { arguments: [] } }, healthchecks: {} }],
     ['container', { registry_id, image_name: 'acme/web', tag, healthchecks: {}, ports }],
     [
       'terraform',

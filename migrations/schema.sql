@@ -391,12 +391,22 @@ create table database_backup (
   constraint database_backup_organization_id_id_key UNIQUE (organization_id, id),
   constraint database_backup_origin_check CHECK ((origin = ANY (ARRAY['MANUAL'::text, 'DAILY'::text, 'BEFORE_DELETE'::text, 'BEFORE_RESTORE'::text]))),
   constraint database_backup_pkey PRIMARY KEY (id),
-  constraint database_backup_status_check CHECK ((status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'READY'::text, 'FAILED'::text, 'DELETING'::text])))
+  constraint database_backup_status_check CHECK ((status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'READY'::text, 'FAILED'::text])))
 );
 CREATE INDEX database_backup_database ON public.database_backup USING btree (database_id, created_at DESC);
 CREATE INDEX database_backup_expiry ON public.database_backup USING btree (expires_at) WHERE (expires_at IS NOT NULL);
-CREATE INDEX database_backup_open ON public.database_backup USING btree (created_at) WHERE (status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'DELETING'::text]));
+CREATE INDEX database_backup_open ON public.database_backup USING btree (created_at) WHERE (status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text]));
 CREATE UNIQUE INDEX database_backup_deployment ON public.database_backup USING btree (deployment_id, database_id) WHERE (deployment_id IS NOT NULL);
+CREATE TRIGGER database_backup_bury AFTER DELETE ON public.database_backup REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_backups();
+
+create table database_backup_file (
+  backup_id uuid not null,
+  organization_id uuid not null,
+  node_id uuid not null,
+  due_at timestamp with time zone not null,
+  constraint database_backup_file_pkey PRIMARY KEY (backup_id)
+);
+CREATE INDEX database_backup_file_node ON public.database_backup_file USING btree (node_id, due_at);
 
 create table database_link (
   organization_id uuid not null,
@@ -1382,6 +1392,17 @@ CREATE OR REPLACE FUNCTION public.audit_event_wait_for_seal()
 AS $function$
 begin
   insert into audit_unsealed values (new.at, new.id, new.organization_id);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.bury_backups()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into database_backup_file (backup_id, organization_id, node_id, due_at)
+  select gone.id, gone.organization_id, gone.node_id, greatest(now(), gone.lease_until) from gone where gone.node_id is not null
+  on conflict do nothing;
   return null;
 end $function$;
 

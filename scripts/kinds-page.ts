@@ -1,8 +1,15 @@
 // The page docs/kinds.md: which kind of service has which capability, from the endpoints. gen-kinds.ts writes it; a suite compares.
 import { allRoutes } from '#app/routes.ts';
+import { SERVICE_KINDS, type ServiceKind } from '#services/holder.ts';
 import { CAPABILITY_ROWS, hasCapability } from '#services/matrix.ts';
 import { KINDS } from '#services/mount.ts';
 import { table } from './table.ts';
+
+const nameOf = (kind: ServiceKind): string => kind.toLowerCase().replaceAll('_', '-');
+const linkOf = (kind: ServiceKind): string => `[${nameOf(kind)}](kinds/${pageOf(kind)})`;
+
+/** The file of a kind's own page in docs/kinds. */
+export const pageOf = (kind: ServiceKind): string => `${nameOf(kind)}.md`;
 
 export function kindsPage(): string {
   const routes = allRoutes();
@@ -14,6 +21,8 @@ export function kindsPage(): string {
     '# Kinds of service and what they have',
     '',
     'Generated from the endpoints (`npm run gen`). One suite, `test/suites/kinds/kinds.test.ts`, tests each cell for each kind. How a kind is made is told in [adding a kind](adding-a-kind.md).',
+    '',
+    `Each has a page with an example that is tested: ${SERVICE_KINDS.map(linkOf).join(' · ')}.`,
     '',
     table(['capability', ...KINDS.map((kind) => kind.path)], rows),
     '',

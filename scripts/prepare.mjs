@@ -1,12 +1,13 @@
 // Plain JavaScript for whatever Node there is: installs what is missing and finds the Node that the project runs on.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = path.join(path.dirname(fileURLToPath(import.meta.url)), '..');
-const STAMP = path.join(ROOT, 'node_modules', '.quarterdeck-installed');
+const MODULES = path.join(ROOT, 'node_modules');
+const STAMP = path.join(MODULES, '.quarterdeck-installed');
 const LEAST = 24;
 
 /** Installs the packages of package-lock.json if that was not done yet, and answers the Node to run with. */
@@ -15,7 +16,7 @@ export function prepare() {
     .update(readFileSync(path.join(ROOT, 'package-lock.json')))
     .digest('hex');
   if (!existsSync(STAMP) || readFileSync(STAMP, 'utf8') !== lock) install(lock);
-  const own = path.join(ROOT, 'node_modules', '.bin', process.platform === 'win32' ? 'node.cmd' : 'node');
+  const own = path.join(MODULES, '.bin', process.platform === 'win32' ? 'node.cmd' : 'node');
   if (existsSync(own)) return own;
   if (Number(process.versions.node.split('.')[0]) >= LEAST) return process.execPath;
   console.error(
@@ -25,6 +26,7 @@ export function prepare() {
 }
 
 function install(lock) {
+  refuseLink();
   console.error('Installing packages (once, about half a minute)…');
   const npm = process.env.npm_execpath;
   const [command, args] = npm ? [process.execPath, [npm]] : [process.platform === 'win32' ? 'npm.cmd' : 'npm', []];
@@ -37,4 +39,13 @@ function install(lock) {
     process.exit(result.status ?? 1);
   }
   writeFileSync(STAMP, lock);
+}
+
+/** Packages behind a link are another tree's: installing would take them away from it. */
+function refuseLink() {
+  if (!lstatSync(MODULES, { throwIfNoEntry: false })?.isSymbolicLink()) return;
+  console.error(
+    `node_modules is a link to ${readlinkSync(MODULES)}, whose packages are not those of package-lock.json. Nothing was installed.\nInstall there what is wanted here, or remove the link and begin again: packages are installed here then.`,
+  );
+  process.exit(1);
 }

@@ -12,7 +12,7 @@ import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
 import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
 import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { createMask } from '#runtimes/tools/secrets-mask.ts';
-import { thawVariables, withOutputs } from '#services/capabilities/variables/index.ts';
+import { createThaw, thawVariables, withOutputs } from '#services/capabilities/variables/index.ts';
 import type { StateServer } from '#services/terraform-state/index.ts';
 import { DEPLOYMENTS_BY_KIND, HOOKS_BY_KIND } from '#services/mount.ts';
 
@@ -35,6 +35,7 @@ function engineParts(
 ): EngineParts {
   const { settings } = base;
   const platform = { ...base.platform, db: base.engineDatabase.db };
+  const thawOnce = createThaw();
   const runtimeOf = (cluster: { runtime: string }) => runtimes.get(cluster.runtime);
   return {
     platform,
@@ -47,8 +48,9 @@ function engineParts(
     tracer,
     hooks: { ...HOOKS_BY_KIND, TERRAFORM: createTerraformHooks(platform, states, sources, runtimeOf) },
     expand: async (context, organizationId, service, deployment) => {
-      const frozen = await withOutputs(context, organizationId, service.variables as FrozenVariable[], deployment);
-      const records = await thawVariables(context, organizationId, frozen);
+      const shared = await thawOnce(context, organizationId, deployment.shared as FrozenVariable[]);
+      const own = await thawVariables(context, organizationId, service.variables as FrozenVariable[]);
+      const records = await withOutputs(context, organizationId, [...shared, ...own], deployment);
       const resolved = resolveVariables(
         await readExternalSecrets(context, { organizationId }, records, deployment.signal),
       );

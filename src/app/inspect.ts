@@ -151,6 +151,12 @@ const TOOLS: Tool[] = [
     without: 'Nothing can be deployed from a repository: install git (`apt-get install git`, `brew install git`).',
   },
   {
+    name: 'claude',
+    args: ['--version'],
+    without:
+      'Agentic workflows do not run on host clusters: install it for every account (`npm install --global @anthropic-ai/claude-code`).',
+  },
+  {
     name: 'helm',
     args: ['version', '--short'],
     without: 'Helm charts do not deploy here: install it from https://helm.sh/docs/intro/install.',

@@ -27,7 +27,7 @@ import { eventStreamRoutes } from '#resources/event-stream/index.ts';
 import { noStreams, type EventStreams } from '#platform/events/stream.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
 import { deleteProject } from '#services/capabilities/actions/delete.ts';
-import { createResolver } from '#services/capabilities/custom-domains/index.ts';
+import { createResolver } from '#services/parts/resolver.ts';
 import { forgetApps } from '#services/kinds/argocd-app/index.ts';
 import { gitRepositoryRoutes } from '#services/git-repository/index.ts';
 import { mountServices } from '#services/mount.ts';

@@ -84,6 +84,7 @@ export function createRuntimes(
           installation,
           router: await router(),
           dataDir: settings.dataDir,
+          egressImage: settings.egressImage,
           log: line,
         });
       }

@@ -1,49 +1,17 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { pino } from 'pino';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { createRuntimes } from '#app/runtimes.ts';
-import { databaseUrl, launchProgram, ON_FREE_PORTS, query, runProgram } from '#cli/testing.ts';
+import { expect, test } from 'vitest';
+import { runProgram, startService, useInstallation } from '#cli/testing.ts';
 import { newId } from '#kernel/ids.ts';
-import { readSettings } from '#platform/settings/index.ts';
 
-const home = mkdtempSync(path.join(tmpdir(), 'qd-key-cli-'));
-chmodSync(home, 0o755);
-const keyFile = path.join(home, 'vault.key');
-const database = `key_${newId().slice(0, 8)}`;
-let settings: Record<string, string>;
-
-beforeAll(async () => {
-  const server = inject('postgres');
-  await query(server, `create database ${database}`);
-  writeFileSync(keyFile, `${Buffer.alloc(32, 7).toString('base64')}\n`, { mode: 0o600 });
-  settings = {
-    QUARTERDECK_DATA_DIR: home,
-    QUARTERDECK_VAULT_KEY_FILE: keyFile,
-    ...ON_FREE_PORTS,
-    DATABASE_URL: databaseUrl(server, database),
-  };
-});
-afterAll(async () => {
-  await createRuntimes(readSettings({ QUARTERDECK_DATA_DIR: home }), 'test', pino({ level: 'silent' })).endProxy();
-  await query(inject('postgres'), `drop database ${database} with (force)`);
-  rmSync(home, { recursive: true, force: true });
-});
-
-const here = (text: string, values: unknown[] = []) => query({ ...inject('postgres'), database }, text, values);
+const { home, keyFile, settings, here } = useInstallation('key');
 const lines = () => readFileSync(keyFile, 'utf8').trim().split('\n');
 
 test(
   'a key is rotated under a running service, which reads and writes what needs it throughout',
   { timeout: 120_000 },
   async () => {
-    const service = launchProgram(['start'], settings);
-    onTestFinished(async () => {
-      service.kill('SIGTERM');
-      expect(await service.ended, service.said.stderr).toBe(0);
-    });
-    const url = /API +(\S+)/.exec(await service.says(/token {8}in .*\n/))![1]!;
+    const { url } = await startService(settings);
     const token = readFileSync(path.join(home, 'admin-token'), 'utf8').trim();
     const post = (at: string, body: unknown, key: string) =>
       fetch(url + at, {

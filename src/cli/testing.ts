@@ -1,6 +1,13 @@
 import { spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
+import { createRuntimes } from '#app/runtimes.ts';
+import { newId } from '#kernel/ids.ts';
+import { readSettings } from '#platform/settings/index.ts';
 
 const MAIN = path.join(import.meta.dirname, '../main.ts');
 
@@ -74,3 +81,42 @@ export const ON_FREE_PORTS = {
   QUARTERDECK_LOG_LEVEL: 'error',
   QUARTERDECK_RATE_LIMIT_PER_HOUR: '0',
 };
+
+/** An installation of a test file of its own: a data directory, a vault key, and a database on the server of the tests. */
+export function useInstallation(name: string) {
+  const home = mkdtempSync(path.join(tmpdir(), `qd-${name}-cli-`));
+  chmodSync(home, 0o755);
+  const keyFile = path.join(home, 'vault.key');
+  const database = `${name}_${newId().slice(0, 8)}`;
+  const server = inject('postgres');
+  beforeAll(async () => {
+    await query(server, `create database ${database}`);
+    writeFileSync(keyFile, `${Buffer.alloc(32, 7).toString('base64')}\n`, { mode: 0o600 });
+  });
+  afterAll(async () => {
+    await createRuntimes(readSettings({ QUARTERDECK_DATA_DIR: home }), 'test', pino({ level: 'silent' })).endProxy();
+    await query(server, `drop database ${database} with (force)`);
+    rmSync(home, { recursive: true, force: true });
+  });
+  const settings: Record<string, string> = {
+    QUARTERDECK_DATA_DIR: home,
+    QUARTERDECK_VAULT_KEY_FILE: keyFile,
+    ...ON_FREE_PORTS,
+    DATABASE_URL: databaseUrl(server, database),
+  };
+  /** A statement in the database of the installation. */
+  const here = (text: string, values: unknown[] = []) => query({ ...server, database }, text, values);
+  return { home, keyFile, settings, here };
+}
+
+/** Starts the service, which is ended after the test, and well unless the test kills it; answers when its welcome is printed whole. */
+export async function startService(settings: Record<string, string>, { isKilled = false } = {}) {
+  const service = launchProgram(['start'], settings);
+  onTestFinished(async () => {
+    service.kill('SIGTERM');
+    const status = await service.ended;
+    if (!isKilled) expect(status, service.said.stderr).toBe(0);
+  });
+  const text = await service.says(/token {8}in .*\n/);
+  return { ...service, url: /API +(\S+)/.exec(text)![1]!, proxyPort: /services .*:(\d+) /.exec(text)![1]! };
+}

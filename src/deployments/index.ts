@@ -8,6 +8,7 @@ export {
   type HistoryOf,
   type HistoryService,
 } from '#deployments/history.ts';
+export { chooseAlone } from '#deployments/executor/claims.ts';
 export { readDeploymentLog, readLogChunks } from '#deployments/logs/reader.ts';
 export type { DeploymentLine } from '#deployments/logs/writer.ts';
 export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channels.ts';
@@ -26,6 +27,7 @@ export type { Observed } from '#deployments/model/observed.ts';
 export {
   STEP_NAMES,
   type Commit,
+  type FrozenServices,
   type LastRelease,
   type ImageName,
   type PlannedService,

@@ -2,7 +2,7 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { loadFacts } from '#deployments/executor/facts.ts';
 import { resolve, type Resolving } from '#deployments/executor/resolve.ts';
 import type { Plan, Resolution, ServiceSnapshot, Snapshot } from '#deployments/model/snapshot.ts';
-import { changesOf, type ServiceChanges } from '#deployments/planner/changes.ts';
+import { changesOf, compareShared, type ServiceChanges } from '#deployments/planner/changes.ts';
 import { makePlan } from '#deployments/planner/plan.ts';
 
 /** What a request would do if it were made now. */
@@ -30,30 +30,45 @@ export async function previewDeployment(
   const plan = makePlan(snapshot, resolution, facts, parts.kinds);
   const changes = new Map<string, ServiceChanges>();
   if (snapshot.action !== 'DEPLOY') return { plan, changes };
-  const released = await listReleasedSnapshots(db, scope, ids);
-  for (const service of snapshot.services) {
-    const { serviceId } = service;
-    const last = {
-      release: facts.get(serviceId)?.release ?? null,
-      snapshot: released.get(serviceId) ?? null,
-    };
-    changes.set(serviceId, changesOf(service, resolution.services[serviceId] ?? {}, last));
+  const released = await listReleased(db, scope, ids);
+  const byDeployment = Map.groupBy(snapshot.services, ({ serviceId }) => released.get(serviceId)?.deploymentId);
+  for (const [deploymentId, services] of byDeployment) {
+    // One after the other: each may hold what thousands of services see.
+    const shared = compareShared(await findShared(db, scope, deploymentId), snapshot.shared ?? []);
+    for (const service of services) {
+      const { serviceId } = service;
+      const last = {
+        release: facts.get(serviceId)?.release ?? null,
+        snapshot: released.get(serviceId)?.snapshot ?? null,
+      };
+      changes.set(serviceId, changesOf(service, resolution.services[serviceId] ?? {}, last, shared));
+    }
   }
   return { plan, changes };
 }
 
-/** What the services' last releases were made of. */
-async function listReleasedSnapshots(
-  db: Database,
-  scope: Scope,
-  serviceIds: string[],
-): Promise<Map<string, ServiceSnapshot>> {
+/** What the services' last releases were made of, and by which deployments. */
+async function listReleased(db: Database, scope: Scope, serviceIds: string[]) {
   const rows = await db
     .selectFrom('service')
     .innerJoin('release', 'release.id', 'service.release_id')
-    .select(['service.id', 'release.snapshot'])
+    .select(['service.id', 'release.snapshot', 'release.deployment_id'])
     .where('service.organization_id', '=', scope.organizationId)
     .where('service.id', '=', sql<string>`any(${serviceIds})`)
     .execute();
-  return new Map(rows.map((row) => [row.id, row.snapshot as ServiceSnapshot]));
+  return new Map(
+    rows.map((row) => [row.id, { snapshot: row.snapshot as ServiceSnapshot, deploymentId: row.deployment_id }]),
+  );
+}
+
+/** Variables that all services of a deployment saw; none without one. */
+async function findShared(db: Database, scope: Scope, deploymentId: string | undefined): Promise<unknown[]> {
+  if (deploymentId === undefined) return [];
+  const row = await db
+    .selectFrom('deployment')
+    .select(sql<unknown[] | null>`snapshot -> 'shared'`.as('shared'))
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', deploymentId)
+    .executeTakeFirst();
+  return row?.shared ?? [];
 }

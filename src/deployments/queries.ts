@@ -114,11 +114,11 @@ export const joinDeployment = (
   db: Database,
   scope: Scope,
   id: string,
-  change: { snapshot: unknown; requested_by: string | null; requested_by_name: string; origin: string },
+  change: { snapshot: { format: number }; requested_by: string | null; requested_by_name: string; origin: string },
 ) =>
   db
     .updateTable('deployment')
-    .set({ ...change, snapshot: json(change.snapshot), updated_at: sql`now()` })
+    .set({ ...change, format: change.snapshot.format, snapshot: json(change.snapshot), updated_at: sql`now()` })
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .where('status', '=', 'WAITING')

@@ -29,6 +29,8 @@ export interface DeploymentRequest {
   /** Every service of the environment, or some of them. */
   whole: boolean;
   services: ServiceSnapshot[];
+  /** Variables that all services of the environment see. */
+  shared: unknown[];
   bestEffort?: boolean;
   /** Requested by a push, a rule or a schedule. */
   automatic?: boolean;
@@ -69,6 +71,7 @@ export const snapshotOf = (request: Omit<DeploymentRequest, 'whole'>): Snapshot 
   environmentId: request.place.environmentId,
   clusterId: request.place.clusterId,
   services: request.services,
+  shared: request.shared,
   repeat: request.trigger === 'REDEPLOY' || (request.action === 'RUN' && eventOfRun(request.services) !== 'PLAN'),
   bestEffort: request.bestEffort ?? false,
   ...(request.rollback ? { rollbackTo: request.rollback.to } : {}),

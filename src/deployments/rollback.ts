@@ -9,6 +9,8 @@ import { findDeployment } from '#deployments/queries.ts';
 export interface EarlierExecution {
   to: NonNullable<Snapshot['rollbackTo']>;
   services: ServiceSnapshot[];
+  /** Variables that all of them saw. */
+  shared: unknown[];
   resolution: Resolution;
   /** Whether the execution was of the whole environment. */
   whole: boolean;
@@ -52,6 +54,7 @@ export async function findEarlierExecution(
   return {
     to: { deploymentId: deployment.id, number },
     services,
+    shared: snapshot.shared ?? [],
     resolution: {
       ...resolution,
       services: Object.fromEntries(

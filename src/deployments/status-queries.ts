@@ -39,7 +39,8 @@ export interface ServiceStatusRow {
 
 /**
  * The state of services, derived in one statement: of the running deployment, else of the first waiting one, else of the last one that ended
- * (engine.md, *What is stored, what is derived*). The two lateral look-ups go by index, so that a long history costs nothing.
+ * (engine.md, *What is stored, what is derived*). The lateral look-ups go by index, so that a long history costs nothing: `offset 0` keeps the planner from
+ * reading all deployments that ever ended where it has no statistics yet.
  */
 export async function listServiceStatusRows(
   db: Database,
@@ -55,7 +56,7 @@ export async function listServiceStatusRows(
       s.observed,
       shown.action, shown.sub_action, shown.state, shown.deployment_id, shown.number, shown.request_status, shown.started_at, shown.ended_at,
       ended.ended_at as last_deployment_date, coalesce(active.requests, 0)::int as requests,
-      (select max(d.number) from deployment d where d.organization_id = s.organization_id and d.environment_id = s.environment_id) as last_number,
+      nullif(e.deployment_number, 0) as last_number,
       (select json_agg(json_build_object('name', t.name, 'status', t.status, 'started_at', t.started_at, 'ended_at', t.ended_at) order by t.position)
         from deployment_step t where t.organization_id = s.organization_id and t.deployment_id = shown.deployment_id and t.service_id = s.id and t.status <> 'STARTED') as steps
     from service s
@@ -70,8 +71,10 @@ export async function listServiceStatusRows(
       where d.environment_id = s.environment_id and d.status <> 'ENDED' and ds.service_id = s.id
     ) active on true
     left join lateral (
-      select d.id, coalesce(ds.ended_at, d.ended_at) as ended_at from deployment_service ds join deployment d on d.id = ds.deployment_id
-      where ds.service_id = s.id and d.status = 'ENDED' and not (d.action = 'RUN' and d.outcome = 'SUCCESS') order by ds.number desc limit 1
+      select d.id, coalesce(ds.ended_at, d.ended_at) as ended_at from deployment_service ds cross join lateral (
+        select id, ended_at from deployment
+        where id = ds.deployment_id and status = 'ENDED' and not (action = 'RUN' and outcome = 'SUCCESS') offset 0) d
+      where ds.service_id = s.id order by ds.number desc limit 1
     ) ended on true
     left join lateral (
       select ds.action, ds.sub_action, ds.state, ds.deployment_id, ds.number, d.status as request_status, ds.started_at, ds.ended_at

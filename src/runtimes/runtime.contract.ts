@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { describeApplying } from '#runtimes/contract/applying.ts';
+import { describeEgress } from '#runtimes/contract/egress.ts';
 import { describeExecuting } from '#runtimes/contract/executing.ts';
 import { describeImages } from '#runtimes/contract/images.ts';
 import { describeLifecycle } from '#runtimes/contract/lifecycle.ts';
@@ -43,6 +44,9 @@ export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, 
     describe('surroundings', () => describeSurroundings(contract, options));
     describe('commands that end', () => describeTaskEnds(contract, options));
     describe('what commands find around them', () => describeTasks(contract, options));
+    describe.skipIf(options.without?.egress)('commands that are kept to a list of hosts', () =>
+      describeEgress(contract, options),
+    );
     describe('lifecycle', () => describeLifecycle(contract, options));
   });
 }

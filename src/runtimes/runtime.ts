@@ -120,6 +120,23 @@ export interface WorkloadSpec extends ProgramSpec {
   readyTimeoutSeconds: number;
 }
 
+/** A place that a command may connect to. */
+export interface EgressRule {
+  /** Lower-case host name, `*.example.com` for all below it, `*` for every host, or an address (without brackets). */
+  host: string;
+  /** Null for all. */
+  port: number | null;
+  /** Whether it may have a private, local or reserved address: only what the operator named. */
+  isPrivate: boolean;
+}
+
+/** What a command reaches over HTTP(S) through a proxy outside of its sandbox, which is its only way out. */
+export interface Egress {
+  rules: EgressRule[];
+  /** Networks (CIDR) that listed hosts may be in although private. */
+  allowedPrivateAddresses: string[];
+}
+
 /** A command that runs to its end: an execution of a job, a command of Terraform. It reaches siblings of the environment by name. */
 export interface TaskSpec extends ProgramSpec {
   /**
@@ -138,6 +155,22 @@ export interface TaskSpec extends ProgramSpec {
    * Its folder is there when the command begins, and whoever runs in it may write there.
    */
   outputPath: string | null;
+  /**
+   * With it nothing else is reached, siblings and this machine included, by whatever protocol; the variables HTTP_PROXY and HTTPS_PROXY name
+   * the way out. Refused connections are told in the log. The proxy is of this execution alone, lives as long as it does, whatever
+   * becomes of this process, and goes with it. Needs the feature `egress`.
+   */
+  egress?: Egress;
+  /** Local folders whose files are put into it before it begins, where whoever runs in it may change them. */
+  folders?: { path: string; directory: string }[];
+  /** Graphics processors that it gets. */
+  gpus?: number;
+}
+
+/** What `run` gets besides. */
+export interface TaskContext extends RuntimeContext {
+  /** Puts the spec's `folders` in place. Called before the command is begun, and not where one is adopted. */
+  prepare?(): Promise<void>;
 }
 
 /** How an execution ended. */
@@ -255,14 +288,14 @@ export interface RuntimeContext {
 }
 
 /** What not every runtime can do; services say what they need of it (`service.requires`). */
-export type RuntimeFeature = 'registry-images' | 'machine-programs' | 'tasks' | 'kubernetes';
+export type RuntimeFeature = 'registry-images' | 'machine-programs' | 'tasks' | 'egress' | 'kubernetes';
 
 /** What each runtime can do, whatever machine it is on: requests are refused by it before anything is queued. */
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
-  host: ['machine-programs', 'tasks'],
-  docker: ['registry-images', 'tasks'],
+  host: ['machine-programs', 'tasks', 'egress'],
+  docker: ['registry-images', 'tasks', 'egress'],
   kubernetes: ['registry-images', 'tasks', 'kubernetes'],
-  fake: ['registry-images', 'tasks', 'kubernetes'],
+  fake: ['registry-images', 'tasks', 'egress', 'kubernetes'],
 };
 
 export interface RuntimeReport {
@@ -325,7 +358,7 @@ export interface Runtime {
    * `refused` where it never can be), and `failed` where the output file is larger than 1 MiB. `unreachable` says nothing of the command:
    * called again it is adopted. What is left of it (its container, its record) stays until `removeTasks`, so that a successor finds its end.
    */
-  run?(spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd>;
+  run?(spec: TaskSpec, context: TaskContext): Promise<TaskEnd>;
 
   /** Ends and removes executions of a service, of whatever generation: all of them, or those of these names. Storage stays. Absent is done. */
   removeTasks?(identity: Omit<WorkloadIdentity, 'generation'>, names: string[] | 'all'): Promise<void>;

@@ -9,6 +9,7 @@ import type { GitSource } from '#services/parts/git.ts';
 import type { HclValue } from '#services/parts/hcl.ts';
 import type { PortSpec } from '#services/parts/ports.ts';
 import type { RuntimeFeature } from '#runtimes/runtime.ts';
+import type { ServiceNeeds } from '#services/needs.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
@@ -29,6 +30,8 @@ export interface ShownKind<Spec = any> {
   schemas: { answer: TObject };
   /** The kind's own part of an answer. */
   toView(context: Context, row: ServiceRow, spec: Spec): Record<string, unknown>;
+  /** Endpoints that no other kind has. */
+  routes?(needs: ServiceNeeds): Route[];
 }
 
 /**
@@ -71,8 +74,6 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   operations?: readonly string[];
   /** Services whose executions its history shows besides its own. */
   historyOf?(context: Context, service: ServiceTarget): Promise<string[]>;
-  /** Endpoints that no other kind has. */
-  routes?: Route[];
   capabilities?: KindCapabilities<Spec>;
 }
 

@@ -24,16 +24,12 @@ import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capa
 import { environmentHolder, projectHolder, type Holder } from '#services/holder.ts';
 import { holderOf, type Kind, type ShownKind } from '#services/kind.ts';
 import { agenticWorkflow } from '#services/kinds/agentic-workflow/index.ts';
-import { workflowWebhookRoutes } from '#services/kinds/agentic-workflow/webhook.ts';
 import { application } from '#services/kinds/application/index.ts';
-import { argoCdApp, argoCdAppRoutes } from '#services/kinds/argocd-app/index.ts';
-import { databaseRoutes } from '#services/kinds/database/routes.ts';
-import { linkedApplicationRoutes } from '#services/kinds/database/links/routes.ts';
-import { backupRoutes } from '#services/kinds/database/backups/routes.ts';
+import { argoCdApp } from '#services/kinds/argocd-app/index.ts';
 import { database } from '#services/kinds/database/index.ts';
-import { helm, helmRoutes } from '#services/kinds/helm/index.ts';
+import { helm } from '#services/kinds/helm/index.ts';
 import { job } from '#services/kinds/job/index.ts';
-import { terraform, terraformRoutes } from '#services/kinds/terraform/index.ts';
+import { terraform } from '#services/kinds/terraform/index.ts';
 import { container } from '#services/kinds/container/index.ts';
 import { lifecycleTemplateRoutes } from '#services/lifecycle-template/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
@@ -80,9 +76,11 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...executionRoutes(kind),
     ...imageDeployRoutes(kind, KINDS),
   ];
-  const ofEachKind = KINDS.flatMap((kind) => [...chosenOf(kind, commonOf(kind)), ...(kind.routes ?? [])]);
+  const ofEachKind = KINDS.flatMap((kind) => chosenOf(kind, commonOf(kind)));
+  const ofOneKind = [...KINDS, ...READ_KINDS].flatMap((kind) => kind.routes?.(needs) ?? []);
   return [
     ...ofEachKind,
+    ...ofOneKind,
     ...VARIABLE_HOLDERS.flatMap((holder) => [...variableRoutes(holder), ...secretRoutes(holder)]),
     ...mainVariableRoutes,
     ...statusRoutes,
@@ -98,15 +96,8 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...environmentCloneRoutes(KINDS),
     ...terraformExportRoutes(KINDS),
     ...serviceListRoutes([...KINDS, ...READ_KINDS]),
-    ...argoCdAppRoutes,
     ...checkRoutes(needs),
     ...gitWebhookRoutes(KINDS),
-    ...workflowWebhookRoutes(agenticWorkflow),
-    ...databaseRoutes,
-    ...backupRoutes(needs),
-    ...linkedApplicationRoutes(application),
-    ...terraformRoutes(needs.terraformPrograms),
-    ...helmRoutes(needs.repositories),
     ...lifecycleTemplateRoutes,
   ];
 }

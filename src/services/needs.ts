@@ -1,9 +1,8 @@
-import type { RegistryFinder } from '#services/capabilities/checks/index.ts';
-import type { HostResolver } from '#services/capabilities/custom-domains/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
-import type { ImageReader } from '#services/parts/images.ts';
-import type { ProgramFinder } from '#services/kinds/terraform/index.ts';
+import type { ProgramFinder } from '#services/kinds/terraform/versions.ts';
+import type { ImageReader, RegistryFinder } from '#services/parts/images.ts';
 import type { RepositoryReader } from '#services/parts/repository.ts';
+import type { HostResolver } from '#services/parts/resolver.ts';
 
 /** What services need from outside the database; app/ hands it over, tests their own. */
 export interface ServiceNeeds {

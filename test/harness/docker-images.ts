@@ -53,7 +53,7 @@ async function has(docker: Docker, name: string): Promise<boolean> {
   }
 }
 
-async function importImage(docker: Docker, name: string, fill: (archive: Pack) => Promise<void>): Promise<void> {
+export async function importImage(docker: Docker, name: string, fill: (archive: Pack) => Promise<void>): Promise<void> {
   const archive = pack();
   fill(archive).then(
     () => archive.finalize(),
@@ -70,7 +70,7 @@ async function importImage(docker: Docker, name: string, fill: (archive: Pack) =
   await docker.getImage(id).tag({ repo, tag });
 }
 
-async function addBusybox(archive: Pack): Promise<void> {
+export async function addBusybox(archive: Pack): Promise<void> {
   const { stdout: path } = await run('which', ['busybox']).catch(() => {
     throw new Error('The test images are made of busybox: `apt-get install --no-install-recommends busybox-static`.');
   });
@@ -90,14 +90,29 @@ async function addBusybox(archive: Pack): Promise<void> {
 /** The Node.js that runs the tests, with the shared libraries that it needs at their own paths. */
 async function addNode(archive: Pack): Promise<void> {
   await addBusybox(archive);
-  const node = await realpath(process.execPath);
-  await addFile(archive, 'usr/local/bin/node', node);
-  const { stdout } = await run('ldd', [node]);
-  for (const [, path] of stdout.matchAll(/(?:=> |^\s*)(\/\S+) \(/gm))
-    await addFile(archive, path!.slice(1), await realpath(path!));
+  await addProgram(archive, 'usr/local/bin/node', process.execPath);
 }
 
+/** A program with the shared libraries that it needs, at their own paths. */
+export async function addProgram(archive: Pack, name: string, path: string): Promise<void> {
+  await addFile(archive, name, await realpath(path));
+  await addLibraries(archive, path);
+}
+
+/** The shared libraries that a program needs, without itself. */
+export async function addLibraries(archive: Pack, path: string): Promise<void> {
+  const { stdout } = await run('ldd', [path]);
+  for (const [, library] of stdout.matchAll(/(?:=> |^\s*)(\/\S+) \(/gm))
+    await addFile(archive, library!.slice(1), await realpath(library!));
+}
+
+/** What an archive has already: programs share libraries. */
+const added = new WeakMap<Pack, Set<string>>();
+
 async function addFile(archive: Pack, name: string, path: string): Promise<void> {
+  const names = added.get(archive) ?? new Set();
+  if (names.has(name)) return;
+  added.set(archive, names.add(name));
   const { mode } = await stat(path);
   const bytes = await readFile(path);
   await new Promise<void>((resolve, reject) => {

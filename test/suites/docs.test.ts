@@ -35,4 +35,10 @@ describe('the documentation', () => {
     );
     expect(missing.map(({ file, name }) => `${file}: ${name}`)).toEqual([]);
   });
+
+  test('is listed in README.md, every page of it', () => {
+    const listed = mentioned.filter(({ file }) => file === 'README.md').map(({ name }) => name);
+    const pages = globSync('docs/**/*.md', { cwd: ROOT }).filter((file) => !file.startsWith('docs/decisions/'));
+    expect(pages.filter((page) => !listed.includes(page))).toEqual([]);
+  });
 });

@@ -116,10 +116,14 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
   };
 }
 
-/** An access that has no credentials: its manager cannot be asked. */
+/** An access by a role, which the installation has no key to assume: its manager cannot be asked. */
 async function secretManagerAccess(admin: Actor): Promise<string> {
   const endpoint = { mode: 'AWS_SECRET_MANAGER', region: 'eu-west-3' };
-  const access = { name: 'prod', endpoint, authentication: { mode: 'AUTOMATICALLY_CONFIGURED' } };
+  const access = {
+    name: 'prod',
+    endpoint,
+    authentication: { mode: 'AWS_ROLE_ARN', role_arn: 'arn:aws:iam::123456789012:role/reader' },
+  };
   const cluster = { name: 'secrets', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'fake' };
   const body = { ...cluster, secret_manager_accesses: [access] };
   return (await make(admin, `/organization/${admin.organizationId}/cluster`, body)).secret_manager_accesses[0].id;

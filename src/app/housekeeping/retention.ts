@@ -3,7 +3,7 @@ import { sql, type Database } from '#platform/database/index.ts';
 /** Rows that one transaction removes at most: a deployment may carry megabytes of log. */
 const BATCH = 200;
 /** What is left of a snapshot that no kept release needs: nothing of it can be deployed again. */
-const EXPIRED = '{"services": [], "expired": true}';
+const EXPIRED = '{"services": [], "shared": [], "expired": true}';
 
 /**
  * Removes releases beyond the newest `kept` of each service that are older than `days`. Their images get tombstones in the same transaction,

@@ -93,7 +93,8 @@ async function prepare(parts: ExecutionParts, claim: ClaimedExecution, signal: A
     generation: generationOf(installation.epoch, release.number),
   };
   const context = systemContext(platform);
-  const deployment = { id: release.deployment_id, environmentId, isRollback: false, signal };
+  const { deployment_id: id, shared } = release;
+  const deployment = { id, environmentId, shared, isRollback: false, signal };
   const expanded = await parts.expand(context, organizationId, service, deployment);
   const opened = await parts.hooks[service.kind]?.open?.(context, service, identity);
   const variables = { ...expanded, secrets: [...new Set([...expanded.secrets, ...(opened?.secrets ?? [])])] };

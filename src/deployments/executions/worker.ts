@@ -7,19 +7,11 @@ import {
 import { runExecution, type ExecutionParts, type ExecutionStop } from '#deployments/executions/run.ts';
 import { cancelStopped, fireDue, followReleases } from '#deployments/executions/schedule.ts';
 import { sweepExecutions } from '#deployments/executions/sweep.ts';
-import { leaseController } from '#deployments/executor/lease-signal.ts';
+import { LeasedWork } from '#deployments/executor/leased-work.ts';
 
 const LOOK_MS = 1_000;
-/** A worker that could not renew for this long leaves its work to others, 5 s before the lease ends. */
-const GIVE_UP_MS = 10_000;
 /** Looks between two sweeps of what executions left. */
 const SWEEP_EVERY = 10;
-
-interface Running {
-  claim: ClaimedExecution;
-  abort: AbortController;
-  done: Promise<void>;
-}
 
 /**
  * Runs services by their schedules, beside deployments. Everything is in the database, so that several workers run each due time once, and what
@@ -28,12 +20,11 @@ interface Running {
 export class ExecutionWorker {
   readonly #parts: ExecutionParts;
   readonly #slots: number;
-  readonly #running = new Map<string, Running>();
+  readonly #work = new LeasedWork<ExecutionStop>();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #stopping = false;
   #looks = 0;
-  #lastRenewal = performance.now();
 
   constructor(parts: ExecutionParts, slots: number) {
     this.#parts = parts;
@@ -50,8 +41,7 @@ export class ExecutionWorker {
     this.#stopping = true;
     clearInterval(this.#timer);
     await this.#looking;
-    for (const { abort } of this.#running.values()) abort.abort('give-back' satisfies ExecutionStop);
-    await Promise.all([...this.#running.values()].map(({ done }) => done));
+    await this.#work.end('give-back');
   }
 
   /** Looks once at what is due, runs or is left; a look that is under way already is joined. */
@@ -64,8 +54,8 @@ export class ExecutionWorker {
   async #lookOnce(): Promise<void> {
     const { platform, kinds } = this.#parts;
     const { db } = platform;
-    this.#watchLease();
-    await this.#renew();
+    this.#work.watch();
+    await this.#work.renew((tokens) => renewExecutions(db, tokens));
     if (this.#stopping) return;
     await followReleases(db, kinds);
     while (await fireDue(db));
@@ -80,17 +70,11 @@ export class ExecutionWorker {
   }
 
   async #fill(): Promise<void> {
-    const free = this.#slots - this.#running.size;
+    const free = this.#slots - this.#work.size;
     if (free <= 0 || this.#stopping) return;
-    if (this.#running.size === 0) this.#lastRenewal = performance.now();
-    for (const claim of await claimExecutions(this.#parts.platform.db, this.#parts.nodeId, free)) this.#begin(claim);
-  }
-
-  #begin(claim: ClaimedExecution): void {
-    const abort = leaseController(() => this.#isLeaseOver());
-    const running: Running = { claim, abort, done: Promise.resolve() };
-    this.#running.set(claim.token, running);
-    running.done = this.#carryOut(claim, abort).finally(() => this.#running.delete(claim.token));
+    this.#work.refresh();
+    for (const claim of await claimExecutions(this.#parts.platform.db, this.#parts.nodeId, free))
+      void this.#work.begin(claim.token, (abort) => this.#carryOut(claim, abort));
   }
 
   async #carryOut(claim: ClaimedExecution, abort: AbortController): Promise<void> {
@@ -112,30 +96,5 @@ export class ExecutionWorker {
           ),
         );
     }
-  }
-
-  #isLeaseOver(): boolean {
-    return performance.now() - this.#lastRenewal > GIVE_UP_MS;
-  }
-
-  #watchLease(): void {
-    if (this.#running.size === 0 || !this.#isLeaseOver()) return;
-    for (const { abort } of this.#running.values()) abort.abort('lost' satisfies ExecutionStop);
-  }
-
-  /** Renews the leases, and learns what is to be ended and what is no longer ours. */
-  async #renew(): Promise<void> {
-    const began = performance.now();
-    const asked = new Map(this.#running);
-    if (asked.size > 0) {
-      const held = await renewExecutions(this.#parts.platform.db, [...asked.keys()]);
-      for (const [token, { abort }] of asked) {
-        const cancel = held.get(token);
-        // One that has ended in between is aborted for nothing.
-        if (cancel === undefined) abort.abort('lost' satisfies ExecutionStop);
-        else if (cancel) abort.abort(cancel satisfies ExecutionStop);
-      }
-    }
-    this.#lastRenewal = began;
   }
 }

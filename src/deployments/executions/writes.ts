@@ -18,6 +18,7 @@ export async function findRelease(db: Database, claim: ClaimedExecution) {
     .selectFrom('release')
     .innerJoin('deployment', 'deployment.id', 'release.deployment_id')
     .select(['release.snapshot', 'release.resolution', 'release.image', 'release.deployment_id', 'deployment.number'])
+    .select(sql<unknown[]>`coalesce(deployment.snapshot -> 'shared', '[]')`.as('shared'))
     .where('release.organization_id', '=', claim.organization_id)
     .where('release.id', '=', claim.release_id)
     .executeTakeFirst();

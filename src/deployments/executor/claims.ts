@@ -58,18 +58,27 @@ const LIVE = sql`select objid::bigint as worker from pg_locks
     and database = (select oid from pg_database where datname = current_database())`;
 
 /**
+ * Chooses work while no other worker does: what is counted, and what excludes each other, is as it is seen. A worker that is frozen right here
+ * holds up the others for 2 s at most.
+ */
+export const chooseAlone = <T>(db: Database, choose: (db: Database) => Promise<T>): Promise<T> =>
+  db.transaction().execute(async (transaction) => {
+    await sql`select pg_advisory_xact_lock(${CHOOSING}), set_config('idle_in_transaction_session_timeout', '2s', true)`.execute(
+      transaction,
+    );
+    return choose(transaction);
+  });
+
+/**
  * Claims the next deployments: first those whose worker is gone, then heads of environments in which none runs. Organizations with the fewest
- * running come first, people before automatic requests, then age.
+ * running come first, people before automatic requests, then age. While a database of the environment is restored its deployments wait, as
+ * restores wait for them.
  *
  * Work on a cluster and deployments on it keep their order and exclude each other (engine.md, *Clusters*): that work begins by changing the
  * cluster's state under its row's lock, so that the condition on the state is asked again where it was changed meanwhile.
  */
 export async function claimNext(db: Database, options: ClaimOptions): Promise<Claim[]> {
-  return db.transaction().execute(async (transaction) => {
-    // A worker that is frozen right here holds up the others for so long at most.
-    await sql`select pg_advisory_xact_lock(${CHOOSING}), set_config('idle_in_transaction_session_timeout', '2s', true)`.execute(
-      transaction,
-    );
+  return chooseAlone(db, async (alone) => {
     const { rows } = await sql<DeploymentRow & { names: Names }>`
       with live as materialized (${LIVE}), running as (
         select organization_id, count(*) as n from deployment where status in ('RUNNING', 'RECAP') group by organization_id
@@ -90,6 +99,8 @@ export async function claimNext(db: Database, options: ClaimOptions): Promise<Cl
           and not exists (select 1 from deployment o where o.environment_id = d.environment_id and o.status = 'WAITING' and o.number < d.number)
           and not exists (select 1 from deployment o where o.environment_id = d.environment_id and o.leftover_worker in (select worker from live)
             and o.leftover_until > clock_timestamp())
+          and not exists (select 1 from database_restore r join service s on s.id = r.database_id where s.environment_id = d.environment_id
+            and r.status = 'RUNNING' and r.lease_until > clock_timestamp())
           and not exists (select 1 from cluster_work w where w.cluster_id = c.id and w.status = 'WAITING' and w.created_at < d.created_at)
       ), candidate as (
         select id, rank, place, automatic, created_at from orphan
@@ -108,20 +119,18 @@ export async function claimNext(db: Database, options: ClaimOptions): Promise<Cl
         started_at = coalesce(started_at, now()), updated_at = now()
       from chosen where deployment.id = chosen.id
       returning deployment.*, json_build_object('organization', chosen.organization, 'project', chosen.project,
-        'environment', chosen.environment, 'mode', chosen.mode, 'runtime', chosen.runtime) as names`.execute(
-      transaction,
-    );
+        'environment', chosen.environment, 'mode', chosen.mode, 'runtime', chosen.runtime) as names`.execute(alone);
     return rows.map(({ names, ...deployment }) => ({ deployment, names, token: deployment.claim_token! }));
   });
 }
 
-/** Renews the leases of claims and answers those that are still ours, with whether they are to be cancelled. */
-export async function renewClaims(db: Database, tokens: string[]): Promise<Map<string, { cancel: boolean }>> {
-  const { rows } = await sql<{ claim_token: string; cancel: boolean }>`
+/** Renews the leases of claims and answers those that are still ours, with `cancel` where they are to be cancelled. */
+export async function renewClaims(db: Database, tokens: string[]): Promise<Map<string, 'cancel' | null>> {
+  const { rows } = await sql<{ claim_token: string; cancel: 'cancel' | null }>`
     update deployment set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
     where claim_token = any(${tokens}::uuid[]) and status <> 'ENDED'
-    returning claim_token, cancel_requested_at is not null as cancel`.execute(db);
-  return new Map(rows.map((row) => [row.claim_token, { cancel: row.cancel }]));
+    returning claim_token, case when cancel_requested_at is not null then 'cancel' end as cancel`.execute(db);
+  return new Map(rows.map((row) => [row.claim_token, row.cancel]));
 }
 
 /** Gives a claim back, so that another attempt begins at once. `counted`: it stopped because of a failure and not in good order. */

@@ -102,7 +102,7 @@ export interface EngineParts {
     context: Context,
     organizationId: string,
     service: ServiceSnapshot,
-    deployment: { id: string; environmentId: string; isRollback: boolean; signal: AbortSignal },
+    deployment: { id: string; environmentId: string; shared: unknown[]; isRollback: boolean; signal: AbortSignal },
   ): Promise<ExpandedVariables & { warnings: string[] }>;
   makeMask(secrets: string[]): Mask;
   /** Gets a span per deployment and step. */

@@ -1,5 +1,5 @@
 import type { Run } from '#deployments/executor/run-context.ts';
-import type { Runtime, RuntimeContext, TaskEnd, TaskSpec } from '#runtimes/runtime.ts';
+import type { Runtime, TaskContext, TaskEnd, TaskSpec } from '#runtimes/runtime.ts';
 
 /** Thrown where a command was left to go on by itself: whoever goes on with its work adopts it. */
 export class LeftRunning extends Error {
@@ -17,7 +17,7 @@ export class LeftRunning extends Error {
 export async function follow(
   runtime: Runtime,
   task: TaskSpec,
-  { signal, log }: RuntimeContext,
+  { signal, log, prepare }: TaskContext,
   mayGoOn: () => Promise<boolean>,
 ): Promise<TaskEnd> {
   signal.throwIfAborted();
@@ -31,7 +31,11 @@ export async function follow(
   };
   const onAbort = () => void leave();
   signal.addEventListener('abort', onAbort, { once: true });
-  const running = runtime.run!(task, { signal: ending.signal, log: (line) => isLeft || log(line) });
+  const running = runtime.run!(task, {
+    signal: ending.signal,
+    log: (line) => isLeft || log(line),
+    ...(prepare ? { prepare } : {}),
+  });
   // One that is left has nobody who hears of its end.
   running.catch(() => undefined);
   try {

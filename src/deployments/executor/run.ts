@@ -20,7 +20,7 @@ import {
 import { resolve } from '#deployments/executor/resolve.ts';
 import { runService } from '#deployments/executor/service-run.ts';
 import { loadSteps } from '#deployments/executor/step-log.ts';
-import { attemptFolder, checkoutsOf } from '#deployments/executor/steps.ts';
+import { attemptFolder, checkoutsOf } from '#deployments/executor/checkouts.ts';
 import { DeploymentLog } from '#deployments/logs/writer.ts';
 import type { Plan, PlannedStage, Resolution, Snapshot } from '#deployments/model/snapshot.ts';
 import { requestEventsOf } from '#deployments/model/names.ts';

@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { systemContext } from '#platform/context.ts';
+import { checkout, checkoutDirectory } from '#deployments/executor/checkouts.ts';
 import { Deadline } from '#deployments/executor/deadline.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import { again } from '#deployments/executor/fenced-write.ts';
-import type { Run } from '#deployments/executor/run-context.ts';
 import type { ServiceWork, StepContext } from '#deployments/executor/service-work.ts';
 import { runTasks } from '#deployments/executor/tasks.ts';
 import type { DeployableKind, PlannedTask, WorkloadOptions } from '#deployments/model/kind.ts';
@@ -88,27 +88,6 @@ export const STEPS: Record<StepName, Step> = {
   EXECUTING: executing,
 };
 
-/** Folder of all checkouts of a deployment, in whatever attempt. */
-export const checkoutsOf = (workDirectory: string, deploymentId: string): string =>
-  path.join(workDirectory, deploymentId);
-
-/** Of this attempt alone: the program of one that was frozen may still write into its own. */
-export const attemptFolder = ({ parts, claim }: Pick<Run, 'parts' | 'claim'>): string =>
-  path.join(checkoutsOf(parts.workDirectory, claim.deployment.id), claim.token);
-
-const checkoutDirectory = ({ run, service }: ServiceWork): string => path.join(attemptFolder(run), service.serviceId);
-
-async function checkout(work: ServiceWork, { signal, log }: StepContext): Promise<void> {
-  const { run, service } = work;
-  const source = kindOf(work).source(service);
-  const commit = run.resolution.services[service.serviceId]?.commit;
-  if (source?.type !== 'git' || !commit) throw new Error(`${service.name} has no source to build from.`);
-  const directory = checkoutDirectory(work);
-  log(`Cloning ${source.url} at ${commit.id}`);
-  const { organizationId } = run.scope;
-  await run.parts.sources.checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
-}
-
 const kindOf = ({ run, service }: ServiceWork): DeployableKind => run.parts.kinds[service.kind]!;
 
 /** Expands once a service: with the outputs that earlier stages recorded (engine.md). */
@@ -116,9 +95,9 @@ async function expand(work: ServiceWork): Promise<void> {
   if (work.variables) return;
   const { run, service } = work;
   const { organizationId } = run.scope;
-  const { environmentId, rollbackTo } = run.snapshot;
+  const { environmentId, shared = [], rollbackTo } = run.snapshot;
   const isRollback = rollbackTo !== undefined;
-  const deployment = { id: run.claim.deployment.id, environmentId, isRollback, signal: run.signal };
+  const deployment = { id: run.claim.deployment.id, environmentId, shared, isRollback, signal: run.signal };
   const context = systemContext({ ...run.parts.platform, db: run.db });
   const { warnings, ...variables } = await again(() => run.parts.expand(context, organizationId, service, deployment));
   const opened = await again(async () => run.parts.hooks[service.kind]?.open?.(context, service, identityOf(work)));
@@ -133,7 +112,9 @@ async function expand(work: ServiceWork): Promise<void> {
 async function buildImage(work: ServiceWork, context: StepContext): Promise<{ image: string }> {
   const { run, runtime, service } = work;
   const { settings } = run.parts.platform;
-  const recipe = kindOf(work).build?.(service, { runtime: runtime.name, settings });
+  // Nothing is resolved of what has no source.
+  const { commit, image = null } = run.resolution.services[service.serviceId] ?? {};
+  const recipe = kindOf(work).build?.(service, { runtime: runtime.name, settings, image });
   if (!recipe || !runtime.build)
     throw new Error(`The runtime ${runtime.name} cannot build images: use a cluster that can.`);
   const directory = checkoutDirectory(work);
@@ -145,14 +126,21 @@ async function buildImage(work: ServiceWork, context: StepContext): Promise<{ im
   const written = typeof made === 'function' ? await made((file) => readOf(directory, file)) : made;
   if (written !== undefined) await writeOwn(directory, dockerfile, written);
   const args = await declaredArguments(dockerfile, variables);
-  const commit = run.resolution.services[service.serviceId]!.commit!;
   const cacheKey = createHash('sha256')
-    .update(JSON.stringify([commit.id, recipe.rootPath, written ?? recipe.dockerfilePath, recipe.targetStage, args]))
+    .update(
+      JSON.stringify([
+        commit?.id ?? image,
+        recipe.rootPath,
+        written ?? recipe.dockerfilePath,
+        recipe.targetStage,
+        args,
+      ]),
+    )
     .digest('hex')
     .slice(0, 32);
   const spec = { identity: identityOf(work), directory, ...recipeOf, arguments: args, cacheKey, secrets };
   const deadline = new Deadline(context.signal, recipe.timeoutSeconds);
-  const { image, cached } = await runtime
+  const built = await runtime
     .build(spec, { signal: deadline.signal, log: context.log })
     .catch((cause: unknown) => {
       if (!deadline.isOver) throw cause;
@@ -160,9 +148,9 @@ async function buildImage(work: ServiceWork, context: StepContext): Promise<{ im
       throw new Error(`The build took longer than ${limit} and was ended.`, { cause });
     })
     .finally(() => deadline.end());
-  context.log(cached ? `The image is there already: ${image}` : `Built ${image}`);
+  context.log(built.cached ? `The image is there already: ${built.image}` : `Built ${built.image}`);
   await rm(directory, { recursive: true, force: true });
-  return { image };
+  return { image: built.image };
 }
 
 /** Text of a file of a checkout. A link that leads out of it leads nowhere. */

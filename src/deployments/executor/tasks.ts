@@ -1,5 +1,6 @@
 import { newId } from '#kernel/ids.ts';
 import { beginOfStep, endOfStep, type ExecutionEnd, type ExecutionEvent } from '#deployments/executions/queries.ts';
+import { checkoutAll, repositoriesDirectory } from '#deployments/executor/checkouts.ts';
 import { fenced } from '#deployments/executor/fenced-write.ts';
 import type { Execution } from '#deployments/executor/engine.ts';
 import { follow, goesOn } from '#deployments/executor/following.ts';
@@ -7,7 +8,7 @@ import { contextOf, isHandedOver } from '#deployments/executor/run-context.ts';
 import type { ServiceWork, StepContext } from '#deployments/executor/service-work.ts';
 import type { PlannedTask, TaskOutcome } from '#deployments/model/kind.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
-import type { Runtime, RuntimeContext, TaskEnd } from '#runtimes/runtime.ts';
+import type { Runtime, TaskContext, TaskEnd } from '#runtimes/runtime.ts';
 
 /** What the step EXECUTING keeps of its commands: no output, which may hold secrets. */
 export interface TaskSummary {
@@ -31,9 +32,11 @@ export async function runTasks(work: ServiceWork, context: StepContext): Promise
   try {
     for (const planned of work.tasks!) {
       if (failure !== null && !planned.always) continue;
-      const one = { runtime, planned, outcomes };
+      const one = { runtime, planned: withFolders(work, planned), outcomes };
+      const { checkout } = planned;
+      const prepare = checkout && (() => checkoutAll(work, checkout, context));
       context.log(`Running ${planned.task.name}`);
-      const why = await runOne(one, context, () => goesOn(run));
+      const why = await runOne(one, { ...context, ...(prepare ? { prepare } : {}) }, () => goesOn(run));
       if (why !== undefined && planned.tolerated)
         context.log(`${why} It is left at that: the teardown is best effort.`);
       else failure = why ?? failure;
@@ -56,6 +59,13 @@ export async function runTasks(work: ServiceWork, context: StepContext): Promise
   return {
     tasks: outcomes.map(({ name, attempt, end: { exitCode, reason } }) => ({ name, attempt, exitCode, reason })),
   };
+}
+
+/** The command with the folder that its repositories are put into. */
+function withFolders(work: ServiceWork, planned: PlannedTask): PlannedTask {
+  const { checkout, task } = planned;
+  if (!checkout) return planned;
+  return { ...planned, task: { ...task, folders: [{ path: checkout.path, directory: repositoriesDirectory(work) }] } };
 }
 
 type Recorded = Pick<Execution, 'startedAt' | 'outcomes' | 'failure'>;
@@ -148,7 +158,7 @@ export interface OneTask {
 /** Answers why a command came to no good end, undefined where it did. */
 export async function runOne(
   { runtime, planned: { task, attempts, accepts = [] }, outcomes }: OneTask,
-  context: RuntimeContext,
+  context: TaskContext,
   mayGoOn: () => Promise<boolean>,
 ): Promise<string | undefined> {
   for (let attempt = 1; ; attempt++) {

@@ -11,22 +11,14 @@ import {
   type Claim,
 } from '#deployments/executor/claims.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
-import { leaseController } from '#deployments/executor/lease-signal.ts';
+import { LeasedWork } from '#deployments/executor/leased-work.ts';
 import { runDeployment } from '#deployments/executor/run.ts';
 import type { StopReason } from '#deployments/executor/run-context.ts';
 
 const POLL_MS = 500;
 const RENEW_MS = 3_000;
-/** A worker that could not renew for this long stops its own work, 5 s before the lease ends. */
-const GIVE_UP_MS = 10_000;
 const WATCH_MS = 250;
 const SOON_MS = 5;
-
-interface Running {
-  claim: Claim;
-  abort: AbortController;
-  done: Promise<void>;
-}
 
 /**
  * Claims deployments and carries them out, several at a time. It shows that it lives by an advisory lock on a connection of its own: when
@@ -35,7 +27,7 @@ interface Running {
  */
 export class DeploymentWorker {
   readonly #parts: EngineParts;
-  readonly #running = new Map<string, Running>();
+  readonly #work = new LeasedWork<StopReason>();
   #liveness: pg.Client | undefined;
   #workerId = 0;
   #stopping = false;
@@ -43,8 +35,6 @@ export class DeploymentWorker {
   #filling: Promise<void> | undefined;
   #again = false;
   #soon: NodeJS.Timeout | undefined;
-  /** By the clock that no one sets, and that goes on while the process is stopped. */
-  #lastRenewal = performance.now();
   #builds = 0;
   readonly #buildQueue: (() => void)[] = [];
 
@@ -69,8 +59,7 @@ export class DeploymentWorker {
     for (const timer of this.#timers) clearInterval(timer);
     clearTimeout(this.#soon);
     await this.#filling;
-    for (const running of this.#running.values()) running.abort.abort('give-back' satisfies StopReason);
-    await Promise.all([...this.#running.values()].map((running) => running.done));
+    await this.#work.end('give-back');
     await this.#liveness?.end();
   }
 
@@ -103,7 +92,7 @@ export class DeploymentWorker {
     await client.query('select pg_advisory_lock($1, $2)', [LIVENESS_CLASS, this.#workerId]);
     await client.query(`listen ${DEPLOYMENTS}; listen ${CANCELLATIONS}`);
     this.#liveness = client;
-    this.#lastRenewal = performance.now();
+    this.#work.restart();
   }
 
   async #rejoin(client: pg.Client): Promise<void> {
@@ -112,7 +101,7 @@ export class DeploymentWorker {
     this.#parts.platform.log.warn(
       'the connection that shows that this worker lives is gone: its deployments are left to others',
     );
-    this.#abortAll('lost');
+    this.#work.abortAll('lost');
     while (!this.#stopping && !this.#liveness) {
       try {
         await this.#join();
@@ -123,15 +112,11 @@ export class DeploymentWorker {
     }
   }
 
-  #abortAll(reason: StopReason): void {
-    for (const running of this.#running.values()) running.abort.abort(reason);
-  }
-
   async #fill(): Promise<void> {
     do {
       this.#again = false;
       for (;;) {
-        const free = this.#parts.slots.deployments - this.#running.size;
+        const free = this.#parts.slots.deployments - this.#work.size;
         if (this.#stopping || !this.#liveness || free <= 0) break;
         const claims = await this.#claim(free);
         for (const claim of claims) this.#begin(claim);
@@ -142,8 +127,7 @@ export class DeploymentWorker {
 
   async #claim(limit: number): Promise<Claim[]> {
     try {
-      // With nothing to renew the last renewal may be long ago: after a time in which the process was stopped, say.
-      if (this.#running.size === 0) this.#lastRenewal = performance.now();
+      this.#work.refresh();
       return await claimNext(this.#parts.platform.db, {
         workerId: this.#workerId,
         nodeId: this.#parts.nodeId,
@@ -157,13 +141,7 @@ export class DeploymentWorker {
   }
 
   #begin(claim: Claim): void {
-    const abort = leaseController(() => this.#isLeaseOver());
-    const running: Running = { claim, abort, done: Promise.resolve() };
-    this.#running.set(claim.token, running);
-    running.done = this.#carryOut(claim, abort).finally(() => {
-      this.#running.delete(claim.token);
-      this.#nudgeSoon();
-    });
+    void this.#work.begin(claim.token, (abort) => this.#carryOut(claim, abort)).finally(() => this.#nudgeSoon());
   }
 
   async #carryOut(claim: Claim, abort: AbortController): Promise<void> {
@@ -198,34 +176,15 @@ export class DeploymentWorker {
     }
   }
 
-  #isLeaseOver(): boolean {
-    return performance.now() - this.#lastRenewal > GIVE_UP_MS;
-  }
-
   /** A worker that was stopped or cut off for too long leaves its work to others, and begins anew under another id. */
   #watchLease(): void {
-    if (this.#running.size === 0 || !this.#isLeaseOver() || !this.#liveness) return;
-    this.#abortAll('lost');
-    void this.#liveness.end();
+    if (this.#liveness && this.#work.watch()) void this.#liveness.end();
   }
 
   /** Renews the leases, and learns what is to be cancelled and what is no longer ours. */
   async #renew(): Promise<void> {
-    if (this.#running.size === 0) {
-      this.#lastRenewal = performance.now();
-      return;
-    }
     try {
-      const asked = new Map(this.#running);
-      const began = performance.now();
-      const held = await renewClaims(this.#parts.platform.db, [...asked.keys()]);
-      this.#lastRenewal = began;
-      for (const [token, running] of asked) {
-        const state = held.get(token);
-        // One that is not ours any more has ended, was cancelled by force or was taken over.
-        if (!state) running.abort.abort('lost' satisfies StopReason);
-        else if (state.cancel) running.abort.abort('cancel' satisfies StopReason);
-      }
+      await this.#work.renew((tokens) => renewClaims(this.#parts.platform.db, tokens));
     } catch (error) {
       this.#parts.platform.log.warn({ err: error }, 'cannot renew the leases');
     }

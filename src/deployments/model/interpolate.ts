@@ -75,7 +75,9 @@ function postorder(
   const done = new Set<string>();
   const isDone = (key: string) => values.has(key) || done.has(key);
   const frame = (key: string) => ({ key, needs: referencesOf(nodes.get(key)!) });
-  const stack = isDone(start) || failures.has(start) ? [] : [frame(start)];
+  const isSettled = isDone(start) || failures.has(start);
+  if (!isSettled && isPlain(nodes.get(start)!)) return [start];
+  const stack = isSettled ? [] : [frame(start)];
   const open = new Set(stack.map(({ key }) => key));
   while (stack.length > 0) {
     const { key, needs } = stack.at(-1)!;
@@ -103,8 +105,11 @@ function postorder(
   }
 }
 
+/** Most values name nothing, and a service of a large environment sees thousands of them. */
+const isPlain = (node: Node): boolean => node.verbatim === true || !node.text.includes('{{');
+
 const referencesOf = (node: Node): string[] =>
-  node.verbatim ? [] : [...new Set([...node.text.matchAll(REFERENCE)].map((match) => match[1]!))].sort();
+  isPlain(node) ? [] : [...new Set([...node.text.matchAll(REFERENCE)].map((match) => match[1]!))].sort();
 
 /** The same cycle has the same name wherever it was entered: it begins with the key that is first by the alphabet. */
 function cycle(keys: string[]): VariableProblem {
@@ -133,7 +138,7 @@ function replace(node: Node, values: ReadonlyMap<string, Expanded>, budget: { le
     parts.push(part);
     return budget.left >= 0;
   };
-  for (const match of node.verbatim ? [] : node.text.matchAll(REFERENCE)) {
+  for (const match of isPlain(node) ? [] : node.text.matchAll(REFERENCE)) {
     const value = values.get(match[1]!);
     if (!take(node.text.slice(at, match.index)) || !take(value ? value.text : match[0])) return undefined;
     isSecret ||= value?.isSecret ?? false;

@@ -65,11 +65,22 @@ export interface WorkloadOptions {
 export interface BuildOptions {
   runtime: Runtime['name'];
   settings: Pick<Settings, 'terraformImage' | 'openTofuImage'>;
+  /** The image that the service's source stands for, where that is one. */
+  image: string | null;
+}
+
+/** Repositories whose files a command finds: checked out here, so that it needs neither a way to them nor their tokens. */
+export interface TaskCheckout {
+  /** Folder where it finds them. */
+  path: string;
+  /** `folder` is their name in it. */
+  repositories: (Omit<GitSourceToResolve, 'type'> & { folder: string })[];
 }
 
 /** A command of a step EXECUTING. */
 export interface PlannedTask {
   task: TaskSpec;
+  checkout?: TaskCheckout;
   /** How often it is run at most until it ends with 0; the name gets the number of the attempt. */
   attempts: number;
   /** Statuses besides 0 that are a good end (`terraform plan -detailed-exitcode` answers 2 for changes). */

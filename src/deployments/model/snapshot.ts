@@ -2,7 +2,7 @@ import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 import type { Annotations } from '#runtimes/runtime.ts';
 
 /** Format of snapshots and plans; a release of ours reads its own and the one before (engine.md). */
-export const FORMAT = 1;
+export const FORMAT = 2;
 export const FORMATS = [FORMAT, FORMAT - 1];
 
 /** A commit that a source was resolved to. */
@@ -31,7 +31,7 @@ export interface ServiceSnapshot {
   advancedSettings: Record<string, unknown>;
   /** Host names of custom domains that lead to the default port. */
   customDomains: string[];
-  /** Unexpanded variables; secrets by version. */
+  /** Unexpanded variables that stand on the service itself, secrets by version; in format 1 all that it sees. */
   variables: unknown[];
   /** Commit that this request asked for, instead of the head of the branch. */
   commitId: string | null;
@@ -46,6 +46,13 @@ export interface ServiceSnapshot {
   skipDestroy?: true;
 }
 
+/** Services as they are frozen: what each has of its own, and what all services of their environment see alike. */
+export interface FrozenServices {
+  services: ServiceSnapshot[];
+  /** Unexpanded variables, built-ins among them. Kept once for all, else an environment's snapshots would grow with the square of its services. */
+  shared: unknown[];
+}
+
 export interface Snapshot {
   format: number;
   action: DeploymentAction;
@@ -54,6 +61,8 @@ export interface Snapshot {
   environmentId: string;
   clusterId: string;
   services: ServiceSnapshot[];
+  /** As `FrozenServices.shared`; format 1 has none. */
+  shared?: unknown[];
   /** Whether commits and digests are those of the last release where there is one (redeploy). */
   repeat: boolean;
   /** Teardown is best effort: what is absent is no error (`skipReconcile`, decisions.md 19). */

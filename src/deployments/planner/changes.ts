@@ -34,19 +34,53 @@ export interface ServiceChanges {
   variables: VariableChange[];
 }
 
-/** Compares a service's snapshot with what was last released of it; without a release everything is new, and only variables are listed. */
+/**
+ * Compares a service's snapshot with what was last released of it. Without a release everything is new: only variables are listed then, and of
+ * those not the built-in ones. `shared` compares what the service's environment has for all of its services.
+ */
 export function changesOf(
   service: ServiceSnapshot,
   resolved: ResolvedService,
   last: { release: LastRelease | null; snapshot: ServiceSnapshot | null },
+  shared: SharedComparison,
 ): ServiceChanges {
   const before = last.snapshot;
   const [from, to] = [last.release?.commit ?? null, resolved.commit ?? null];
+  const variables = variableChanges(
+    { ...shared.before, own: (before?.variables ?? []) as FrozenVariable[] },
+    { ...shared.after, own: service.variables as FrozenVariable[] },
+    shared.keys,
+  );
   return {
     commit: from?.id === to?.id ? null : { from, to },
     settings: before ? settingChanges(configurationOf(before), configurationOf(service)) : [],
-    variables: variableChanges((before?.variables ?? []) as FrozenVariable[], service.variables as FrozenVariable[]),
+    variables: before ? variables : variables.filter(({ type }) => type !== 'BUILT_IN'),
   };
+}
+
+/** Variables that services see alike: by key the one that counts, and all by id. */
+interface SharedVariables {
+  effective: Map<string, FrozenVariable>;
+  byId: Map<string, FrozenVariable>;
+}
+
+/** What an environment has for all of its services, then and now, and the keys that differ. Made once for all of them. */
+export interface SharedComparison {
+  before: SharedVariables;
+  after: SharedVariables;
+  keys: string[];
+}
+
+/** Compares what services of an environment see alike: what was frozen with their last release, and what is now. */
+export function compareShared(before: unknown[], after: unknown[]): SharedComparison {
+  const [was, is] = [before, after].map((records) => ({
+    effective: effectiveRecords(records as FrozenVariable[]),
+    byId: byId(records as FrozenVariable[]),
+  })) as [SharedVariables, SharedVariables];
+  const contentIn = ({ effective, byId: records }: SharedVariables, key: string) =>
+    effective.has(key) ? contentOf(effective.get(key)!, records) : undefined;
+  const keys = [...new Set([...was.effective.keys(), ...is.effective.keys()])];
+  return { before: was, after: is, keys: keys.filter((key) => contentIn(was, key) !== contentIn(is, key)) };
 }
 
 /** What of a snapshot is configuration besides variables. */
@@ -74,11 +108,16 @@ const at = (value: object, key: string): unknown =>
 const joined = (path: string, key: string, isList: boolean): string =>
   isList ? `${path}[${key}]` : path ? `${path}.${key}` : key;
 
-function variableChanges(before: FrozenVariable[], after: FrozenVariable[]): VariableChange[] {
-  const [was, is] = [effectiveRecords(before), effectiveRecords(after)];
-  const sources = { was: byId(before), is: byId(after) };
-  return [...new Set([...was.keys(), ...is.keys()])].sort().flatMap((key) => {
-    const [from, to] = [was.get(key), is.get(key)];
+/** What a service sees: its own variables over the shared ones. */
+type Seen = SharedVariables & { own: FrozenVariable[] };
+
+/** Compares the keys of `shared` that differ and those that the service itself has: all others are the same. */
+function variableChanges(before: Seen, after: Seen, shared: string[]): VariableChange[] {
+  const [was, is] = [ownOver(before), ownOver(after)];
+  const sources = { was: sourcesOf(before), is: sourcesOf(after) };
+  const keys = new Set([...shared, ...before.own.map(({ key }) => key), ...after.own.map(({ key }) => key)]);
+  return [...keys].sort().flatMap((key) => {
+    const [from, to] = [was(key), is(key)];
     if (from && to && contentOf(from, sources.was) === contentOf(to, sources.is)) return [];
     const record = (to ?? from)!;
     const isSecret = hidesValue(from, sources.was) || hidesValue(to, sources.is);
@@ -97,23 +136,39 @@ function variableChanges(before: FrozenVariable[], after: FrozenVariable[]): Var
   });
 }
 
+/** The record that counts for a key. */
+function ownOver({ effective, own }: Seen): (key: string) => FrozenVariable | undefined {
+  const ofService = Map.groupBy(own, (record) => record.key);
+  return (key) => {
+    const present = effective.get(key);
+    return effectiveRecords([...(ofService.get(key) ?? []), ...(present ? [present] : [])]).get(key);
+  };
+}
+
+/** Records by their ids. */
+type Records = Pick<ReadonlyMap<string, FrozenVariable>, 'get'>;
+
 const byId = (records: FrozenVariable[]) => new Map(records.map((record) => [record.id, record]));
 
+function sourcesOf({ byId: shared, own }: Seen): Records {
+  const ofService = byId(own);
+  return { get: (id) => ofService.get(id) ?? shared.get(id) };
+}
+
 /** An alias has the value of its source. */
-const holderOf = (record: FrozenVariable, records: Map<string, FrozenVariable>): FrozenVariable =>
+const holderOf = (record: FrozenVariable, records: Records): FrozenVariable =>
   (record.aliases !== undefined && records.get(record.aliases)) || record;
 
-const plainValueOf = (record: FrozenVariable, records: Map<string, FrozenVariable>): string | undefined =>
-  holderOf(record, records).value;
+const plainValueOf = (record: FrozenVariable, records: Records): string | undefined => holderOf(record, records).value;
 
-const hidesValue = (record: FrozenVariable | undefined, records: Map<string, FrozenVariable>): boolean => {
+const hidesValue = (record: FrozenVariable | undefined, records: Records): boolean => {
   if (!record) return false;
   const holder = holderOf(record, records);
   return (record.isSecret ?? false) || (holder.isSecret ?? false) || holder.sealed !== undefined;
 };
 
 /** What makes two records the same to a program: value or version of a secret, and where it is put. */
-function contentOf(record: FrozenVariable, records: Map<string, FrozenVariable>): string {
+function contentOf(record: FrozenVariable, records: Records): string {
   const { value, secret, sealed, external } = holderOf(record, records);
   return canonicalJson([value, secret, sealed, external, record.mountPath, record.interpolateFile]);
 }

@@ -308,6 +308,13 @@ export interface DatabaseBackup {
   version: string;
 }
 
+export interface DatabaseBackupFile {
+  backup_id: string;
+  due_at: Timestamp;
+  node_id: string;
+  organization_id: string;
+}
+
 export interface DatabaseLink {
   application_id: string;
   created_at: Generated<Timestamp>;
@@ -982,6 +989,7 @@ export interface DB {
   cron_schedule: CronSchedule;
   custom_domain: CustomDomain;
   database_backup: DatabaseBackup;
+  database_backup_file: DatabaseBackupFile;
   database_link: DatabaseLink;
   database_restore: DatabaseRestore;
   deployment: Deployment;

@@ -1,5 +1,5 @@
 import type { LookupAddress } from 'node:dns';
-import { isForbiddenAddress, literalAddress } from '#platform/http-client/addresses.ts';
+import { isForbiddenAddress, literalAddress } from '#kernel/addresses.ts';
 import { OutgoingError, outgoingError } from '#platform/http-client/errors.ts';
 
 /** Addresses of a name, as `dns.lookup` with `all` answers them. */

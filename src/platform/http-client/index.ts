@@ -1,7 +1,7 @@
 import { lookup as systemLookup } from 'node:dns';
 import { promisify } from 'node:util';
 import { invalidField } from '#kernel/errors.ts';
-import { isForbiddenAddress, literalAddress } from '#platform/http-client/addresses.ts';
+import { isForbiddenAddress, literalAddress } from '#kernel/addresses.ts';
 import { OutgoingError } from '#platform/http-client/errors.ts';
 import {
   canonicalHost,
@@ -13,7 +13,7 @@ import {
 } from '#platform/http-client/hosts.ts';
 import { createSender, type OutgoingAnswer, type OutgoingRequest } from '#platform/http-client/send.ts';
 
-export { isForbiddenAddress } from '#platform/http-client/addresses.ts';
+export { isForbiddenAddress } from '#kernel/addresses.ts';
 export type { Lookup } from '#platform/http-client/hosts.ts';
 export type { OutgoingAnswer, OutgoingRequest } from '#platform/http-client/send.ts';
 export { requestFollowing } from '#platform/http-client/redirect.ts';

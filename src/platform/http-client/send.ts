@@ -1,8 +1,9 @@
 import type { LookupAddress } from 'node:dns';
 import { open } from 'node:fs/promises';
-import { request as requestHttp, type IncomingMessage, type RequestOptions } from 'node:http';
+import type { IncomingMessage, RequestOptions } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { isForbiddenAddress } from '#platform/http-client/addresses.ts';
+import { isForbiddenAddress } from '#kernel/addresses.ts';
+import { request as requestHttp } from '#kernel/node-http.ts';
 import { OutgoingError, outgoingError } from '#platform/http-client/errors.ts';
 import { forbidden, parseUrl, refuseLiteral, resolveHost, type Lookup } from '#platform/http-client/hosts.ts';
 

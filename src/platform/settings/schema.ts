@@ -422,7 +422,13 @@ export const SETTINGS = {
     'QUARTERDECK_AGENT_IMAGE',
     '',
     text,
-    'Image and tag that runs of agentic workflows use: it has `claude`, `git` and `sh`. Empty: no workflow runs.',
+    'Image and tag that runs of agentic workflows use on Docker clusters: it has `claude` and `sh`, and what agents are to find. Empty: none runs there.',
+  ),
+  egressImage: setting(
+    'QUARTERDECK_EGRESS_IMAGE',
+    'docker.io/library/node:24-alpine',
+    text,
+    'Image with Node.js 24 or later from which Docker clusters run the proxies of agents.',
   ),
   agentModelUrl: setting(
     'QUARTERDECK_AGENT_MODEL_URL',

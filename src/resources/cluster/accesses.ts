@@ -75,16 +75,28 @@ export async function replaceAccesses(
     const field = `${list}[${index}]`;
     const before = access.id ? mine.find((one) => one.id === access.id) : undefined;
     if (access.id && !before) throw invalidField(`${field}.id`, 'names no secret manager access of this cluster');
-    checkAccess(context, access, field);
+    checkAccess(context, access, before, field);
     await saveAccess(context, scope, clusterId, access, before, field);
   }
 }
 
 /** Throws 400 for what could never be asked. */
-function checkAccess(context: Context, { endpoint, authentication }: AccessInput, field: string): void {
+function checkAccess(
+  context: Context,
+  { endpoint, authentication }: AccessInput,
+  before: AccessRow | undefined,
+  field: string,
+): void {
   const wanted = AUTHENTICATIONS[endpoint.mode];
   if (!wanted.includes(authentication.mode))
     throw invalidField(`${field}.authentication.mode`, `must be one of ${wanted.join(', ')} for ${endpoint.mode}`);
+  if (authentication.mode === 'AUTOMATICALLY_CONFIGURED' && before?.authentication.mode !== authentication.mode)
+    throw invalidField(
+      `${field}.authentication.mode`,
+      `AUTOMATICALLY_CONFIGURED needs a cluster that has an identity of its own at the provider, which none has here: give ${wanted
+        .filter((mode) => mode !== authentication.mode)
+        .join(' or ')}`,
+    );
   if (endpoint.url !== undefined)
     checkUrl(endpoint.url, `${field}.endpoint.url`, context.settings.allowedPrivateAddresses);
   if (typeof authentication.json_credentials === 'string' && !isServiceAccount(authentication.json_credentials))

@@ -64,11 +64,16 @@ export const updateGitToken = (db: Database, scope: Scope, id: string, change: G
 export const deleteGitTokenRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('git_token').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
+/** Agentic workflows may name one for each repository; what a run of theirs is a copy of counts no more. */
+const namedByWorkflow = (id: string) =>
+  sql<boolean>`(kind = 'AGENTIC_WORKFLOW' and spec -> 'run' is null
+    and spec @> ${JSON.stringify({ project_repositories: [{ git_token_id: id }] })}::jsonb)`;
+
 /** Every service that names a git token, whatever its kind: such a token cannot go. */
 export const countServicesOf = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('service')
     .select(sql<number>`count(*)`.as('services'))
     .where('organization_id', '=', scope.organizationId)
-    .where(({ eb, or }) => or([eb('git_token_id', '=', id), eb('values_git_token_id', '=', id)]))
+    .where(({ eb, or }) => or([eb('git_token_id', '=', id), eb('values_git_token_id', '=', id), namedByWorkflow(id)]))
     .executeTakeFirstOrThrow();

@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { extract } from 'tar-stream';
 
 /** Of an archive, unpacked: a few kilobytes may be packed that become gigabytes. */
 const MAX_UNPACKED = 100 * 1024 * 1024;
@@ -11,6 +10,8 @@ const MAX_FILE = 1024 * 1024;
  * what is wrong with the archive. Nothing is written anywhere.
  */
 export async function readPackedFile(archive: Buffer, file: string): Promise<string | undefined> {
+  // Loaded when it is needed.
+  const { extract } = await import('tar-stream');
   const unpacked = Readable.from([archive]).pipe(createGunzip());
   const entries = extract();
   let size = 0;

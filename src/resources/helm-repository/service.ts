@@ -1,36 +1,22 @@
-import { conflict, internal, invalidField } from '#kernel/errors.ts';
+import { internal, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
 import { HELM_REPOSITORY_KINDS, REPOSITORIES } from '#resources/helm-repository/kinds.ts';
 import * as queries from '#resources/helm-repository/queries.ts';
 import type { HelmRepositoryRequest } from '#resources/helm-repository/schema.ts';
-import { keep, requiredConfig } from '#resources/registry/index.ts';
+import { availableOf, deleteUnused, keep, toKeptView } from '#resources/registry/index.ts';
 
 const TABLE = 'helm_repository' as const;
 
-/** A Helm repository as it is answered: of its configuration only what is no secret. */
+/** A Helm repository as it is answered. */
 export const toHelmRepositoryView = (row: queries.HelmRepositoryRow) => ({
-  id: row.id,
-  created_at: row.created_at.toISOString(),
-  updated_at: row.updated_at.toISOString(),
-  name: row.name,
-  kind: row.kind,
-  description: row.description ?? '',
-  url: row.url,
+  ...toKeptView(row),
   skip_tls_verification: row.skip_tls_verification,
-  associated_services_count: row.services,
-  config: row.config as object,
 });
 
 /** The kinds of Helm repositories, each with what it takes. */
-export const availableHelmRepositories = () =>
-  HELM_REPOSITORY_KINDS.map((kind) => ({
-    kind,
-    required_config: requiredConfig(REPOSITORIES[kind]),
-    is_mandatory: !REPOSITORIES[kind].anonymous,
-  }));
+export const availableHelmRepositories = () => availableOf(HELM_REPOSITORY_KINDS, REPOSITORIES);
 
 /** Keeps a Helm repository with its credentials, encrypted. Names may repeat (decisions.md 8). */
 export async function createHelmRepository(context: Context, organizationId: string, input: HelmRepositoryRequest) {
@@ -80,13 +66,7 @@ function refuseRegistry({ kind, url }: HelmRepositoryRequest): void {
 /** Forgets a Helm repository. 409 while services use it. */
 export async function deleteHelmRepository(context: Context, row: queries.HelmRepositoryRow): Promise<void> {
   const { organization_id: organizationId, id } = row;
-  if (row.services > 0) throw inUse(row.name);
-  try {
-    await queries.deleteHelmRepositoryRow(context.db, { organizationId }, id);
-  } catch (error) {
-    if (brokenConstraint(error)) throw inUse(row.name);
-    throw error;
-  }
+  await deleteUnused('Helm repository', row, () => queries.deleteHelmRepositoryRow(context.db, { organizationId }, id));
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before: toHelmRepositoryView(row) });
 }
 
@@ -102,9 +82,6 @@ export async function findHelmRepository(
   const { name, kind, url } = row;
   return { id, name, kind, url };
 }
-
-const inUse = (name: string) =>
-  conflict(`Services use the Helm repository ${name}: give them another first (associatedServices lists them).`);
 
 const targetOf = (row: queries.HelmRepositoryRow) => ({ type: 'HELM_REPOSITORY' as const, id: row.id, name: row.name });
 

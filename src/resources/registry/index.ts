@@ -1,6 +1,7 @@
 export { findRegistry, registryAccess } from '#resources/registry/access.ts';
-export { credentialFields, requiredConfig } from '#resources/registry/configuration.ts';
+export { credentialFields } from '#resources/registry/configuration.ts';
 export { keep, type KindShape } from '#resources/registry/keeping.ts';
+export { availableOf, deleteUnused, toKeptView } from '#resources/registry/kept.ts';
 export { ECR, REGISTRY_KINDS, SCALEWAY } from '#resources/registry/kinds.ts';
 export { loginOf } from '#resources/registry/login.ts';
 export { registryTarget } from '#resources/registry/target.ts';

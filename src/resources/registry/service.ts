@@ -1,36 +1,20 @@
-import { conflict, internal } from '#kernel/errors.ts';
+import { internal } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
-import { requiredConfig } from '#resources/registry/configuration.ts';
 import { keep } from '#resources/registry/keeping.ts';
+import { availableOf, deleteUnused, toKeptView } from '#resources/registry/kept.ts';
 import { REGISTRIES, REGISTRY_KINDS } from '#resources/registry/kinds.ts';
 import * as queries from '#resources/registry/queries.ts';
 import type { ContainerRegistryRequest } from '#resources/registry/schema.ts';
 
 const TABLE = 'container_registry' as const;
 
-/** A registry as it is answered: of its configuration only what is no secret. */
-export const toRegistryView = (row: queries.RegistryRow) => ({
-  id: row.id,
-  created_at: row.created_at.toISOString(),
-  updated_at: row.updated_at.toISOString(),
-  name: row.name,
-  kind: row.kind,
-  description: row.description ?? '',
-  url: row.url,
-  associated_services_count: row.services,
-  config: row.config as object,
-});
+/** A registry as it is answered. */
+export const toRegistryView = toKeptView;
 
 /** The kinds of registries, each with what it takes. */
-export const availableRegistries = () =>
-  REGISTRY_KINDS.map((kind) => ({
-    kind,
-    required_config: requiredConfig(REGISTRIES[kind]),
-    is_mandatory: !REGISTRIES[kind].anonymous,
-  }));
+export const availableRegistries = () => availableOf(REGISTRY_KINDS, REGISTRIES);
 
 /** Keeps a registry with its credentials, encrypted. Names may repeat (decisions.md 8). */
 export async function createRegistry(context: Context, organizationId: string, input: ContainerRegistryRequest) {
@@ -66,18 +50,9 @@ export async function editRegistry(context: Context, present: queries.RegistryRo
 /** Forgets a registry. 409 while services use it. */
 export async function deleteRegistry(context: Context, row: queries.RegistryRow): Promise<void> {
   const { organization_id: organizationId, id } = row;
-  if (row.services > 0) throw inUse(row.name);
-  try {
-    await queries.deleteRegistryRow(context.db, { organizationId }, id);
-  } catch (error) {
-    if (brokenConstraint(error)) throw inUse(row.name);
-    throw error;
-  }
+  await deleteUnused('container registry', row, () => queries.deleteRegistryRow(context.db, { organizationId }, id));
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before: toRegistryView(row) });
 }
-
-const inUse = (name: string) =>
-  conflict(`Services use the container registry ${name}: give them another first (associatedServices lists them).`);
 
 const targetOf = (row: queries.RegistryRow) => ({ type: 'CONTAINER_REGISTRY' as const, id: row.id, name: row.name });
 

@@ -74,6 +74,7 @@ export async function readExternalSecrets(
 
 /** External secrets behind the records that count, each once. */
 function wantedOf(records: VariableRecord[]): Wanted[] {
+  if (!records.some((record) => record.external)) return [];
   const byId = new Map(records.map((record) => [record.id, record]));
   const wanted = new Map<string, Wanted>();
   for (const record of effectiveRecords(records).values()) {

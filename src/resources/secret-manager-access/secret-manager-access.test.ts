@@ -379,8 +379,30 @@ describe('an access', () => {
     ok(await admin.post(clusters(), bodyOf(endpoint, authentication)), 400);
   });
 
-  test('that its cluster would configure is told that it has no credentials', async () => {
-    const access = await makeAccess({ mode: 'AWS_SECRET_MANAGER', region }, { mode: 'AUTOMATICALLY_CONFIGURED' });
-    expect(ok(await secretsOf(access), 502).message).toContain('no credentials of its own');
+  test.each([
+    [{ mode: 'AWS_SECRET_MANAGER', region }, 'give AWS_STATIC_CREDENTIALS or AWS_ROLE_ARN'],
+    [{ mode: 'GCP_SECRET_MANAGER', region, project_id: GCP_PROJECT }, 'give GCP_JSON_CREDENTIALS'],
+  ])(
+    'that its cluster would configure is refused, and what can be given instead is named',
+    async (endpoint, wanted) => {
+      const configured = { mode: 'AUTOMATICALLY_CONFIGURED' };
+      const { errors } = ok(await admin.post(clusters(), bodyOf(endpoint, configured)), 400);
+      expect(errors).toMatchObject([{ field: 'secret_manager_accesses[0].authentication.mode' }]);
+      expect(errors[0].message).toContain(wanted);
+    },
+  );
+
+  test('that its cluster would configure stays over edits where it is already, and is told to have no credentials', async () => {
+    const body = bodyOf({ mode: 'AWS_SECRET_MANAGER', region }, keys);
+    const cluster = ok(await admin.post(clusters(), body), 201);
+    const [{ id }] = cluster.secret_manager_accesses;
+    await app.db
+      .updateTable('secret_manager_access')
+      .set({ authentication: JSON.stringify({ mode: 'AUTOMATICALLY_CONFIGURED' }), secret: null })
+      .where('id', '=', id)
+      .execute();
+    const access = { ...cluster.secret_manager_accesses[0], authentication: { mode: 'AUTOMATICALLY_CONFIGURED' } };
+    ok(await admin.put(`${clusters()}/${cluster.id}`, { ...body, secret_manager_accesses: [access] }), 200);
+    expect(ok(await secretsOf(id), 502).message).toContain('no credentials of its own');
   });
 });

@@ -40,15 +40,32 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     expect(told(lines, /^out of/)).toEqual(['out of umlauts: grüße']);
   });
 
+  test('what prepares it is done before it begins, once, and its failure begins nothing', async () => {
+    const c = contract();
+    const spec = c.task([{ say: 'begun' }]);
+    const context = newContext();
+    const failing = async () => Promise.reject(new Error('not to be prepared'));
+    await expect(c.runtime.run!(spec, { ...context, prepare: failing })).rejects.toThrow('not to be prepared');
+    expect(told(context.lines, /^begun$/)).toEqual([]);
+    const prepare = async () => context.log('prepared');
+    const end = await c.runtime.run!(spec, { ...context, prepare });
+    expect(told(context.lines, /^(prepared|begun)$/)).toEqual(['prepared', 'begun']);
+    expect(await c.runtime.run!(spec, { ...context, prepare })).toEqual(end);
+    expect(told(context.lines, /^prepared$/)).toHaveLength(1);
+  });
+
   test('its lines come while it runs', async () => {
     const c = contract();
-    const context = newContext();
-    const running = c.runtime.run!(c.task([{ say: 'begun' }, { wait: 60_000 }], { timeoutSeconds: 10 }), context);
+    const abort = new AbortController();
+    const context = newContext(abort.signal);
+    const running = c.runtime.run!(c.task([{ say: 'begun' }, { wait: 60_000 }]), context);
+    const aborted = expect(running).rejects.toMatchObject({ code: 'aborted' });
     await until(
       async () => context.lines,
       (lines) => lines.includes('begun'),
     );
-    expect(await running).toMatchObject({ reason: 'timeout' });
+    abort.abort(new Error('cancelled'));
+    await aborted;
   });
 
   test('when its time is over it is ended with its children, and that is told', async () => {
@@ -212,18 +229,18 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     });
     await c.run(c.task([{ exit: 1 }], another(spec, 'ended')));
     const context = newContext();
-    const running = c.runtime.run!(spec, context);
+    const ended = expect(c.runtime.run!(spec, context)).resolves.toMatchObject({
+      reason: expect.stringMatching(/^(lost|exited)$/),
+      exitCode: null,
+      output: null,
+    });
     await until(
       async () => context.lines,
       (lines) => lines.includes('begun'),
     );
     expect(await c.subject.leftovers(spec.identity)).not.toEqual([]);
     await c.runtime.remove(spec.identity, null, newContext());
-    expect(await running).toMatchObject({
-      reason: expect.stringMatching(/^(lost|exited)$/),
-      exitCode: null,
-      output: null,
-    });
+    await ended;
     expect(await c.subject.leftovers(spec.identity)).toEqual([]);
   });
 }

@@ -23,7 +23,14 @@ const storage = () => [{ id: crypto.randomUUID(), mountPath: '/data', sizeGib: 1
 /** A node that sees another machine: containers can't be reached by their addresses. */
 const nodeWith = (engine: Docker, changes: Partial<DockerNode> = {}): DockerNode => {
   const { installation, router } = bench;
-  const parts = { installation, router, pool: '10.201.0.0/16', publishAddress: '127.0.0.1', log: () => undefined };
+  const parts = {
+    installation,
+    router,
+    pool: '10.201.0.0/16',
+    egressImage: NODE_IMAGE,
+    publishAddress: '127.0.0.1',
+    log: () => undefined,
+  };
   return { ...makeNode(engine, { ...parts, supervise: async () => undefined }), ...changes };
 };
 

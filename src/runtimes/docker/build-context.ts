@@ -73,6 +73,27 @@ export function packContext(source: BuildSource): Readable {
   return Readable.from(archive);
 }
 
+/** All of a folder as a tar stream, below `path`, open to everybody. */
+export function packFolder(path: string, directory: string): Readable {
+  const archive = pack();
+  const source = { root: directory, prefix: `${path.slice(1)}/`, open: true };
+  archive.entry({ name: source.prefix, type: 'directory', mode: 0o777 });
+  addFolder(archive, source, () => true, '').then(
+    () => archive.finalize(),
+    (error: Error) => archive.destroy(error),
+  );
+  return Readable.from(archive);
+}
+
+/** Where files of an archive come from, and how they go in. */
+interface FolderSource {
+  root: string;
+  /** Of their names in the archive. */
+  prefix?: string;
+  /** Whether everybody may write them. */
+  open?: boolean;
+}
+
 type Keep = (path: string) => boolean;
 
 async function fill(archive: Pack, source: BuildSource): Promise<void> {
@@ -100,27 +121,31 @@ function absent(error: NodeJS.ErrnoException): null {
 }
 
 /** Ignored folders are walked too: a rule with `!` may take something in them back in. */
-async function addFolder(archive: Pack, source: BuildSource, keep: Keep, folder: string): Promise<void> {
-  const entries = await readdir(join(source.root, folder), { withFileTypes: true });
+async function addFolder(archive: Pack, source: FolderSource, keep: Keep, folder: string): Promise<void> {
+  const { root, prefix = '', open = false } = source;
+  const entries = await readdir(join(root, folder), { withFileTypes: true });
   for (const entry of entries.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
-    const name = folder === '' ? entry.name : `${folder}/${entry.name}`;
-    const path = join(source.root, name);
+    const below = folder === '' ? entry.name : `${folder}/${entry.name}`;
+    const path = join(root, below);
+    const name = prefix + below;
     if (entry.isDirectory()) {
-      if (keep(name)) archive.entry({ name, type: 'directory', ...(await attributes(path)), size: 0 });
-      await addFolder(archive, source, keep, name);
-    } else if (!keep(name)) continue;
+      if (keep(below)) archive.entry({ name, type: 'directory', ...(await attributes(path, open)), size: 0 });
+      await addFolder(archive, source, keep, below);
+    } else if (!keep(below)) continue;
     else if (entry.isSymbolicLink()) archive.entry({ name, type: 'symlink', linkname: await readlink(path) });
-    else if (entry.isFile()) await addFile(archive, name, path);
+    else if (entry.isFile()) await addFile(archive, name, path, open);
   }
 }
 
-const attributes = async (path: string) => {
+const attributes = async (path: string, open: boolean) => {
   const { size, mode, mtime } = await lstat(path);
-  return { size, mode: mode & 0o7777, mtime };
+  // Everybody may run, or enter, what its owner may.
+  const opened = 0o666 | (mode & 0o100 ? 0o111 : 0);
+  return { size, mode: (mode & 0o7777) | (open ? opened : 0), mtime };
 };
 
-async function addFile(archive: Pack, name: string, path: string): Promise<void> {
-  const { size, mode, mtime } = await attributes(path);
+async function addFile(archive: Pack, name: string, path: string, open: boolean): Promise<void> {
+  const { size, mode, mtime } = await attributes(path, open);
   const entry = archive.entry({ name, size, mode, mtime });
   await pipeline(createReadStream(path, { end: Math.max(size - 1, 0) }), entry);
 }

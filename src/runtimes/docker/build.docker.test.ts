@@ -74,6 +74,7 @@ describe.each(builders)('a build with %s', (name, buildkit) => {
       installation,
       router,
       pool: '10.201.0.0/16',
+      egressImage: '',
       publishAddress: '127.0.0.1',
       log: () => undefined,
       supervise: async () => undefined,

@@ -20,6 +20,13 @@ export function engineMessage(error: unknown): string {
   return said ?? (error instanceof Error ? error.message : String(error)).trim();
 }
 
+/** What the engine says, by how far a removal has come. */
+const REMOVED = /RWLayer of container \S+ is unexpectedly nil|error processing tar file: .*no such file or directory/;
+
+/** Whether the engine could not look into a container for its being removed: there are no files of it any more. */
+export const isBeingRemoved = (error: unknown): boolean =>
+  statusOf(error) === 500 && REMOVED.test(engineMessage(error));
+
 /** Makes a RuntimeError of whatever a call to the engine threw. */
 export function asRuntimeError(error: unknown, signal?: AbortSignal): RuntimeError {
   if (error instanceof RuntimeError) return error;

@@ -8,6 +8,7 @@ import { measureDisk } from './disk-use.ts';
 import { connect } from './connect.ts';
 import { LOOPBACK } from './container-config.ts';
 import { asRuntimeError } from './errors.ts';
+import { DEFAULT_EGRESS_IMAGE } from './egress.ts';
 import { execInService } from './exec.ts';
 import { removeFillers } from './files.ts';
 import { removeService, stopService } from './lifecycle.ts';
@@ -34,6 +35,8 @@ export interface DockerRuntimeOptions {
   dataDir: string;
   /** IPv4 network from which environments get theirs; 10.201.0.0/16 without. */
   addressPool?: string;
+  /** Image with Node 24 or later that proxies of executions run from. */
+  egressImage?: string;
   /** Lines for the operator: what belongs to no deployment. */
   log(line: string): void;
 }
@@ -43,7 +46,16 @@ export interface DockerRuntimeOptions {
  * answer yet: `check` says so. Throws when the options are wrong.
  */
 export async function createDockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
-  const { socketPath, host, installation, router, dataDir, addressPool = DEFAULT_POOL, log } = options;
+  const {
+    socketPath,
+    host,
+    installation,
+    router,
+    dataDir,
+    addressPool = DEFAULT_POOL,
+    egressImage = DEFAULT_EGRESS_IMAGE,
+    log,
+  } = options;
   checkPool(addressPool);
   const address = socketPath === undefined ? { host } : { socketPath };
   const engine = connect({ socketPath, host });
@@ -51,6 +63,7 @@ export async function createDockerRuntime(options: DockerRuntimeOptions): Promis
     installation,
     router,
     pool: addressPool,
+    egressImage,
     publishAddress: host === undefined ? LOOPBACK : new URL(host).hostname,
     supervise: makeSupervise({ engine, address, installation, dataDir }),
     log,

@@ -35,6 +35,8 @@ export const LABEL = {
   restart: 'quarterdeck.restart',
   /** Name of the execution that the container is of. */
   task: 'quarterdeck.task',
+  /** Name of the execution whose way out it is: a network, or the proxy on it. */
+  egress: 'quarterdeck.egress',
   /** Reference of the registry image that it was made from. */
   image: 'quarterdeck.image',
   cacheKey: 'quarterdeck.cache-key',
@@ -77,6 +79,8 @@ export const containerName = (hostname: string, generation: number, instance: nu
 /** The same generation and name are the same execution. */
 export const taskName = ({ identity, name }: Pick<TaskSpec, 'identity' | 'name'>): string =>
   `qd-task-${identity.serviceId}-${identity.generation}-${name}`;
+/** Network and proxy of an execution that reaches listed hosts only. */
+export const egressName = (task: Pick<TaskSpec, 'identity' | 'name'>): string => `${taskName(task)}-egress`;
 export const networkName = (environmentId: string): string => `qd-${environmentId}`;
 export const volumeName = (storageId: string): string => `qd-${storageId}`;
 export const imageRepository = (serviceId: string): string => `quarterdeck/${serviceId}`;

@@ -1,5 +1,6 @@
 import { RuntimeError, type Handle, type RuntimeContext, type WorkloadIdentity } from '#runtimes/runtime.ts';
 import { removeImages } from './build.ts';
+import { removeWaysOut } from './egress.ts';
 import { unless } from './errors.ts';
 import { isUp, listInstances, removeInstance } from './instances.ts';
 import type { Instance } from './instances.ts';
@@ -77,6 +78,7 @@ export async function removeService(
     node,
     containers.flatMap(({ Labels: labels }) => labels[LABEL.image] ?? []),
   );
+  await removeWaysOut(node, identity, 'all');
   await removeNetworkIfLast(node, identity.environmentId);
   await node.supervise();
 }

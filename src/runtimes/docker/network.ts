@@ -30,7 +30,7 @@ export function ensureNetwork(node: DockerNode, identity: WorkloadIdentity): Pro
     const found = await findNetwork(node, identity.environmentId);
     if (found) return found;
     await refuseForeign(node, networkName(identity.environmentId));
-    await createNetwork(node, identity);
+    await createNetwork(node, { Name: networkName(identity.environmentId), Labels: environmentLabels(identity) });
     const made = await findNetwork(node, identity.environmentId);
     if (!made)
       throw new RuntimeError(
@@ -52,7 +52,8 @@ export async function findHostAddress(node: DockerNode, identity: WorkloadIdenti
 }
 
 async function findNetwork(node: DockerNode, environmentId: string): Promise<EnvironmentNetwork | null> {
-  const [network] = await findNetworks(node, { [LABEL.environment]: environmentId });
+  const found = await findNetworks(node, { [LABEL.environment]: environmentId });
+  const network = found.find(({ Name: name }) => name === networkName(environmentId));
   if (!network) return null;
   const { Subnet: subnet, Gateway: named } = network.IPAM?.Config?.[0] ?? {};
   if (!subnet) throw new RuntimeError('failed', `The network ${network.Name} has no subnet.`);
@@ -67,21 +68,25 @@ async function refuseForeign(node: DockerNode, name: string): Promise<void> {
     throw new RuntimeError('refused', `A network ${name} is there that is not ours. Remove or rename it.`);
 }
 
-async function createNetwork(node: DockerNode, identity: WorkloadIdentity): Promise<void> {
+/** Makes a network of a subnet that nobody has, and answers that. Call it within the environment's lock. */
+export async function createNetwork(
+  node: DockerNode,
+  options: Pick<Docker.NetworkCreateOptions, 'Name' | 'Labels' | 'Internal' | 'Options'>,
+  prefix?: number,
+): Promise<string> {
   const used = [...(await engineSubnets(node.engine)), ...(await node.hostRoutes())];
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const subnet = freeSubnet(node.pool, used);
+    const subnet = freeSubnet(node.pool, used, prefix);
     if (!subnet)
       throw new RuntimeError('failed', `The address pool ${node.pool} is used up: delete environments or widen it.`);
     try {
       await node.engine.createNetwork({
-        Name: networkName(identity.environmentId),
+        ...options,
         CheckDuplicate: true,
         Driver: 'bridge',
-        Labels: environmentLabels(identity),
         IPAM: { Driver: 'default', Config: [{ Subnet: subnet }] },
       });
-      return;
+      return subnet;
     } catch (error) {
       // Another installation may have taken it meanwhile, or the engine knows of an overlap that we can't see.
       if (!/overlap|already used|conflict/i.test(engineMessage(error))) throw error;

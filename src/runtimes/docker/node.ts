@@ -23,6 +23,8 @@ export interface DockerNode {
   installation: string;
   router: Router;
   pool: string;
+  /** Image with Node that proxies of executions run from. */
+  egressImage: string;
   /** Where ports are published when container addresses can't be reached: loopback, or the address of an engine elsewhere. */
   publishAddress: string;
   /** Serialises what must not interleave in one environment: choosing addresses, making and removing its network. */
@@ -80,7 +82,10 @@ async function readHostRoutes(): Promise<string[]> {
 /** A DockerNode of these parts. */
 export const makeNode = (
   engine: Docker,
-  options: Pick<DockerNode, 'installation' | 'router' | 'pool' | 'publishAddress' | 'log' | 'supervise'>,
+  options: Pick<
+    DockerNode,
+    'installation' | 'router' | 'pool' | 'egressImage' | 'publishAddress' | 'log' | 'supervise'
+  >,
 ): DockerNode => ({
   ...options,
   engine,

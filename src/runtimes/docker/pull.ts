@@ -28,6 +28,15 @@ export async function ensureImage(
   return pulled.Id;
 }
 
+/** The local id of a public image that helpers of ours run from, by a tag: what is there is taken. */
+export async function ensureHelperImage(node: DockerNode, reference: string, context: RuntimeContext): Promise<string> {
+  const present = await unless([404], node.engine.getImage(reference).inspect());
+  if (present) return present.Id;
+  context.log(`Pulling ${reference}.`);
+  await pull(node.engine, reference, null, context);
+  return (await node.engine.getImage(reference).inspect()).Id;
+}
+
 /** The credentials go with this one request: the engine keeps none. */
 async function pull(
   engine: Docker,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { RuntimeContext, TaskEnd, TaskSpec } from '#runtimes/runtime.ts';
 import { LOOPBACK } from './container-config.ts';
-import { asRuntimeError, engineMessage, unless } from './errors.ts';
+import { asRuntimeError, engineMessage, isBeingRemoved, unless } from './errors.ts';
 import type { DockerNode } from './node.ts';
 import { explainExit, timeOf } from './observe.ts';
 import { TaskLog } from './task-log.ts';
@@ -141,9 +141,19 @@ const lost = (startedAt: string, endedAt: string): TaskEnd => {
   return { reason: 'lost', exitCode: null, signal: null, startedAt, endedAt, output: null };
 };
 
+/** The end of a command as its container tells it. Of one that somebody removes right now it can't be known. */
 async function endOf(waiting: Waiting, state: State): Promise<TaskEnd> {
+  const endedAt = timeOf(state.FinishedAt) ?? waiting.startedAt;
+  try {
+    return await readEnd(waiting, state, endedAt);
+  } catch (error) {
+    if (!isBeingRemoved(error)) throw error;
+    return lost(waiting.startedAt, endedAt);
+  }
+}
+
+async function readEnd(waiting: Waiting, state: State, endedAt: string): Promise<TaskEnd> {
   const { container, spec, startedAt, context } = waiting;
-  const endedAt = timeOf(state.FinishedAt) ?? startedAt;
   const endedBy = await readEnded(container);
   if (endedBy === null && isUnknown(waiting, state)) return lost(startedAt, endedAt);
   const { signal } = explainExit(state.ExitCode, false);

@@ -4,7 +4,8 @@ import type Docker from 'dockerode';
 import { extract, pack } from 'tar-stream';
 import type { TaskSpec } from '#runtimes/runtime.ts';
 import { MAX_OUTPUT_BYTES, outputTooLarge } from '#runtimes/tools/task-output.ts';
-import { unless } from './errors.ts';
+import { packFolder } from './build-context.ts';
+import { isBeingRemoved, unless } from './errors.ts';
 
 /**
  * A file that is put into an execution's container before it is ended by us: what it says is why. An exit status alone can't tell an
@@ -14,10 +15,14 @@ const MARK = '/.quarterdeck-ended';
 
 export type EndedBy = 'timeout' | 'abort';
 
-/** Writes down that a command is ended before its time, and why; the first word stands. */
+/** Writes down that a command is ended before its time, and why; the first word stands. What is being removed needs none. */
 export async function markEnded(container: Docker.Container, why: EndedBy): Promise<void> {
-  if ((await readEnded(container)) !== null) return;
-  await unless([404], putEntry(container, { name: MARK.slice(1), mode: 0o444 }, why));
+  try {
+    if ((await readEnded(container)) !== null) return;
+    await unless([404], putEntry(container, { name: MARK.slice(1), mode: 0o444 }, why));
+  } catch (error) {
+    if (!isBeingRemoved(error)) throw error;
+  }
 }
 
 /** Why a command was ended by us, null when it wasn't. */
@@ -25,12 +30,25 @@ export async function readEnded(container: Docker.Container): Promise<EndedBy | 
   return ((await readFileFrom(container, MARK))?.toString('utf8') as EndedBy | undefined) ?? null;
 }
 
-/** Makes the folder of the output file where it isn't there, open to whatever account the image runs as. */
-export async function makeOutputFolder(container: Docker.Container, outputPath: string | null): Promise<void> {
+/**
+ * Makes the folder of the output file where it isn't there, open to whatever account the image runs as. One in which something is mounted
+ * is opened in any case: the engine has made it for that, as root's.
+ */
+export async function makeOutputFolder(
+  container: Docker.Container,
+  { outputPath, storage, files }: Pick<TaskSpec, 'outputPath' | 'storage' | 'files'>,
+): Promise<void> {
   if (outputPath === null) return;
   const folder = dirname(outputPath);
-  if ((await unless([404], container.infoArchive({ path: folder }))) !== null) return;
+  const mounted = [...storage.map(({ mountPath }) => mountPath), ...files.map(({ path }) => path)];
+  const isMadeForMounts = mounted.some((path) => path.startsWith(`${folder}/`));
+  if (!isMadeForMounts && (await unless([404], container.infoArchive({ path: folder }))) !== null) return;
   await putEntry(container, { name: join(folder.slice(1), '/'), type: 'directory', mode: 0o777 });
+}
+
+/** Puts the files of local folders into it, open to whatever account the image runs as. Links go in as links. */
+export async function putFolders(container: Docker.Container, folders: TaskSpec['folders'] = []): Promise<void> {
+  for (const { path, directory } of folders) await container.putArchive(packFolder(path, directory), { path: '/' });
 }
 
 async function putEntry(

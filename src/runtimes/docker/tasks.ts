@@ -1,11 +1,12 @@
 import type Docker from 'dockerode';
 import { RuntimeError } from '#runtimes/runtime.ts';
-import type { RuntimeContext, TaskEnd, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { RuntimeContext, TaskContext, TaskEnd, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
+import { makeWayOut, removeWaysOut, tellingProxy, type WayOut } from './egress.ts';
 import { asRuntimeError, engineMessage, statusOf, unless } from './errors.ts';
 import { collectFileVolumes, ensureVolumes, linkFiles } from './files.ts';
 import { removeInstance } from './instances.ts';
 import { LABEL, taskName } from './labels.ts';
-import { chooseAddress, ensureNetwork } from './network.ts';
+import { chooseAddress, ensureNetwork, removeNetworkIfLast } from './network.ts';
 import type { DockerNode } from './node.ts';
 import { ensureImage } from './pull.ts';
 import { mask } from './readiness.ts';
@@ -13,25 +14,28 @@ import { refusals } from './refusals.ts';
 import { findContainers } from './search.ts';
 import { taskOptions } from './task-config.ts';
 import { awaitEnd, hasBegun } from './task-end.ts';
-import { makeOutputFolder, markEnded } from './task-files.ts';
+import { makeOutputFolder, markEnded, putFolders } from './task-files.ts';
 
 /** How often the making of a container is tried whose image or network somebody removes in between. */
 const ATTEMPTS = 3;
 
 /** Runs a command to its end in a container of its own, or goes on with the one that is there (`Runtime.run`). */
-export async function runTask(node: DockerNode, spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd> {
+export async function runTask(node: DockerNode, spec: TaskSpec, context: TaskContext): Promise<TaskEnd> {
   context.signal.throwIfAborted();
   const present = await findTask(node, spec);
   if (present && hasBegun(present.State)) {
     context.log(`${spec.displayName} (${spec.name}) was begun already: it is taken over.`);
-    return awaitEnd(node, spec, present, context);
+    return tellingProxy(node, spec, context, () => awaitEnd(node, spec, present, context));
   }
   const refused = refusals(spec);
   if (refused.length > 0) throw new RuntimeError('refused', refused.join(' '));
   // One that was made and never started is of a process that ended in between: some of what belongs into it may be missing.
   if (present) await removeInstance(node, present.Id);
-  const container = await make(node, spec, context);
-  return awaitEnd(node, spec, await start(node, spec, container, context), context);
+  await context.prepare?.();
+  const way = spec.egress ? await makeWayOut(node, spec, context) : null;
+  const container = await make(node, spec, way, context);
+  const begun = await start(node, spec, container, context);
+  return tellingProxy(node, spec, context, () => awaitEnd(node, spec, begun, context));
 }
 
 /** The container of an execution by its name, null when there is none. Throws where somebody else has taken the name. */
@@ -42,10 +46,15 @@ async function findTask(node: DockerNode, spec: TaskSpec): Promise<Docker.Contai
   return found;
 }
 
-async function make(node: DockerNode, spec: TaskSpec, context: RuntimeContext): Promise<Docker.Container> {
+async function make(
+  node: DockerNode,
+  spec: TaskSpec,
+  way: WayOut | null,
+  context: RuntimeContext,
+): Promise<Docker.Container> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await makeOnce(node, spec, context);
+      return await makeOnce(node, spec, way, context);
     } catch (error) {
       // An image that was not used yet, or a network that was empty, may have been removed meanwhile.
       if (statusOf(error) !== 404 || attempt === ATTEMPTS) throw error;
@@ -53,24 +62,30 @@ async function make(node: DockerNode, spec: TaskSpec, context: RuntimeContext): 
   }
 }
 
-async function makeOnce(node: DockerNode, spec: TaskSpec, context: RuntimeContext): Promise<Docker.Container> {
+async function makeOnce(
+  node: DockerNode,
+  spec: TaskSpec,
+  way: WayOut | null,
+  context: RuntimeContext,
+): Promise<Docker.Container> {
   const { environmentId } = spec.identity;
   const { cpus } = await node.about();
   const id = await ensureImage(node, spec, context);
-  const network = await ensureNetwork(node, spec.identity);
+  const network = way ? null : await ensureNetwork(node, spec.identity);
   // Under one lock: no two containers of the environment get the same address, and nobody takes volumes away that are not used yet.
   const container = await node.environments.run(environmentId, async () => {
     context.signal.throwIfAborted();
     await ensureVolumes(node, spec, id);
-    const place = { network: network.name, address: await chooseAddress(node, network) };
-    return node.engine.createContainer(taskOptions(spec, { id, cpus }, place));
+    const place = network ? { network: network.name, address: await chooseAddress(node, network) } : way!;
+    return node.engine.createContainer(taskOptions(spec, { id, cpus }, place, way));
   });
   try {
     await linkFiles(
       container,
       spec.files.map(({ path }) => path),
     );
-    await makeOutputFolder(container, spec.outputPath);
+    await makeOutputFolder(container, spec);
+    await putFolders(container, spec.folders);
     return container;
   } catch (error) {
     await removeInstance(node, container.id);
@@ -111,6 +126,8 @@ export async function removeTasks(
   });
   await Promise.all(tasks.map((task) => removeTask(node, task)));
   if (tasks.length > 0) await node.environments.run(identity.environmentId, () => collectFileVolumes(node, identity));
+  // Nothing else of the environment may have needed its network.
+  if (await removeWaysOut(node, identity, names)) await removeNetworkIfLast(node, identity.environmentId);
 }
 
 async function removeTask(

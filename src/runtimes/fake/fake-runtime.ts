@@ -11,6 +11,7 @@ import type {
   Observation,
   Runtime,
   RuntimeContext,
+  TaskContext,
   RuntimeReport,
   TaskEnd,
   TaskSpec,
@@ -43,7 +44,7 @@ export interface FakeRuntime extends Runtime {
   faults: FakeFaults;
   /** What was last applied of a service and is there still. */
   specOf(serviceId: string): WorkloadSpec | undefined;
-  /** Orders how the executions of a service that begin from now on go; null: as by default again (no output, status 0). */
+  /** Orders how the executions of a service (`*`: of all others) that begin from now on go; null: as by default again (no output, status 0). */
   onTask(serviceId: string, decide: DecideOutcome | null): void;
   /** What was asked to run to its end of a service, oldest first; also what was removed since, as far as it was begun here. */
   tasksOf(serviceId: string): TaskSpec[];
@@ -190,7 +191,7 @@ export class FakeRuntimeObject implements FakeRuntime {
     return pretendBuild(this.#store, spec, context);
   }
 
-  async run(spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd> {
+  async run(spec: TaskSpec, context: TaskContext): Promise<TaskEnd> {
     await this.#enter('run', spec.identity, context.signal);
     return this.#tasks.run(spec, context);
   }

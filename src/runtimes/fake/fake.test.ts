@@ -10,7 +10,11 @@ import { createFakeRuntime, type FakeCall } from '#runtimes/fake/index.ts';
 import { RuntimeError, type TaskSpec } from '#runtimes/runtime.ts';
 import { describeRuntimeContract } from '#runtimes/runtime.contract.ts';
 
-const without = { siblings: 'instances of the fake have no network of their own', programs: 'it runs none' };
+const without = {
+  siblings: 'instances of the fake have no network of their own',
+  programs: 'it runs none',
+  egress: 'nothing is kept in',
+};
 
 describeRuntimeContract(
   'fake',

@@ -1,4 +1,4 @@
-import type { RuntimeContext, TaskEnd, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { RuntimeContext, TaskContext, TaskEnd, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
 import { MAX_OUTPUT_BYTES, outputTooLarge } from '#runtimes/tools/task-output.ts';
 import { wait } from '#runtimes/fake/faults.ts';
 import type { FaultPlan } from '#runtimes/fake/faults.ts';
@@ -34,7 +34,7 @@ export class FakeTasks {
     this.#plan = plan;
   }
 
-  /** Orders how the next executions of a service go (null: as by default again). */
+  /** Orders how the next executions of a service go, by its id or `*` for all others (null: as by default again). */
   on(serviceId: string, decide: DecideOutcome | null): void {
     if (decide) this.#deciders.set(serviceId, decide);
     else this.#deciders.delete(serviceId);
@@ -48,10 +48,10 @@ export class FakeTasks {
     return [...kept.filter((spec) => !known.has(taskKey(spec))), ...own];
   }
 
-  async run(spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd> {
+  async run(spec: TaskSpec, context: TaskContext): Promise<TaskEnd> {
     const present = this.#find(spec);
     if (present) context.log(`${nameOf(spec)} is there already: it is taken over.`);
-    const task = present ?? (await this.#begin(spec, context.signal));
+    const task = present ?? (await this.#begin(spec, context));
     const end = await this.#follow(task, context);
     if (end.output !== null && Buffer.byteLength(end.output) > MAX_OUTPUT_BYTES)
       throw outputTooLarge(spec.outputPath!, Buffer.byteLength(end.output));
@@ -67,16 +67,17 @@ export class FakeTasks {
     return this.#store.readTask(spec.identity.serviceId, taskKey(spec));
   }
 
-  #begin(spec: TaskSpec, signal: AbortSignal): Promise<FakeTask> {
+  #begin(spec: TaskSpec, context: TaskContext): Promise<FakeTask> {
     const key = `${spec.identity.serviceId}/${taskKey(spec)}`;
-    const beginning = this.#beginning.get(key) ?? this.#beginNew(spec, signal);
+    const beginning = this.#beginning.get(key) ?? this.#beginNew(spec, context);
     this.#beginning.set(key, beginning);
     return beginning.finally(() => this.#beginning.delete(key));
   }
 
-  async #beginNew(spec: TaskSpec, signal: AbortSignal): Promise<FakeTask> {
+  async #beginNew(spec: TaskSpec, { signal, prepare }: TaskContext): Promise<FakeTask> {
+    await prepare?.();
     const { serviceId } = spec.identity;
-    const decide = this.#deciders.get(serviceId);
+    const decide = this.#deciders.get(serviceId) ?? this.#deciders.get('*');
     const ordered = this.#plan.faults.outcomes?.[serviceId] ?? this.#plan.faults.outcomes?.['*'];
     const script = await outcomeOf(spec, this.#store, decide ? await decide(spec) : ordered);
     const task: FakeTask = { spec, startedAt: new Date().toISOString(), script, end: null };

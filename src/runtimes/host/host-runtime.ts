@@ -35,6 +35,7 @@ import {
   type Runtime,
   type RuntimeContext,
   type RuntimeReport,
+  type TaskContext,
   type TaskEnd,
   type TaskSpec,
   type WorkloadIdentity,
@@ -224,7 +225,7 @@ export class HostRuntime implements Runtime {
       throw new RuntimeError('failed', `Still in use by an instance, so not removed: ${kept.join(', ')}.`);
   }
 
-  run(spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd> {
+  run(spec: TaskSpec, context: TaskContext): Promise<TaskEnd> {
     return tellingNoSpace(this.#parts.layout.dataDir, () => this.#tasks.run(spec, context));
   }
 

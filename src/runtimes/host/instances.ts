@@ -28,7 +28,15 @@ export class Instances {
     const name = instanceName(at);
     const attachment = await network.attach(name, spec, readInstance(directory)?.attachment ?? null);
     writeInstance(directory, { format: 1, displayName: spec.displayName, attachment, readyAt: null });
-    const place = { directory, name, hostname: `${spec.hostname}-${at.n}`, port: attachment.port, folders: [] };
+    const place = {
+      directory,
+      name,
+      hostname: `${spec.hostname}-${at.n}`,
+      port: attachment.port,
+      folders: [],
+      given: [],
+      isSealed: false,
+    };
     const launch = await this.#launcher.prepare(place, spec);
     const liveness = spec.liveness ? { probe: spec.liveness, target: this.probeTarget(at, spec) } : undefined;
     await startShim({ directory, liveness, ...launch });

@@ -2,17 +2,23 @@ import { cpSync, mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } f
 import { dirname, join } from 'node:path';
 import { giveTo } from '#runtimes/host/build/stage-tree.ts';
 import { commandLine, environmentOf } from '#runtimes/host/command-line.ts';
+import { PROXY_PORT, sandboxVariables } from '#runtimes/host/egress/sandbox-proxy.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { ImageRecord } from '#runtimes/host/images.ts';
 import { enterCommand, NESTED_UID, viewPlan } from '#runtimes/host/machine.ts';
 import { openWay, PlainPaths } from '#runtimes/host/plain-paths.ts';
 import { imageOf } from '#runtimes/host/programs/image-of.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
+import type { CopyJob } from '#runtimes/host/view/copy.ts';
 import { OURS, type Bind, type ViewPlan } from '#runtimes/host/view/plan.ts';
 import { makeVolume } from '#runtimes/host/volumes.ts';
+import { runChecked } from '#runtimes/tools/command.ts';
 import type { StartShim } from '#runtimes/tools/shim/index.ts';
 import { makePrivate } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError, type ProgramSpec } from '#runtimes/runtime.ts';
+
+/** How long the copying of a local folder may take. */
+const COPY_SECONDS = 600;
 
 /** Wrappers around the process of an instance in a view: `unshare` twice. */
 const WRAPPERS = 2;
@@ -28,6 +34,10 @@ export interface Place {
   port: number | null;
   /** Folders that are made where they aren't there, for its account to write in. */
   folders: string[];
+  /** Local folders whose files are put into it before it begins. */
+  given: { path: string; directory: string }[];
+  /** Whether it stands in a network of its own, with a proxy as its only way out. */
+  isSealed: boolean;
 }
 
 type Image = ReturnType<typeof imageOf>;
@@ -51,8 +61,10 @@ export class Launcher {
         `The image was built for a machine in mode ${record.mode}; deploy again to build it anew.`,
       );
     const groups = cgroups.make(place.name, spec.resources);
-    const env = environmentOf(spec, record.config, { ...place, forced: !network.isolated });
+    const own = environmentOf(spec, record.config, { ...place, forced: !network.isolated });
+    const env = place.isSealed ? { ...own, ...sandboxVariables } : own;
     const argv = commandLine(spec, record.config);
+    for (const one of place.given) await this.#give(place, spec, image, one);
     const launch =
       machine.mode === 'namespaces'
         ? this.#inView(place, this.#plan(place, spec, image, { argv, env, cgroups: groups }))
@@ -70,7 +82,9 @@ export class Launcher {
    * left, links included, means there what it meant to it, and nothing else can be got at.
    */
   inspection(place: Place, spec: ProgramSpec, argv: string[]): [string, string[]] {
-    const plan = this.#plan(place, spec, imageOf(this.#parts, spec), { argv, env: {}, cgroups: [] });
+    const whole = this.#plan(place, spec, imageOf(this.#parts, spec), { argv, env: {}, cgroups: [] });
+    // Its proxy is gone.
+    const plan: ViewPlan = place.isSealed ? { ...whole, network: 'none' } : whole;
     const { command, args } = this.#inView(place, plan);
     return [command, [...args]];
   }
@@ -96,19 +110,47 @@ export class Launcher {
         ...this.#files(place.directory, spec),
         ...this.#storage(spec, record),
         ...binds,
-        ...network.binds(spec.identity.environmentId),
+        ...(place.isSealed ? [] : network.binds(spec.identity.environmentId)),
       ],
       folders: place.folders,
       hostname: place.hostname,
       resolv: network.isolated ? (machine.outsideResolv ?? machine.resolv) : machine.resolv,
       cgroups,
+      network: place.isSealed ? { proxyPort: PROXY_PORT } : 'outer',
+    });
+  }
+
+  /** Copies a folder into the view, as the program will find it: storage and links are taken as they are there. */
+  async #give(
+    place: Place,
+    spec: ProgramSpec,
+    image: Image,
+    { path, directory }: Place['given'][number],
+  ): Promise<void> {
+    const { asRoot } = this.#parts.machine;
+    const { action: _action, ...plan } = this.#plan(place, spec, image, { argv: [], env: {}, cgroups: [] });
+    const job: CopyJob = {
+      base: directory,
+      allowed: null,
+      sources: ['.'],
+      ignore: [],
+      destination: path,
+      mode: null,
+      inline: {},
+      ...(asRoot ? { owner: image.record.uid } : {}),
+    };
+    const copying: ViewPlan = { ...plan, network: 'none', action: { kind: 'copy', job } };
+    await runChecked(...enterCommand(this.#parts.machine, copying, place.directory), {
+      timeoutSeconds: COPY_SECONDS,
+      env: { NODE_COMPILE_CACHE: this.#parts.machine.compileCache },
     });
   }
 
   #inView(place: Place, plan: ViewPlan): Omit<StartShim, 'directory'> {
     const { machine, network } = this.#parts;
     const [program, args] = enterCommand(machine, plan, place.directory);
-    const [command, ...rest] = [...network.prefix(place.name), program, ...args];
+    const prefix = place.isSealed ? [] : network.prefix(place.name);
+    const [command, ...rest] = [...prefix, program, ...args];
     return {
       command: command!,
       args: rest,

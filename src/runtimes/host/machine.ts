@@ -147,6 +147,7 @@ export function viewPlan(
     resolv: machine.resolv,
     hostname: 'quarterdeck',
     cgroups: [],
+    network: 'outer',
     anchor: machine.anchor,
     nested: !machine.asRoot,
     tools: machine.tools,
@@ -160,7 +161,7 @@ export function enterCommand(machine: Machine, plan: ViewPlan, place: string): [
   const file = join(place, 'plan.json');
   writeFileSync(file, JSON.stringify(plan), { mode: 0o600 });
   const node = [realpathSync(process.execPath), '--no-warnings', ENTER_PROGRAM, file];
-  return [machine.tools.unshare, [...unshareArguments(plan.nested), ...node]];
+  return [machine.tools.unshare, [...unshareArguments(plan), ...node]];
 }
 
 async function findTools(): Promise<{ [K in keyof Tools]: string | null }> {

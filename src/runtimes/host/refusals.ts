@@ -4,7 +4,7 @@ import { imageOf } from '#runtimes/host/programs/image-of.ts';
 import { MachinePrograms } from '#runtimes/host/programs/programs.ts';
 import { isWithin } from '#runtimes/host/view/root-path.ts';
 import { OURS } from '#runtimes/host/view/plan.ts';
-import type { ProgramSpec } from '#runtimes/runtime.ts';
+import type { ProgramSpec, TaskSpec } from '#runtimes/runtime.ts';
 
 /** Folders of a view that are no files of its own. */
 const RESERVED = ['/proc', '/sys', '/dev', OURS];
@@ -12,8 +12,8 @@ const RESERVED = ['/proc', '/sys', '/dev', OURS];
 type Parts = Pick<HostParts, 'machine' | 'images' | 'programs' | 'network'>;
 
 /** Why a spec can't run on this machine, a sentence each. */
-export function refusalsOf(spec: ProgramSpec, parts: Parts): string[] {
-  const refusals: string[] = [];
+export function refusalsOf(spec: ProgramSpec | TaskSpec, parts: Parts): string[] {
+  const refusals = taskRefusals(spec, parts.machine);
   if (MachinePrograms.parse(spec.image)) {
     const refusal = parts.programs.refusal(spec.image);
     if (refusal !== null) return [refusal];
@@ -23,6 +23,21 @@ export function refusalsOf(spec: ProgramSpec, parts: Parts): string[] {
     );
   const paths = [...spec.files.map((file) => file.path), ...spec.storage.map((one) => one.mountPath)];
   for (const path of paths) refusals.push(...refusePath(path, spec, parts));
+  return refusals;
+}
+
+/** What of executions takes more than this machine has, or a container engine. */
+function taskRefusals(spec: ProgramSpec | TaskSpec, { mode, reason, tools }: HostParts['machine']): string[] {
+  if (!('outputPath' in spec)) return [];
+  const refusals: string[] = [];
+  if ((spec.egress || spec.folders) && mode !== 'namespaces')
+    refusals.push(
+      `This machine has no namespaces (${reason}), which it takes to keep a command to a list of hosts or to put folders into it: use a cluster whose runtime is docker.`,
+    );
+  else if (spec.egress && tools.ip === null)
+    refusals.push('A command cannot be kept to a list of hosts here: install ip (iproute2) on this machine.');
+  if (spec.gpus)
+    refusals.push('The runtime host cannot give a command graphics processors: use a cluster whose runtime is docker.');
   return refusals;
 }
 

@@ -36,6 +36,16 @@ describe.each([
       expect(refusals).toEqual([expect.stringMatching(/registry.* docker .*kubernetes/)]);
     });
 
+    test('what this machine cannot give a command is refused, with what would help', () => {
+      const egress = { rules: [], allowedPrivateAddresses: [] };
+      const folders = [{ path: '/given', directory: host.directory }];
+      const refused = host.runtime.refusals(task('', { egress, folders, gpus: 1 }));
+      const gpus = expect.stringMatching(/graphics processors: use a cluster .* docker/);
+      expect(refused).toEqual(
+        'mode' in options ? [expect.stringMatching(/it was chosen.*list of hosts.*docker/), gpus] : [gpus],
+      );
+    });
+
     test('what a command ran in is given back at its end, its records and its log stay until it is removed', async () => {
       const spec = task('echo hello');
       await run(spec);

@@ -1,6 +1,7 @@
 import { existsSync, rmdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { proxyFolder, startProxy, stopProxy } from '#runtimes/host/egress/sandbox-proxy.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import { Launcher, type Place } from '#runtimes/host/launch.ts';
 import { KeyedLock } from '#runtimes/host/locks.ts';
@@ -10,7 +11,7 @@ import { TaskEnds } from '#runtimes/host/task-end.ts';
 import { hasState, readTask, writeTask } from '#runtimes/host/task-record.ts';
 import { readShim, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
 import { WholeLog } from '#runtimes/tools/shim/whole-log.ts';
-import { RuntimeError, type RuntimeContext, type TaskEnd, type TaskSpec } from '#runtimes/runtime.ts';
+import { RuntimeError, type RuntimeContext, type TaskContext, type TaskEnd, type TaskSpec } from '#runtimes/runtime.ts';
 
 /** Milliseconds between two looks at a command that runs. */
 const LOOK_MS = 50;
@@ -32,7 +33,7 @@ export class Tasks {
     this.#ends = new TaskEnds(parts, this.#launcher);
   }
 
-  async run(spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd> {
+  async run(spec: TaskSpec, context: TaskContext): Promise<TaskEnd> {
     requireGoing(context);
     const place = this.#place(spec);
     await this.#lock.run(place.name, () => this.#begin(place, spec, context));
@@ -61,11 +62,19 @@ export class Tasks {
     const key = `${generation}-${spec.name}`;
     const directory = this.#parts.layout.task(serviceId, key);
     const folders = spec.outputPath === null ? [] : [dirname(spec.outputPath)];
-    return { directory, name: nameOf(serviceId, key), hostname: spec.name.slice(0, 63), port: null, folders };
+    return {
+      directory,
+      name: nameOf(serviceId, key),
+      hostname: spec.name.slice(0, 63),
+      port: null,
+      folders,
+      given: spec.folders ?? [],
+      isSealed: spec.egress !== undefined,
+    };
   }
 
   /** Begins a command unless it was begun before: then its shim has written its state. */
-  async #begin(place: Place, spec: TaskSpec, context: RuntimeContext): Promise<void> {
+  async #begin(place: Place, spec: TaskSpec, context: TaskContext): Promise<void> {
     if (await this.#wasBegun(place)) {
       context.log(`${spec.displayName} (${spec.name}) was begun already: it is taken over.`);
       return;
@@ -74,12 +83,15 @@ export class Tasks {
     const refusals = refusalsOf(spec, this.#parts);
     if (refusals.length > 0) throw new RuntimeError('refused', refusals.join('\n'));
     await this.#removeOne(place.name, place.directory);
+    await context.prepare?.();
     try {
       writeTask(place.directory, spec);
-      await this.#parts.network.attach(place.name, { identity: spec.identity, ports: [] }, null);
+      if (!place.isSealed) await this.#parts.network.attach(place.name, { identity: spec.identity, ports: [] }, null);
       const launch = await this.#launcher.prepare(place, spec);
       requireGoing(context);
       const once = { timeoutMs: spec.timeoutSeconds * 1000, graceMs: spec.gracePeriodSeconds * 1000 };
+      // First, so that no sandbox is ever without: it waits for it.
+      await startProxy(this.#parts, place.directory, spec);
       await startShim({ directory: place.directory, once, ...launch });
     } catch (error) {
       if (!hasState(place.directory)) await this.#removeOne(place.name, place.directory);
@@ -96,11 +108,17 @@ export class Tasks {
   /** Tells what it writes until it has ended, is lost, or is removed; ends it when the signal is aborted. */
   async #follow({ directory }: Place, spec: TaskSpec, context: RuntimeContext): Promise<void> {
     const { bootId } = this.#parts;
-    const log = new WholeLog(directory);
+    const logs = [new WholeLog(directory), new WholeLog(proxyFolder(directory))];
+    const tell = () => {
+      for (const log of logs) for (const { text } of log.next()) context.log(text);
+    };
     for (;;) {
       const view = readShim(directory, bootId);
-      for (const { text } of log.next()) context.log(text);
-      if (!view?.alive || view.state.state === 'stopped') return;
+      tell();
+      if (!view?.alive || view.state.state === 'stopped') {
+        await stopProxy(directory, this.#parts);
+        return tell();
+      }
       if (context.signal.aborted) {
         await stopShim(directory, spec.gracePeriodSeconds * 1000, bootId);
         requireGoing(context);
@@ -111,6 +129,7 @@ export class Tasks {
 
   async #removeOne(name: string, directory: string): Promise<void> {
     await stopShim(directory, readTask(directory)?.graceMs ?? REMOVE_GRACE_MS, this.#parts.bootId);
+    await stopProxy(directory, this.#parts);
     await this.#parts.network.detach(name);
     this.#parts.cgroups.remove(name);
     removeTree(directory);

@@ -1,5 +1,7 @@
 import { invalidField } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
 import { Type } from '#platform/http/schema.ts';
+import type { RegistryAccess } from '#platform/oci/index.ts';
 import type { ImageName as ImageOfRegistry } from '#deployments/index.ts';
 
 /** Asks registries of an organization for what stands in them. */
@@ -7,6 +9,13 @@ export interface ImageReader {
   /** The image that a name and a tag stand for now, as a reference with its digest. Throws an error for people. */
   resolveImage(request: ImageOfRegistry & { organizationId: string; signal: AbortSignal }): Promise<string>;
 }
+
+/** Finds a registry of the organization with its credentials. */
+export type RegistryFinder = (
+  context: Context,
+  organizationId: string,
+  registryId: string,
+) => Promise<RegistryAccess | undefined>;
 
 /** Name of an image within its registry (OCI distribution, *Pulling manifests*); the registry's host may stand before it. */
 export const ImageName = Type.String({ minLength: 1, maxLength: 255 });

@@ -2,6 +2,7 @@ import type { Context } from '#platform/context.ts';
 import { invalidField } from '#kernel/errors.ts';
 import { Nullable, OneOf, Type, type Static } from '#platform/http/schema.ts';
 import type { SpecPlace } from '#services/kind.ts';
+import { commonInput } from '#services/parts/common.ts';
 import {
   Autoscaling,
   AutoscalingRequest,
@@ -25,6 +26,7 @@ export const Architecture = OneOf(['AMD64', 'ARM64']);
 
 /** Fields of bodies that create or edit what runs for ever. */
 export const longRunningInput = {
+  ...commonInput,
   cpu: Type.Optional(Cpu),
   memory: Type.Optional(Memory),
   gpu: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
@@ -37,7 +39,6 @@ export const longRunningInput = {
   entrypoint: Type.Optional(Entrypoint),
   auto_deploy: Type.Optional(Nullable(Type.Boolean())),
   ...groupsRequest,
-  icon_uri: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
   cpu_architecture: Type.Optional(Nullable(Architecture)),
   storage: Type.Optional(Type.Array(StorageRequest, { maxItems: 100 })),
   ports: Type.Optional(Type.Array(PortRequest, { maxItems: 100 })),

@@ -7,6 +7,8 @@ import { createDirectoryStore } from '#runtimes/fake/store.ts';
 export type EndState = Record<string, unknown>;
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+/** Passwords are made by chance, and sealed with it. */
+const SECRET = /(?<="(?:password|content|POSTGRES_PASSWORD)":)"[^"]+"|"[A-Za-z0-9_-]{32}"/g;
 const TIME = /\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?/g;
 
 /** What is left of an environment, in the database and on the fake runtime. The environment may be gone. */
@@ -47,6 +49,11 @@ export async function readEndState(
     executions: await rows(
       sql`select s.name, x.event, x.state, x.attempts, x.exit_code, x.reason, x.error, x.tasks from job_execution x
         join service s on s.id = x.service_id where x.service_id = any(${ids}) order by x.created_at`,
+    ),
+    // Nobody is let in any more, and nothing stays locked.
+    terraform: await rows(
+      sql`select s.name, t.generation, t.run_secret is null as closed, t.lock_id from terraform_state t join service s on s.id = t.service_id
+        where t.service_id = any(${ids}) order by 1`,
     ),
     events: await rows(
       sql`select event_type, target_type, target_name, triggered_by, origin from audit_event
@@ -100,7 +107,9 @@ function normalise(state: EndState, environmentId: string, services: [string, st
       .replaceAll(id.slice(0, 8).toUpperCase(), `<${name} 8>`);
   // Projects of one organization cannot share a name.
   text = text.replaceAll(/project \d+/g, '<project>');
-  return ordered(JSON.parse(text.replaceAll(UUID, '<id>').replaceAll(TIME, '<time>'))) as EndState;
+  return ordered(
+    JSON.parse(text.replaceAll(UUID, '<id>').replaceAll(TIME, '<time>').replaceAll(SECRET, '"<secret>"')),
+  ) as EndState;
 }
 
 /** The same with the keys of each object in their order: the database keeps them in that of ids. */

@@ -7,6 +7,7 @@ import { makeRandom, seedOf, type Random } from '#test/crash/harness/random.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import type { Receiver } from '#test/crash/harness/receiver.ts';
 import { until } from '#test/crash/harness/until.ts';
+import { removeEverything } from '#test/harness/remove-everything.ts';
 import { findFaults, type Acknowledged, type World } from '#test/crash/harness/world.ts';
 
 /** The world is looked at whenever so many were killed. */
@@ -187,6 +188,9 @@ async function killOne(machine: Machine, random: Random): Promise<void> {
 /** Ends everything of the machine's installation on a real runtime, whatever a test came to. */
 export async function removeAll(machine: Machine, runtime: Runtime): Promise<void> {
   for (const process of machine.processes) await process.kill();
-  const context = { signal: new AbortController().signal, log: () => undefined };
-  for (const { identity } of await runtime.list!()) await runtime.remove(identity, null, context);
+  await removeEverything(runtime);
+  // What only ran something to its end is in no list.
+  const environments = await machine.db.selectFrom('environment').select('id').execute();
+  const { id: installation } = machine.installation;
+  for (const { id } of environments) await runtime.removeEnvironment?.({ installation, environmentId: id });
 }

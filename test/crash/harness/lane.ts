@@ -3,6 +3,7 @@ import { createWorker } from '#app/engine.ts';
 import { createSources } from '#app/sources.ts';
 import type { DeploymentWorker } from '#deployments/executor/worker.ts';
 import { newId } from '#kernel/ids.ts';
+import { createStateServer, type StateServer } from '#services/terraform-state/index.ts';
 import { createFakeRuntime, type FakeRuntime } from '#runtimes/fake/index.ts';
 import type { Machine } from '#test/crash/harness/machine.ts';
 import { startChild, type ChildOfTest } from '#test/crash/harness/process.ts';
@@ -13,11 +14,13 @@ const FIXTURE = path.join(import.meta.dirname, '../worker.fixture.ts');
 interface OwnWorker {
   worker: DeploymentWorker;
   runtime: FakeRuntime;
+  states: StateServer;
 }
 
 /** A worker that goes on where another one was killed. Not started yet. */
 function makeOwnWorker(machine: Machine): OwnWorker {
   const runtime = createFakeRuntime({ directory: path.join(machine.dataDir, 'fake') });
+  const states = createStateServer(machine.platform, { port: 0, publicUrl: '' });
   const worker = createWorker(
     {
       settings: machine.platform.settings,
@@ -29,18 +32,21 @@ function makeOwnWorker(machine: Machine): OwnWorker {
     },
     { get: async () => runtime },
     createSources(machine.platform),
+    undefined,
+    states,
   );
-  return { worker, runtime };
+  return { worker, runtime, states };
 }
 
 /** Lets a worker of ours do everything that waits. */
 export async function carryOn(machine: Machine): Promise<void> {
-  const { worker, runtime } = makeOwnWorker(machine);
+  const { worker, runtime, states } = makeOwnWorker(machine);
   await worker.start();
   try {
     await machine.settled();
   } finally {
     await worker.stop();
+    await states.close();
     await runtime.close();
   }
 }

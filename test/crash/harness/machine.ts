@@ -96,6 +96,7 @@ export async function makeMachine(options: MachineOptions): Promise<Machine> {
     QUARTERDECK_VAULT_KEY_FILE: vaultKeyFile,
     QUARTERDECK_PORT: '0',
     QUARTERDECK_OPERATIONS_PORT: '0',
+    QUARTERDECK_TERRAFORM_STATE_PORT: '0',
     // Kept, or each process would start the machine's proxy anew under its own.
     QUARTERDECK_PROXY_PORT: String(await freePort()),
     QUARTERDECK_RUNTIME: 'fake',

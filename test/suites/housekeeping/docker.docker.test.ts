@@ -2,7 +2,9 @@ import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { BUSYBOX_IMAGE, NODE_IMAGE } from '#test/harness/docker-images.ts';
-import { Application, KEPT, Program, SERVER } from './program.ts';
+import { engineState } from '#test/harness/docker-state.ts';
+import { KEPT, Program } from '#test/harness/program.ts';
+import { Application, SERVER } from './application.ts';
 
 /** More than are kept. */
 const DEPLOYMENTS = 15;
@@ -13,27 +15,9 @@ RUN echo "${Buffer.from(SERVER).toString('base64')}" | base64 -d > server.cjs
 CMD ["node", "server.cjs"]
 `;
 
-/** What is in the engine, by the name or id of each thing. */
-interface EngineState {
-  containers: string[];
-  networks: string[];
-  volumes: string[];
-  images: string[];
-}
-
 let docker: Docker;
 let program: Program;
 let foreign: Foreign;
-
-async function engineState(): Promise<EngineState> {
-  const { Volumes: volumes } = await docker.listVolumes();
-  return {
-    containers: (await docker.listContainers({ all: true })).map((one) => `${one.Names[0]} ${one.State}`).toSorted(),
-    networks: (await docker.listNetworks()).map((one) => one.Name).toSorted(),
-    volumes: volumes.map((one) => one.Name).toSorted(),
-    images: (await docker.listImages({ all: true })).flatMap((one) => one.RepoTags ?? [one.Id]).toSorted(),
-  };
-}
 
 /** Things of others that look like ours: the same kinds of names, and labels of another installation. */
 class Foreign {
@@ -91,13 +75,13 @@ afterAll(async () => {
 });
 
 test(`${DEPLOYMENTS} deployments on Docker leave what one leaves and the kept images, a delete leaves nothing, and what others have there is untouched`, async () => {
-  const before = await engineState();
+  const before = await engineState(docker);
   const application = await Application.make(program, DOCKERFILE);
   application.commit();
   expect(await application.deploy()).toEqual({ state: 'DEPLOYED', error: null });
   await program.keepHouse();
   const own = async () => {
-    const state = await engineState();
+    const state = await engineState(docker);
     return { containers: state.containers.length, networks: state.networks, volumes: state.volumes.length };
   };
   const one = await own();
@@ -108,7 +92,7 @@ test(`${DEPLOYMENTS} deployments on Docker leave what one leaves and the kept im
   }
   await program.keepHouse();
   expect(await own()).toEqual(one);
-  const tags = (await engineState()).images.filter((name) => name.startsWith(`quarterdeck/${application.id}:`));
+  const tags = (await engineState(docker)).images.filter((name) => name.startsWith(`quarterdeck/${application.id}:`));
   expect(tags).toHaveLength(KEPT);
   const ids = await Promise.all(tags.map(async (tag) => (await docker.getImage(tag).inspect()).Id));
   expect(ids.toSorted()).toEqual(await application.releasedImages());
@@ -116,12 +100,12 @@ test(`${DEPLOYMENTS} deployments on Docker leave what one leaves and the kept im
 
   await application.delete();
   await program.keepHouse();
-  expect(await engineState()).toEqual(before);
+  expect(await engineState(docker)).toEqual(before);
   expect(await program.unfinished()).toEqual([]);
 }, 300_000);
 
 test('the network of a deleted environment stays while a container of somebody else hangs on it, and goes afterwards', async () => {
-  const before = await engineState();
+  const before = await engineState(docker);
   const application = await Application.make(program, DOCKERFILE);
   application.commit();
   expect(await application.deploy()).toEqual({ state: 'DEPLOYED', error: null });
@@ -140,5 +124,5 @@ test('the network of a deleted environment stays while a container of somebody e
   await guest.remove({ force: true });
   await program.keepHouse();
   expect(await program.unfinished()).toEqual([]);
-  expect(await engineState()).toEqual(before);
+  expect(await engineState(docker)).toEqual(before);
 });

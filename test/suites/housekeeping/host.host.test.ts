@@ -6,7 +6,8 @@ import { newId } from '#kernel/ids.ts';
 import { findProgram } from '#runtimes/host/machine.ts';
 import { tryMachine } from '#runtimes/host/testing.ts';
 import { filledFolders, machineState, processesWith } from './host-machine.ts';
-import { Application, KEPT, Program, SERVER } from './program.ts';
+import { KEPT, Program } from '#test/harness/program.ts';
+import { Application, SERVER } from './application.ts';
 
 /** More than are kept; thirty where nobody waits. */
 const DEPLOYMENTS = process.env.CI || process.env.SOAK ? 30 : 12;

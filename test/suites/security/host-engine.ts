@@ -4,34 +4,47 @@ import { createSources } from '#app/sources.ts';
 import { newId } from '#kernel/ids.ts';
 import { newContext } from '#runtimes/contract/fixture.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
+import { createDockerRuntime } from '#runtimes/docker/index.ts';
 import { createHostRuntime } from '#runtimes/host/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import { createStateServer } from '#services/terraform-state/index.ts';
 import type { TestApp } from '#test/harness/app.ts';
+
+interface RealEngine {
+  runtime: Runtime;
+  /** What the runtime tells of where its services are reached. */
+  router: MemoryRouter;
+}
 
 /** A worker on the host runtime beside the application of the test file: real builds and processes, in the machine's own network. */
 export const useHostEngine = (
   app: TestApp,
   log: (line: string) => void,
   network: 'machine' | 'auto' = 'machine',
-): { runtime: Runtime } =>
-  useEngineOn(app, () =>
-    createHostRuntime({
-      dataDir: app.platform.settings.dataDir,
-      installation: app.installationId,
-      router: new MemoryRouter(),
-      log,
-      network,
-    }),
-  );
+): RealEngine => useEngineOn(app, (base) => createHostRuntime({ ...base, log, network }));
+
+/** A worker on a Docker Engine beside the application of the test file. */
+export const useDockerEngine = (app: TestApp, socketPath: string, log: (line: string) => void): RealEngine =>
+  useEngineOn(app, (base) => createDockerRuntime({ ...base, socketPath, log }));
+
+/** What every runtime beside an application is made with. */
+interface RuntimeBase {
+  dataDir: string;
+  installation: string;
+  router: MemoryRouter;
+}
 
 /** A worker on a real runtime beside the application of the test file. */
-export function useEngineOn(app: TestApp, makeRuntime: () => Promise<Runtime>): { runtime: Runtime } {
-  const engine = {} as { runtime: Runtime };
+function useEngineOn(app: TestApp, makeRuntime: (base: RuntimeBase) => Promise<Runtime>): RealEngine {
+  const engine = { router: new MemoryRouter() } as RealEngine;
   let stop: () => Promise<unknown>;
   beforeAll(async () => {
     const { settings } = app.platform;
-    engine.runtime = await makeRuntime();
+    engine.runtime = await makeRuntime({
+      dataDir: settings.dataDir,
+      installation: app.installationId,
+      router: engine.router,
+    });
     const node = newId();
     await app.db.insertInto('node').values({ id: node, name: 'test' }).execute();
     const states = createStateServer(app.platform, { port: 0, publicUrl: '' });

@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
+import type { Engine } from '#services/kinds/terraform/schema.ts';
 import type { RepositoryRoot } from '#test/harness/repository.ts';
 
 export interface TerraformStage {
   app: TestApp;
   repositories: RepositoryRoot;
   runtime: 'host' | 'docker';
+  engine: Engine;
   version: string;
   /** What the runtime said. */
   lines: string[];
@@ -26,7 +28,7 @@ output "who" { value = length(terraform_data.count) }
 `;
 
 /** A Terraform service on a cluster of the runtime. */
-export async function makeService({ app, repositories, runtime, version }: TerraformStage, admin: Actor) {
+export async function makeService({ app, repositories, runtime, engine, version }: TerraformStage, admin: Actor) {
   await app.db.updateTable('cluster').set({ runtime }).where('organization_id', '=', admin.organizationId).execute();
   const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: newId() }), 201);
   const environment = ok(await admin.post(`/project/${project.id}/environment`, { name: 'dev' }), 201);
@@ -35,6 +37,7 @@ export async function makeService({ app, repositories, runtime, version }: Terra
   const service = ok(
     await admin.post(`/environment/${environment.id}/terraform`, {
       name: 'infra',
+      engine,
       terraform_files_source: {
         git: { git_repository: { url: repository.url, branch: 'main', root_path: '/infra' } },
       },

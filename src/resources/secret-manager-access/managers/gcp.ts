@@ -1,4 +1,3 @@
-import { importPKCS8, SignJWT } from 'jose';
 import type { OpenAccess } from '#resources/cluster/index.ts';
 import {
   allNames,
@@ -77,6 +76,8 @@ async function tokenOf({ authentication }: OpenAccess, parts: ManagerParts): Pro
 
 async function assertionOf(account: ServiceAccount, audience: string, { clock }: ManagerParts): Promise<string> {
   const now = Math.floor(clock.now().getTime() / 1000);
+  // Loaded when it is needed: it takes some megabytes.
+  const { importPKCS8, SignJWT } = await import('jose');
   const claims = new SignJWT({ scope: SCOPE })
     .setProtectedHeader({ alg: 'RS256', typ: 'JWT' })
     .setIssuer(account.client_email)

@@ -2,6 +2,7 @@ import {
   chmodSync,
   constants,
   copyFileSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -32,6 +33,8 @@ export interface CopyJob {
   mode: number | null;
   /** Inline files (`COPY <<EOF`): name -> content. */
   inline: Record<string, string>;
+  /** Account that what is copied belongs to; whoever copies it without. */
+  owner?: number;
 }
 
 /** What a source stands for: the path as written and the real one. */
@@ -39,6 +42,9 @@ interface Source {
   written: string;
   real: string;
 }
+
+/** How what is copied differs from what it was. */
+type Changes = Pick<CopyJob, 'mode' | 'owner'>;
 
 /** Copies into the tree `root` as `COPY` does: a folder's content, a file under its name or the destination's. */
 export function copyInto(root: string, job: CopyJob & { base: string }): void {
@@ -58,11 +64,11 @@ export function copyInto(root: string, job: CopyJob & { base: string }): void {
 function copySource(root: string, job: CopyJob & { base: string }, source: Source, asFolder: boolean): void {
   if (kindOf(source.real) === 'directory') {
     const ignored = ignoreFilter(job.ignore);
-    copyFolder(root, source.real, job.destination, job.mode, (path) => ignored(join(source.written, path)));
+    copyFolder(root, source.real, job.destination, job, (path) => ignored(join(source.written, path)));
     return;
   }
   const destination = asFolder ? join(job.destination, basename(source.written)) : job.destination;
-  copyEntry(root, source.real, destination, job.mode);
+  copyEntry(root, source.real, destination, job);
 }
 
 /** Paths in the base that a source pattern stands for. Throws when there are none, or when one leads out of the checkout. */
@@ -118,22 +124,24 @@ function copyFolder(
   root: string,
   from: string,
   to: string,
-  mode: number | null,
+  changes: Changes,
   ignored: (path: string) => boolean,
   below = '',
 ): void {
   const target = resolveInRoot(root, to);
-  if (kindOf(target) === null) mkdirSync(target, { recursive: true, mode: 0o755 });
-  else if (kindOf(target) !== 'directory') throw new Error(`${to} is a file; a folder cannot be copied over it.`);
+  if (kindOf(target) === null) {
+    mkdirSync(target, { recursive: true, mode: 0o755 });
+    give(target, changes);
+  } else if (kindOf(target) !== 'directory') throw new Error(`${to} is a file; a folder cannot be copied over it.`);
   for (const name of readdirSync(from)) {
     const path = join(below, name);
     const source = join(from, name);
     if (kindOf(source) === 'directory') {
       // A folder that is left out may hold something that an exception (`!`) takes in: it is made only for that.
       if (ignored(path) && !holdsKept(source, path, ignored)) continue;
-      copyFolder(root, source, join(to, name), mode, ignored, path);
-      chmodSync(resolveInRoot(root, join(to, name)), mode ?? (lstatSync(source).mode & 0o777) | 0o700);
-    } else if (!ignored(path)) copyEntry(root, source, join(to, name), mode);
+      copyFolder(root, source, join(to, name), changes, ignored, path);
+      chmodSync(resolveInRoot(root, join(to, name)), changes.mode ?? (lstatSync(source).mode & 0o777) | 0o700);
+    } else if (!ignored(path)) copyEntry(root, source, join(to, name), changes);
   }
 }
 
@@ -146,15 +154,23 @@ function holdsKept(folder: string, path: string, ignored: (path: string) => bool
 }
 
 /** Copies a file or a link as it is; devices, sockets and pipes are left out, as they are in a build context. */
-function copyEntry(root: string, from: string, to: string, mode: number | null): void {
+function copyEntry(root: string, from: string, to: string, changes: Changes): void {
   const kind = kindOf(from);
   const target = kind === 'link' ? join(resolveInRoot(root, dirname(to)), basename(to)) : resolveInRoot(root, to);
-  if (kind === 'link') replaceFile(target, (path) => symlinkSync(readlinkSync(from), path));
+  if (kind === 'link') {
+    replaceFile(target, (path) => symlinkSync(readlinkSync(from), path));
+    give(target, changes);
+  }
   if (kind !== 'file') return;
   const stat = lstatSync(from);
   replaceFile(target, (path) => copyFileSync(from, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE));
-  chmodSync(target, mode ?? stat.mode & 0o777);
+  give(target, changes);
+  chmodSync(target, changes.mode ?? stat.mode & 0o777);
   utimesSync(target, stat.atime, stat.mtime);
+}
+
+function give(path: string, { owner }: Changes): void {
+  if (owner !== undefined) lchownSync(path, owner, owner);
 }
 
 /** Removes what is there and makes it anew: nothing is written through a link or into a file that others share. */

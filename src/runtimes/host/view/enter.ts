@@ -9,8 +9,8 @@ import { chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { copyInto, type CopyJob } from '#runtimes/host/view/copy.ts';
 import { assemble, coverOuterTree } from '#runtimes/host/view/mounts.ts';
-import { COPY_FAILED, HOME, OURS, runArguments, type ViewAccount, type ViewPlan } from '#runtimes/host/view/plan.ts';
-import { kindOf, makeInRoot, resolveInRoot } from '#runtimes/host/view/root-path.ts';
+import { COPY_FAILED, HOME, OURS, ownerOf, runArguments, type ViewPlan } from '#runtimes/host/view/plan.ts';
+import { makeInRoot, resolveInRoot } from '#runtimes/host/view/root-path.ts';
 
 const plan = JSON.parse(readFileSync(process.argv[2]!, 'utf8')) as ViewPlan;
 
@@ -48,14 +48,16 @@ function copy(job: CopyJob): void {
   }
 }
 
-/** In a nested user namespace everything that we make belongs to the one account that there is. */
-function makeFolder(folder: string, account: ViewAccount): void {
-  if (kindOf(resolveInRoot(plan.root, folder)) !== null) return;
-  const made = makeInRoot(plan.root, folder);
-  if (account.kind === 'instance' && !plan.nested) chownSync(made, account.uid, account.uid);
+/** The view's own network is usable when its loopback is up and the proxy is there. */
+async function makeWayOut(port: number): Promise<void> {
+  if (plan.tools.ip === null) throw new Error('ip (iproute2) is not installed');
+  run(plan.tools.ip, ['link', 'set', 'lo', 'up']);
+  // Only those that have a proxy load what it takes.
+  const { awaitProxy } = await import('#runtimes/host/view/await-proxy.ts');
+  await awaitProxy(port);
 }
 
-function main(): void {
+async function main(): Promise<void> {
   assemble(plan, mount);
   if (plan.tools.hostname) run(plan.tools.hostname, [plan.hostname]);
   const { action } = plan;
@@ -63,9 +65,9 @@ function main(): void {
     return copy(action.job);
   }
   makeInRoot(plan.root, action.cwd);
-  for (const folder of plan.folders) makeFolder(folder, action.account);
-  if (action.account.kind === 'instance' && !plan.nested)
-    chownSync(makeInRoot(plan.root, HOME), action.account.uid, action.account.uid);
+  const owner = ownerOf(plan);
+  if (owner !== null) chownSync(makeInRoot(plan.root, HOME), owner, owner);
+  if (typeof plan.network === 'object') await makeWayOut(plan.network.proxyPort);
   const [program, ...args] = runArguments(plan, moveAway(), action);
   // Last, so that the limits of a small instance don't slow this down; the files are covered next.
   for (const file of plan.cgroups) writeFileSync(file, '0');
@@ -75,7 +77,7 @@ function main(): void {
 }
 
 try {
-  main();
+  await main();
 } catch (error) {
   fail(error);
 }

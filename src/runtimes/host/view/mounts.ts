@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeInRoot, resolveInRoot, kindOf } from '#runtimes/host/view/root-path.ts';
-import { OURS, type Bind, type ViewPlan } from '#runtimes/host/view/plan.ts';
+import { OURS, ownerOf, type Bind, type ViewPlan } from '#runtimes/host/view/plan.ts';
 
 /** Runs `mount` with these arguments; throws when it fails. */
 export type Mount = (args: string[]) => void;
@@ -30,7 +30,10 @@ export function assemble(plan: ViewPlan, mount: Mount): void {
   if (!plan.nested) mount(['-t', 'sysfs', '-o', 'ro,nosuid,nodev,noexec', 'sysfs', join(root, 'sys')]);
   if (plan.resolv !== null) provideResolver(root, plan.resolv);
   bind(root, { from: plan.node, to: `${OURS}/bin/node`, readOnly: true }, mount);
+  // Before what is shown in them, whose mount points would be made otherwise, and after what may hold them.
+  makeFolders(plan);
   for (const one of plan.binds) bind(root, one, mount);
+  makeFolders(plan);
   if (plan.from) {
     const target = makeInRoot(root, `${OURS}/from`);
     overlays(plan, target, plan.from.layers, plan.from.upper, plan.from.work, mount);
@@ -91,6 +94,15 @@ function proc(root: string, nested: boolean, mount: Mount): void {
   for (const name of PROC_READ_ONLY.map((name) => join(path, name))) if (existsSync(name)) readOnly(name, name);
   for (const name of PROC_HIDDEN.map((name) => join(path, name)))
     if (existsSync(name)) mount(['--bind', '/dev/null', name]);
+}
+
+function makeFolders(plan: ViewPlan): void {
+  const owner = ownerOf(plan);
+  for (const folder of plan.folders) {
+    if (kindOf(resolveInRoot(plan.root, folder)) !== null) continue;
+    const made = makeInRoot(plan.root, folder);
+    if (owner !== null) chownSync(made, owner, owner);
+  }
 }
 
 /** Shows a folder or a file of the machine at a path of the view; links in the view lead nowhere outside of it. */

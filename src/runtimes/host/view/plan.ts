@@ -63,6 +63,8 @@ export interface ViewPlan {
   hostname: string;
   /** `cgroup.procs` files that the process joins. */
   cgroups: string[];
+  /** The machine's network or the one that it was started in; or one of its own that leads nowhere, with at most a proxy in it. */
+  network: 'outer' | 'none' | { proxyPort: number };
   /** Folder of the outer tree that the view moves to; everything beside it and the machine's programs is covered. */
   anchor: string;
   /** Whether this runs in a user namespace (an ordinary user) rather than as root. */
@@ -83,9 +85,18 @@ export const HOME = '/root';
 /** Capabilities that package managers need to install files for other accounts; no mounts, devices, tracing or networks. */
 const BUILDER = ['chown', 'dac_override', 'fowner', 'fsetid', 'kill', 'setgid', 'setuid', 'net_bind_service'];
 
+/** Account of the view's own that what is made for it belongs to; null for whoever makes it. */
+export function ownerOf({ nested, action }: ViewPlan): number | null {
+  // In a nested user namespace everything that we make belongs to the one account that there is.
+  if (nested) return null;
+  if (action.kind === 'copy') return action.job.owner ?? null;
+  return action.account.kind === 'instance' ? action.account.uid : null;
+}
+
 /** Namespaces that a view is made in; the program after `--` is their first process. */
-export function unshareArguments(nested: boolean): string[] {
-  const spaces = ['--mount', '--pid', '--fork', '--kill-child', '--ipc', '--uts'];
+export function unshareArguments({ nested, network }: Pick<ViewPlan, 'nested' | 'network'>): string[] {
+  const own = network === 'outer' ? [] : ['--net'];
+  const spaces = ['--mount', '--pid', '--fork', '--kill-child', '--ipc', '--uts', ...own];
   return nested ? ['--user', '--map-root-user', ...spaces, '--'] : [...spaces, '--'];
 }
 

@@ -94,8 +94,10 @@ test("an ordinary user's instance gets one more user namespace, as an account wi
     'node',
     '--x',
   ]);
-  expect(unshareArguments(true)).toContain('--map-root-user');
-  expect(unshareArguments(false)).not.toContain('--user');
+  expect(unshareArguments({ nested: true, network: 'outer' })).toContain('--map-root-user');
+  expect(unshareArguments({ nested: false, network: 'outer' })).not.toContain('--user');
+  expect(unshareArguments({ nested: false, network: 'outer' })).not.toContain('--net');
+  expect(unshareArguments({ nested: false, network: 'none' })).toContain('--net');
 });
 
 test('a build keeps the capabilities that installing takes, none by which it could reach the machine', () => {

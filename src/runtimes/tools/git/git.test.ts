@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -13,69 +12,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createHttpClient } from '#platform/http-client/index.ts';
-import { makeRepositoryRoot } from '#test/harness/repository.ts';
-import type { RepositoryRoot, TestRepository } from '#test/harness/repository.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Git } from '#runtimes/tools/git/index.ts';
-import type { GitSource } from '#runtimes/tools/git/index.ts';
 import { isPromising } from '#runtimes/tools/git/promises.ts';
 import { startGitServer } from '#runtimes/tools/git/testing.ts';
-import type { GitServer, GitServerOptions } from '#runtimes/tools/git/testing.ts';
+import { CREDENTIALS, useGit } from '#runtimes/tools/git/git.fixture.ts';
 
-const IDENTITY = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com'];
-const CREDENTIALS = { username: 'reader', password: 'token-of-the-reader' };
-
-let root: RepositoryRoot;
-let open: GitServer;
-let closed: GitServer;
-let app: TestRepository;
-let commits: string[];
-let out: string;
-
-beforeAll(async () => {
-  root = makeRepositoryRoot();
-  out = mkdtempSync(path.join(tmpdir(), 'git-checkout-'));
-  app = root.make('app');
-  commits = [
-    app.commit({ 'README.md': 'one\n', 'src/main.txt': 'no end of line' }),
-    app.commit(
-      { 'README.md': 'two\r\n', 'sub/Dockerfile': 'FROM x\n' },
-      { message: 'second: "quoted"', author: 'Zoë' },
-    ),
-    app.commit({ 'README.md': 'three\n' }),
-  ];
-  app.git(...IDENTITY, 'tag', '-a', 'v1', '-m', 'first', commits[1]!);
-  app.git('branch', 'other', commits[0]!);
-  app.git('branch', 'v1', commits[0]!);
-  open = await startGitServer({ root: root.folder });
-  closed = await startGitServer({ root: root.folder, credentials: CREDENTIALS });
-});
-
-afterAll(async () => {
-  await open[Symbol.asyncDispose]();
-  await closed[Symbol.asyncDispose]();
-  root.remove();
-  rmSync(out, { recursive: true });
-});
-
-const { request } = createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] });
-const git = () => new Git({ localRoots: [root.folder], request });
-const from = (url: string, changes: Partial<GitSource> = {}): GitSource => ({
-  url,
-  branch: 'main',
-  credentials: null,
-  signal: new AbortController().signal,
-  ...changes,
-});
-
-/** Checks out into a new folder. */
-async function checkout(source: GitSource, commit: string): Promise<{ folder: string; lines: string[] }> {
-  const folder = path.join(mkdtempSync(path.join(out, 'c-')), 'tree');
-  const lines: string[] = [];
-  await git().checkout(source, commit, folder, (line) => lines.push(line));
-  return { folder, lines };
-}
+const { root, open, closed, app, commits, out, git, from, checkout, request } = await useGit();
 
 describe.each([
   ['a local folder', () => app.url],
@@ -323,180 +266,6 @@ test.each([
   expect(isPromising(text)).toBe(expected);
 });
 
-describe('submodules', () => {
-  /** A repository with submodules at the given URLs, whose links stand at the commit. */
-  function withSubmodules(name: string, urls: Record<string, string>, commit: string): [TestRepository, string] {
-    const repository = root.make(name);
-    const lines = Object.entries(urls).map(([at, url]) => `[submodule "${at}"]\n\tpath = ${at}\n\turl = ${url}\n`);
-    repository.commit({ '.gitmodules': lines.join(''), 'own.txt': 'own\n' });
-    for (const at of Object.keys(urls))
-      repository.git('update-index', '--add', '--cacheinfo', `160000,${commit},${at}`);
-    return [repository, commitIndex(repository)];
-  }
-
-  test.each([['a local folder'], ['http']])('are fetched, nested ones too, from %s', async (kind) => {
-    const suffix = kind === 'http' ? '-http' : '';
-    const [middle, inner] = withSubmodules(`middle${suffix}`, { 'lib/app': '../app' }, commits[1]!);
-    const [outer, id] = withSubmodules(`outer${suffix}`, { vendor: `../middle${suffix}` }, inner);
-    expect(middle.url).not.toBe(outer.url);
-    const { folder } = await checkout(from(kind === 'http' ? `${open.url}/outer-http` : outer.url), id);
-    expect(readFileSync(path.join(folder, 'vendor/lib/app/README.md'), 'utf8')).toBe('two\r\n');
-    const names = readdirSync(folder, { recursive: true }).map((name) => path.basename(String(name)));
-    expect(names).not.toContain('.git');
-  });
-
-  test('get the credentials of their own server only', async () => {
-    await using other = await startGitServer({ root: root.folder });
-    const urls = { same: '../app', away: `${other.url}/app` };
-    const [, id] = withSubmodules('private', urls, commits[2]!);
-    const { folder } = await checkout(from(`${closed.url}/private`, { credentials: CREDENTIALS }), id);
-    expect(existsSync(path.join(folder, 'same/README.md'))).toBe(true);
-    expect(existsSync(path.join(folder, 'away/README.md'))).toBe(true);
-    expect(other.authorizations.length).toBeGreaterThan(0);
-    expect(new Set(other.authorizations)).toEqual(new Set([null]));
-  });
-
-  test.each([
-    ['a folder of the machine', '/etc'],
-    ['a program', 'ext::sh -c id'],
-  ])('at %s are refused', async (_what, url) => {
-    const [, id] = withSubmodules(`bad-${url.slice(0, 3).replace('/', '')}`, { bad: url }, commits[0]!);
-    const name = `bad-${url.slice(0, 3).replace('/', '')}`;
-    await expect(checkout(from(`${open.url}/${name}`), id)).rejects.toMatchObject({ code: 'refused' });
-  });
-
-  test.each([
-    ['an update command', 'lib', 'path = lib\n\turl = ../app\n\tupdate = !touch MARK'],
-    ['a name that leads out', '../../../owned', 'path = lib\n\turl = ../app'],
-    ['a helper in its URL', 'lib', 'path = lib\n\turl = ext::touch% MARK'],
-    ['an option for a URL', 'lib', 'path = lib\n\turl = --upload-pack=touch MARK'],
-    ['an option behind a relative path', 'lib', 'path = lib\n\turl = ./-u../../../..'],
-    ['a line end in its URL', 'lib', 'path = lib\n\turl = "../app\\n[core]"'],
-  ])('with %s run nothing and write nothing beside the checkout', async (what, name, fields) => {
-    const mark = path.join(out, 'submodule-mark');
-    const repository = root.make(`tricks-${what.replaceAll(' ', '-')}`);
-    repository.commit({ '.gitmodules': `[submodule "${name}"]\n\t${fields.replaceAll('MARK', mark)}\n`, a: 'a' });
-    repository.git('update-index', '--add', '--cacheinfo', `160000,${commits[2]},lib`);
-    const id = commitIndex(repository);
-    const before = readdirSync(out).sort();
-    const folder = path.join(out, 'tricks', 'deep', 'tree');
-    await git()
-      .checkout(from(repository.url), id, folder, () => undefined)
-      .then(
-        () => expect(readdirSync(path.join(folder, 'lib'))).toContain('README.md'),
-        (error: unknown) => expect(error).toMatchObject({ name: 'RuntimeError' }),
-      );
-    expect(existsSync(mark)).toBe(false);
-    expect(existsSync(path.join(out, 'owned'))).toBe(false);
-    expect(readdirSync(out).sort()).toEqual([...new Set([...before, 'tricks'])].sort());
-    rmSync(path.join(out, 'tricks'), { recursive: true });
-  });
-
-  test('without a URL are told by name', async () => {
-    const repository = root.make('nameless');
-    repository.commit({ '.gitmodules': '', a: 'a' });
-    repository.git('update-index', '--add', '--cacheinfo', `160000,${commits[0]},lost`);
-    const id = commitIndex(repository);
-    await expect(checkout(from(repository.url), id)).rejects.toThrow(/The submodule lost has no URL/);
-  });
-});
-
-describe('Git LFS', () => {
-  const oidOf = (content: string) => createHash('sha256').update(content).digest('hex');
-  const pointerTo = (content: string, size = content.length) =>
-    `version https://git-lfs.github.com/spec/v1\noid sha256:${oidOf(content)}\nsize ${size}\n`;
-
-  /** A repository with pointers, and a server that has the contents. */
-  async function withLarge(name: string, contents: string[], server: Partial<GitServerOptions> = {}) {
-    const repository = root.make(name);
-    const files = Object.fromEntries(contents.map((content, at) => [`sub/${at}.bin`, pointerTo(content)]));
-    const id = repository.commit({ '.gitattributes': '*.bin filter=lfs\n', 'b.txt': 'b', ...files });
-    const objects = new Map(contents.map((content) => [oidOf(content), content]));
-    return { id, repository, server: await startGitServer({ root: root.folder, objects, ...server }) };
-  }
-
-  test('brings the contents, with the credentials of the repository, the program git-lfs or not', async () => {
-    const contents = ['a large file, so to say', 'x'.repeat(3_000_000), 'a large file, so to say'];
-    const { id, server } = await withLarge('with-lfs', contents, { credentials: CREDENTIALS });
-    await using _ = server;
-    const { folder } = await checkout(from(`${server.url}/with-lfs`, { credentials: CREDENTIALS }), id);
-    for (const [at, content] of contents.entries())
-      expect(readFileSync(path.join(folder, `sub/${at}.bin`), 'utf8')).toBe(content);
-    expect(readdirSync(folder, { recursive: true })).toHaveLength(6);
-    expect(server.requests).toContain('/with-lfs.git/info/lfs/objects/batch');
-  });
-
-  test('brings the contents that a local repository keeps', async () => {
-    const repository = root.make('with-local-lfs');
-    const id = repository.commit({ '.gitattributes': '*.bin filter=lfs\n', 'a.bin': pointerTo('content') });
-    const oid = oidOf('content');
-    const store = path.join(repository.url, '.git/lfs/objects', oid.slice(0, 2), oid.slice(2, 4));
-    await expect(checkout(from(repository.url), id)).rejects.toThrow(`it does not hold ${oid}`);
-    mkdirSync(store, { recursive: true });
-    writeFileSync(path.join(store, oid), 'content');
-    const { folder } = await checkout(from(repository.url), id);
-    expect(readFileSync(path.join(folder, 'a.bin'), 'utf8')).toBe('content');
-    writeFileSync(path.join(store, oid), 'another');
-    await expect(checkout(from(repository.url), id)).rejects.toThrow(/is something else/);
-  });
-
-  test('is had from no private address, by whatever way a server leads there', async () => {
-    let called = 0;
-    const inner = createServer((_request, response) => void response.end(`secret ${++called}`));
-    await new Promise<void>((resolve) => inner.listen(0, '127.0.0.2', resolve));
-    onTestFinished(() => new Promise((resolve) => inner.close(() => resolve())));
-    const { port } = inner.address() as AddressInfo;
-    const guarded = createHttpClient({ allowedPrivateAddresses: ['127.0.0.1/32'] });
-    for (const [at, leads] of [
-      { href: `http://127.0.0.2:${port}/x` },
-      { href: `http://0x7f.2:${port}/x` },
-      { href: `http://[::ffff:127.0.0.2]:${port}/x` },
-      { redirect: `http://127.0.0.2:${port}/x` },
-    ].entries()) {
-      const { id, server } = await withLarge(`leads-${at}`, ['content'], { leads });
-      await using _ = server;
-      const asking = new Git({ localRoots: [], request: guarded.request }).checkout(
-        from(`${server.url}/leads-${at}`),
-        id,
-        path.join(out, `leads-${at}`),
-        () => undefined,
-      );
-      await expect(asking).rejects.toThrow(/private, local or reserved address/);
-    }
-    expect(called).toBe(0);
-  });
-
-  test.each([
-    ['another content', { contents: 'CONTENT' }, /is something else/],
-    ['a longer one', { contents: 'x'.repeat(10_000_000) }, /longer than it should be/],
-    ['none', { without: true }, /the server has not/],
-    ['a file of the machine', { href: 'file:///etc/passwd' }, /must be an http or https URL/],
-  ] as const)('of a server that gives %s is refused', async (what, leads, message) => {
-    const name = `gives-${what.replaceAll(' ', '-')}`;
-    const { id, server } = await withLarge(name, ['content'], { leads });
-    await using _ = server;
-    await expect(checkout(from(`${server.url}/${name}`), id)).rejects.toThrow(message);
-  });
-
-  test('gets the token at its own place only', async () => {
-    const elsewhere = await startGitServer({ root: root.folder, objects: new Map([[oidOf('content'), 'content']]) });
-    await using _elsewhere = elsewhere;
-    const href = `${elsewhere.url}/x.git/info/lfs/objects/${oidOf('content')}`;
-    const { id, server } = await withLarge('token', ['content'], { credentials: CREDENTIALS, leads: { href } });
-    await using _ = server;
-    await checkout(from(`${server.url}/token`, { credentials: CREDENTIALS }), id);
-    expect(elsewhere.requests).toHaveLength(1);
-    expect(elsewhere.authorizations).toEqual([null]);
-  });
-
-  test('that no file needs is not missed', async () => {
-    const repository = root.make('not-large');
-    const id = repository.commit({ '.gitattributes': '*.bin filter=lfs\n', 'a.txt': 'text\n' });
-    const { folder } = await checkout(from(repository.url), id);
-    expect(existsSync(path.join(folder, 'a.txt'))).toBe(true);
-  });
-});
-
 test('nothing is left in the folder for temporary files', async () => {
   // A folder of its own: git of other tests works in the common one meanwhile.
   const folder = mkdtempSync(path.join(tmpdir(), 'qd-git-left-'));
@@ -511,12 +280,6 @@ test('nothing is left in the folder for temporary files', async () => {
     .catch(() => undefined);
   expect(readdirSync(folder)).toEqual([]);
 });
-
-/** Commits what is staged; answers the commit. */
-function commitIndex(repository: TestRepository): string {
-  repository.git(...IDENTITY, 'commit', '--quiet', '-m', 'links');
-  return repository.git('rev-parse', 'HEAD');
-}
 
 function commandLines(): string[] {
   return readdirSync('/proc')

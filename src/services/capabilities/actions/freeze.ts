@@ -1,5 +1,5 @@
 import type { Context } from '#platform/context.ts';
-import type { ServiceSnapshot } from '#deployments/index.ts';
+import type { FrozenServices } from '#deployments/index.ts';
 import { advancedSettingsOf } from '#services/capabilities/advanced-settings/index.ts';
 import { listDomainsByServices } from '#services/capabilities/custom-domains/index.ts';
 import { freezeVariables } from '#services/capabilities/variables/index.ts';
@@ -15,12 +15,12 @@ export async function freeze(
   environmentId: string,
   rows: SnapshotRow[],
   choices: ReadonlyMap<string, DeployChoice>,
-): Promise<ServiceSnapshot[]> {
+): Promise<FrozenServices> {
   const ids = rows.map((row) => row.id);
   const scope = { organizationId };
-  const variables = await freezeVariables(context, scope, environmentId, ids);
-  const domains = await listDomainsByServices(context.db, scope, ids);
-  return rows.map((row) => ({
+  const { shared, own } = await freezeVariables(context, scope, environmentId, ids);
+  const domains = Map.groupBy(await listDomainsByServices(context.db, scope, ids), (domain) => domain.service_id);
+  const services = rows.map((row) => ({
     serviceId: row.id,
     kind: row.kind,
     name: row.name,
@@ -31,12 +31,13 @@ export async function freeze(
     spec: row.spec,
     details: row.details,
     advancedSettings: advancedSettingsOf(row),
-    customDomains: domains.filter((domain) => domain.service_id === row.id).map((domain) => domain.domain),
-    variables: variables.get(row.id) ?? [],
+    customDomains: (domains.get(row.id) ?? []).map((domain) => domain.domain),
+    variables: own.get(row.id) ?? [],
     commitId: choices.get(row.id)?.commitId ?? null,
     ...askedOf(choices.get(row.id)),
     ...freezeGroups(row),
   }));
+  return { services, shared };
 }
 
 const askedOf = (choice: DeployChoice | undefined) => ({

@@ -6,7 +6,7 @@ import {
   serviceStatuses,
   type DeploymentAction,
   type DeploymentRequest,
-  type ServiceSnapshot,
+  type FrozenServices,
 } from '#deployments/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import { freeze } from '#services/capabilities/actions/freeze.ts';
@@ -109,7 +109,7 @@ export async function submit(
     action: ACTION_OF[trigger],
     trigger,
     whole: serviceIds === null,
-    services: await freezeChosen(context, place, trigger, serviceIds, options),
+    ...(await freezeChosen(context, place, trigger, serviceIds, options)),
     bestEffort: options.bestEffort,
     automatic: options.automatic,
   });
@@ -122,7 +122,7 @@ export async function freezeChosen(
   trigger: Trigger,
   serviceIds: string[] | null,
   options: ActionOptions,
-): Promise<ServiceSnapshot[]> {
+): Promise<FrozenServices> {
   const rows = await queries.listForSnapshot(context.db, place, place.environmentId, serviceIds);
   for (const id of serviceIds ?? [])
     if (!rows.some((row) => row.id === id)) throw invalidField('id', `${id} names no service of this environment`);
@@ -145,6 +145,7 @@ const NEEDS: Record<RuntimeFeature, string> = {
   'registry-images': 'runs an image of a registry',
   'machine-programs': 'runs a program of a host machine',
   tasks: 'runs commands to their end',
+  egress: 'reaches listed hosts only, through a proxy',
   kubernetes: 'runs on Kubernetes only',
 };
 

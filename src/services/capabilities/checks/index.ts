@@ -1,2 +1,2 @@
 export { checkRoutes } from '#services/capabilities/checks/routes.ts';
-export type { CheckNeeds, RegistryFinder } from '#services/capabilities/checks/service.ts';
+export type { CheckNeeds } from '#services/capabilities/checks/service.ts';

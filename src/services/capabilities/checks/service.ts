@@ -2,18 +2,12 @@ import path from 'node:path';
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
-import { locateImage, openRegistry, registryProblem, type RegistryAccess } from '#platform/oci/index.ts';
+import { locateImage, openRegistry, registryProblem } from '#platform/oci/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { ContainerImageCheckInput } from '#services/capabilities/checks/schema.ts';
 import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/parts/git.ts';
+import type { RegistryFinder } from '#services/parts/images.ts';
 import { addressOf, readingGiven, type RepositoryReader } from '#services/parts/repository.ts';
-
-/** Finds a registry of the organization with its credentials. */
-export type RegistryFinder = (
-  context: Context,
-  organizationId: string,
-  registryId: string,
-) => Promise<RegistryAccess | undefined>;
 
 export interface CheckNeeds {
   repositories: RepositoryReader;

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { newId, shortId } from '#kernel/ids.ts';
 import { resolveVariables } from '#deployments/model/variables.ts';
-import { freezeVariables, thawVariables } from '#services/capabilities/variables/index.ts';
+import { thawVariables } from '#services/capabilities/variables/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { freezeSeen } from '#test/harness/variables.ts';
 
 const app = useApp();
 
@@ -28,7 +29,7 @@ const rowOf = (id: string) => app.db.selectFrom('service').selectAll().where('id
 /** What a deployment of the service would give it, secrets decrypted, without the built-in variables. */
 async function valuesOf(id: string) {
   const { organization_id: organizationId, environment_id } = await rowOf(id);
-  const frozen = (await freezeVariables(app.context, { organizationId }, environment_id, [id])).get(id)!;
+  const frozen = await freezeSeen(app.context, { organizationId }, environment_id, id);
   const { variables, files } = resolveVariables(await thawVariables(app.context, organizationId, frozen));
   const own = variables.filter(({ origin }) => origin.scope !== 'BUILT_IN');
   return { ...Object.fromEntries(own.map(({ key, value }) => [key, value])), ...Object.fromEntries(files.map((file) => [file.path, file.content])) }; // prettier-ignore

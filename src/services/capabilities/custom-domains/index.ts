@@ -1,3 +1,2 @@
 export { customDomainRoutes } from '#services/capabilities/custom-domains/routes.ts';
 export { listDomainsByServices } from '#services/capabilities/custom-domains/queries.ts';
-export { createResolver, type HostResolver } from '#services/capabilities/custom-domains/resolver.ts';

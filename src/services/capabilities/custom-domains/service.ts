@@ -6,7 +6,7 @@ import { audit } from '#platform/events/audit.ts';
 import { checkDomain, leadsHere } from '#services/capabilities/custom-domains/check.ts';
 import { toHostName } from '#services/capabilities/custom-domains/host-name.ts';
 import * as queries from '#services/capabilities/custom-domains/queries.ts';
-import type { HostResolver } from '#services/capabilities/custom-domains/resolver.ts';
+import type { HostResolver } from '#services/parts/resolver.ts';
 import type { CustomDomainInput } from '#services/capabilities/custom-domains/schema.ts';
 import { hostnameOf } from '#services/parts/ports.ts';
 import { touchService } from '#services/service/queries.ts';

@@ -108,6 +108,21 @@ describe('the plan of a deployment', () => {
     expect(only(await planOf(admin, url, '?action=REDEPLOY')).changes.commit).toBeUndefined();
   });
 
+  test('of a service that is there shows what a new one brings, of a new one none of the built-in variables', async () => {
+    const admin = await app.organization();
+    const { environment, application, git_repository, url } = await make(admin);
+    ok(await admin.post(`${url}/deploy?wait=20`), 200);
+    const body = exampleBody({ git_repository, name: 'second', ports: [] });
+    const second = ok(await admin.post(`/environment/${environment.id}/application`, body), 201);
+    ok(await admin.post(`/application/${second.id}/environmentVariable`, { key: 'OWN', value: 'x' }), 201);
+    const services = (await planOf(admin, `/environment/${environment.id}`)).stages.flatMap((stage) => stage.services);
+    const keysOf = (id: string) =>
+      services.find((service) => service.id === id)!.changes.variables.map((one: any) => `${one.change} ${one.key}`);
+    const key = `QUARTERDECK_APPLICATION_Z${second.id.slice(0, 8).toUpperCase()}_HOST_INTERNAL`;
+    expect(keysOf(application.id)).toEqual([`ADDED ${key}`]);
+    expect(keysOf(second.id)).toEqual(['ADDED OWN']);
+  });
+
   test.each(['DEPLOY', 'REDEPLOY', 'ROLLBACK', 'RESTART', 'STOP', 'UNINSTALL', 'DELETE'])(
     'is what a %s of the environment then does',
     async (action) => {

@@ -39,8 +39,8 @@ export async function planRequest(context: Context, place: DeploymentPlace, need
     executionId === undefined
       ? undefined
       : await findRollback(context, place, place.environmentId, executionId, serviceIds?.[0]);
-  const services = rollback?.services ?? (await freezeChosen(context, place, trigger, serviceIds, {}));
-  const snapshot = snapshotOf({ place, action: actionOf(trigger), trigger, services, rollback });
+  const { services, shared } = rollback ?? (await freezeChosen(context, place, trigger, serviceIds, {}));
+  const snapshot = snapshotOf({ place, action: actionOf(trigger), trigger, services, shared, rollback });
   const preview = await readingStored(
     previewDeployment(
       context.db,

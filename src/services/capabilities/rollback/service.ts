@@ -24,7 +24,10 @@ export async function findRollback(
   serviceId?: string,
 ): Promise<EarlierExecution> {
   const earlier = await findEarlierExecution(context.db, scope, environmentId, executionId, serviceId);
-  const variables = earlier.services.flatMap((service) => service.variables as FrozenVariable[]);
+  const variables = [
+    ...earlier.shared,
+    ...earlier.services.flatMap((service) => service.variables),
+  ] as FrozenVariable[];
   const lost = await listLostSecrets(context, scope, variables);
   if (lost.length > 0)
     throw conflict(
@@ -52,6 +55,7 @@ export async function requestLastRelease(context: Context, place: DeploymentPlac
     trigger: 'ROLLBACK',
     whole: false,
     services: earlier.services,
+    shared: earlier.shared,
     rollback: { to: earlier.to, resolution: { ...earlier.resolution, services: Object.fromEntries(commits) } },
     automatic: true,
   });
@@ -64,13 +68,8 @@ export async function requestRollback(
   executionId: string,
   serviceId?: string,
 ): Promise<string> {
-  const { to, services, resolution, whole } = await findRollback(
-    context,
-    place,
-    place.environmentId,
-    executionId,
-    serviceId,
-  );
+  const earlier = await findRollback(context, place, place.environmentId, executionId, serviceId);
+  const { to, resolution, ...frozen } = earlier;
   const rollback = { to, resolution };
-  return requestDeployment(context, { place, action: 'DEPLOY', trigger: 'ROLLBACK', whole, services, rollback });
+  return requestDeployment(context, { place, action: 'DEPLOY', trigger: 'ROLLBACK', ...frozen, rollback });
 }

@@ -6,9 +6,13 @@ import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { zip } from '#kernel/zip.ts';
+import { KINDS } from '#services/mount.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { EXAMPLE, useEngine } from '#test/harness/engine.ts';
+import { SAMPLES } from '#test/suites/kinds/samples.ts';
 
 const app = useApp();
+useEngine(app);
 
 /** Reads an archive by its directory, as programs do. */
 function unzip(archive: Buffer): Map<string, string> {
@@ -227,11 +231,59 @@ describe('the export of an environment', () => {
       expect(text).toContain(part);
   });
 
+  test('has each service of every kind, or names it as one that there is no resource for', async () => {
+    const admin = await app.organization();
+    const environment = await makeEnvironment(admin);
+    const place = { admin, environmentId: environment.id, images: { url: 'https://registry.example.com' }, tag: '1.0' };
+    for (const kind of KINDS) {
+      const body = { ...(await SAMPLES[kind.kind]!.body(place)), name: `one ${kind.path}` };
+      ok(await admin.post(`/environment/${environment.id}/${kind.path}`, body), 201);
+    }
+    const files = await exported(admin, environment.id, '?exportSecrets=true');
+    await checkFormat(files);
+    const { results } = ok(await admin.get(`/environment/${environment.id}/services`), 200);
+    expect(results).toHaveLength(KINDS.length);
+    for (const service of results) {
+      const file = [...files.keys()].find((name) => name.endsWith(`_${short(service)}.tf`));
+      if (file) expect(files.get(file)).toMatch(new RegExp(`^  name += "${service.name}"$`, 'm'));
+      else expect(files.get('main.tf')).toContain(`Not in it: ${service.name}, as there is no resource`);
+    }
+  });
+
+  test('leaves out what is being deleted and has what could not be deployed', async () => {
+    const admin = await app.organization();
+    const { environment, application } = await makeFull(admin);
+    const body = { name: 'broken', git_repository: { url: EXAMPLE, branch: 'gone' } };
+    const broken = ok(await admin.post(`/environment/${environment.id}/application`, body), 201);
+    expect(ok(await admin.post(`/application/${broken.id}/deploy?wait=60`, {}), 200).state).toMatch(/ERROR$/);
+    await app.db.updateTable('service').set({ deleting: true }).where('id', '=', application.id).execute();
+    const files = await exported(admin, environment.id, '?exportSecrets=true');
+    await checkFormat(files);
+    expect([...files.keys()].at(-1)).toBe(`application_${short(broken)}.tf`);
+    expect([...files.values()].join('\n')).not.toContain(short(application));
+    await app.db.updateTable('environment').set({ deleting: true }).where('id', '=', environment.id).execute();
+    await checkFormat(await exported(admin, environment.id));
+  });
+
   test('is for whoever may read the environment', async () => {
     const admin = await app.organization();
     const environment = await makeEnvironment(admin);
     const url = `/environment/${environment.id}/terraformExport`;
-    expect((await (await admin.withScope('READ')).get(url)).status).toBe(200);
+    const organization = `/organization/${admin.organizationId}`;
+    const reader = await admin.withScope('READ');
+    await checkFormat(await exported(reader, environment.id, '?exportSecrets=true'));
+    const role = ok(await admin.post(`${organization}/customRole`, { name: 'looks at clusters' }), 201);
+    const readable = async (cluster: string, permission: string) => {
+      const cluster_permissions = [{ cluster_id: environment.cluster_id, permission: cluster }];
+      const permissions = [{ environment_type: 'PRODUCTION', permission }];
+      const project_permissions = [{ project_id: environment.project.id, is_admin: false, permissions }];
+      const said = { name: 'looks at clusters', cluster_permissions, project_permissions };
+      ok(await admin.put(`${organization}/customRole/${role.id}`, said), 200);
+      return (await app.anonymous('GET', url, undefined, { authorization: `Token ${token}` })).status;
+    };
+    const { token } = ok(await admin.post(`${organization}/apiToken`, { name: 'a', role_id: role.id }), 201);
+    expect(await readable('VIEWER', 'VIEWER')).toBe(200);
+    expect(await readable('VIEWER', 'NO_ACCESS')).toBe(403);
     ok(await (await app.organization()).get(url), 404);
     ok(await admin.get(`${url}?exportSecrets=perhaps`), 400);
   });

@@ -40,7 +40,8 @@ interface NewSecret {
 
 /**
  * Copies own variables, secrets, overrides and aliases (decisions.md 20). What they refer to is the copy of it, else the same thing where it
- * can be seen from the new place; an alias or override of anything else becomes a plain value, with its source's value and path.
+ * can be seen from the new place; an alias or override of anything else becomes a plain value, with its source's value and path. What a service
+ * wrote is for its copy to write from then on.
  */
 export async function copyVariables(context: Context, copy: VariableCopy): Promise<void> {
   const sight = await look(context, copy);
@@ -72,6 +73,7 @@ export async function copyVariables(context: Context, copy: VariableCopy): Promi
       enable_interpolation_in_file: row.enable_interpolation_in_file,
       secret_manager_access_id: holder?.external?.access ?? null,
       owned_by: row.owned_by,
+      output_of: copy.copies.get(row.output_of ?? '') ?? null,
       ...link,
     } satisfies NewVariable;
   });

@@ -1,6 +1,11 @@
 export { mainVariableRoutes } from '#services/capabilities/variables/main-routes.ts';
 export { secretRoutes, variableRoutes } from '#services/capabilities/variables/routes.ts';
-export { freezeVariables, listLostSecrets, thawVariables } from '#services/capabilities/variables/snapshot.ts';
+export {
+  createThaw,
+  freezeVariables,
+  listLostSecrets,
+  thawVariables,
+} from '#services/capabilities/variables/snapshot.ts';
 export { recordOutputs, withOutputs, type Output, type OutputPlace } from '#services/capabilities/variables/outputs.ts';
 export { placeOf } from '#services/capabilities/variables/line.ts';
 export { aliasVariable, removeVariable } from '#services/capabilities/variables/service.ts';

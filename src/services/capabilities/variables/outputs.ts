@@ -1,11 +1,11 @@
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import type { FrozenVariable } from '#deployments/model/variables.ts';
+import type { VariableRecord } from '#deployments/model/variables.ts';
 import { ofRow } from '#services/capabilities/variables/line.ts';
 import * as queries from '#services/capabilities/variables/output-queries.ts';
 import { openSecrets, sealSecrets } from '#services/capabilities/variables/secrets.ts';
 import { checkSaid } from '#services/capabilities/variables/rules.ts';
-import { freeze } from '#services/capabilities/variables/snapshot.ts';
+import { freeze, thawVariables } from '#services/capabilities/variables/snapshot.ts';
 
 /** One value that an execution wrote (engine.md, *Snapshot, resolution, plan*). */
 export interface Output {
@@ -104,19 +104,20 @@ async function isNewSecret(context: Context, organizationId: string, row: querie
 }
 
 /**
- * Frozen variables with the outputs that were written since they were frozen; a rollback takes those of its own deployment only, and the rest
- * as they were then.
+ * Variables of a service with the outputs that were written since they were frozen; a rollback takes those of its own deployment only, and the
+ * rest as they were then.
  */
 export async function withOutputs(
   context: Context,
   organizationId: string,
-  frozen: FrozenVariable[],
+  records: VariableRecord[],
   deployment: { id: string; environmentId: string; isRollback: boolean },
-): Promise<FrozenVariable[]> {
+): Promise<VariableRecord[]> {
   const { id, environmentId, isRollback } = deployment;
   const rows = await queries.listOutputs(context.db, { organizationId }, environmentId, isRollback ? id : null);
-  if (rows.length === 0) return frozen;
-  const written = rows.map((row) => freeze(ofRow(row)));
+  if (rows.length === 0) return records;
+  const frozen = rows.map((row) => freeze(ofRow(row)));
+  const written = await thawVariables(context, organizationId, frozen);
   const replaced = new Set(written.map((one) => one.id));
-  return [...frozen.filter((one) => !replaced.has(one.id)), ...written];
+  return [...records.filter((one) => !replaced.has(one.id)), ...written];
 }

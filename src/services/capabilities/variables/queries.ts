@@ -106,6 +106,8 @@ export interface NewVariable {
   built_in_service_id?: string | null;
   secret_manager_access_id?: string | null;
   owned_by: string;
+  /** Service whose executions write it. */
+  output_of?: string | null;
 }
 
 export const insertVariables = (db: Database, variables: NewVariable[]) =>

@@ -45,8 +45,9 @@ export const deleteUnnamedVersions = async (db: Database, before: Date): Promise
       select jsonb_path_query(release.snapshot, 'lax $.variables[*].secret') as secret
         from release join organizations using (organization_id)
       union all
-      select jsonb_path_query(deployment.snapshot, 'lax $.services[*].variables[*].secret')
-        from deployment join organizations using (organization_id)
+      select jsonb_path_query(deployment.snapshot, path::jsonpath)
+        from deployment join organizations using (organization_id),
+          (values ('lax $.services[*].variables[*].secret'), ('lax $.shared[*].secret')) as paths (path)
     )
     delete from variable_secret_version gone using candidate
     where gone.variable_id = candidate.variable_id and gone.version = candidate.version

@@ -11,14 +11,14 @@ import {
   type Tree,
 } from '#services/capabilities/variables/variables.fixture.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { freezeSeen } from '#test/harness/variables.ts';
 
 const app = useApp();
 
-/** As a snapshot is: written as JSON and read again. */
-async function frozenOf(admin: Actor, tree: Tree, service = tree.application): Promise<FrozenVariable[]> {
-  const frozen = await freezeVariables(app.context, admin, tree.environment, [service]);
-  return JSON.parse(JSON.stringify(frozen.get(service))) as FrozenVariable[];
-}
+const isOwn = ({ scope }: FrozenVariable): boolean => scope === 'APPLICATION';
+
+const frozenOf = (admin: Actor, tree: Tree, service = tree.application): Promise<FrozenVariable[]> =>
+  freezeSeen(app.context, admin, tree.environment, service);
 
 async function valuesOf(admin: Actor, frozen: FrozenVariable[]): Promise<Record<string, string>> {
   const { variables } = resolveVariables(await thawVariables(app.context, admin.organizationId, frozen));
@@ -42,19 +42,18 @@ describe('a snapshot of variables', () => {
     );
     ok(await admin.post(`/application/${tree.sibling}/environmentVariable`, { key: 'OWN', value: 'x' }), 201);
     const both = await freezeVariables(app.context, admin, tree.environment, [tree.application, tree.sibling]);
-    expect(JSON.stringify([...both])).not.toContain('s3cret');
-    expect(await valuesOf(admin, both.get(tree.application)!)).toEqual({
+    expect(JSON.stringify([both.shared, ...both.own])).not.toContain('s3cret');
+    expect(await valuesOf(admin, [...both.shared, ...both.own.get(tree.application)!])).toEqual({
       PASSWORD: 's3cret-two',
       URL: `db://u:s3cret-two@${tree.project}`,
     });
-    expect(await valuesOf(admin, both.get(tree.sibling)!)).toEqual({
+    const ofSibling = [...both.shared, ...both.own.get(tree.sibling)!];
+    expect(await valuesOf(admin, ofSibling)).toEqual({
       OWN: 'x',
       PASSWORD: 's3cret-one',
       URL: `db://u:s3cret-one@${tree.project}`,
     });
-    const { secrets } = resolveVariables(
-      await thawVariables(app.context, admin.organizationId, both.get(tree.sibling)!),
-    );
+    const { secrets } = resolveVariables(await thawVariables(app.context, admin.organizationId, ofSibling));
     expect(secrets).toEqual([`db://u:s3cret-one@${tree.project}`, 's3cret-one']);
   });
 
@@ -97,7 +96,10 @@ describe('a snapshot of variables', () => {
     const [admin, stranger] = [await app.organization(), await app.organization()];
     const tree = await makeTree(admin);
     ok(await admin.post(pathOf(tree, 'project'), { key: 'A', value: 'a' }), 201);
-    expect(await freezeVariables(app.context, stranger, tree.environment, [tree.application])).toEqual(new Map());
+    expect(await freezeVariables(app.context, stranger, tree.environment, [tree.application])).toEqual({
+      shared: [],
+      own: new Map(),
+    });
   });
 
   test('with an external secret does not resolve, and the error names its key and its name upstream', async () => {
@@ -152,10 +154,13 @@ describe('housekeeping of secrets', () => {
     const path = pathOf(tree, 'application', 'secret');
     const { id } = ok(await admin.post(path, { key: 'S', value: '1' }), 201);
     const gone = ok(await admin.post(path, { key: 'GONE', value: '1' }), 201);
+    const pathOfShared = pathOf(tree, 'environment', 'secret');
+    const shared = ok(await admin.post(pathOfShared, { key: 'SHARED', value: '1' }), 201);
     const snapshots: FrozenVariable[][] = [];
     for (const value of ['2', '3', '4']) {
       snapshots.push(await frozenOf(admin, tree));
       ok(await admin.put(`${path}/${id}`, { key: 'S', value }), 200);
+      ok(await admin.put(`${pathOfShared}/${shared.id}`, { key: 'SHARED', value }), 200);
     }
     await keepRelease(admin, tree, snapshots[0]!);
     await keepDeployment(admin, tree, snapshots[1]!);
@@ -165,13 +170,15 @@ describe('housekeeping of secrets', () => {
     expect(await versionsOf(id)).toEqual([1, 2, 3, 4]);
     await removeUnusedSecretVersions(at(1.1));
     expect(await versionsOf(id)).toEqual([1, 2, 4]);
+    // What all services of an environment see, deployments keep for the releases that they made.
+    expect(await versionsOf(shared.id)).toEqual([2, 4]);
     // The kept snapshots name the deleted secret too.
     expect(await versionsOf(gone.id)).toEqual([1]);
     await app.db.deleteFrom('release').where('service_id', '=', tree.application).execute();
     await app.db.deleteFrom('deployment').where('environment_id', '=', tree.environment).execute();
     await removeUnusedSecretVersions(at(1.2));
     expect([await versionsOf(id), await versionsOf(gone.id)]).toEqual([[4], []]);
-    expect(await valuesOf(admin, await frozenOf(admin, tree))).toEqual({ S: '4' });
+    expect(await valuesOf(admin, await frozenOf(admin, tree))).toEqual({ S: '4', SHARED: '4' });
   });
 
   async function keepDeployment(admin: Actor, tree: Tree, variables: FrozenVariable[]): Promise<string> {
@@ -193,7 +200,10 @@ describe('housekeeping of secrets', () => {
         trigger: 'DEPLOY',
         whole_environment: false,
         status: 'ENDED',
-        snapshot: JSON.stringify({ services: [{ serviceId: tree.application, variables }] }),
+        snapshot: JSON.stringify({
+          services: [{ serviceId: tree.application, variables: variables.filter(isOwn) }],
+          shared: variables.filter((one) => !isOwn(one)),
+        }),
         requested_by_name: 'test',
         origin: 'API',
       })
@@ -212,7 +222,7 @@ describe('housekeeping of secrets', () => {
         service_version: 1,
         environment_version: 1,
         project_version: 1,
-        snapshot: JSON.stringify({ serviceId: tree.application, variables }),
+        snapshot: JSON.stringify({ serviceId: tree.application, variables: variables.filter(isOwn) }),
       })
       .execute();
   }

@@ -7,6 +7,12 @@ import { listVisible } from '#services/capabilities/variables/queries.ts';
 import { listSecretVersions } from '#services/capabilities/variables/secret-queries.ts';
 import { openSealed, openSecrets } from '#services/capabilities/variables/secrets.ts';
 
+/** Frozen variables: those that every service of an environment sees, and by service those that stand on it. */
+export interface FrozenVariables {
+  shared: FrozenVariable[];
+  own: Map<string, FrozenVariable[]>;
+}
+
 /**
  * What services of an environment see, as snapshots keep it: unexpanded, secrets by version, built-ins included. Two statements for all of
  * them. Reads no secret.
@@ -16,9 +22,9 @@ export async function freezeVariables(
   scope: Scope,
   environmentId: string,
   serviceIds: string[],
-): Promise<Map<string, FrozenVariable[]>> {
+): Promise<FrozenVariables> {
   const surroundings = await findEnvironmentSurroundings(context, scope, environmentId);
-  if (!surroundings) return new Map();
+  if (!surroundings) return { shared: [], own: new Map() };
   const lineage = { projectId: surroundings.project.id, environmentId, serviceIds };
   const rows = await listVisible(context.db, scope, lineage);
   const shared = [
@@ -27,7 +33,7 @@ export async function freezeVariables(
   ];
   const own = new Map<string, FrozenVariable[]>(serviceIds.map((id) => [id, []]));
   for (const row of rows) if (row.service_id !== null) own.get(row.service_id)!.push(freeze(ofRow(row)));
-  return new Map([...own].map(([id, variables]) => [id, [...shared, ...variables]]));
+  return { shared, own };
 }
 
 /** The part of an entry that rules know. */
@@ -62,6 +68,19 @@ export async function thawVariables(
     records.push({ ...definitionOf(one), value });
   }
   return records;
+}
+
+/** Thaws a list of variables once for all who ask for that same list: what all services of a deployment see. */
+export function createThaw(): typeof thawVariables {
+  const thawed = new WeakMap<FrozenVariable[], Promise<VariableRecord[]>>();
+  return (context, organizationId, frozen) => {
+    const present = thawed.get(frozen);
+    if (present) return present;
+    const records = thawVariables(context, organizationId, frozen);
+    thawed.set(frozen, records);
+    records.catch(() => thawed.delete(frozen));
+    return records;
+  };
 }
 
 /** Keys of the frozen secrets whose values are no longer kept: what was frozen can't be deployed again. */

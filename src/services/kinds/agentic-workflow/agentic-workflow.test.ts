@@ -82,9 +82,10 @@ describe('an agentic workflow', () => {
       [{ outputs: [{ name: 'a', url: 'http://127.0.0.1/' }] }, 'outputs[0].url'],
       [{ outputs: [{ name: 'a', headers: [{ name: 'a b', value: '' }] }] }, 'outputs[0].headers[0].name'],
       [{ project_repositories: [{ url: 'nowhere', branch: 'main' }] }, 'project_repositories[0].url'],
-      [{ governance: { host_allowlist: ['example.com'] } }, 'governance.host_allowlist'],
+      [{ governance: { host_allowlist: ['example.com', 'https://example.com/'] } }, 'governance.host_allowlist[1]'],
+      [{ governance: { host_allowlist: ['10.0.0.1:443'] } }, 'governance.host_allowlist[0]'],
       [{ project_repositories: [{ url: 'https://github.com/acme/shop.git', branch: 'main', git_token_id: newId() }] }, 'project_repositories[0].git_token_id'], // prettier-ignore
-      [{ docker_fragment: 'RUN true' }, 'docker_fragment'],
+      [{ docker_fragment: 'RUN true\nFROM scratch' }, 'docker_fragment'],
     ];
     for (const [body, field] of cases) {
       const answer = await admin.post(url, { name: 'triage', ...body });

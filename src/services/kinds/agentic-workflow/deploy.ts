@@ -7,10 +7,18 @@ import {
   type PlannedTask,
   type ServiceSnapshot,
 } from '#deployments/index.ts';
+import { rulesOf } from '#services/kinds/agentic-workflow/egress.ts';
 import type { AgenticWorkflowSpec } from '#services/kinds/agentic-workflow/spec.ts';
 
 const SCRIPT = readFileSync(path.join(import.meta.dirname, 'agent.sh'), 'utf8');
 const FOLDER = '/quarterdeck';
+/** Where the agent works, among its repositories. */
+const WORK = `${FOLDER}/answer/work`;
+const DOCKERFILE = '.quarterdeck.Dockerfile';
+/** What FROM says on a host cluster, where it stands for the machine, whose program is taken. */
+const MACHINE = 'machine';
+/** Of a build of the agent's image: a workflow has no advanced settings, these are the others' defaults. */
+const BUILD_LIMITS = { timeoutSeconds: 1800, resources: { cpuMilli: 4000, memoryMib: 8192 } };
 
 /** What a run is given of what is opened when its stage starts; JSON under one name. */
 export interface Opened {
@@ -18,6 +26,9 @@ export interface Opened {
   environment: Record<string, string>;
   /** MCP configuration, with what lets the agent in. */
   mcp: string;
+  /** Address of the model's API; empty for the program's own. */
+  modelUrl: string;
+  allowedPrivateAddresses: string[];
   timeoutSeconds: number;
 }
 
@@ -30,23 +41,32 @@ const specOf = (service: ServiceSnapshot): AgenticWorkflowSpec => service.spec;
 export const workflowDeployment: DeployableKind = {
   source: (service) => {
     const { run } = specOf(service);
-    if (!run) return null;
+    if (!run || run.image === null) return null;
     const at = run.image.lastIndexOf(':');
     return { type: 'image', registryId: PUBLIC_REGISTRY, name: run.image.slice(0, at), tag: run.image.slice(at + 1) };
   },
   plan: (service, action, resolved): PlannedService => {
-    const isRun = action === 'DEPLOY' && specOf(service).run !== undefined;
+    const { run, docker_fragment: fragment } = specOf(service);
+    const isRun = action === 'DEPLOY' && run !== undefined;
+    const isBuilt = fragment.trim() !== '' || run?.image === null;
     return {
       serviceId: service.serviceId,
       name: service.name,
       kind: service.kind,
-      steps: [isRun ? 'EXECUTING' : 'DEPLOYMENT'],
+      steps: isRun ? [...(isBuilt ? (['BUILD'] as const) : []), 'EXECUTING'] : ['DEPLOYMENT'],
       reason: isRun ? 'the webhook was called' : 'it runs when its webhook is called: nothing is applied',
       buildKey: null,
-      image: isRun ? (resolved.image ?? null) : null,
+      image: isRun && !isBuilt ? (resolved.image ?? null) : null,
       rollout: 'NONE',
     };
   },
+  build: (service, { image }) => ({
+    rootPath: '/',
+    dockerfilePath: DOCKERFILE,
+    dockerfile: `FROM ${image ?? MACHINE}\n${specOf(service).docker_fragment.trim()}\n`,
+    targetStage: null,
+    ...BUILD_LIMITS,
+  }),
   tasks: (service, _action, identity, image, variables, options): PlannedTask[] => {
     const spec = specOf(service);
     const opened = JSON.parse(options.opened.run!) as Opened;
@@ -59,11 +79,23 @@ export const workflowDeployment: DeployableKind = {
         .map(({ url, branch }, at) => `${at + 1}-${folderOf(url)}\t${branch}\t${url}\n`)
         .join(''),
     };
-    const { cpu_milli, ram_mib } = spec.resources;
+    const { cpu_milli, ram_mib, gpu, storage_gib } = spec.resources;
+    const { mcp, modelUrl, allowedPrivateAddresses } = opened;
+    const rules = rulesOf(spec, { mcp, modelUrl, variables: variables.variables });
     return [
       {
         // What an agent did before it failed can't be known: it is never begun twice.
         attempts: 1,
+        discard: true,
+        checkout: {
+          path: WORK,
+          repositories: spec.project_repositories.map(({ url, branch, git_token_id }, at) => ({
+            url,
+            branch,
+            gitTokenId: git_token_id,
+            folder: `${at + 1}-${folderOf(url)}`,
+          })),
+        },
         task: {
           identity,
           name: 'agent',
@@ -78,12 +110,14 @@ export const workflowDeployment: DeployableKind = {
             ...Object.entries(files).map(([name, content]) => ({ path: `${FOLDER}/run/${name}`, content })),
           ],
           resources: { cpuMilli: cpu_milli, memoryMib: ram_mib },
-          storage: [],
+          storage: storage_gib > 0 ? [{ id: service.serviceId, mountPath: WORK, sizeGib: storage_gib }] : [],
           labels: service.labels ?? {},
           gracePeriodSeconds: 10,
           secrets: variables.secrets,
           timeoutSeconds: opened.timeoutSeconds,
           outputPath: `${FOLDER}/answer/answer.json`,
+          egress: { rules, allowedPrivateAddresses },
+          gpus: gpu,
         },
       },
     ];

@@ -21,6 +21,8 @@ export const workflowHooks: KindHooks = {
     const opened: Opened = {
       environment: modelEnvironment(spec, key, context.settings.agentModelUrl),
       mcp,
+      modelUrl: context.settings.agentModelUrl,
+      allowedPrivateAddresses: context.settings.allowedPrivateAddresses,
       timeoutSeconds: context.settings.agenticRunHours * HOUR_SECONDS,
     };
     return { values: { run: JSON.stringify(opened) }, secrets: [...(key ? [key] : []), ...secrets] };

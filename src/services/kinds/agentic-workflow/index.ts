@@ -3,6 +3,7 @@ import { workflowDeployment } from '#services/kinds/agentic-workflow/deploy.ts';
 import { workflowHooks } from '#services/kinds/agentic-workflow/hooks.ts';
 import { listRuns } from '#services/kinds/agentic-workflow/queries.ts';
 import { agenticWorkflowRoutes } from '#services/kinds/agentic-workflow/routes.ts';
+import { workflowWebhookRoutes } from '#services/kinds/agentic-workflow/webhook.ts';
 import {
   AgenticWorkflow,
   AgenticWorkflowRequest,
@@ -34,9 +35,9 @@ export const agenticWorkflow: Kind<AgenticWorkflowSpec, AgenticWorkflowInput & {
   toSpec: toWorkflowSpec,
   toView: toWorkflowView,
   deployment: workflowDeployment,
-  routes: agenticWorkflowRoutes,
+  routes: () => [...agenticWorkflowRoutes, ...workflowWebhookRoutes(agenticWorkflow)],
   // The workflow itself runs nowhere; its runs do.
-  requires: ({ run }) => (run ? ['tasks', 'registry-images'] : []),
+  requires: ({ run }) => (run ? ['tasks', 'egress', run.image === null ? 'machine-programs' : 'registry-images'] : []),
   hooks: workflowHooks,
   historyOf: async ({ db }, { organizationId, id }) =>
     (await listRuns(db, { organizationId }, id)).map(({ service_id }) => service_id),

@@ -1,5 +1,5 @@
-import { DateTime, Name, named, Nullable, OneOf, Reference, Type, Uuid, type Static } from '#platform/http/schema.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { Name, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import { commonAnswer } from '#services/parts/common.ts';
 
 /** Whose model the agent asks, and through whom. */
 export const MODELS = ['CLAUDE', 'BEDROCK'] as const;
@@ -73,14 +73,8 @@ export type AgenticWorkflowInput = Omit<Static<typeof AgenticWorkflowRequest>, '
 export const AgenticWorkflow = named(
   'AgenticWorkflow',
   Type.Object({
-    id: Uuid,
-    created_at: DateTime,
-    updated_at: DateTime,
-    service_type: OneOf(SERVICE_KINDS),
-    environment: Reference,
-    name: Type.String(),
+    ...commonAnswer,
     slug: Type.String(),
-    description: Type.String(),
     webhook_ip_allowlist: Type.Array(Type.String()),
     docker_fragment: Type.String(),
     enabled: Type.Boolean(),
@@ -93,6 +87,5 @@ export const AgenticWorkflow = named(
     governance: Governance,
     resources: Resources,
     webhook: Type.Object({ url: Type.String() }),
-    icon_uri: Type.String(),
   }),
 );

@@ -6,6 +6,8 @@ import { checkUrl } from '#platform/http-client/index.ts';
 import { requireMcpServers } from '#resources/mcp-server/index.ts';
 import type { SpecPlace } from '#services/kind.ts';
 import type { AgenticWorkflowInput, MODELS } from '#services/kinds/agentic-workflow/schema.ts';
+import { whyNotListed } from '#services/kinds/agentic-workflow/egress.ts';
+import { refuseFrom } from '#services/parts/fragment.ts';
 import { toGitSource } from '#services/parts/git.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
@@ -34,8 +36,8 @@ export interface AgenticWorkflowSpec {
   agent_prompt: string;
   governance: { host_allowlist: string[] };
   resources: { cpu_milli: number; ram_mib: number; gpu: number; storage_gib: number };
-  /** Of the copy that a run is: image of the agent, and what the caller sent. */
-  run?: { image: string; payload: string };
+  /** Of the copy that a run is: image of the agent (null where it is a program of the machine), and what the caller sent. */
+  run?: { image: string | null; payload: string };
 }
 
 const FRESH: Omit<AgenticWorkflowSpec, 'slug'> = {
@@ -74,18 +76,12 @@ export async function toWorkflowSpec(
 ): Promise<AgenticWorkflowSpec> {
   const base = present ?? { ...FRESH, slug: newSlug(input.name ?? '') };
   if (input.mcp_server_ids) await requireMcpServers(context, place, input.mcp_server_ids);
-  if (input.docker_fragment)
-    throw invalidField(
-      'docker_fragment',
-      'must be empty: the image of the agent is not built here, a setting names it',
-    );
-  if (input.governance?.host_allowlist.length)
-    throw invalidField(
-      'governance.host_allowlist',
-      'must be empty: this installation cannot keep an agent to a list of hosts',
-    );
+  const fragment = input.docker_fragment ?? base.docker_fragment;
+  refuseFrom(fragment, 'the image of the agent', (message) => invalidField('docker_fragment', message));
   return {
     ...base,
+    docker_fragment: fragment,
+    governance: input.governance ? checkGovernance(context, input.governance) : base.governance,
     webhook_ip_allowlist: checkNetworks(input.webhook_ip_allowlist ?? base.webhook_ip_allowlist),
     webhook_secret: await toWebhookSecret(context, place, input.webhook_secret, base.webhook_secret),
     enabled: input.enabled ?? base.enabled,
@@ -121,6 +117,14 @@ function checkNetworks(networks: string[]): string[] {
       throw invalidField(`webhook_ip_allowlist[${at}]`, 'must be an address or a network, such as 192.0.2.0/24');
   }
   return networks;
+}
+
+function checkGovernance({ settings }: Context, governance: AgenticWorkflowSpec['governance']) {
+  for (const [at, entry] of governance.host_allowlist.entries()) {
+    const why = whyNotListed(entry, settings.allowedPrivateAddresses);
+    if (why !== undefined) throw invalidField(`governance.host_allowlist[${at}]`, why);
+  }
+  return governance;
 }
 
 function checkObject(text: string, field: string): string {
@@ -160,11 +164,6 @@ async function toRepositories(
   for (const [at, repository] of given.entries()) {
     const source = await toGitSource(context, place, repository, null, `project_repositories[${at}]`);
     const { url, branch, git_token_id } = source;
-    if (git_token_id !== null)
-      throw invalidField(
-        `project_repositories[${at}].git_token_id`,
-        'must be null: tokens are not handed to agents, who read public repositories',
-      );
     repositories.push({ url, branch, git_token_id });
   }
   return repositories;

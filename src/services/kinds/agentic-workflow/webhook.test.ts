@@ -1,11 +1,15 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Webhook as Signer } from 'standardwebhooks';
 import { createServer } from '#kernel/node-http.ts';
 import { newId } from '#kernel/ids.ts';
+import { startGitServer } from '#runtimes/tools/git/testing.ts';
 import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { useEngine } from '#test/harness/engine.ts';
+import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import { ASKS_LOOPBACK, useImages } from '#test/harness/images.ts';
 
 const images = await useImages();
@@ -51,7 +55,8 @@ describe('the webhook of an agentic workflow', () => {
     const { port } = receiver.address() as AddressInfo;
     const workflow = await makeWorkflow(admin, {
       model: { type: 'CLAUDE', api_key: 'sk-never-shown-again' },
-      project_repositories: [{ url: 'https://github.com/acme/shop.git', branch: 'main' }],
+      governance: { host_allowlist: ['api.example.com'] },
+      resources: { cpu_milli: 500, ram_mib: 256, gpu: 1, storage_gib: 2 },
       outputs: [{ name: 'chat', url: `http://127.0.0.1:${port}/in`, headers: [{ name: 'X-Room', value: 'ops' }] }],
     });
     const run = ok(await call(workflow, { alert: 'disk is full' }, { 'webhook-id': 'call-1' }), 202);
@@ -71,7 +76,20 @@ describe('the webhook of an agentic workflow', () => {
     });
     const fileOf = (name: string) => task!.files.find(({ path }) => path.endsWith(`/${name}`))!.content;
     expect(fileOf('prompt.md')).toContain('disk is full');
-    expect(fileOf('repositories.tsv')).toBe('1-shop\tmain\thttps://github.com/acme/shop.git\n');
+    expect(task).toMatchObject({
+      egress: {
+        rules: [
+          { host: 'api.example.com', port: null, isPrivate: false },
+          { host: '127.0.0.1', port: 9, isPrivate: true },
+        ],
+        allowedPrivateAddresses: ['127.0.0.0/8'],
+      },
+      resources: { cpuMilli: 500, memoryMib: 256 },
+      gpus: 1,
+      storage: [{ sizeGib: 2, mountPath: '/quarterdeck/answer/work' }],
+    });
+    // Nothing of it stays where it ran.
+    await expect.poll(() => engine.runtime.leftovers(task!.identity)).toEqual([]);
     const copy = ok(await admin.get(`/agenticWorkflow/${run.agentic_workflow_id}`), 200);
     expect(JSON.stringify([copy, run])).not.toContain('disk is full');
     ok(await call(copy), 409);
@@ -88,6 +106,83 @@ describe('the webhook of an agentic workflow', () => {
     const log = ok(await admin.get(`/environment/${run.environment_id}/logs`), 200);
     expect(JSON.stringify(log)).toContain('working with');
     expect(JSON.stringify(log)).not.toContain('sk-never-shown-again');
+  });
+
+  test('hands over private repositories as files: their token is nowhere that the agent is', async () => {
+    const repositories = makeRepositoryRoot();
+    const repository = repositories.make('private');
+    repository.commit({ 'read.me': 'in confidence' });
+    const password = 'glpat-never-shown-again';
+    await using git = await startGitServer({
+      root: repositories.folder,
+      credentials: { username: 'oauth2', password },
+    });
+    const admin = await app.organization();
+    const token = ok(await admin.post(`/organization/${admin.organizationId}/gitToken`, { name: newId(), type: 'GITLAB', token: password, git_api_url: git.url }), 201); // prettier-ignore
+    const url = `${git.url}/private`;
+    const workflow = await makeWorkflow(admin, {
+      project_repositories: [{ url, branch: 'main', git_token_id: token.id }],
+    });
+    ok(await admin.delete(`/organization/${admin.organizationId}/gitToken/${token.id}`), 409);
+    const found: string[] = [];
+    engine.runtime.onTask('*', ({ folders }) => {
+      const [{ directory, path: at }] = folders as [{ directory: string; path: string }];
+      found.push(at, ...(readdirSync(directory, { recursive: true }) as string[]), readFileSync(path.join(directory, '1-private/read.me'), 'utf8')); // prettier-ignore
+      return { output: '{}' };
+    });
+    onTestFinished(() => engine.runtime.onTask('*', null));
+    const run = ok(await call(workflow), 202);
+    const history = () => admin.get(`/agenticWorkflow/${workflow.id}/deploymentHistoryV2`);
+    await expect.poll(async () => (await history()).body.results[0]?.status, { timeout: 20_000 }).toBe('DEPLOYED');
+    expect(found).toEqual(['/quarterdeck/answer/work', '1-private', '1-private/read.me', 'in confidence']);
+    const tasks = engine.runtime.tasksOf(run.agentic_workflow_id);
+    const log = ok(await admin.get(`/environment/${run.environment_id}/logs`), 200);
+    expect(JSON.stringify(log)).toContain(url);
+    expect(JSON.stringify([tasks, log, await admin.get(`/agenticWorkflow/${workflow.id}`)])).not.toContain(password);
+    // After the end is told.
+    await expect.poll(() => existsSync(tasks[0]!.folders![0]!.directory)).toBe(false);
+    repositories.remove();
+  });
+
+  test('a repository that cannot be read fails the run, and no agent is begun', async () => {
+    const admin = await app.organization();
+    const workflow = await makeWorkflow(admin, { project_repositories: [{ url: 'http://127.0.0.1:9/gone.git', branch: 'main' }] }); // prettier-ignore
+    const run = ok(await call(workflow), 202);
+    const history = () => admin.get(`/agenticWorkflow/${workflow.id}/deploymentHistoryV2`);
+    await expect.poll(async () => (await history()).body.results[0]?.status, { timeout: 20_000 }).toMatch(/ERROR/);
+    expect(engine.runtime.tasksOf(run.agentic_workflow_id)).toEqual([]);
+  });
+
+  test("a fragment is built upon the agent's image, and the run uses that", async () => {
+    const admin = await app.organization();
+    const workflow = await makeWorkflow(admin, { docker_fragment: 'RUN echo made > /made' });
+    const run = ok(await call(workflow), 202);
+    const history = () => admin.get(`/agenticWorkflow/${workflow.id}/deploymentHistoryV2`);
+    await expect.poll(async () => (await history()).body.results[0]?.status, { timeout: 20_000 }).toBe('DEPLOYED');
+    const [task] = engine.runtime.tasksOf(run.agentic_workflow_id);
+    expect(task!.image).not.toContain('acme/agent');
+    expect(JSON.stringify(ok(await admin.get(`/environment/${run.environment_id}/logs`), 200))).toContain(`Built ${task!.image}`); // prettier-ignore
+  });
+
+  test('is refused before anything is made where the cluster cannot keep an agent in', async () => {
+    const admin = await app.organization();
+    const workflow = await makeWorkflow(admin);
+    await app.db.updateTable('cluster').set({ runtime: 'kubernetes' }).where('organization_id', '=', admin.organizationId).execute(); // prettier-ignore
+    const { error_message, message, ...rest } = ok(await call(workflow), 400);
+    expect(JSON.stringify([error_message, message, rest])).toContain('reaches listed hosts only');
+    expect(await app.db.selectFrom('environment').select('id').where('organization_id', '=', admin.organizationId).execute()).toHaveLength(1); // prettier-ignore
+  });
+
+  test('on a host cluster the run is built of the machine, whose program it takes, and no image is asked for', async () => {
+    const admin = await app.organization();
+    const workflow = await makeWorkflow(admin);
+    await app.db.updateTable('cluster').set({ runtime: 'host' }).where('organization_id', '=', admin.organizationId).execute(); // prettier-ignore
+    const run = ok(await call(workflow), 202);
+    const history = () => admin.get(`/agenticWorkflow/${workflow.id}/deploymentHistoryV2`);
+    await expect.poll(async () => (await history()).body.results[0]?.status, { timeout: 20_000 }).toBe('DEPLOYED');
+    const [task] = engine.runtime.tasksOf(run.agentic_workflow_id);
+    expect(task!.image).not.toContain('acme/agent');
+    expect(task!.egress!.rules.map(({ host }) => host)).toEqual(['127.0.0.1']);
   });
 
   test('takes signed calls only where there is a secret, each once and in its time', async () => {

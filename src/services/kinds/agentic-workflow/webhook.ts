@@ -121,7 +121,8 @@ async function letIn(call: WebhookCall, workflow: ServiceRow): Promise<void> {
 /** A throwaway environment with a copy of the workflow in it, and its deployment: the run. */
 async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, callId: string) {
   const { agentImage, agenticRunHours } = call.settings;
-  if (agentImage === '')
+  const isOnMachine = workflow.cluster_runtime === 'host';
+  if (agentImage === '' && !isOnMachine)
     throw conflict('This installation has no agent: its settings name none (QUARTERDECK_AGENT_IMAGE).');
   const scope = { organizationId: workflow.organization_id };
   const context = {
@@ -143,7 +144,7 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
   );
   await queries.expireEnvironment(call.db, scope, made.id, agenticRunHours);
   const environment = (await environmentTarget.find(call.db, made.id, [scope.organizationId], true))!;
-  const run = { image: agentImage, payload: call.body };
+  const run = { image: isOnMachine ? null : agentImage, payload: call.body };
   const row = { ...workflow, spec: { ...(workflow.spec as AgenticWorkflowSpec), enabled: false, run } };
   const stageId = stages.find(({ name }) => name === kind.defaultStage)!.id;
   await copyServices(context, environment, [{ kind, row, id: serviceId, name: workflow.name, stageId }], {

@@ -1,5 +1,5 @@
-import { DateTime, Name, named, Nullable, OneOf, Reference, Type, Uuid, type Static } from '#platform/http/schema.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { Name, named, Nullable, OneOf, Type, type Static } from '#platform/http/schema.ts';
+import { commonAnswer } from '#services/parts/common.ts';
 import { CommitId, GitRepository, GitRepositoryRequest } from '#services/parts/git.ts';
 import { longRunningAnswer, longRunningInput } from '#services/parts/long-running.ts';
 
@@ -16,7 +16,6 @@ export const ApplicationRequest = named(
   'ApplicationRequest',
   Type.Object({
     name: Name,
-    description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
     git_repository: GitRepositoryRequest,
     ...own,
   }),
@@ -26,7 +25,6 @@ export const ApplicationEditRequest = named(
   'ApplicationEditRequest',
   Type.Object({
     name: Type.Optional(Name),
-    description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
     git_repository: Type.Optional(GitRepositoryRequest),
     ...own,
   }),
@@ -36,14 +34,7 @@ export type ApplicationInput = Static<typeof ApplicationEditRequest>;
 export const Application = named(
   'Application',
   Type.Object({
-    id: Uuid,
-    created_at: DateTime,
-    updated_at: DateTime,
-    name: Type.String(),
-    description: Type.String(),
-    environment: Reference,
-    icon_uri: Type.String(),
-    service_type: OneOf(SERVICE_KINDS),
+    ...commonAnswer,
     git_repository: GitRepository,
     build_mode: OneOf(['DOCKER']),
     dockerfile_path: Nullable(Type.String()),

@@ -1,3 +1,3 @@
 export { forgetApps } from '#services/kinds/argocd-app/forget.ts';
-export { argoCdApp, argoCdAppRoutes } from '#services/kinds/argocd-app/routes.ts';
+export { argoCdApp } from '#services/kinds/argocd-app/routes.ts';
 export { ArgoCdWatcher } from '#services/kinds/argocd-app/watcher.ts';

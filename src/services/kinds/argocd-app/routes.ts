@@ -19,11 +19,12 @@ export const argoCdApp: ShownKind<ArgoCdAppSpec> = {
   tag,
   schemas: { answer: ArgoCdApp },
   toView: toArgoCdAppView,
+  routes: () => argoCdAppRoutes,
 };
 
 const target = serviceTarget('argocdAppId', 'Argo CD app', 'ARGOCD_APP');
 
-export const argoCdAppRoutes: Route[] = [
+const argoCdAppRoutes: Route[] = [
   defineRoute({
     id: 'getArgoCdApp',
     method: 'GET',

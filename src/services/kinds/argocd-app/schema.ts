@@ -1,21 +1,15 @@
-import { DateTime, named, Nullable, OneOf, PlainListOf, Reference, Type, Uuid } from '#platform/http/schema.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { DateTime, named, Nullable, OneOf, PlainListOf, Type, Uuid } from '#platform/http/schema.ts';
+import { shownAnswer } from '#services/parts/common.ts';
 import { GitRepository } from '#services/parts/git.ts';
 
 /** service.md §2.7 */
 export const ArgoCdApp = named(
   'ArgoCdApp',
   Type.Object({
-    id: Uuid,
-    created_at: DateTime,
-    updated_at: DateTime,
-    name: Type.String(),
-    service_type: OneOf(SERVICE_KINDS),
+    ...shownAnswer,
     namespace: Type.String({ description: 'Kubernetes namespace that it is deployed to.' }),
-    environment: Reference,
     environment_id: Uuid,
     cluster_id: Uuid,
-    icon_uri: Type.String(),
     last_synced_at: Nullable(DateTime),
     manifest_revision: Nullable(Type.String()),
     git_repository: Nullable(GitRepository),

@@ -22,7 +22,7 @@ export const container: Kind<ContainerSpec, ContainerInput & { name: string }> =
   toSpec: toContainerSpec,
   toView: toContainerView,
   deployment: containerDeployment,
-  routes: containerRoutes,
+  routes: () => containerRoutes,
   requires: () => ['registry-images'],
   details: ({ image_name, tag, arguments: words, entrypoint }) => ({
     image_name,

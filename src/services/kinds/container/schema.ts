@@ -1,16 +1,13 @@
-import { DateTime, Name, named, Nullable, OneOf, Reference, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import { Name, named, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { REGISTRY_KINDS } from '#resources/registry/index.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { commonAnswer } from '#services/parts/common.ts';
 import { ImageName, ImageTag } from '#services/parts/images.ts';
 import { longRunningAnswer, longRunningInput } from '#services/parts/long-running.ts';
-
-const Description = Type.Optional(Nullable(Type.String({ maxLength: 2000 })));
 
 export const ContainerRequest = named(
   'ContainerRequest',
   Type.Object({
     name: Name,
-    description: Description,
     registry_id: Uuid,
     image_name: ImageName,
     tag: ImageTag,
@@ -22,7 +19,6 @@ export const ContainerEditRequest = named(
   'ContainerEditRequest',
   Type.Object({
     name: Type.Optional(Name),
-    description: Description,
     registry_id: Type.Optional(Uuid),
     image_name: Type.Optional(ImageName),
     tag: Type.Optional(ImageTag),
@@ -39,14 +35,7 @@ export const ContainerDeployRequest = named(
 export const Container = named(
   'Container',
   Type.Object({
-    id: Uuid,
-    created_at: DateTime,
-    updated_at: DateTime,
-    name: Type.String(),
-    description: Type.String(),
-    environment: Reference,
-    icon_uri: Type.String(),
-    service_type: OneOf(SERVICE_KINDS),
+    ...commonAnswer,
     registry_id: Uuid,
     registry: Type.Object({ id: Uuid, name: Type.String(), url: Type.String(), kind: OneOf(REGISTRY_KINDS) }),
     image_name: Type.String(),

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { newId, shortId } from '#kernel/ids.ts';
-import { freezeVariables, thawVariables } from '#services/capabilities/variables/index.ts';
+import { thawVariables } from '#services/capabilities/variables/index.ts';
 import { resolveVariables } from '#deployments/model/variables.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { freezeSeen } from '#test/harness/variables.ts';
 
 const app = useApp({ QUARTERDECK_DATABASE_PORTS: '30000-30002' });
 
@@ -81,9 +82,7 @@ describe('a database', () => {
       201,
     );
     const { organizationId } = admin;
-    const frozen = (await freezeVariables(app.context, { organizationId }, environment, [application.id])).get(
-      application.id,
-    )!;
+    const frozen = await freezeSeen(app.context, { organizationId }, environment, application.id);
     const { variables } = resolveVariables(await thawVariables(app.context, organizationId, frozen));
     const values = Object.fromEntries(variables.map(({ key, value }) => [key, value]));
     const of = (part: string) => values[`QUARTERDECK_MONGODB_Z${shortId(id).toUpperCase()}_${part}`];

@@ -1,7 +1,11 @@
 import { Type } from '#platform/http/schema.ts';
 import type { Kind } from '#services/kind.ts';
+import { application } from '#services/kinds/application/index.ts';
 import { backUpBeforeRemoval } from '#services/kinds/database/backups/last.ts';
+import { backupRoutes } from '#services/kinds/database/backups/routes.ts';
 import { databaseDeployment, databaseNeeds, openDatabase } from '#services/kinds/database/deploy.ts';
+import { linkedApplicationRoutes } from '#services/kinds/database/links/routes.ts';
+import { databaseRoutes } from '#services/kinds/database/routes.ts';
 import { Database, DatabaseEditRequest, DatabaseRequest, type DatabaseInput } from '#services/kinds/database/schema.ts';
 import { databaseTerraform } from '#services/kinds/database/terraform.ts';
 import { copyDatabaseSpec, toDatabaseSpec, toDatabaseView, type DatabaseSpec } from '#services/kinds/database/spec.ts';
@@ -30,5 +34,6 @@ export const database: Kind<DatabaseSpec, DatabaseInput & { name: string }> = {
     choose: () => ({}),
   },
   terraform: databaseTerraform,
+  routes: (needs) => [...databaseRoutes, ...backupRoutes(needs), ...linkedApplicationRoutes(application)],
   capabilities: { clone: { copySpec: copyDatabaseSpec } },
 };

@@ -1,7 +1,8 @@
-import { DateTime, Name, named, Nullable, OneOf, Reference, Type, Uuid, type Static } from '#platform/http/schema.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { Name, named, Nullable, OneOf, Type, type Static } from '#platform/http/schema.ts';
 import { DATABASE_TYPES } from '#services/kinds/database/engines/index.ts';
+import { commonAnswer, commonInput } from '#services/parts/common.ts';
 import { groupsAnswer, groupsRequest } from '#services/parts/groups.ts';
+import { Cpu } from '#services/parts/long-running.ts';
 
 export const MODES = ['CONTAINER', 'MANAGED'] as const;
 export const ACCESSIBILITIES = ['PRIVATE', 'PUBLIC'] as const;
@@ -15,8 +16,9 @@ const Version = Type.String({ minLength: 1, maxLength: 50, description: 'databas
 
 /** Without defaults: what an edit leaves out stays as it is. */
 const own = {
+  ...commonInput,
   accessibility: Type.Optional(OneOf(ACCESSIBILITIES)),
-  cpu: Type.Optional(Type.Integer({ minimum: 10, maximum: 1_000_000, description: 'Milli-CPU, a whole number.' })),
+  cpu: Type.Optional(Cpu),
   memory: Type.Optional(Type.Integer({ minimum: 64, maximum: 10_000_000, description: 'MiB, a whole number.' })),
   storage: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 65_536, description: 'GiB. It never shrinks once it was deployed.' }),
@@ -25,14 +27,12 @@ const own = {
     Type.String({ maxLength: 255, description: 'Kept for clusters whose machines have types.' }),
   ),
   ...groupsRequest,
-  icon_uri: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
 };
 
 export const DatabaseRequest = named(
   'DatabaseRequest',
   Type.Object({
     name: Name,
-    description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
     type: DatabaseTypeEnum,
     version: Version,
     mode: ModeEnum,
@@ -44,7 +44,6 @@ export const DatabaseEditRequest = named(
   'DatabaseEditRequest',
   Type.Object({
     name: Type.Optional(Name),
-    description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
     version: Type.Optional(Version),
     ...own,
     disk_type: Type.Optional(Nullable(OneOf(DISK_TYPES))),
@@ -58,11 +57,7 @@ export type DatabaseInput = Static<typeof DatabaseEditRequest> &
 export const Database = named(
   'Database',
   Type.Object({
-    id: Uuid,
-    created_at: DateTime,
-    updated_at: DateTime,
-    name: Type.String(),
-    description: Type.String(),
+    ...commonAnswer,
     type: DatabaseTypeEnum,
     version: Type.String(),
     mode: ModeEnum,
@@ -72,15 +67,12 @@ export const Database = named(
     memory: Type.Integer(),
     storage: Type.Integer(),
     ...groupsAnswer,
-    icon_uri: Type.String(),
-    environment: Reference,
     host: Type.String(),
     port: Type.Integer(),
     maximum_cpu: Type.Integer(),
     maximum_memory: Type.Integer(),
     disk_encrypted: Type.Boolean(),
     disk_type: Type.Optional(Nullable(OneOf(DISK_TYPES))),
-    service_type: OneOf(SERVICE_KINDS),
   }),
 );
 

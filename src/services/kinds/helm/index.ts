@@ -9,9 +9,8 @@ import {
   type HelmInput,
 } from '#services/kinds/helm/schema.ts';
 import { toHelmSpec, toHelmView, type HelmSpec } from '#services/kinds/helm/spec.ts';
+import { helmRoutes } from '#services/kinds/helm/routes.ts';
 import { helmTerraform } from '#services/kinds/helm/terraform.ts';
-
-export { helmRoutes } from '#services/kinds/helm/routes.ts';
 
 /** A chart of a Helm repository or of a git repository. */
 export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
@@ -30,6 +29,7 @@ export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
     repository ? { repository: { chart_name: repository.chart_name, chart_version: repository.chart_version } } : {},
   deploy: { body: HelmDeployRequest, query: HelmDeployQuery, group: 'helms', choose: chooseHelm },
   terraform: helmTerraform,
+  routes: (needs) => helmRoutes(needs.repositories),
   capabilities: {
     ports: (spec) => spec.ports,
     gitSource: (spec, of) =>

@@ -1,17 +1,6 @@
-import {
-  DateTime,
-  Name,
-  named,
-  Nullable,
-  OneOf,
-  PlainListOf,
-  Reference,
-  Type,
-  Uuid,
-  type Static,
-} from '#platform/http/schema.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { Name, named, Nullable, OneOf, PlainListOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { HelmPort, HelmPortRequest } from '#services/kinds/helm/ports.ts';
+import { commonAnswer, commonInput } from '#services/parts/common.ts';
 import { CommitId, GitRepository, GitRepositoryRequest } from '#services/parts/git.ts';
 
 const Line = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: '^[^\\u0000-\\u001f\\u007f]*$' });
@@ -71,7 +60,7 @@ const ValuesRequest = Type.Object({
 export type ValuesInput = Static<typeof ValuesRequest>;
 
 const own = {
-  description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
+  ...commonInput,
   timeout_sec: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400, default: 600 })),
   auto_preview: Type.Optional(Nullable(Type.Boolean())),
   auto_deploy: Type.Optional(Type.Boolean()),
@@ -79,7 +68,6 @@ const own = {
   allow_cluster_wide_resources: Type.Optional(Type.Boolean({ default: false })),
   values_override: Type.Optional(ValuesRequest),
   ports: Type.Optional(Type.Array(HelmPortRequest, { maxItems: 100 })),
-  icon_uri: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
   blueprint_id: Type.Optional(Nullable(Uuid)),
 };
 
@@ -95,14 +83,7 @@ const AnsweredPairs = Type.Array(Type.Array(Type.String()));
 export const Helm = named(
   'Helm',
   Type.Object({
-    id: Uuid,
-    created_at: DateTime,
-    updated_at: DateTime,
-    name: Type.String(),
-    description: Type.String(),
-    environment: Reference,
-    icon_uri: Type.String(),
-    service_type: OneOf(SERVICE_KINDS),
+    ...commonAnswer,
     timeout_sec: Type.Integer({ minimum: 0, default: 600 }),
     auto_preview: Type.Boolean(),
     auto_deploy: Type.Boolean(),

@@ -339,6 +339,22 @@ describe('what a job writes', () => {
     expect(await variablesOf(admin, job.environmentId)).toEqual([]);
   });
 
+  test('of a cloned environment is what its own job writes', async () => {
+    const admin = await app.organization();
+    const job = await makeJob(admin);
+    order(engine, job, { output: '{"PLAIN": "first", "PASSWORD": {"value": "hunter-22", "sensitive": true}}' });
+    await deploy(job);
+    const clone = ok(await admin.post(`/environment/${job.environmentId}/clone`, { name: 'other' }), 201).id;
+    const [copy] = ok(await admin.get(`/environment/${clone}/job`), 200).results;
+    const at = { admin, id: copy.id, url: `/job/${copy.id}`, environmentId: clone, body: copy };
+    order(engine, at, { output: '{"PLAIN": "second"}' });
+    await deploy(at);
+    expect(await variablesOf(admin, clone)).toMatchObject([{ key: 'PLAIN', value: 'second' }]);
+    expect((await variablesOf(admin, job.environmentId)).map(({ key, value }: any) => [key, value])).toEqual(
+      expect.arrayContaining([['PLAIN', 'first']]),
+    );
+  });
+
   test.each([
     ['{"A": "b",\n "C": }', `${OUTPUT} is not JSON: line 2, column 7.`],
     ['["A"]', `${OUTPUT} must be a JSON object`],

@@ -1,7 +1,7 @@
-import { DateTime, Name, named, Nullable, OneOf, Reference, Type, Uuid, type Static } from '#platform/http/schema.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { Name, named, Nullable, OneOf, Type, type Static } from '#platform/http/schema.ts';
 import { JOB_EVENTS, JobSchedule, JobScheduleRequest } from '#services/kinds/job/schedule.ts';
 import { JobSource, JobSourceRequest } from '#services/kinds/job/source.ts';
+import { commonAnswer, commonInput } from '#services/parts/common.ts';
 import { CommitId } from '#services/parts/git.ts';
 import { groupsAnswer, groupsRequest } from '#services/parts/groups.ts';
 import { ImageTag } from '#services/parts/images.ts';
@@ -12,7 +12,7 @@ import { Healthcheck } from '#services/parts/probes.ts';
 export const MAX_DURATION_SECONDS = 604_800;
 
 const own = {
-  description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
+  ...commonInput,
   cpu: Type.Optional(Cpu),
   memory: Type.Optional(Memory),
   gpu: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
@@ -35,7 +35,6 @@ const own = {
   schedule: Type.Optional(JobScheduleRequest),
   auto_deploy: Type.Optional(Nullable(Type.Boolean())),
   ...groupsRequest,
-  icon_uri: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
 };
 
 export const JobRequest = named('JobRequest', Type.Object({ name: Name, ...own }));
@@ -45,14 +44,7 @@ export type JobInput = Static<typeof JobEditRequest>;
 export const Job = named(
   'Job',
   Type.Object({
-    id: Uuid,
-    created_at: DateTime,
-    updated_at: DateTime,
-    name: Type.String(),
-    description: Type.String(),
-    environment: Reference,
-    icon_uri: Type.String(),
-    service_type: OneOf(SERVICE_KINDS),
+    ...commonAnswer,
     job_type: OneOf(['LIFECYCLE', 'CRON']),
     maximum_cpu: Type.Integer(),
     maximum_memory: Type.Integer(),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checkExtraArguments, commandsOf } from '#services/kinds/terraform/commands.ts';
+import { checkExtraArguments, commandsOf, plannedVariables } from '#services/kinds/terraform/commands.ts';
 import { environmentOf, filesOf } from '#services/kinds/terraform/run-files.ts';
 
 const QUIET = ['-input=false', '-no-color'];
@@ -16,8 +16,9 @@ describe('the commands of an action', () => {
       ['validate', '-no-color'],
       ['plan', '-parallelism=2', '-target', 'a.b', '-var=x=1', '-refresh=false', ...QUIET, '-out=.quarterdeck.tfplan'],
       ['show', '-json', '-no-color', '.quarterdeck.tfplan'],
-      ['apply', '-parallelism', '3', ...QUIET, '.quarterdeck.tfplan'],
+      ['apply', '-parallelism', '3', ...QUIET],
     ]);
+    expect(plannedVariables(extra)).toEqual(['-var=x=1']);
   });
 
   test('are as many as the action needs', () => {

@@ -15,12 +15,12 @@ export interface Command {
 }
 
 /** In the module's folder of the copy that the run works on; the folder goes with the run. */
-const PLAN_FILE = '.quarterdeck.tfplan';
+export const PLAN_FILE = '.quarterdeck.tfplan';
 const QUIET = ['-input=false', '-no-color'];
 
 /**
  * Commands of an action, in order. A service's own arguments stand before ours, so that ours hold. `readsState` is set where the state is
- * not kept by us: then it has to be asked for.
+ * not kept by us: then it has to be asked for. The run's script names the plan to apply, behind the variables that some programs want.
  */
 export function commandsOf(action: TerraformAction, extra: ExtraArguments, readsState: boolean): Command[] {
   const of = (name: CommandName): string[] => extra[name] ?? [];
@@ -29,7 +29,7 @@ export function commandsOf(action: TerraformAction, extra: ExtraArguments, reads
   const planning = [...of('plan'), ...split(of('apply')).planning];
   const plan: Command = { name: 'plan', args: ['plan', ...planning, ...QUIET, `-out=${PLAN_FILE}`] };
   const show: Command = { name: 'show', args: ['show', '-json', '-no-color', PLAN_FILE] };
-  const apply: Command = { name: 'apply', args: ['apply', ...split(of('apply')).applying, ...QUIET, PLAN_FILE] };
+  const apply: Command = { name: 'apply', args: ['apply', ...split(of('apply')).applying, ...QUIET] };
   const destroy: Command = { name: 'destroy', args: ['destroy', ...of('destroy'), ...QUIET, '-auto-approve'] };
   const state: Command[] = readsState ? [{ name: 'state', args: ['state', 'pull'] }] : [];
   switch (action) {
@@ -86,6 +86,12 @@ function split(args: readonly string[]): { planning: string[]; applying: string[
     (name !== undefined && PLANNING.includes(name) ? parts.planning : parts.applying).push(...words);
   return parts;
 }
+
+/** Variables among the service's own arguments of a plan, which OpenTofu wants to be given again when it is applied. */
+export const plannedVariables = ({ plan = [], apply = [] }: ExtraArguments): string[] =>
+  [...optionsIn([...plan, ...split(apply).planning])]
+    .filter(({ name }) => name === 'var' || name === 'var-file')
+    .flatMap(({ words }) => words);
 
 /** Why an option cannot be given. */
 const REFUSED: Record<string, string> = {

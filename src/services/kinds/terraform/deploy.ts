@@ -21,7 +21,8 @@ import {
   type StateAccess,
   type VariableValue,
 } from '#services/kinds/terraform/run-files.ts';
-import { refuseFrom, type TerraformSpec } from '#services/kinds/terraform/spec.ts';
+import type { TerraformSpec } from '#services/kinds/terraform/spec.ts';
+import { refuseFrom } from '#services/parts/fragment.ts';
 
 /** What a run is given of what is opened or found when its stage starts; JSON under one name. */
 export interface Opened {
@@ -80,7 +81,11 @@ export const terraformDeployment: DeployableKind = {
       dockerfilePath: DOCKERFILE,
       dockerfile: async (read) => {
         const added = fragment?.type === 'file' ? await read(fragment.path) : (fragment?.content ?? '');
-        refuseFrom(added, (message) => new Error(`The fragment of the Dockerfile ${message}.`));
+        refuseFrom(
+          added,
+          'the image of Terraform',
+          (message) => new Error(`The fragment of the Dockerfile ${message}.`),
+        );
         return dockerfileOf(spec, runtime, images, added);
       },
       targetStage: null,

@@ -1,3 +1,4 @@
+import { terraformRoutes } from '#services/kinds/terraform/routes.ts';
 import { terraformDeployment } from '#services/kinds/terraform/deploy.ts';
 import {
   DeleteQuery,
@@ -17,7 +18,6 @@ import {
 import type { Kind } from '#services/kind.ts';
 
 export { terraformHooks } from '#services/kinds/terraform/hooks.ts';
-export { terraformRoutes } from '#services/kinds/terraform/routes.ts';
 export { type ProgramFinder, type TerraformProgram } from '#services/kinds/terraform/versions.ts';
 
 /** A module of Terraform or OpenTofu that is planned, applied and destroyed. */
@@ -46,6 +46,7 @@ export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> =
       skipDestroy: force_terraform_action === 'SKIP_DESTROY',
     }),
   },
+  routes: (needs) => terraformRoutes(needs.terraformPrograms),
   capabilities: {
     gitSource: (spec) => spec.git_repository,
     deploymentRestrictions: {},

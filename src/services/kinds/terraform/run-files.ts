@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { internal } from '#kernel/errors.ts';
-import { commandsOf, type ExtraArguments, type TerraformAction } from '#services/kinds/terraform/commands.ts';
+import {
+  commandsOf,
+  PLAN_FILE,
+  plannedVariables,
+  type ExtraArguments,
+  type TerraformAction,
+} from '#services/kinds/terraform/commands.ts';
 
 /** Where a run finds its files and the module, in the image and in what is mounted into it. */
 export const FOLDER = '/quarterdeck';
@@ -61,6 +67,8 @@ export function filesOf(input: RunInput): { path: string; content: string }[] {
     'terraform.rc': CLI_CONFIG,
     'backend.tf.json': backendFile(first),
     'next-backend.tf.json': input.action === 'migrate' ? backendFile(input.backend) : null,
+    'plan-file': lines([PLAN_FILE]),
+    'plan-variables': lines(plannedVariables(input.extra)),
     'var-files': lines(input.variableFiles.map((file) => file.replace(/^\/+/, ''))),
     'variables.tfvars.json': variablesFile(input.variables),
     'structured.tfvars': structuredFile(input.variables),

@@ -54,6 +54,13 @@ while IFS= read -r candidate || [ -n "$candidate" ]; do
 done <"$run/programs"
 [ -n "$program" ] || fail "The program is not there: $(cat "$run/programs")" 127
 
+# OpenTofu compares, since 1.8, what an apply is given with what was planned. The others refuse to be given anything.
+compares=
+[ "${program##*/}" != tofu ] || case $("$program" version </dev/null) in
+  *"OpenTofu v1."[67].*) ;;
+  *) compares=1 ;;
+esac
+
 end() {
   child=$!
   wait "$child"
@@ -74,6 +81,13 @@ for file in "$run"/commands/*; do
   while IFS= read -r argument || [ -n "$argument" ]; do set -- "$@" "$argument"; done <"$file"
   case $name in
     plan | destroy | locked) while IFS= read -r given; do set -- "$@" "-var-file=$given"; done <"$work/var-files" ;;
+    apply)
+      if [ -n "$compares" ]; then
+        while IFS= read -r given; do set -- "$@" "$given"; done <"$run/plan-variables"
+        while IFS= read -r given; do set -- "$@" "-var-file=$given"; done <"$work/var-files"
+      fi
+      set -- "$@" "$(cat "$run/plan-file")"
+      ;;
   esac
   echo "== ${program##*/} $name"
   case $name in

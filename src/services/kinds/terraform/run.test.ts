@@ -23,10 +23,10 @@ import {
   readStateFile,
   type StateOwner,
 } from '#services/terraform-state/index.ts';
+import { PROGRAMS } from '#services/kinds/terraform/testing.ts';
 import { useApp } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 
-const TERRAFORM = spawnSync('terraform', ['version'], { encoding: 'utf8' }).status === 0;
 const app = useApp();
 const folder = mkdtempSync(path.join(tmpdir(), 'qd-terraform-'));
 const closing: (() => Promise<void>)[] = [];
@@ -47,9 +47,8 @@ interface Started {
   log(): string;
 }
 
-const INPUT: RunInput = {
+const INPUT: Omit<RunInput, 'programs'> = {
   action: 'apply',
-  programs: ['terraform'],
   moduleChooses: false,
   rootPath: '/',
   backend: { kubernetes: {} },
@@ -60,7 +59,7 @@ const INPUT: RunInput = {
 };
 
 /** A service with a state, and a place in which its runs happen as in a container: files below FOLDER. */
-async function makeService(module: Record<string, string>) {
+async function makeServiceOf(program: string, module: Record<string, string>) {
   const admin = await app.organization();
   const { application } = await makeExample(admin);
   const owner: StateOwner = { organizationId: admin.organizationId, serviceId: application.id };
@@ -80,7 +79,7 @@ async function makeService(module: Record<string, string>) {
 
   const start = async (input: Partial<RunInput>, variables: Record<string, string> = {}): Promise<Started> => {
     rmSync(path.join(root, 'run'), { recursive: true, force: true });
-    for (const { path: file, content } of filesOf({ ...INPUT, ...input }))
+    for (const { path: file, content } of filesOf({ ...INPUT, programs: [program], ...input }))
       write(file.slice(FOLDER.length + 1), content);
     const credential = await beginRun(app.platform, owner, { generation: ++generation, timeoutSeconds: 60 });
     const access = { url: await server.urlAt('127.0.0.1', owner), ...credential };
@@ -156,7 +155,12 @@ async function until<T>(look: () => T | undefined | false): Promise<T> {
   throw new Error('It did not happen within 15 s.');
 }
 
-describe.skipIf(!TERRAFORM)('with the real program', () => {
+for (const { program, isHere } of PROGRAMS)
+  describe.skipIf(!isHere)(`with the real ${program}`, { timeout: 60_000 }, () => testRunsOf(program));
+
+function testRunsOf(program: string): void {
+  const makeService = (module: Record<string, string>) => makeServiceOf(program, module);
+
   test('what is planned is applied, and its outputs are in the state', async () => {
     const service = await makeService({ 'main.tf': MODULE, 'prod.tfvars': 'name = "file"\n' });
     const outcome = await service.run({
@@ -222,6 +226,8 @@ describe.skipIf(!TERRAFORM)('with the real program', () => {
     const variables = [{ key: 'name', value: 'set', isExpression: false }];
     expectDone(await service.run({ rootPath, variableFiles: ['b.tfvars'], variables }));
     expect((await service.state()).outputs.greeting).toBe('hello set');
+    expectDone(await service.run({ rootPath, extra: { plan: ['-var', 'name=said'] } }));
+    expect((await service.state()).outputs.greeting).toBe('hello said');
     const extra = { apply: ['-target', 'terraform_data.secret', '-parallelism=1'], init: ['-upgrade'] };
     const targeted = await service.run({ rootPath, extra });
     expectDone(targeted);
@@ -357,13 +363,13 @@ describe.skipIf(!TERRAFORM)('with the real program', () => {
   test('the program is the first that the module takes, and a missing one is named', async () => {
     const old = path.join(folder, 'old');
     mkdirSync(old, { recursive: true });
-    writeFileSync(path.join(old, 'terraform'), '#!/bin/sh\necho "Error: Unsupported Terraform Core version"\nexit 1\n');
-    chmodSync(path.join(old, 'terraform'), 0o755);
+    writeFileSync(path.join(old, program), '#!/bin/sh\necho "Error: Unsupported Terraform Core version"\nexit 1\n');
+    chmodSync(path.join(old, program), 0o755);
     const service = await makeService({ 'main.tf': 'terraform {\n  required_version = ">= 1.0"\n}\n' });
-    const programs = [path.join(old, 'terraform'), 'terraform'];
+    const programs = [path.join(old, program), program];
     expectDone(await service.run({ programs, moduleChooses: true }));
     expect((await service.run({ programs })).status).toBe(1);
     const missing = await service.run({ programs: ['/nowhere/terraform'] });
     expect(missing).toMatchObject({ status: 127, log: expect.stringContaining('/nowhere/terraform') });
   });
-});
+}

@@ -1,17 +1,6 @@
-import {
-  DateTime,
-  Name,
-  named,
-  Nullable,
-  OneOf,
-  PlainListOf,
-  Reference,
-  Type,
-  Uuid,
-  type Static,
-} from '#platform/http/schema.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { DateTime, Name, named, Nullable, OneOf, PlainListOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { PlanContent } from '#services/kinds/terraform/plan-file.ts';
+import { commonAnswer, commonInput } from '#services/parts/common.ts';
 import { CommitId, GitRepository, GitRepositoryRequest } from '#services/parts/git.ts';
 
 export const ENGINES = ['TERRAFORM', 'OPEN_TOFU'] as const;
@@ -89,7 +78,7 @@ const FilesSource = Type.Object({
 });
 
 const own = {
-  description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
+  ...commonInput,
   auto_deploy: Type.Optional(Type.Boolean()),
   auto_deploy_config: Type.Optional(AutoDeployConfig),
   terraform_variables_source: Type.Optional(VariablesSource),
@@ -97,7 +86,6 @@ const own = {
   engine: Type.Optional(OneOf(ENGINES)),
   provider_version: Type.Optional(ProviderVersion),
   timeout_sec: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400 })),
-  icon_uri: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
   job_resources: Type.Optional(JobResources),
   use_cluster_credentials: Type.Optional(Type.Boolean()),
   action_extra_arguments: Type.Optional(ExtraArguments),
@@ -119,23 +107,16 @@ export type TerraformInput = Static<typeof TerraformEditRequest>;
 export const Terraform = named(
   'Terraform',
   Type.Object({
-    id: Uuid,
-    created_at: DateTime,
-    updated_at: DateTime,
-    name: Type.String(),
-    description: Type.String(),
+    ...commonAnswer,
     timeout_sec: Type.Integer({ minimum: 0, default: 600 }),
     auto_deploy: Type.Boolean(),
     auto_deploy_config: AutoDeployConfig,
     terraform_files_source: Type.Object({ git: Type.Object({ git_repository: GitRepository }) }),
-    icon_uri: Type.String(),
-    service_type: OneOf(SERVICE_KINDS),
     terraform_variables_source: VariablesSource,
     engine: OneOf(ENGINES),
     backend: Backend,
     provider_version: ProviderVersion,
     job_resources: JobResources,
-    environment: Reference,
     use_cluster_credentials: Type.Boolean(),
     action_extra_arguments: ExtraArguments,
     dockerfile_fragment: Fragment,

@@ -5,6 +5,7 @@ import type { SpecPlace } from '#services/kind.ts';
 import { checkExtraArguments, type ExtraArguments } from '#services/kinds/terraform/commands.ts';
 import { keepsState, type Backend } from '#services/kinds/terraform/run-files.ts';
 import type { Engine, TerraformInput } from '#services/kinds/terraform/schema.ts';
+import { refuseFrom } from '#services/parts/fragment.ts';
 import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/parts/git.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
@@ -127,13 +128,10 @@ function checkVersion(given: NonNullable<TerraformInput['provider_version']>) {
 function checkFragment(given: Fragment | null): Fragment | null {
   if (given?.type === 'file') return { type: 'file', path: checkRelative(given.path, 'dockerfile_fragment.path') };
   if (given?.type === 'inline')
-    refuseFrom(given.content, (message) => invalidField('dockerfile_fragment.content', message));
+    refuseFrom(given.content, 'the image of Terraform', (message) =>
+      invalidField('dockerfile_fragment.content', message),
+    );
   return given;
-}
-
-/** A fragment adds to our image; with a FROM it would begin another. */
-export function refuseFrom(content: string, failure: (message: string) => Error): void {
-  if (/^\s*FROM\s/im.test(content)) throw failure('must not have a FROM: it is added to the image of Terraform');
 }
 
 function blueprintOf(input: TerraformInput, present: TerraformSpec | null): string | null {

@@ -4,7 +4,8 @@ import path from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import type { TaskSpec } from '#runtimes/runtime.ts';
-import { HAS_TERRAFORM, runReally, type RealRun } from '#services/kinds/terraform/testing.ts';
+import type { Engine } from '#services/kinds/terraform/schema.ts';
+import { PROGRAMS, runReally, type RealRun } from '#services/kinds/terraform/testing.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { useEngine } from '#test/harness/engine.ts';
 import { makeRepositoryRoot, type TestRepository } from '#test/harness/repository.ts';
@@ -67,7 +68,7 @@ async function makeEnvironment(admin: Actor): Promise<string> {
   return ok(await admin.post(`/project/${project.id}/environment`, { name: 'dev' }), 201).id;
 }
 
-async function makeService(more: Record<string, unknown> = {}, module = MODULE): Promise<Service> {
+async function makeServiceOf(more: Record<string, unknown> = {}, module = MODULE): Promise<Service> {
   const admin = await app.organization();
   const environmentId = await makeEnvironment(admin);
   const repository = repositories.make();
@@ -89,7 +90,7 @@ const tfVars = (...tf_vars: object[]) => ({ terraform_variables_source: { tf_var
 
 describe('a configuration', () => {
   test('is answered as it was given, with the defaults of what was left out', async () => {
-    const { admin, url, repository, environmentId } = await makeService();
+    const { admin, url, repository, environmentId } = await makeServiceOf();
     const answer = ok(await admin.get(url), 200);
     expect(answer).toMatchObject({
       name: 'infra',
@@ -109,7 +110,7 @@ describe('a configuration', () => {
   });
 
   test('needs a name and a repository only, named in either way', async () => {
-    const { admin, environmentId, repository } = await makeService();
+    const { admin, environmentId, repository } = await makeServiceOf();
     const least = { name: 'least', terraform_files_source: { git_repository: { url: repository.url } } };
     const answer = ok(await admin.post(`/environment/${environmentId}/terraform`, least), 201);
     expect(answer.terraform_files_source.git.git_repository.url).toBe(repository.url);
@@ -122,7 +123,7 @@ describe('a configuration', () => {
       { key: 'password', value: 'hunter22', secret: true },
       { key: 'name', value: 'n', secret: false },
     );
-    const { admin, url, id } = await makeService(given);
+    const { admin, url, id } = await makeServiceOf(given);
     const answer = ok(await admin.get(url), 200);
     expect(answer.terraform_variables_source.tf_vars).toEqual([
       { key: 'password', secret: true },
@@ -166,7 +167,7 @@ describe('a configuration', () => {
     ],
     ['no time', { timeout_sec: -1 }, 'timeout_sec'],
   ])('is refused with the field: %s', async (_name, more, field) => {
-    const { admin, url } = await makeService();
+    const { admin, url } = await makeServiceOf();
     const wrong = { auto_deploy_config: { auto_deploy: false, terraform_action: 'DEFAULT' }, ...more };
     const answer = ok(await admin.put(url, wrong), 400);
     expect(answer.errors.map((error: { field: string }) => error.field)).toContain(field);
@@ -174,13 +175,13 @@ describe('a configuration', () => {
 
   test('is made from a blueprint once', async () => {
     const blueprint = newId();
-    const { admin, url } = await makeService({ blueprint_id: blueprint });
+    const { admin, url } = await makeServiceOf({ blueprint_id: blueprint });
     expect(ok(await admin.put(url, { blueprint_id: blueprint }), 200).blueprint_id).toBe(blueprint);
     expect(ok(await admin.put(url, { blueprint_id: newId() }), 400).errors[0].field).toBe('blueprint_id');
   });
 
   test('can be read and changed by who may, and is not there for others', async () => {
-    const { admin, url } = await makeService();
+    const { admin, url } = await makeServiceOf();
     const reader = await admin.withScope('READ');
     ok(await reader.get(url), 200);
     ok(await reader.put(url, { timeout_sec: 5 }), 403);
@@ -204,7 +205,13 @@ test('versions that can be named are listed, newest first, without an id in the 
   expect(results.filter((one: { engine: string }) => one.engine === 'OPEN_TOFU').length).toBeGreaterThan(1);
 });
 
-describe.skipIf(!HAS_TERRAFORM)('deployed with the real program', () => {
+for (const { engine: by, program, isHere } of PROGRAMS)
+  describe.skipIf(!isHere)(`deployed with the real ${program}`, { timeout: 60_000 }, () => testDeployedBy(by));
+
+function testDeployedBy(by: Engine): void {
+  const makeService = (more: Record<string, unknown> = {}, module = MODULE) =>
+    makeServiceOf({ engine: by, ...more }, module);
+
   const runs: RealRun[] = [];
   const specs: TaskSpec[] = [];
   beforeEach(() => {
@@ -472,4 +479,4 @@ describe.skipIf(!HAS_TERRAFORM)('deployed with the real program', () => {
     expect(ok(await admin.get(`${other.url}/plan`), 200).plan.summary.create).toBe(2);
     expect(specs.at(-1)!.files.some(({ content }) => content.includes('hunter22'))).toBe(true);
   });
-});
+}

@@ -3,9 +3,16 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import path from 'node:path';
 import type { TaskSpec } from '#runtimes/runtime.ts';
 import { FOLDER } from '#services/kinds/terraform/run-files.ts';
+import { ENGINES } from '#services/kinds/terraform/schema.ts';
+import { programName } from '#services/kinds/terraform/versions.ts';
 
-/** Whether the real program is on this machine. */
-export const HAS_TERRAFORM = spawnSync('terraform', ['version'], { encoding: 'utf8' }).status === 0;
+/** The real programs, and whether each is on this machine. */
+export const PROGRAMS = ENGINES.map((engine) => {
+  const program = programName(engine);
+  return { engine, program, isHere: spawnSync(program, ['version']).status === 0 };
+});
+
+export const HAS_TERRAFORM = PROGRAMS.some(({ engine, isHere }) => engine === 'TERRAFORM' && isHere);
 
 export interface RealRun {
   root: string;

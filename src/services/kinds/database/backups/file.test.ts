@@ -86,11 +86,11 @@ describe('the file of a backup', () => {
     await expect(failing).rejects.toThrow('the tool ended with status 1');
     expect(existsSync(backupPath(file))).toBe(false);
     expect(existsSync(`${backupPath(file)}.making`)).toBe(false);
-    await removeBackup(file);
+    await removeBackup(file, false);
     writeFileSync(`${backupPath(file)}.making`, 'left by a killed attempt');
     await writeBackup(file, filling(Buffer.from('again')));
     expect((await buffer(readBackup(file))).toString()).toBe('again');
-    await removeBackup(file);
+    await removeBackup(file, false);
     await expect(verifyBackup(file)).rejects.toThrow(/ENOENT/);
   });
 });

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -169,7 +169,16 @@ export function readBackup(file: BackupFile): Readable {
 export const verifyBackup = (file: BackupFile): Promise<void> =>
   pipeline(readBackup(file), new Writable({ write: (_part, _encoding, done) => done() }));
 
-/** Removes the file, and what an attempt left; what isn't there is done. */
-export async function removeBackup(file: FilePlace): Promise<void> {
+/** Removes the file, and what an attempt left; what isn't there is done. With the last one of an organization that is gone its folder goes. */
+export async function removeBackup(file: FilePlace, withFolder: boolean): Promise<void> {
   for (const name of [backupPath(file), `${backupPath(file)}.making`]) await rm(name, { force: true });
+  if (withFolder) await removeIfEmpty(path.dirname(backupPath(file)));
+}
+
+async function removeIfEmpty(folder: string): Promise<void> {
+  try {
+    await rmdir(folder);
+  } catch (error) {
+    if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+  }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { KindHooks } from '#deployments/index.ts';
-import { makeFile, reasonOf, serverOf } from '#services/kinds/database/backups/make.ts';
+import { failBackup, makeFile, reasonOf, serverOf } from '#services/kinds/database/backups/make.ts';
 import { addBackup } from '#services/kinds/database/backups/new-backup.ts';
 import * as queries from '#services/kinds/database/backups/queries.ts';
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
@@ -51,7 +51,7 @@ export const backUpBeforeRemoval: NonNullable<KindHooks['beforeRemoval']> = asyn
   } catch (error) {
     signal.throwIfAborted();
     const reason = reasonOf(error, []);
-    await queries.endBackup(context.db, backup, { error: reason });
+    await failBackup(context, backup, reason);
     if (!removal.bestEffort)
       throw new Error(
         `The last backup could not be made, so nothing was removed: ${reason} Delete it with skipReconcile=true to go without.`,

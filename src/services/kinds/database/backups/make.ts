@@ -1,9 +1,9 @@
 import { RuntimeError, type Handle, type Runtime } from '#runtimes/runtime.ts';
 import type { Context } from '#platform/context.ts';
 import { openCredentials } from '#services/kinds/database/access.ts';
-import { writeBackup } from '#services/kinds/database/backups/file.ts';
+import { removeBackup, writeBackup } from '#services/kinds/database/backups/file.ts';
 import { fileOf } from '#services/kinds/database/backups/new-backup.ts';
-import type { BackupRow } from '#services/kinds/database/backups/queries.ts';
+import { endBackup, type BackupRow } from '#services/kinds/database/backups/queries.ts';
 import { dumpTo, type Server } from '#services/kinds/database/backups/run.ts';
 import { editionOfSpec } from '#services/kinds/database/deploy.ts';
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
@@ -32,6 +32,12 @@ export async function serverOf(
 export async function makeFile(parts: Parts, row: BackupRow, server: Server, signal: AbortSignal) {
   const file = await fileOf(parts, row);
   return writeBackup(file, (to) => dumpTo(server, to, signal));
+}
+
+/** The end of a backup that could not be made: nothing of an earlier attempt stays either. False when the claim was lost. */
+export async function failBackup({ db, settings }: Parts, row: BackupRow, error: string): Promise<boolean> {
+  await removeBackup({ dataDir: settings.dataDir, organizationId: row.organization_id, backupId: row.id }, false);
+  return endBackup(db, row, { error });
 }
 
 /** Why something failed, for people: without the passwords that tools may repeat. */

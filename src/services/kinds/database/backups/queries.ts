@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { chooseAlone } from '#deployments/index.ts';
 import { sql, type Database, type DB, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Insertable, Selectable } from 'kysely';
@@ -13,13 +14,12 @@ export const MOST_ATTEMPTS = 5;
 export const insertBackup = (db: Database, backup: Insertable<DB['database_backup']>) =>
   db.insertInto('database_backup').values(backup).execute();
 
-/** Those that can be seen, the newest first. */
+/** The newest first. */
 export const selectBackups = (db: Database, scope: Scope) =>
   db
     .selectFrom('database_backup')
     .selectAll()
     .where('organization_id', '=', scope.organizationId)
-    .where('status', '<>', 'DELETING')
     .orderBy('created_at', 'desc')
     .orderBy('id');
 
@@ -50,7 +50,6 @@ export const findBackup = (db: Database, organizationIds: string[], id: string) 
     .selectAll()
     .where('organization_id', '=', sql<string>`any(${organizationIds})`)
     .where('id', '=', id)
-    .where('status', '<>', 'DELETING')
     .executeTakeFirst();
 
 /** Locks it as well. */
@@ -63,14 +62,21 @@ export const lockBackup = (db: Database, organizationIds: string[], id: string) 
     .forUpdate()
     .executeTakeFirst();
 
-/** It is no longer seen; the machine that has the file removes it. Whoever works on it has lost its claim. */
-export const markDeleting = (db: Database, scope: Scope, id: string) =>
-  db
-    .updateTable('database_backup')
-    .set({ status: 'DELETING', claim_token: null, lease_until: null, updated_at: sql`now()` })
+/** A restore that reads the backup is under way, or waits for its turn. */
+const IS_READ = sql<boolean>`exists (select from database_restore r where r.backup_id = database_backup.id and r.status in ('QUEUED', 'RUNNING'))`;
+
+/**
+ * Deletes a backup; false while a restore needs it. The machine that has the file removes it, and whoever works on it has lost its claim.
+ */
+export async function deleteBackup(db: Database, scope: Scope, id: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom('database_backup')
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
-    .execute();
+    .where(({ not }) => not(IS_READ))
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
+}
 
 /** The backup that a deployment makes of a database within itself. */
 export const findOfDeployment = (db: Database, scope: Scope, deploymentId: string, databaseId: string) =>
@@ -113,14 +119,16 @@ export const recordServiceHandle = (db: Database, scope: Scope, id: string, hand
     .execute();
 
 // Claims. A machine takes work on its own clusters and on those that any machine reaches; one thing at a time for each database, and nothing
-// while a deployment changes its environment.
+// while a deployment changes its environment. Deployments wait for restores the same way (deployments/executor/claims.ts): who chooses, chooses
+// alone.
 
 const idle = sql`
   not exists (select 1 from database_backup o where o.database_id = w.database_id and o.id <> w.id
     and o.status = 'RUNNING' and o.lease_until > clock_timestamp())
   and not exists (select 1 from database_restore o where o.database_id = w.database_id and o.id <> w.id
     and o.status = 'RUNNING' and o.lease_until > clock_timestamp())
-  and not exists (select 1 from deployment d where d.environment_id = s.environment_id and d.status in ('RUNNING', 'RECAP'))`;
+  and not exists (select 1 from deployment d where d.environment_id = s.environment_id
+    and (d.status in ('RUNNING', 'RECAP') or d.leftover_until > clock_timestamp()))`;
 
 const claimSql = (table: 'database_backup' | 'database_restore', nodeId: string, leaseSeconds: number, own: ReturnType<typeof sql>) => sql`
   update ${sql.table(table)} set status = 'RUNNING', claim_token = ${randomUUID()}, attempts = attempts + 1,
@@ -138,7 +146,9 @@ const claimSql = (table: 'database_backup' | 'database_restore', nodeId: string,
 
 /** The oldest backup that can be made; those that a deployment makes are its own. */
 export async function claimBackup(db: Database, nodeId: string, leaseSeconds: number): Promise<BackupRow | undefined> {
-  const { rows } = await claimSql('database_backup', nodeId, leaseSeconds, sql`, node_id = ${nodeId}`).execute(db);
+  const { rows } = await chooseAlone(db, (alone) =>
+    claimSql('database_backup', nodeId, leaseSeconds, sql`, node_id = ${nodeId}`).execute(alone),
+  );
   return rows[0] as BackupRow | undefined;
 }
 
@@ -147,7 +157,9 @@ export async function claimRestore(
   nodeId: string,
   leaseSeconds: number,
 ): Promise<RestoreRow | undefined> {
-  const { rows } = await claimSql('database_restore', nodeId, leaseSeconds, sql``).execute(db);
+  const { rows } = await chooseAlone(db, (alone) =>
+    claimSql('database_restore', nodeId, leaseSeconds, sql``).execute(alone),
+  );
   return rows[0] as RestoreRow | undefined;
 }
 
@@ -219,26 +231,24 @@ export const recordSafetyBackup = (db: Database, claim: Claimed, backupId: strin
     .where('claim_token', '=', claim.claim_token)
     .execute();
 
-/** Backups whose files lie on a machine and are to go, whatever organization they are of. */
-export const listDeleting = (db: Database, nodeId: string) =>
-  sql<Pick<BackupRow, 'id' | 'organization_id'>>`
-    select id, organization_id from database_backup
-    where status = 'DELETING' and (node_id is null or node_id = ${nodeId}) order by created_at limit 100`
+/** What is over is deleted. */
+export const expireBackups = (db: Database) =>
+  db
+    .deleteFrom('database_backup')
+    .where('expires_at', '<=', sql<Date>`now()`)
+    .where(({ not }) => not(IS_READ))
+    .execute();
+
+/** Files on a machine whose backups are gone, whatever organization they were of. */
+export const listBuriedFiles = (db: Database, nodeId: string) =>
+  sql<{ backup_id: string; organization_id: string; last: boolean }>`
+    select f.backup_id, f.organization_id, not exists (select from organization o where o.id = f.organization_id) as last
+    from database_backup_file f where f.node_id = ${nodeId} and f.due_at <= clock_timestamp() order by f.due_at limit 100`
     .execute(db)
     .then(({ rows }) => rows);
 
-export const deleteBackupRow = (db: Database, scope: Scope, id: string) =>
-  db
-    .deleteFrom('database_backup')
-    .where('organization_id', '=', scope.organizationId)
-    .where('id', '=', id)
-    .where('status', '=', 'DELETING')
-    .execute();
-
-/** What is over is deleted. */
-export const expireBackups = (db: Database) =>
-  sql`update database_backup set status = 'DELETING', claim_token = null, lease_until = null, updated_at = now()
-    where expires_at <= now() and status <> 'DELETING'`.execute(db);
+export const removeBuriedFile = (db: Database, backupId: string) =>
+  db.deleteFrom('database_backup_file').where('backup_id', '=', backupId).execute();
 
 /** Managed databases that run and have no backup of the last day; one that failed is tried again after an hour. */
 export const listDueDaily = async (db: Database): Promise<{ id: string; organization_id: string }[]> => {

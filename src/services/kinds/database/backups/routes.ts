@@ -52,6 +52,7 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
     summary: 'Delete a backup of a database',
     action: 'database.backup',
     answer: { status: 204, body: null },
+    errors: [409],
     handler: async (call) => service.deleteBackup(call, await service.findOwnBackup(call, call.params.backupId)),
   }),
   defineRoute({
@@ -86,6 +87,7 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
     target: backupTarget,
     action: 'database.backup',
     answer: { status: 204, body: null },
+    errors: [409],
     handler: (call) => service.deleteBackup(call, call.target),
   }),
   defineRoute({

@@ -68,9 +68,10 @@ export async function requestBackup(
   return toBackupView(row);
 }
 
-/** Deletes a backup; the machine that has its file removes that. */
+/** Deletes a backup; the machine that has its file removes that. 409 while a restore reads it. */
 export async function deleteBackup(context: Context, backup: BackupTarget): Promise<void> {
-  await queries.markDeleting(context.db, backup, backup.id);
+  if (!(await queries.deleteBackup(context.db, backup, backup.id)))
+    throw conflict('A database is being restored from this backup: delete it when that has ended.');
   await tell(context, backup, 'DELETE');
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { systemContext, type Context, type Platform } from '#platform/context.ts';
 import { verifyBackup, readBackup, removeBackup } from '#services/kinds/database/backups/file.ts';
-import { makeFile, reasonOf, serverOf } from '#services/kinds/database/backups/make.ts';
+import { failBackup, makeFile, reasonOf, serverOf } from '#services/kinds/database/backups/make.ts';
 import { addBackup, fileOf } from '#services/kinds/database/backups/new-backup.ts';
 import * as queries from '#services/kinds/database/backups/queries.ts';
 import { restoreFrom } from '#services/kinds/database/backups/run.ts';
@@ -80,9 +80,12 @@ export class BackupWorker {
   /** The file goes first: what is left of a broken attempt is a row that leads to it. */
   async #removeFiles(): Promise<void> {
     const { db, settings } = this.#context;
-    for (const { id, organization_id: organizationId } of await queries.listDeleting(db, this.#options.nodeId)) {
-      await removeBackup({ dataDir: settings.dataDir, organizationId, backupId: id });
-      await queries.deleteBackupRow(db, { organizationId }, id);
+    for (const { backup_id: backupId, organization_id: organizationId, last } of await queries.listBuriedFiles(
+      db,
+      this.#options.nodeId,
+    )) {
+      await removeBackup({ dataDir: settings.dataDir, organizationId, backupId }, last);
+      await queries.removeBuriedFile(db, backupId);
     }
   }
 
@@ -132,20 +135,20 @@ export class BackupWorker {
   }
 
   async #backUp(row: queries.BackupRow, signal: AbortSignal): Promise<void> {
-    const { db } = this.#context;
     let secrets: string[] = [];
-    let end: Parameters<typeof queries.endBackup>[2];
+    let ended: boolean;
     try {
       // Whose part it is has made another, of the right moment.
       if (row.origin.startsWith('BEFORE_')) throw new Error('It was broken off.');
       const { server } = await this.#find(row);
       secrets = [server.credentials.password];
-      end = await makeFile(this.#context, row, server, signal);
+      const made = await makeFile(this.#context, row, server, signal);
+      ended = await queries.endBackup(this.#context.db, row, made);
     } catch (error) {
       signal.throwIfAborted();
-      end = { error: reasonOf(error, secrets) };
+      ended = await failBackup(this.#context, row, reasonOf(error, secrets));
     }
-    if (!(await queries.endBackup(db, row, end))) throw new ClaimLost();
+    if (!ended) throw new ClaimLost();
   }
 
   async #restore(row: queries.RestoreRow, signal: AbortSignal): Promise<void> {
@@ -185,7 +188,7 @@ export class BackupWorker {
     try {
       await queries.endBackup(db, backup, await makeFile(this.#context, backup, server, signal));
     } catch (error) {
-      await queries.endBackup(db, backup, { error: reasonOf(error, [server.credentials.password]) });
+      await failBackup(this.#context, backup, reasonOf(error, [server.credentials.password]));
       throw error;
     }
     await queries.recordSafetyBackup(db, row, id);

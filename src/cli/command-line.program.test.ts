@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { createRuntimes } from '#app/runtimes.ts';
-import { launchProgram, runProgram } from '#cli/testing.ts';
+import { ON_FREE_PORTS, runProgram, startService } from '#cli/testing.ts';
 import { inspectEmbeddedPostgres } from '#platform/database/embedded.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import { pino } from 'pino';
@@ -13,11 +13,7 @@ const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-cli-'));
 chmodSync(dataDir, 0o755);
 const SETTINGS = {
   QUARTERDECK_DATA_DIR: dataDir,
-  QUARTERDECK_PORT: '0',
-  QUARTERDECK_OPERATIONS_PORT: '0',
-  QUARTERDECK_PROXY_PORT: '0',
-  QUARTERDECK_RUNTIME: 'fake',
-  QUARTERDECK_LOG_LEVEL: 'error',
+  ...ON_FREE_PORTS,
 };
 
 afterAll(async () => {
@@ -27,19 +23,10 @@ afterAll(async () => {
 });
 
 /** The real program with a data directory of this file. */
-const launch = (args: string[], extra: Record<string, string> = {}) => launchProgram(args, { ...SETTINGS, ...extra });
 const run = (args: string[], extra: Record<string, string> = {}) => runProgram(args, { ...SETTINGS, ...extra });
 
-/** Starts the service and answers when its welcome is printed whole. */
-async function startService() {
-  const service = launch(['start']);
-  onTestFinished(async () => {
-    service.kill('SIGTERM');
-    await service.ended;
-  });
-  const text = await service.says(/token {8}in .*\n/);
-  return { ...service, url: /API +(\S+)/.exec(text)![1]!, proxyPort: /services .*:(\d+) /.exec(text)![1]! };
-}
+/** The service; some tests kill it. */
+const start = () => startService(SETTINGS, { isKilled: true });
 
 const me = (url: string, token: string) =>
   fetch(`${url}/organization`, { headers: { authorization: `Token ${token.trim()}` } }).then((answer) => answer.status);
@@ -75,7 +62,7 @@ test(
     expect(inspectEmbeddedPostgres(postgres).running).toBeNull();
     expect(await run(['token', 'list'])).toMatchObject({ status: 1, stderr: expect.stringContaining('`npm start`') });
 
-    const first = await startService();
+    const first = await start();
     const shown = await first.says(/curl -sS "http:\/\/app-z.*/);
     const admin = readFileSync(path.join(dataDir, 'admin-token'), 'utf8').trim();
     expect(shown.split(admin)).toHaveLength(2);
@@ -101,7 +88,7 @@ test(
 
     first.kill('SIGKILL');
     await first.ended;
-    const second = await startService();
+    const second = await start();
     expect(second.said.stdout).not.toContain(admin);
     expect(await me(second.url, admin)).toBe(200);
     second.kill('SIGTERM');

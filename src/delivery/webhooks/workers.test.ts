@@ -1,0 +1,134 @@
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { describe, expect, test, vi, inject } from 'vitest';
+import { removeOldDeliveries } from '#delivery/webhooks/index.ts';
+import { sql } from '#platform/database/index.ts';
+import { ok } from '#test/harness/app.ts';
+import { event, EVENTS, useWebhooks } from '#delivery/webhooks/webhooks.fixture.ts';
+
+const { app, receiver, worker, say, register, attempts, states, settled } = useWebhooks();
+
+describe('workers', () => {
+  test('share the work: of many events each is delivered once', async () => {
+    const admin = await app.organization();
+    const { calls, url } = await receiver();
+    const webhook = await register(admin, url);
+    await say(admin, ...Array.from({ length: 250 }, (_, sequence) => event(admin, { sequence })));
+    worker();
+    worker();
+    worker();
+    await vi.waitFor(async () => expect(await states(webhook.id)).toEqual(Array(250).fill('DELIVERED')), {
+      timeout: 15_000,
+    });
+    expect(calls.map((call) => call.body.payload.sequence).sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 250 }, (_, i) => i),
+    );
+    expect(new Set(calls.map((call) => call.headers['webhook-id'])).size).toBe(250);
+  });
+
+  test('are not held up by a receiver that does not answer', async () => {
+    const admin = await app.organization();
+    const [slow, quick] = [await receiver(() => 'hold'), await receiver()];
+    const held = await register(admin, slow.url);
+    await say(admin, ...Array.from({ length: 100 }, () => event(admin)));
+    const delivery = worker();
+    await vi.waitFor(() => expect(slow.calls.length).toBeGreaterThanOrEqual(8));
+    const webhook = await register(admin, quick.url);
+    await say(admin, event(admin));
+    delivery.nudge();
+    await settled(webhook.id, 'DELIVERED');
+    expect(slow.calls.length).toBeLessThan(20);
+    expect(new Set(await states(held.id))).toEqual(new Set(['PENDING']));
+  });
+
+  test('that are killed in the middle of a call lose nothing: another makes it again under the same id', async () => {
+    const admin = await app.organization();
+    const { calls, url } = await receiver((_call, number) => (number === 1 ? 'hold' : 200));
+    const webhook = await register(admin, url);
+    await say(admin, event(admin));
+    const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(app.db);
+    const child = spawn(process.execPath, [path.join(import.meta.dirname, 'worker.fixture.ts')], {
+      stdio: ['pipe', 'ignore', 'inherit'],
+    });
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.stdin.end(
+      JSON.stringify({ config: { ...inject('postgres'), database: rows[0]!.name }, times: { lease: 1000 } }),
+    );
+    await vi.waitFor(() => expect(calls).toHaveLength(1), { timeout: 10_000 });
+    child.kill('SIGKILL');
+    await ended;
+    worker();
+    await settled(webhook.id, 'DELIVERED');
+    expect(calls).toHaveLength(2);
+    expect(calls[1]!.headers['webhook-id']).toBe(calls[0]!.headers['webhook-id']);
+    expect((await attempts(admin, webhook.id)).map((one) => [one.attempt, one.target_response_status_code])).toEqual([
+      [2, 200],
+      [1, 0],
+    ]);
+    const row = await app.db
+      .selectFrom('webhook_delivery')
+      .select('tries')
+      .where('webhook_id', '=', webhook.id)
+      .executeTakeFirstOrThrow();
+    expect(row.tries).toBe(1);
+  });
+
+  test('that are stopped give back what is under way, and it does not count as a try', async () => {
+    const admin = await app.organization();
+    const { calls, url } = await receiver((_call, number) => (number === 1 ? 'hold' : 200));
+    const webhook = await register(admin, url);
+    await say(admin, event(admin));
+    const first = worker();
+    await vi.waitFor(() => expect(calls).toHaveLength(1));
+    await first.stop();
+    const row = await app.db
+      .selectFrom('webhook_delivery')
+      .selectAll()
+      .where('webhook_id', '=', webhook.id)
+      .executeTakeFirstOrThrow();
+    expect(row).toMatchObject({ state: 'PENDING', tries: 0, claim_token: null });
+    worker();
+    await settled(webhook.id, 'DELIVERED');
+  });
+
+  test('go on when a webhook is deleted or switched off in the middle of a call', async () => {
+    const admin = await app.organization();
+    const { calls, url } = await receiver(() => 'hold');
+    const [deleted, off] = [await register(admin, url), await register(admin, url)];
+    await say(admin, event(admin));
+    worker({ timeout: 300 });
+    await vi.waitFor(() => expect(calls).toHaveLength(2));
+    ok(await admin.delete(`/organization/${admin.organizationId}/webhook/${deleted.id}`), 204);
+    ok(
+      await admin.put(`/organization/${admin.organizationId}/webhook/${off.id}`, {
+        target_url: url,
+        events: EVENTS,
+        enabled: false,
+      }),
+      200,
+    );
+    await vi.waitFor(async () => expect(await attempts(admin, off.id)).toHaveLength(1), { timeout: 5000 });
+    expect([await states(off.id), await states(deleted.id), calls.length]).toEqual([['CANCELED'], [], 2]);
+  });
+});
+
+test('deliveries that are over are removed after 30 days with their attempts, others stay', async () => {
+  const admin = await app.organization();
+  const { url } = await receiver();
+  const webhook = await register(admin, url);
+  await say(admin, event(admin), event(admin), event(admin));
+  worker();
+  await settled(webhook.id, ...Array(3).fill('DELIVERED'));
+  const [old, waiting] = await attempts(admin, webhook.id);
+  const age = (id: string, state: string) =>
+    app.db
+      .updateTable('webhook_delivery')
+      .set({ created_at: sql`now() - interval '31 days'`, next_attempt_at: sql`now() + interval '1 hour'`, state })
+      .where('id', '=', id)
+      .execute();
+  await age(old.delivery_id, 'FAILED');
+  await age(waiting.delivery_id, 'PENDING');
+  expect(await removeOldDeliveries(app.platform)).toBe(1);
+  expect((await attempts(admin, webhook.id)).map((one) => one.delivery_id)).not.toContain(old.delivery_id);
+  expect((await states(webhook.id)).sort()).toEqual(['DELIVERED', 'PENDING']);
+});

@@ -1,0 +1,53 @@
+import { mkdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Run } from '#deployments/executor/run-context.ts';
+import type { ServiceWork } from '#deployments/executor/service-work.ts';
+import type { TaskCheckout } from '#deployments/model/kind.ts';
+import type { RuntimeContext } from '#runtimes/runtime.ts';
+
+/** Folder of all checkouts of a deployment, in whatever attempt. */
+export const checkoutsOf = (workDirectory: string, deploymentId: string): string =>
+  path.join(workDirectory, deploymentId);
+
+/** Of this attempt alone: the program of one that was frozen may still write into its own. */
+export const attemptFolder = ({ parts, claim }: Pick<Run, 'parts' | 'claim'>): string =>
+  path.join(checkoutsOf(parts.workDirectory, claim.deployment.id), claim.token);
+
+/** Folder of a service's own checkout. */
+export const checkoutDirectory = ({ run, service }: ServiceWork): string =>
+  path.join(attemptFolder(run), service.serviceId);
+
+/** Puts what a service is built from into its folder: the commit of its repository; nothing where it has none. */
+export async function checkout(work: ServiceWork, { signal, log }: RuntimeContext): Promise<void> {
+  const { run, service } = work;
+  const source = run.parts.kinds[service.kind]!.source(service);
+  const directory = checkoutDirectory(work);
+  if (source?.type !== 'git') return void (await mkdir(directory, { recursive: true }));
+  const commit = run.resolution.services[service.serviceId]?.commit;
+  if (!commit) throw new Error(`The commit of ${source.url} is not known.`);
+  log(`Cloning ${source.url} at ${commit.id}`);
+  const { organizationId } = run.scope;
+  await run.parts.sources.checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
+}
+
+/** Folder in which the repositories of a service's commands are put. */
+export const repositoriesDirectory = (work: ServiceWork): string => path.join(checkoutDirectory(work), 'repositories');
+
+/** Puts the repositories of a command into their folder, each as the head of its branch has it now. */
+export async function checkoutAll(
+  work: ServiceWork,
+  { repositories }: TaskCheckout,
+  { signal, log }: RuntimeContext,
+): Promise<void> {
+  const { sources } = work.run.parts;
+  const { organizationId } = work.run.scope;
+  const base = repositoriesDirectory(work);
+  await rm(base, { recursive: true, force: true });
+  await mkdir(base, { recursive: true });
+  for (const { folder, ...source } of repositories) {
+    const commit = await sources.resolve({ ...source, organizationId, commitId: null, signal });
+    log(`Cloning ${source.url} at ${source.branch} (${commit.id}) into ${folder}`);
+    const directory = path.join(base, folder);
+    await sources.checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
+  }
+}

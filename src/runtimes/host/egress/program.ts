@@ -1,0 +1,60 @@
+/**
+ * The proxy of an execution: `node program.ts <folder>`, where the folder has `egress.json` (SandboxProxy). It runs in the machine's network, and
+ * listens in that of the sandbox: a process that goes there for a moment opens the socket and hands it over.
+ */
+import { spawn } from 'node:child_process';
+import { readFileSync, readlinkSync } from 'node:fs';
+import type { Server } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createEgressProxy } from '#runtimes/tools/egress/proxy.ts';
+import { greetingOf } from '#runtimes/tools/egress/rules.ts';
+import { isGone } from '#runtimes/tools/shim/identity.ts';
+import { readShim } from '#runtimes/tools/shim/index.ts';
+import type { SandboxProxy } from '#runtimes/host/egress/sandbox-proxy.ts';
+
+const LOOK_MS = 20;
+const LISTENER = new URL(import.meta.url.endsWith('.ts') ? './listener.ts' : './listener.js', import.meta.url).pathname;
+
+const proxy = JSON.parse(readFileSync(join(process.argv[2]!, 'egress.json'), 'utf8')) as SandboxProxy;
+
+/** What names the namespace of a process; null when it is gone. */
+function namespaceOf(pid: number | 'self', kind: 'net' | 'user'): string | null {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/${kind}`);
+  } catch (error) {
+    if (isGone(error)) return null;
+    throw error;
+  }
+}
+
+/** The sandbox's first process, once it has a network of its own: before that it stands in the machine's. */
+async function sandbox(): Promise<number> {
+  for (; ; await sleep(LOOK_MS)) {
+    const view = readShim(proxy.task);
+    if (!view?.running) continue;
+    const { pid } = view.state.process!;
+    const network = namespaceOf(pid, 'net');
+    if (network !== null && network !== namespaceOf('self', 'net')) return pid;
+  }
+}
+
+/** A socket that listens on the sandbox's loopback. */
+function listenInside(pid: number): Promise<Server> {
+  const own = namespaceOf(pid, 'user') === namespaceOf('self', 'user') ? [] : ['--user', '--preserve-credentials'];
+  const node = [process.execPath, '--disable-warning=ExperimentalWarning', LISTENER, String(proxy.port)];
+  const child = spawn(proxy.nsenter, ['--target', String(pid), ...own, '--net', '--', ...node], {
+    env: {},
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  return new Promise((resolve, reject) => {
+    child.once('message', (_, handle) => resolve(handle as Server));
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`The sandbox's network can't be entered (status ${code}).`)));
+  });
+}
+
+const log = (line: string) => void process.stdout.write(`${line}\n`);
+process.once('SIGTERM', () => process.exit(0));
+const listener = await listenInside(await sandbox());
+createEgressProxy({ ...proxy, log }).listen(listener, () => log(greetingOf(proxy)));

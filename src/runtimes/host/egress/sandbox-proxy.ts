@@ -1,0 +1,54 @@
+import { join } from 'node:path';
+import type { HostParts } from '#runtimes/host/host-parts.ts';
+import { proxyVariables } from '#runtimes/tools/egress/rules.ts';
+import { startShim, stopShim } from '#runtimes/tools/shim/index.ts';
+import { makePrivate, writeAtomically } from '#runtimes/tools/shim/state.ts';
+import type { Egress, TaskSpec } from '#runtimes/runtime.ts';
+
+const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url).pathname;
+const GRACE_MS = 1000;
+
+/** Where the proxy listens on the loopback of a sandbox. */
+export const PROXY_PORT = 3128;
+
+/** What a program in a sandbox needs to know to take its way out. */
+export const sandboxVariables = proxyVariables(`http://127.0.0.1:${PROXY_PORT}`);
+
+/** `egress.json`: what the proxy's program does. */
+export interface SandboxProxy extends Egress {
+  /** Folder of the execution, whose shim says which process is the sandbox's first one. */
+  task: string;
+  port: number;
+  /** Path of the program `nsenter`. */
+  nsenter: string;
+}
+
+/** Folder of an execution's proxy, with its shim. */
+export const proxyFolder = (directory: string): string => join(directory, 'egress');
+
+/**
+ * Starts the proxy of an execution that is about to begin (docs/decisions/0019): a process beside it that outlives this one, and that waits until
+ * the sandbox is there. Its first line says that it listens.
+ */
+export async function startProxy(
+  { machine }: Pick<HostParts, 'machine'>,
+  directory: string,
+  { egress }: Pick<TaskSpec, 'egress'>,
+): Promise<void> {
+  if (!egress) return;
+  const folder = proxyFolder(directory);
+  const program: SandboxProxy = { ...egress, task: directory, port: PROXY_PORT, nsenter: machine.tools.nsenter };
+  makePrivate(folder);
+  writeAtomically(join(folder, 'egress.json'), JSON.stringify(program));
+  await startShim({
+    directory: folder,
+    command: process.execPath,
+    args: ['--disable-warning=ExperimentalWarning', PROGRAM, folder],
+    env: { NODE_COMPILE_CACHE: machine.compileCache },
+    compileCache: machine.compileCache,
+  });
+}
+
+/** Ends the proxy of an execution; without one it is done. */
+export const stopProxy = (directory: string, { bootId }: Pick<HostParts, 'bootId'>): Promise<void> =>
+  stopShim(proxyFolder(directory), GRACE_MS, bootId);

@@ -1,0 +1,4 @@
+/** A fragment of a Dockerfile adds to an image of ours; with a FROM it would begin another. `image` says what it is added to. */
+export function refuseFrom(content: string, image: string, failure: (message: string) => Error): void {
+  if (/^\s*FROM\s/im.test(content)) throw failure(`must not have a FROM: it is added to ${image}`);
+}
