@@ -5,7 +5,13 @@ import { defineConfig } from 'vitest/config';
 const retry = process.env.CI ? 1 : 0;
 
 /** What is waited for comes when the machine has come to it: `expect.poll` gives up after a second otherwise. */
-const common = { pool: 'forks', retry, expect: { poll: { timeout: 15_000 } } } as const;
+const common = {
+  pool: 'forks',
+  retry,
+  expect: { poll: { timeout: 15_000 } },
+  // What failed is told whole, not as `[ Array(1) ]`.
+  chaiConfig: { truncateThreshold: 0 },
+} as const;
 
 /** Tests that ask a real registry are left out, and that is said, where Debian's program of it is not there (`.ci/run` installs it). */
 const hasRegistry = ['/usr/bin/docker-registry', '/usr/local/bin/docker-registry'].some((file) => existsSync(file));

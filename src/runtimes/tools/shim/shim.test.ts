@@ -145,27 +145,35 @@ test('after a restart of the machine nothing counts as running and no pid is tou
   expect(isRunning(other, readBootId())).toBe(false);
 });
 
+/** A liveness check by a command that is to be well twice in a row, of a workload entered by the arguments of `wrap`. */
+const livenessOf = (command: string[], wrap: string[] = []) => ({
+  probe: {
+    check: { type: 'exec', command },
+    ...{ initialDelaySeconds: 0, periodSeconds: 0.05, timeoutSeconds: 2, successThreshold: 1, failureThreshold: 2 },
+  },
+  target: { address: '127.0.0.1', ports: {}, wrap, env: { PATH: '/usr/bin:/bin' }, cwd: '/' },
+});
+
 test('a process whose liveness check fails is started anew with the reason', async () => {
   const flag = join(root, 'well');
   writeFileSync(flag, '');
-  const times = {
-    initialDelaySeconds: 0,
-    periodSeconds: 0.05,
-    timeoutSeconds: 2,
-    successThreshold: 1,
-    failureThreshold: 2,
-  };
   const { directory } = await start('setInterval(()=>0,1e3)', {
     backoff: { firstMs: 10, maxMs: 10, resetAfterMs: 1e6 },
-    liveness: {
-      probe: { check: { type: 'exec', command: ['test', '-e', flag] }, ...times },
-      target: { address: '127.0.0.1', ports: {}, wrap: [], env: { PATH: '/usr/bin:/bin' }, cwd: '/' },
-    },
+    liveness: livenessOf(['test', '-e', flag]),
   });
   expect(readShim(directory)!.state.restarts).toBe(0);
   rmSync(flag);
   await until(() => expect(readShim(directory)!.state.restarts).toBeGreaterThan(0));
   expect(readShim(directory)!.state.lastExit!.reason).toBe('not alive: test ended with status 1');
+});
+
+test('a process is not checked before its namespaces are made, however long that takes', async () => {
+  // What stands in our own root is not yet in one of its own.
+  const { directory } = await start('setInterval(()=>console.log("still here"),50)', {
+    liveness: livenessOf(['false'], ['env']),
+  });
+  await until(() => expect(texts(directory).length).toBeGreaterThan(20));
+  expect(readShim(directory)!.state).toMatchObject({ state: 'running', restarts: 0, lastExit: null });
 });
 
 test('the log rotates by size, is read across its files and followed across a rotation', async () => {

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { Child, killGroup, type ChildEnd } from '#runtimes/tools/shim/child.ts';
 import { identify, readStat, sendSignal, signalProcess, type ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
 import { masker, RotatingLog } from '#runtimes/tools/shim/log.ts';
-import { probeOnce, type ProbePids } from '#runtimes/tools/shim/probe.ts';
+import { enter, probeOnce, type ProbePids } from '#runtimes/tools/shim/probe.ts';
 import {
   isDiskFull,
   logFile,
@@ -191,7 +191,10 @@ export class Supervisor {
     this.#delayMs = Math.min(this.#delayMs * 2, maxMs);
   }
 
-  /** Ends the process when its checks fail `failureThreshold` times in a row, so that it is started anew. */
+  /**
+   * Ends the process when its checks fail `failureThreshold` times in a row, so that it is started anew. They begin when it is there: making its
+   * namespaces may take a slow machine longer than all of them.
+   */
   #watchLiveness(child: Child): void {
     const liveness = this.#config.liveness;
     if (!liveness) return;
@@ -201,6 +204,7 @@ export class Supervisor {
     const check = async () => {
       if (!alive() || this.#reason !== null) return;
       const pids = workloadPids(child.pid!, this.#config.signalDepth);
+      if (enter(target.wrap, pids) === null) return void setTimeout(check, probe.periodSeconds * 1000);
       const why = await probeOnce(probe.check, target, probe.timeoutSeconds * 1000, pids);
       failures = why === null ? 0 : failures + 1;
       if (failures >= probe.failureThreshold && alive() && this.#reason === null)
