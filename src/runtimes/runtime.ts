@@ -298,6 +298,9 @@ export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]
   fake: ['registry-images', 'tasks', 'egress', 'kubernetes'],
 };
 
+/** Name of the runtime that runs programs of the machine instead of images. */
+export const MACHINE_RUNTIME = 'host' satisfies Runtime['name'];
+
 export interface RuntimeReport {
   ok: boolean;
   /** Which engine, version and mode was found (`Docker Engine 28.2`, `host, namespaces`). */

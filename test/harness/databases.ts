@@ -5,6 +5,7 @@ import { newId } from '#kernel/ids.ts';
 import { BackupWorker } from '#services/kinds/database/backups/worker.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
+import { removeInstallation } from '#test/harness/remove-everything.ts';
 
 /** A worker of deployments and one of backups on a real runtime, beside the application of the test file. */
 export function useDatabases(app: TestApp, runtimeOf: () => Promise<Runtime>): { nodeId: string } {
@@ -34,7 +35,9 @@ export function useDatabases(app: TestApp, runtimeOf: () => Promise<Runtime>): {
   }, 60_000);
   afterAll(async () => {
     for (const stop of stops) await stop();
-    await (await runtimeOf()).close();
+    const runtime = await runtimeOf();
+    await removeInstallation(runtime, app.db, app.installationId);
+    await runtime.close();
   });
   return { nodeId };
 }

@@ -1,3 +1,4 @@
+import type { Database } from '#platform/database/index.ts';
 import { newContext } from '#runtimes/contract/fixture.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
@@ -6,4 +7,11 @@ export async function removeEverything(runtime: Runtime): Promise<void> {
   const found = (await runtime.list!()).map(({ identity }) => identity);
   for (const identity of found) await runtime.remove(identity, null, newContext());
   for (const identity of found) await runtime.removeEnvironment?.(identity);
+}
+
+/** The same, and what is left of the environments in which something only ran to its end: that is in no list. */
+export async function removeInstallation(runtime: Runtime, db: Database, installation: string): Promise<void> {
+  await removeEverything(runtime);
+  const environments = await db.selectFrom('environment').select('id').execute();
+  for (const { id } of environments) await runtime.removeEnvironment?.({ installation, environmentId: id });
 }

@@ -1,4 +1,5 @@
 import { STATUS_CODES } from '#kernel/node-http.ts';
+import { isDatabaseAway } from '#platform/database/index.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
 import { AppError, type ErrorCode, type FieldError } from '#kernel/errors.ts';
 
@@ -44,10 +45,20 @@ export function answerTo(error: unknown, requestId: string): ErrorAnswer {
   };
 }
 
-/** Errors that the HTTP library finds before a handler runs, and the refusal of the database to be written. */
+/** PostgreSQL's lock_not_available: what another transaction has was waited for in vain. */
+const LOCKED = '55P03';
+
+/** Who asks again after so long mostly gets an answer: PostgreSQL starts, or is taken over, in seconds. */
+const AGAIN = { 'Retry-After': '5' };
+
+/** Errors that the HTTP library finds before a handler runs, and what the database could not do. */
 function fromElsewhere(error: unknown): AppError | undefined {
   const { code } = error as { code?: string };
   if (code === READ_ONLY_CODE) return new AppError('unavailable', (error as Error).message);
+  if (isDatabaseAway(error))
+    return new AppError('unavailable', 'The database cannot be reached. Ask again in a few seconds; after a change, look first whether it was made.', { cause: error, headers: AGAIN }); // prettier-ignore
+  if (code === LOCKED)
+    return new AppError('unavailable', 'What the request is about is being changed by others. Nothing was done: ask again in a few seconds.', { cause: error, headers: AGAIN }); // prettier-ignore
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new AppError('too_large', 'The body is larger than 1 MiB.');
   if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH')
     return new AppError('bad_request', 'Content-Length is not the length of the body.');

@@ -166,7 +166,7 @@ const takesIfMatch = (route: Route): boolean =>
 
 /** Statuses besides success that a route may answer. */
 export function errorsOf(route: Route): number[] {
-  const statuses = new Set<number>([500, ...(route.errors ?? [])]);
+  const statuses = new Set<number>([500, 503, ...(route.errors ?? [])]);
   if (route.action !== 'public') for (const status of [401, 429]) statuses.add(status);
   if (route.action !== 'public' && route.action !== 'authenticated') statuses.add(403);
   if (route.path.includes('{')) statuses.add(404);

@@ -21,7 +21,6 @@ export function eventStreamRoutes(streams: EventStreams): Route[] {
       action: 'event.read',
       query: StreamQuery,
       answer: { status: 200, body: EventStreamText, contentType: 'text/event-stream' },
-      errors: [503],
       handler: (call) => openStream(call, streams, slots),
     }),
   ];

@@ -140,8 +140,8 @@ export function describeEgress(contract: () => Contract, options: ContractOption
     );
     await c.runtime.removeTasks!(spec.identity, [spec.name]);
     expect(await running).toMatchObject({ exitCode: null, output: null });
-    await c.runtime.remove(spec.identity, null, newContext());
     expect(await c.subject.leftovers(spec.identity)).toEqual([]);
+    await c.runtime.remove(spec.identity, null, newContext());
   });
 
   test('local folders are there when it begins, open to whoever it runs as, and put in place once', async () => {

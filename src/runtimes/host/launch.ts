@@ -50,8 +50,8 @@ export class Launcher {
     this.#parts = parts;
   }
 
-  /** What a shim is to start. Makes the program's limits and its view or tree. Throws RuntimeError. */
-  async prepare(place: Place, spec: ProgramSpec): Promise<Omit<StartShim, 'directory'>> {
+  /** What a shim is to start. Makes the program's limits and its view or tree, until the signal is aborted. Throws RuntimeError. */
+  async prepare(place: Place, spec: ProgramSpec, signal?: AbortSignal): Promise<Omit<StartShim, 'directory'>> {
     const { machine, network, cgroups } = this.#parts;
     const image = imageOf(this.#parts, spec);
     const { record } = image;
@@ -64,7 +64,7 @@ export class Launcher {
     const own = environmentOf(spec, record.config, { ...place, forced: !network.isolated });
     const env = place.isSealed ? { ...own, ...sandboxVariables } : own;
     const argv = commandLine(spec, record.config);
-    for (const one of place.given) await this.#give(place, spec, image, one);
+    for (const one of place.given) await this.#give(place, spec, image, one, signal);
     const launch =
       machine.mode === 'namespaces'
         ? this.#inView(place, this.#plan(place, spec, image, { argv, env, cgroups: groups }))
@@ -126,6 +126,7 @@ export class Launcher {
     spec: ProgramSpec,
     image: Image,
     { path, directory }: Place['given'][number],
+    signal: AbortSignal | undefined,
   ): Promise<void> {
     const { asRoot } = this.#parts.machine;
     const { action: _action, ...plan } = this.#plan(place, spec, image, { argv: [], env: {}, cgroups: [] });
@@ -142,6 +143,7 @@ export class Launcher {
     const copying: ViewPlan = { ...plan, network: 'none', action: { kind: 'copy', job } };
     await runChecked(...enterCommand(this.#parts.machine, copying, place.directory), {
       timeoutSeconds: COPY_SECONDS,
+      signal,
       env: { NODE_COMPILE_CACHE: this.#parts.machine.compileCache },
     });
   }

@@ -87,7 +87,7 @@ export class Tasks {
     try {
       writeTask(place.directory, spec);
       if (!place.isSealed) await this.#parts.network.attach(place.name, { identity: spec.identity, ports: [] }, null);
-      const launch = await this.#launcher.prepare(place, spec);
+      const launch = await this.#launcher.prepare(place, spec, context.signal);
       requireGoing(context);
       const once = { timeoutMs: spec.timeoutSeconds * 1000, graceMs: spec.gracePeriodSeconds * 1000 };
       // First, so that no sandbox is ever without: it waits for it.

@@ -7,7 +7,7 @@ import { makeRandom, seedOf, type Random } from '#test/crash/harness/random.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import type { Receiver } from '#test/crash/harness/receiver.ts';
 import { until } from '#test/crash/harness/until.ts';
-import { removeEverything } from '#test/harness/remove-everything.ts';
+import { removeInstallation } from '#test/harness/remove-everything.ts';
 import { findFaults, type Acknowledged, type World } from '#test/crash/harness/world.ts';
 
 /** The world is looked at whenever so many were killed. */
@@ -41,6 +41,8 @@ class User {
 
   /** One request; what is answered with success is remembered. */
   async act(): Promise<void> {
+    // What was to be made may have met a killed process.
+    await this.fill();
     const environment = this.#random.pick(this.#environments);
     const service = this.#random.pick(environment.services);
     const path = this.#random.pick([
@@ -72,7 +74,6 @@ class User {
     if (answer?.status === 204) this.acknowledged.deleted.push(service);
     // Without an answer it may be deleted or not: others are used from now on.
     environment.services.splice(environment.services.indexOf(service), 1);
-    await this.fill();
   }
 
   async #call(method: string, path: string): Promise<HttpAnswer | undefined> {
@@ -188,9 +189,5 @@ async function killOne(machine: Machine, random: Random): Promise<void> {
 /** Ends everything of the machine's installation on a real runtime, whatever a test came to. */
 export async function removeAll(machine: Machine, runtime: Runtime): Promise<void> {
   for (const process of machine.processes) await process.kill();
-  await removeEverything(runtime);
-  // What only ran something to its end is in no list.
-  const environments = await machine.db.selectFrom('environment').select('id').execute();
-  const { id: installation } = machine.installation;
-  for (const { id } of environments) await runtime.removeEnvironment?.({ installation, environmentId: id });
+  await removeInstallation(runtime, machine.db, machine.installation.id);
 }

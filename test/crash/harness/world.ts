@@ -9,7 +9,7 @@ import { createDirectoryStore } from '#runtimes/fake/store.ts';
 import type { FoundWorkload, Handle, Observation, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 /** What a deployment had on disk may be gone so long after its end. */
-const CLEARING_MS = 3_000;
+const CLEARING_MS = 15_000;
 
 /** Where a world is looked at. */
 export interface World {

@@ -5,7 +5,7 @@ import { fetchAgent, pushAgentImage, type AgentProgram } from '#test/harness/age
 import { startTestApp, type TestApp } from '#test/harness/app.ts';
 import { ALLOW_LOOPBACK, startRegistry, type TestRegistry } from '#test/harness/registry.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
-import { useDockerEngine } from '#test/suites/security/host-engine.ts';
+import { useDockerEngine } from '#test/harness/real-engine.ts';
 import { startSurroundings, testRun, type Surroundings } from './scenario.ts';
 
 const { socketPath } = inject('docker');

@@ -7,7 +7,7 @@ import { startTestApp, type TestApp } from '#test/harness/app.ts';
 import { ALLOW_LOOPBACK } from '#test/harness/registry.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import { processesWith } from '#test/suites/housekeeping/host-machine.ts';
-import { useHostEngine } from '#test/suites/security/host-engine.ts';
+import { useHostEngine } from '#test/harness/real-engine.ts';
 import { startSurroundings, testRun, type Surroundings } from './scenario.ts';
 
 const { namespaces } = await tryMachine();

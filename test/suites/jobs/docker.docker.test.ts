@@ -1,6 +1,6 @@
 import Docker from 'dockerode';
 import { inject } from 'vitest';
-import { useDockerEngine } from '#test/suites/security/host-engine.ts';
+import { useDockerEngine } from '#test/harness/real-engine.ts';
 import { testJobs, useJobs } from './scenario.ts';
 
 const { socketPath } = inject('docker');

@@ -1,5 +1,5 @@
 import { processesWith } from '#test/suites/housekeeping/host-machine.ts';
-import { useHostEngine } from '#test/suites/security/host-engine.ts';
+import { useHostEngine } from '#test/harness/real-engine.ts';
 import { testJobs, useJobs } from './scenario.ts';
 
 const { app, repositories } = useJobs();

@@ -16,7 +16,7 @@ import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import { exampleOf } from '../answers.ts';
 import { rowsWith } from '../fuzz/digest.ts';
 import { makeWorld, type World } from '../world.ts';
-import { useHostEngine } from './host-engine.ts';
+import { useHostEngine } from '#test/harness/real-engine.ts';
 
 /**
  * One life of a service with marked secrets, on the real parts: git server, build, instance, webhook, database. Everything that

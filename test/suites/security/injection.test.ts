@@ -6,7 +6,7 @@ import { newId } from '#kernel/ids.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
-import { useHostEngine } from './host-engine.ts';
+import { useHostEngine } from '#test/harness/real-engine.ts';
 
 /**
  * Values that are a command, an option or a path to somebody: through every field that reaches git, a build or a process, with the

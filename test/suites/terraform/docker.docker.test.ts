@@ -3,7 +3,7 @@ import { PROGRAMS } from '#services/kinds/terraform/testing.ts';
 import { useApp } from '#test/harness/app.ts';
 import { ensureTerraformImage, removeImages, TERRAFORM_IMAGE } from '#test/harness/docker-images.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
-import { useDockerEngine } from '#test/suites/security/host-engine.ts';
+import { useDockerEngine } from '#test/harness/real-engine.ts';
 import { testLife } from './scenario.ts';
 
 const [image, version] = TERRAFORM_IMAGE.split(':') as [string, string];

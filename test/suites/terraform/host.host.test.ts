@@ -3,7 +3,7 @@ import { PROGRAMS } from '#services/kinds/terraform/testing.ts';
 import type { Engine } from '#services/kinds/terraform/schema.ts';
 import { ok, useApp } from '#test/harness/app.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
-import { useHostEngine } from '#test/suites/security/host-engine.ts';
+import { useHostEngine } from '#test/harness/real-engine.ts';
 import { makeService, testLife, type TerraformStage } from './scenario.ts';
 
 const repositories = makeRepositoryRoot();

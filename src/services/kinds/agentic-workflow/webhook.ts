@@ -12,6 +12,7 @@ import {
   toEnvironmentView,
 } from '#resources/environment/index.ts';
 import { projectTarget } from '#resources/project/index.ts';
+import { MACHINE_RUNTIME } from '#runtimes/runtime.ts';
 import { placeOfEnvironment, submit } from '#services/capabilities/actions/request.ts';
 import { copyServices } from '#services/capabilities/clone/index.ts';
 import type { Kind } from '#services/kind.ts';
@@ -121,7 +122,7 @@ async function letIn(call: WebhookCall, workflow: ServiceRow): Promise<void> {
 /** A throwaway environment with a copy of the workflow in it, and its deployment: the run. */
 async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, callId: string) {
   const { agentImage, agenticRunHours } = call.settings;
-  const isOnMachine = workflow.cluster_runtime === 'host';
+  const isOnMachine = workflow.cluster_runtime === MACHINE_RUNTIME;
   if (agentImage === '' && !isOnMachine)
     throw conflict('This installation has no agent: its settings name none (QUARTERDECK_AGENT_IMAGE).');
   const scope = { organizationId: workflow.organization_id };

@@ -12,6 +12,8 @@ import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { act, backUp, deployedDatabase, placeOn, restore, useDatabases } from '#test/harness/databases.ts';
 
 const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-host-'));
+// Entered first, so that it is done last.
+afterAll(() => removeTree(dataDir));
 let made: Promise<Runtime> | undefined;
 const runtimeOf = (): Promise<Runtime> =>
   (made ??= createHostRuntime({
@@ -23,7 +25,6 @@ const runtimeOf = (): Promise<Runtime> =>
   }));
 const app = useApp({}, { runtimeOf });
 useDatabases(app, runtimeOf);
-afterAll(() => removeTree(dataDir));
 
 const POSTGRESQL = { type: 'POSTGRESQL', version: '18' };
 

@@ -4,13 +4,12 @@ import { openPassword } from '#services/kinds/database/access.ts';
 import {
   editionOf,
   isMachineImage,
-  MACHINE_RUNTIME,
   readinessProbe,
   seriesOf,
   type Edition,
 } from '#services/kinds/database/engines/index.ts';
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
-import type { RuntimeFeature } from '#runtimes/runtime.ts';
+import { MACHINE_RUNTIME, type RuntimeFeature } from '#runtimes/runtime.ts';
 
 /** A server that replays its log after a crash may take its time. */
 const READY_TIMEOUT_SECONDS = 600;

@@ -1,7 +1,7 @@
 import type { KindHooks, ServiceSnapshot } from '#deployments/index.ts';
 import { invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
-import type { WorkloadIdentity } from '#runtimes/runtime.ts';
+import { MACHINE_RUNTIME, type WorkloadIdentity } from '#runtimes/runtime.ts';
 import { isOwnUnlock, type Opened } from '#services/kinds/terraform/deploy.ts';
 import { recordTerraform } from '#services/kinds/terraform/record.ts';
 import { keepsState, type Backend, type StateAccess, type VariableValue } from '#services/kinds/terraform/run-files.ts';
@@ -66,7 +66,7 @@ function previousOf(spec: TerraformSpec, released: TerraformSpec | undefined): B
 
 async function programsOf({ programs }: TerraformNeeds, spec: TerraformSpec, runtime: string): Promise<string[]> {
   const { explicit_version: version, read_from_terraform_block: moduleChooses } = spec.provider_version;
-  if (runtime !== 'host') return [programName(spec.engine)];
+  if (runtime !== MACHINE_RUNTIME) return [programName(spec.engine)];
   return choosePrograms(await programs(), { engine: spec.engine, version, moduleChooses });
 }
 

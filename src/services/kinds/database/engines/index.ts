@@ -1,4 +1,5 @@
 import { invalidField } from '#kernel/errors.ts';
+import { MACHINE_RUNTIME } from '#runtimes/runtime.ts';
 import {
   DATABASE_TYPES,
   type DatabaseType,
@@ -19,8 +20,6 @@ export const ENGINES: Readonly<Record<DatabaseType, Engine>> = {
   REDIS: redisEngine,
 };
 
-/** Name of the runtime that runs programs of the machine instead of images. */
-export const MACHINE_RUNTIME = 'host';
 const MACHINE_IMAGE = 'host:';
 
 /** Whether an image stands for a program of the machine. */

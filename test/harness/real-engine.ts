@@ -2,13 +2,13 @@ import { afterAll, beforeAll } from 'vitest';
 import { createExecutionWorker, createWorker } from '#app/engine.ts';
 import { createSources } from '#app/sources.ts';
 import { newId } from '#kernel/ids.ts';
-import { newContext } from '#runtimes/contract/fixture.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { createDockerRuntime } from '#runtimes/docker/index.ts';
 import { createHostRuntime } from '#runtimes/host/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import { createStateServer } from '#services/terraform-state/index.ts';
 import type { TestApp } from '#test/harness/app.ts';
+import { removeInstallation } from '#test/harness/remove-everything.ts';
 
 interface RealEngine {
   runtime: Runtime;
@@ -74,30 +74,9 @@ function useEngineOn(app: TestApp, makeRuntime: (base: RuntimeBase) => Promise<R
   });
   afterAll(async () => {
     await stop();
-    await removeAll(app, engine.runtime);
+    // Instances outlive the control plane: those of the file end with it.
+    await removeInstallation(engine.runtime, app.db, app.installationId);
     await engine.runtime.close();
   });
   return engine;
-}
-
-/** Instances outlive the control plane: those of the file end with it. */
-async function removeAll(app: TestApp, runtime: Runtime): Promise<void> {
-  const services = await app.db
-    .selectFrom('service')
-    .innerJoin('environment', 'environment.id', 'service.environment_id')
-    .select(['service.id', 'service.environment_id', 'service.organization_id', 'environment.project_id'])
-    .execute();
-  for (const service of services)
-    await runtime.remove(
-      {
-        installation: app.installationId,
-        organizationId: service.organization_id,
-        projectId: service.project_id,
-        environmentId: service.environment_id,
-        serviceId: service.id,
-        generation: Number.MAX_SAFE_INTEGER,
-      },
-      null,
-      newContext(),
-    );
 }
