@@ -20,6 +20,8 @@ if (!hasRegistry) console.warn('Left out: **/*.registry.test.ts, which take the 
 /** What walks over every operation with many requests, or over a thousand deployments: it takes minutes by itself. */
 const EXHAUSTIVE = [
   'test/suites/fuzz.test.ts',
+  'test/suites/answers.test.ts',
+  'test/suites/statements.test.ts',
   'test/suites/security/**/*.test.ts',
   'test/suites/housekeeping/**/*.test.ts',
 ];

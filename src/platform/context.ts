@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '#kernel/clock.ts';
 import type { Database, Transaction } from '#platform/database/index.ts';
@@ -39,7 +40,10 @@ export const systemContext = (platform: Platform, name = 'quarterdeck'): Context
  * is done again.
  */
 const AGAIN = ['40P01', '40001', '0A000'];
-const ATTEMPTS = 4;
+const ATTEMPTS = 5;
+
+/** Before work is done again, so that it does not meet at once what it was in the way of; at most so many milliseconds, times the attempt. */
+const PAUSE_MS = 40;
 
 /**
  * Runs the work in one transaction, then what it wanted done after the commit. Work that ends in a deadlock is done again,
@@ -57,6 +61,7 @@ export async function inTransaction<T>(context: Context, work: (context: Context
     } catch (error) {
       if (attempt === ATTEMPTS || !AGAIN.includes((error as { code?: string }).code ?? '')) throw error;
       context.log.info({ attempt }, 'a transaction could not go on: it is done again');
+      await sleep(Math.random() * PAUSE_MS * attempt);
     }
   }
 }

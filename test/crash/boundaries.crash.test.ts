@@ -3,7 +3,7 @@ import type { HttpActor } from '#test/crash/harness/actor.ts';
 import { differences, readEndState } from '#test/crash/harness/end-state.ts';
 import { carryOn, startDyingWorker } from '#test/crash/harness/lane.ts';
 import { useMachine, type Machine } from '#test/crash/harness/machine.ts';
-import { seedOf } from '#test/crash/harness/random.ts';
+import { strideOf } from '#test/harness/random.ts';
 import { until } from '#test/crash/harness/until.ts';
 import { findFaults } from '#test/crash/harness/world.ts';
 import { useImages } from '#test/harness/images.ts';
@@ -149,11 +149,8 @@ async function makePlaces(machine: Machine, actor: HttpActor, { stages, deployed
   return places;
 }
 
-/** In the soak workers die at each doing; else at every third one, from one that SEED chooses: a few runs have them all. */
-const STEP = process.env.SOAK ? 1 : 3;
-const seed = seedOf();
-const FIRST = 1 + (seed % STEP);
-console.log(`SEED=${seed}`);
+/** The doings at which workers die. */
+const { first, step, seed } = strideOf(5);
 
 /** Lets a worker die at its first doing, the next at a later one, and so on until one brings the request to its end. */
 async function walk(machine: Machine, scenario: Scenario): Promise<void> {
@@ -166,7 +163,7 @@ async function walk(machine: Machine, scenario: Scenario): Promise<void> {
   const expected = await endState(calm);
   // What differs, with where the workers died that it differs for.
   const wrong = new Map<string, string[]>();
-  for (let dieAt = FIRST, ended = false; !ended; dieAt += STEP) {
+  for (let dieAt = first, ended = false; !ended; dieAt += step) {
     if (places.length === 0) places.push(...(await makePlaces(machine, actor, scenario)));
     const place = places.pop()!;
     await scenario.request(actor, place);

@@ -5,7 +5,7 @@ import { useMachine } from '#test/crash/harness/machine.ts';
 import { startReceiver, type Receiver } from '#test/crash/harness/receiver.ts';
 
 /** Enough for a few minutes in CI; the soak goes on for hours. */
-const KILLS = process.env.SOAK ? 1000 : 50;
+const KILLS = process.env.SOAK ? 1000 : 30;
 
 const machine = useMachine({ QUARTERDECK_WORKER_SLOTS: '4' });
 let receiver: Receiver;

@@ -9,7 +9,7 @@ import { createFakeRuntime } from '#runtimes/fake/index.ts';
 import { createDirectoryStore } from '#runtimes/fake/store.ts';
 import { untilSettled } from '#test/crash/harness/machine.ts';
 import { replay, type Ended, type ModelRequest, type ModelService } from '#test/crash/harness/model.ts';
-import { makeRandom, seedOf, type Random } from '#test/crash/harness/random.ts';
+import { makeRandom, seedOf, type Random } from '#test/harness/random.ts';
 import { findFaults } from '#test/crash/harness/world.ts';
 import { ok, useApp, type Actor, type Answer } from '#test/harness/app.ts';
 import { exampleBody } from '#test/harness/engine.ts';

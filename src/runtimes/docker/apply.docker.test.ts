@@ -4,6 +4,7 @@ import { hostOf, newContext, newIdentity, nextSpec } from '#runtimes/contract/fi
 import { startTraffic, until } from '#runtimes/contract/setup.ts';
 import type { WorkloadPort } from '#runtimes/runtime.ts';
 import { NODE_IMAGE } from '#test/harness/docker-images.ts';
+import { strideOf } from '#test/harness/random.ts';
 import { applySpec } from './apply.ts';
 import { listInstances } from './instances.ts';
 import { makeNode } from './node.ts';
@@ -345,9 +346,10 @@ describe('a process that dies in the midst', () => {
       const spec = bench.spec({ ...changes(), instances: { min: 2, max: 2 }, gracePeriodSeconds: 1 });
       await bench.apply(spec);
       let release = spec;
-      for (let step = 1; ; step++) {
+      const { first, step, seed } = strideOf(2);
+      for (let change = first; ; change += step) {
         release = nextSpec(release);
-        const { engine, died } = dyingEngine(step);
+        const { engine, died } = dyingEngine(change);
         const crashed = await applySpec(nodeWith(engine), release, newContext()).then(
           () => null,
           (error: Error) => error,
@@ -365,7 +367,7 @@ describe('a process that dies in the midst', () => {
           [generation, true, true],
           [generation, true, true],
         ]);
-        expect(step).toBeLessThan(60);
+        expect(change, `SEED=${seed}`).toBeLessThan(60);
       }
     },
     300_000,

@@ -1,9 +1,10 @@
 import { expect } from 'vitest';
+import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { NoAnswer, type HttpActor, type HttpAnswer } from '#test/crash/harness/actor.ts';
 import type { Machine } from '#test/crash/harness/machine.ts';
 import type { ServiceProcess } from '#test/crash/harness/process.ts';
-import { makeRandom, seedOf, type Random } from '#test/crash/harness/random.ts';
+import { makeRandom, seedOf, type Random } from '#test/harness/random.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import type { Receiver } from '#test/crash/harness/receiver.ts';
 import { until } from '#test/crash/harness/until.ts';
@@ -23,12 +24,14 @@ class User {
   requests = 0;
   readonly #actor: HttpActor;
   readonly #random: Random;
+  readonly #machine: Machine;
   readonly #environments: { id: string; services: string[] }[] = [];
   #names = 0;
 
-  constructor(actor: HttpActor, random: Random) {
+  constructor(actor: HttpActor, random: Random, machine: Machine) {
     this.#actor = actor;
     this.#random = random;
+    this.#machine = machine;
   }
 
   /** Makes what is missing of the environments and services. */
@@ -63,17 +66,24 @@ class User {
     if (answer?.status === 200 && answer.body.deployment_request_id)
       this.acknowledged.deployments.push({ id: answer.body.deployment_request_id, environmentId: environment.id });
     // 409: nothing to cancel, nothing that runs, or something is being deleted.
-    else if (answer && ![200, 409].includes(answer.status))
-      this.wrong.push(`${path} answered ${answer.status}: ${JSON.stringify(answer.body)}`);
+    else if (answer && ![200, 409].includes(answer.status)) this.#tell(path, answer);
   }
 
   async #delete(environment: { services: string[] }, service: string): Promise<void> {
     const answer = await this.#call('DELETE', `/application/${service}`);
-    if (answer && ![204, 404].includes(answer.status))
-      this.wrong.push(`DELETE answered ${answer.status}: ${JSON.stringify(answer.body)}`);
+    if (answer && ![204, 404].includes(answer.status)) this.#tell('DELETE', answer);
     if (answer?.status === 204) this.acknowledged.deleted.push(service);
     // Without an answer it may be deleted or not: others are used from now on.
     environment.services.splice(environment.services.indexOf(service), 1);
+  }
+
+  /** An answer that there should not have been, with what the process that gave it says of the request. */
+  #tell(path: string, { status, body }: HttpAnswer): void {
+    const said = this.#machine.processes.flatMap(({ output }) => output.split('\n'));
+    const lines = said.filter((line) => body?.request_id && line.includes(body.request_id));
+    const fault = [`${path} answered ${status}: ${JSON.stringify(body)}`, ...lines].join('\n');
+    console.error(fault);
+    this.wrong.push(fault);
   }
 
   async #call(method: string, path: string): Promise<HttpAnswer | undefined> {
@@ -133,13 +143,13 @@ export async function killAtRandom({ machine, receiver, kills, runtime }: KillOp
   const node = runtime ? await machine.nodeId() : null;
   const users: User[] = [];
   for (let index = 0; index < ACTORS; index++) {
-    const actor = await machine.organization(`organization ${index}`, { runtime: runtime?.name, node });
+    const actor = await machine.organization(`organization ${index} ${newId()}`, { runtime: runtime?.name, node });
     await actor.ask('POST', `/organization/${actor.organizationId}/webhook`, 201, {
       target_url: receiver.url,
       events: ['DEPLOYMENT_STARTED', 'DEPLOYMENT_SUCCESSFUL', 'DEPLOYMENT_FAILURE', 'DEPLOYMENT_CANCELLED'],
       enabled: true,
     });
-    users.push(new User(actor, makeRandom(random.below(2 ** 31))));
+    users.push(new User(actor, makeRandom(random.below(2 ** 31)), machine));
     await users.at(-1)!.fill();
   }
   for (let killed = 0; killed < kills;) {

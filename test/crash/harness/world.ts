@@ -242,8 +242,8 @@ async function orphanFaults(world: World): Promise<string[]> {
 async function leftoverFaults(world: World): Promise<string[]> {
   const checkouts = path.join(world.dataDir, 'checkouts');
   const left = () => (existsSync(checkouts) ? readdirSync(checkouts) : []);
-  if (left().length > 0) await collectCheckouts(world.db, checkouts);
-  for (const end = performance.now() + CLEARING_MS; left().length > 0 && performance.now() < end;) await sleep(20);
+  for (const end = performance.now() + CLEARING_MS; left().length > 0 && performance.now() < end; await sleep(50))
+    await collectCheckouts(world.db, checkouts);
   return left().map((name) => `the checkout of ${name} is left behind`);
 }
 

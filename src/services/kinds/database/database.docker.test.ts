@@ -35,12 +35,13 @@ beforeAll(async () => {
   const settings = { ...ALLOW_LOOPBACK, QUARTERDECK_DATABASE_IMAGE_PREFIX: `${registry.host}/library/` };
   Object.assign(app, await startTestApp(settings, { runtimeOf }));
 }, 300_000);
-useDatabases(app, runtimeOf);
+// Entered before the workers, so that it is done after they have ended.
 afterAll(async () => {
   await app.close();
   await registry.stop();
   rmSync(dataDir, { recursive: true });
 });
+useDatabases(app, runtimeOf);
 
 const KIND: ServiceKind = 'DATABASE';
 

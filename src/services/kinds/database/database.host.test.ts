@@ -12,7 +12,7 @@ import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { act, backUp, deployedDatabase, placeOn, restore, useDatabases } from '#test/harness/databases.ts';
 
 const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-host-'));
-// Entered first, so that it is done last.
+// Entered before the workers, so that it is done after they have ended.
 afterAll(() => removeTree(dataDir));
 let made: Promise<Runtime> | undefined;
 const runtimeOf = (): Promise<Runtime> =>

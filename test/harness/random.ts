@@ -22,3 +22,19 @@ export function makeRandom(seed: number): Random {
 
 /** The seed of a random test: given by SEED, else another one each time. */
 export const seedOf = (): number => Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+/** Which steps of a long walk are taken: `first`, and each `step`-th from there. */
+export interface Stride {
+  first: number;
+  step: number;
+  /** For what a failure says: SEED repeats it. */
+  seed: number;
+}
+
+/** In the soak every step; else each n-th, from one that the seed chooses: a few runs have them all. */
+export function strideOf(every: number): Stride {
+  const seed = seedOf();
+  console.log(`SEED=${seed}`);
+  const step = process.env.SOAK ? 1 : every;
+  return { first: 1 + (seed % step), step, seed };
+}
