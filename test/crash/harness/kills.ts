@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
@@ -14,6 +15,8 @@ import { findFaults, type Acknowledged, type World } from '#test/crash/harness/w
 /** The world is looked at whenever so many were killed. */
 const ROUND = 10;
 const ACTORS = 3;
+/** Milliseconds between the requests of one of them; what really builds and starts programs would have a long queue to work off in the end. */
+const PAUSE_MS = { fake: 50, real: 400 };
 const ENVIRONMENTS = 2;
 const SERVICES = 2;
 
@@ -155,7 +158,7 @@ export async function killAtRandom({ machine, receiver, kills, runtime }: KillOp
   for (let killed = 0; killed < kills;) {
     let working = true;
     const work = users.map(async (user) => {
-      for (; working; await new Promise((resolve) => setTimeout(resolve, 50))) await insist(() => user.act());
+      for (; working; await sleep(runtime ? PAUSE_MS.real : PAUSE_MS.fake)) await insist(() => user.act());
     });
     try {
       for (const end = Math.min(kills, killed + ROUND); killed < end; killed++) await killOne(machine, random);

@@ -149,7 +149,11 @@ test('after a restart of the machine nothing counts as running and no pid is tou
 const livenessOf = (command: string[], wrap: string[] = []) => ({
   probe: {
     check: { type: 'exec', command },
-    ...{ initialDelaySeconds: 0, periodSeconds: 0.05, timeoutSeconds: 2, successThreshold: 1, failureThreshold: 2 },
+    initialDelaySeconds: 0,
+    periodSeconds: 0.05,
+    timeoutSeconds: 2,
+    successThreshold: 1,
+    failureThreshold: 2,
   },
   target: { address: '127.0.0.1', ports: {}, wrap, env: { PATH: '/usr/bin:/bin' }, cwd: '/' },
 });
