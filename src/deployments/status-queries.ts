@@ -39,8 +39,10 @@ export interface ServiceStatusRow {
 
 /**
  * The state of services, derived in one statement: of the running deployment, else of the first waiting one, else of the last one that ended
- * (engine.md, *What is stored, what is derived*). The lateral look-ups go by index, so that a long history costs nothing: `offset 0` keeps the planner from
- * reading all deployments that ever ended where it has no statistics yet.
+ * (engine.md, *What is stored, what is derived*). The lateral look-ups go by index, so that a long history and a large environment cost
+ * nothing: `offset 0` keeps the planner, where it has no statistics yet, from reading all deployments that ever ended, or all services of one
+ * for each of them. For the same reason what the services of an environment share is looked up once, and each combination of filters is a
+ * statement of its own, whose plan may go by their indexes.
  */
 export async function listServiceStatusRows(
   db: Database,
@@ -48,11 +50,16 @@ export async function listServiceStatusRows(
   filter: StatusFilter,
 ): Promise<ServiceStatusRow[]> {
   const { rows } = await sql<ServiceStatusRow>`
+    with place as materialized (
+      select e.id, e.version, e.deployment_number, p.version as project_version, c.reached_at
+      from environment e join project p on p.id = e.project_id join cluster c on c.id = e.cluster_id
+      where e.organization_id = ${scope.organizationId} and ${ofPlaces(scope, filter)}
+    )
     select s.id, s.environment_id, s.kind, s.name, s.wanted, r.id is not null as deployed,
-      coalesce(r.service_version = s.version and r.environment_version = e.version and r.project_version = p.version
+      coalesce(r.service_version = s.version and r.environment_version = e.version and r.project_version = e.project_version
         and (s.newest_commit is null or s.newest_commit = r.resolution -> 'commit' ->> 'id'), false) as current,
       (s.wanted <> 'absent' or s.observed is not null)
-        and coalesce(coalesce(argo.reached_at, c.reached_at) < now() - make_interval(secs => ${sql.lit(UNREACHABLE_SECONDS)}), false) as unreachable,
+        and coalesce(coalesce(argo.reached_at, e.reached_at) < now() - make_interval(secs => ${sql.lit(UNREACHABLE_SECONDS)}), false) as unreachable,
       s.observed,
       shown.action, shown.sub_action, shown.state, shown.deployment_id, shown.number, shown.request_status, shown.started_at, shown.ended_at,
       ended.ended_at as last_deployment_date, coalesce(active.requests, 0)::int as requests,
@@ -60,9 +67,7 @@ export async function listServiceStatusRows(
       (select json_agg(json_build_object('name', t.name, 'status', t.status, 'started_at', t.started_at, 'ended_at', t.ended_at) order by t.position)
         from deployment_step t where t.organization_id = s.organization_id and t.deployment_id = shown.deployment_id and t.service_id = s.id and t.status <> 'STARTED') as steps
     from service s
-    join environment e on e.id = s.environment_id
-    join project p on p.id = e.project_id
-    join cluster c on c.id = e.cluster_id
+    join place e on e.id = s.environment_id
     left join argo_cd argo on argo.id = s.argo_cd_id and argo.organization_id = s.organization_id
     left join release r on r.id = s.release_id
     left join lateral (
@@ -79,14 +84,29 @@ export async function listServiceStatusRows(
     left join lateral (
       select ds.action, ds.sub_action, ds.state, ds.deployment_id, ds.number, d.status as request_status, ds.started_at, ds.ended_at
       from deployment_service ds join deployment d on d.id = ds.deployment_id
-      where ds.deployment_id = coalesce(active.id, ended.id) and ds.service_id = s.id
+      where ds.deployment_id = coalesce(active.id, ended.id) and ds.service_id = s.id offset 0
     ) shown on true
-    where s.organization_id = ${scope.organizationId}
-      and (${filter.environmentIds ?? null}::uuid[] is null or s.environment_id = any(${filter.environmentIds ?? null}::uuid[]))
-      and (${filter.serviceIds ?? null}::uuid[] is null or s.id = any(${filter.serviceIds ?? null}::uuid[]))
-      and (${filter.kind ?? null}::text is null or s.kind = ${filter.kind ?? null})
+    where s.organization_id = ${scope.organizationId} and ${ofServices(filter)}
     order by s.created_at, s.id`.execute(db);
   return rows;
+}
+
+/** Conditions on service `s`. */
+function ofServices({ environmentIds, serviceIds, kind }: StatusFilter) {
+  const conditions = [
+    ...(environmentIds ? [sql`s.environment_id = any(${environmentIds}::uuid[])`] : []),
+    ...(serviceIds ? [sql`s.id = any(${serviceIds}::uuid[])`] : []),
+    ...(kind ? [sql`s.kind = ${kind}`] : []),
+  ];
+  return conditions.length > 0 ? sql.join(conditions, sql` and `) : sql`true`;
+}
+
+/** Conditions on environment `e` that hold for those of the services. */
+function ofPlaces({ organizationId }: Scope, { environmentIds, serviceIds }: StatusFilter) {
+  if (environmentIds) return sql`e.id = any(${environmentIds}::uuid[])`;
+  if (serviceIds)
+    return sql`e.id in (select environment_id from service where organization_id = ${organizationId} and id = any(${serviceIds}::uuid[]))`;
+  return sql`true`;
 }
 
 export interface EnvironmentStatusRow {
