@@ -56,7 +56,7 @@ export {
   type ExecutionRow,
 } from '#deployments/executions/queries.ts';
 export { readExecutionLog } from '#deployments/executions/log.ts';
-export { findDeployment, listActiveDeployments, type DeploymentRow } from '#deployments/queries.ts';
+export { findDeployment, listActiveDeployments, lockRunningOf, type DeploymentRow } from '#deployments/queries.ts';
 export { requestDeployment, snapshotOf, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
 export { findEarlierExecution, findLastExecution, type EarlierExecution } from '#deployments/rollback.ts';
 export { previewDeployment, type DeploymentPreview } from '#deployments/preview.ts';

@@ -183,6 +183,18 @@ export const endOpenSteps = (db: Database, scope: Scope, deploymentId: string, s
     .where('deployment_id', '=', deploymentId)
     .where('status', '=', 'STARTED');
 
+/** Locks the deployment that runs in the environment of a service, if there is one, until the commit. */
+export const lockRunningOf = (db: Database, organizationIds: string[], serviceId: string) =>
+  db
+    .selectFrom('deployment')
+    .innerJoin('service', 'service.environment_id', 'deployment.environment_id')
+    .select('deployment.id')
+    .where('service.organization_id', '=', sql<string>`any(${organizationIds})`)
+    .where('service.id', '=', serviceId)
+    .where('deployment.status', 'in', ['RUNNING', 'RECAP'])
+    .forUpdate('deployment')
+    .execute();
+
 /** What the row of an ended deployment says. */
 export const ENDED = {
   status: 'ENDED',

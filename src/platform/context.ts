@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '#kernel/clock.ts';
+import { untilDone } from '#platform/database/again.ts';
 import type { Database, Transaction } from '#platform/database/index.ts';
 import type { Actor } from '#platform/access/principal.ts';
 import type { Settings } from '#platform/settings/index.ts';
@@ -36,32 +36,18 @@ export const systemContext = (platform: Platform, name = 'quarterdeck'): Context
 });
 
 /**
- * Deadlocks, serialisation failures, statements prepared before a table was changed: nothing was done, and the same work succeeds when it
- * is done again.
- */
-const AGAIN = ['40P01', '40001', '0A000'];
-const ATTEMPTS = 5;
-
-/** Before work is done again, so that it does not meet at once what it was in the way of; at most so many milliseconds, times the attempt. */
-const PAUSE_MS = 40;
-
-/**
  * Runs the work in one transaction, then what it wanted done after the commit. Work that ends in a deadlock is done again,
  * so it must do nothing outside the transaction.
  */
-export async function inTransaction<T>(context: Context, work: (context: Context) => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    const later: (() => void)[] = [];
-    try {
+export const inTransaction = <T>(context: Context, work: (context: Context) => Promise<T>): Promise<T> =>
+  untilDone(
+    async () => {
+      const later: (() => void)[] = [];
       const result = await context.db
         .transaction()
         .execute((db: Transaction) => work({ ...context, db, afterCommit: (next) => later.push(next) }));
       for (const next of later) next();
       return result;
-    } catch (error) {
-      if (attempt === ATTEMPTS || !AGAIN.includes((error as { code?: string }).code ?? '')) throw error;
-      context.log.info({ attempt }, 'a transaction could not go on: it is done again');
-      await sleep(Math.random() * PAUSE_MS * attempt);
-    }
-  }
-}
+    },
+    (attempt) => context.log.info({ attempt }, 'a transaction could not go on: it is done again'),
+  );

@@ -214,6 +214,8 @@ select "d"."id", "d"."environment_id", "d"."number", "d"."action", "d"."trigger"
 
 select "data_key" from "organization" where "id" = $;
 
+select "deployment"."id" from "deployment" inner join "service" on "service"."environment_id" = "deployment"."environment_id" where "service"."organization_id" = any($) and "service"."id" = $ and "deployment"."status" in ($…) for update of "deployment";
+
 select "deployment".*, "environment"."project_id", "environment"."mode", "environment"."name" as "environment_name", "project"."name" as "project_name" from "deployment" inner join "environment" on "environment"."id" = "deployment"."environment_id" inner join "project" on "project"."id" = "environment"."project_id" where "deployment"."organization_id" = any($) and "deployment"."id" = $;
 
 select "deployment_id", "service_id", "state", "action", "name", "kind" from "deployment_service" where "organization_id" = $ and "deployment_id" = any($);

@@ -1,14 +1,10 @@
-import type { RawBuilder } from 'kysely';
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { OperationNodeSource, RawBuilder } from 'kysely';
+import { untilDone } from '#platform/database/again.ts';
 import { isDatabaseAway, sql, type Database } from '#platform/database/index.ts';
 import { ClaimLost, DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
 
 /** Something that can stand in a statement: a query that is not sent yet, or raw SQL. */
-type Part = { toOperationNode(): any };
-
-/** Deadlocks and serialisation failures: nothing was done, and the same statement succeeds when it is sent again. */
-const AGAIN = ['40P01', '40001'];
-const ATTEMPTS = 5;
+type Part = OperationNodeSource;
 
 /**
  * What belongs together, written in one statement that only takes effect while the claim holds. One round trip and one commit, where a
@@ -90,15 +86,11 @@ export const fenced = <T>(db: Database, claim: Claim, work: (db: Database) => Pr
 
 /** Reads or writes that end in a deadlock are done again; a lost claim and an unreachable database are told apart from failures of the work. */
 export async function again<T>(work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await work();
-    } catch (error) {
-      const { code } = error as { code?: string };
-      if (code === 'QD002') throw new ClaimLost();
-      if (isDatabaseAway(error)) throw new DatabaseAway(error);
-      if (attempt === ATTEMPTS || !AGAIN.includes(code ?? '')) throw error;
-      await sleep(attempt * 10);
-    }
+  try {
+    return await untilDone(work);
+  } catch (error) {
+    if ((error as { code?: string }).code === 'QD002') throw new ClaimLost();
+    if (isDatabaseAway(error)) throw new DatabaseAway(error);
+    throw error;
   }
 }

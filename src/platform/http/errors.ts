@@ -49,16 +49,19 @@ export function answerTo(error: unknown, requestId: string): ErrorAnswer {
 const LOCKED = '55P03';
 
 /** Who asks again after so long mostly gets an answer: PostgreSQL starts, or is taken over, in seconds. */
-const AGAIN = { 'Retry-After': '5' };
+const notNow = (message: string, cause: unknown): AppError =>
+  new AppError('unavailable', message, { cause, headers: { 'Retry-After': '5' } });
+
+const AWAY =
+  'The database cannot be reached. Ask again in a few seconds; after a change, look first whether it was made.';
+const TAKEN = 'What the request is about is being changed by others. Nothing was done: ask again in a few seconds.';
 
 /** Errors that the HTTP library finds before a handler runs, and what the database could not do. */
 function fromElsewhere(error: unknown): AppError | undefined {
   const { code } = error as { code?: string };
   if (code === READ_ONLY_CODE) return new AppError('unavailable', (error as Error).message);
-  if (isDatabaseAway(error))
-    return new AppError('unavailable', 'The database cannot be reached. Ask again in a few seconds; after a change, look first whether it was made.', { cause: error, headers: AGAIN }); // prettier-ignore
-  if (code === LOCKED)
-    return new AppError('unavailable', 'What the request is about is being changed by others. Nothing was done: ask again in a few seconds.', { cause: error, headers: AGAIN }); // prettier-ignore
+  if (isDatabaseAway(error)) return notNow(AWAY, error);
+  if (code === LOCKED) return notNow(TAKEN, error);
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new AppError('too_large', 'The body is larger than 1 MiB.');
   if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH')
     return new AppError('bad_request', 'Content-Length is not the length of the body.');

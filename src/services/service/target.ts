@@ -1,3 +1,4 @@
+import { lockRunningOf } from '#deployments/index.ts';
 import type { Target } from '#platform/http/route.ts';
 import type { HolderTarget, ServiceKind } from '#services/holder.ts';
 import { findServiceById, lockService, type ServiceRow } from '#services/service/queries.ts';
@@ -22,5 +23,17 @@ export const serviceTarget = (param: string, name: string, kind?: ServiceKind): 
       serviceId: row.id,
       mode: row.environment_mode,
     };
+  },
+});
+
+/**
+ * The same for a request that cancels what runs on the service: the running deployment is locked before the service, in the order in which its
+ * worker takes both. Else each would wait for the other.
+ */
+export const cancellingTarget = (target: Target<ServiceTarget>): Target<ServiceTarget> => ({
+  ...target,
+  find: async (db, id, organizationIds, lock, userId) => {
+    if (lock) await lockRunningOf(db, organizationIds, id);
+    return target.find(db, id, organizationIds, lock, userId);
   },
 });

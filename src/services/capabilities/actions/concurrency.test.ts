@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { useApp } from '#test/harness/app.ts';
+import { sql } from '#platform/database/index.ts';
+import { ok, useApp, type Answer } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 
 const app = useApp();
@@ -21,4 +22,29 @@ test('actions on an environment and on its services at once never answer 500, wh
     admin.post(`/environment/${environment.id}/deploy`),
   ]);
   for (const answer of [...answers, ...removed]) expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(500);
+});
+
+test.each([
+  ['delete', 204],
+  ['uninstall', 200],
+])('a %s waits for the worker at its service, and holds nothing that the worker needs', async (action, status) => {
+  const admin = await app.organization();
+  const { id } = (await makeExample(admin)).application;
+  const path = `/application/${id}`;
+  const { deployment_request_id: deployment } = ok(await admin.post(`${path}/deploy`), 200);
+  await app.db.updateTable('deployment').set({ status: 'RUNNING' }).where('id', '=', deployment).execute();
+  const waiting = async () =>
+    (
+      await sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`.execute(app.db)
+    ).rows[0]!.n;
+  let answer: Promise<Answer> | undefined;
+  await app.db.transaction().execute(async (worker) => {
+    await worker.selectFrom('deployment').select('id').where('id', '=', deployment).forUpdate().execute();
+    answer = action === 'delete' ? admin.delete(path) : admin.post(`${path}/${action}`);
+    await expect.poll(waiting).toBeGreaterThan(0);
+    await sql`set local lock_timeout = '500ms'`.execute(worker);
+    await worker.updateTable('service').set({ dirty: true }).where('id', '=', id).execute();
+  });
+  expect((await answer)!.status).toBe(status);
 });

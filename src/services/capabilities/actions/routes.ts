@@ -5,7 +5,7 @@ import { deleteService } from '#services/capabilities/actions/delete.ts';
 import { actOnService, statusOfService, type Trigger } from '#services/capabilities/actions/request.ts';
 import { chooseForService } from '#services/capabilities/actions/choices.ts';
 import { refuseDeleting } from '#services/service/service.ts';
-import type { ServiceTarget } from '#services/service/target.ts';
+import { cancellingTarget, type ServiceTarget } from '#services/service/target.ts';
 import { Status } from '#services/capabilities/status/schema.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
 
@@ -87,7 +87,7 @@ export function actionRoutes(kind: Kind): Route[] {
       tag: `${kind.tag} Actions`,
       summary: `${summary} of a service of kind ${kind.path}`,
       description: 'Answers with the new state; the work goes on, behind what runs in the environment already.',
-      target,
+      target: trigger === 'UNINSTALL' ? cancellingTarget(target) : target,
       action:
         action === 'uninstall'
           ? kind.deleteAction === 'workload.delete'
@@ -113,7 +113,7 @@ export function actionRoutes(kind: Kind): Route[] {
       tag: `${kind.tag} Main Calls`,
       summary: `Delete a service of kind ${kind.path}`,
       description: 'Answers at once; the teardown goes on, and GET shows it until the service is gone.',
-      target,
+      target: cancellingTarget(target),
       action: kind.deleteAction,
       query: Type.Object({
         ...kind.removal?.deleteQuery.properties,

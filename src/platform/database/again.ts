@@ -1,0 +1,24 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * Deadlocks, serialisation failures, statements prepared before a table was changed: nothing was done, and the same work succeeds when it
+ * is done again.
+ */
+const PASSING = ['40P01', '40001', '0A000'];
+const ATTEMPTS = 5;
+
+/** Before work is done again, so that it does not meet at once what it was in the way of; at most so many milliseconds, times the attempt. */
+const PAUSE_MS = 40;
+
+/** Does work again that only met what passes; so it must do nothing outside the database. Throws what it ends with after five attempts. */
+export async function untilDone<T>(work: () => Promise<T>, onAgain?: (attempt: number) => void): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === ATTEMPTS || !PASSING.includes((error as { code?: string }).code ?? '')) throw error;
+      onAgain?.(attempt);
+      await sleep(Math.random() * PAUSE_MS * attempt);
+    }
+  }
+}
