@@ -195,10 +195,10 @@ export const lockRunningOf = (db: Database, organizationIds: string[], serviceId
     .forUpdate('deployment')
     .execute();
 
-/** What the row of an ended deployment says. */
+/** What the row of an ended deployment says. It ends after it was begun, even if that was while the transaction waited for its row. */
 export const ENDED = {
   status: 'ENDED',
-  ended_at: sql<Date>`now()`,
+  ended_at: sql<Date>`clock_timestamp()`,
   updated_at: sql<Date>`now()`,
   claim_token: null,
   worker_id: null,

@@ -580,7 +580,7 @@ update "database_restore" set "status" = $, "updated_at" = now() where "organiza
 
 update "deployment" set "cancel_requested_at" = coalesce(cancel_requested_at, now()), "cancel_forced" = cancel_forced or $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
-update "deployment" set "status" = $, "ended_at" = now(), "updated_at" = now(), "claim_token" = $, "worker_id" = $, "lease_until" = $, "outcome" = $ where "organization_id" = $ and "id" = $ and "status" <> $;
+update "deployment" set "status" = $, "ended_at" = clock_timestamp(), "updated_at" = now(), "claim_token" = $, "worker_id" = $, "lease_until" = $, "outcome" = $ where "organization_id" = $ and "id" = $ and "status" <> $;
 
 update "deployment_restriction" set "mode" = $, "type" = $, "value" = $, "updated_at" = now() where "organization_id" = $ and "id" = $ returning *;
 

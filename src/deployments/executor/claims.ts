@@ -72,7 +72,7 @@ export const chooseAlone = <T>(db: Database, choose: (db: Database) => Promise<T
 /**
  * Claims the next deployments: first those whose worker is gone, then heads of environments in which none runs. Organizations with the fewest
  * running come first, people before automatic requests, then age. While a database of the environment is restored its deployments wait, as
- * restores wait for them.
+ * restores wait for them. A deployment starts when it is chosen, not when the choosing was asked for: nothing that it waited for ends later.
  *
  * Work on a cluster and deployments on it keep their order and exclude each other (engine.md, *Clusters*): that work begins by changing the
  * cluster's state under its row's lock, so that the condition on the state is asked again where it was changed meanwhile.
@@ -116,7 +116,7 @@ export async function claimNext(db: Database, options: ClaimOptions): Promise<Cl
       update deployment set status = case when deployment.status = 'WAITING' then 'RUNNING' else deployment.status end,
         worker_id = ${options.workerId}, claim_token = gen_random_uuid(), attempts = attempts + 1,
         lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}),
-        started_at = coalesce(started_at, now()), updated_at = now()
+        started_at = coalesce(started_at, clock_timestamp()), updated_at = clock_timestamp()
       from chosen where deployment.id = chosen.id
       returning deployment.*, json_build_object('organization', chosen.organization, 'project', chosen.project,
         'environment', chosen.environment, 'mode', chosen.mode, 'runtime', chosen.runtime) as names`.execute(alone);

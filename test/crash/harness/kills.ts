@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { NoAnswer, type HttpActor, type HttpAnswer } from '#test/crash/harness/actor.ts';
 import type { Machine } from '#test/crash/harness/machine.ts';
@@ -146,7 +145,7 @@ export async function killAtRandom({ machine, receiver, kills, runtime }: KillOp
   const node = runtime ? await machine.nodeId() : null;
   const users: User[] = [];
   for (let index = 0; index < ACTORS; index++) {
-    const actor = await machine.organization(`organization ${index} ${newId()}`, { runtime: runtime?.name, node });
+    const actor = await machine.organization(`organization ${index}`, { runtime: runtime?.name, node });
     await actor.ask('POST', `/organization/${actor.organizationId}/webhook`, 201, {
       target_url: receiver.url,
       events: ['DEPLOYMENT_STARTED', 'DEPLOYMENT_SUCCESSFUL', 'DEPLOYMENT_FAILURE', 'DEPLOYMENT_CANCELLED'],

@@ -152,7 +152,8 @@ export async function makeMachine(options: MachineOptions): Promise<Machine> {
     organization: async (name, { runtime = 'fake', node = null } = {}) => {
       const [organizationId, token] = await inTransaction(systemContext(platform), async (context) => {
         const user = await makeAdministrator(context);
-        const id = await makeOrganization(context, name, user);
+        // A test that is tried again makes its organization again.
+        const id = await makeOrganization(context, `${name} ${newId()}`, user);
         await context.db
           .insertInto('cluster')
           .values({ id: newId(), organization_id: id, name: 'test', runtime, is_default: true, node_id: node })
