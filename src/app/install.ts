@@ -58,7 +58,7 @@ export async function openServer(settings: Settings, progress: (text: string) =>
     config,
     directConfig,
     close: async () => {
-      if (embedded && !(await isUsedByOthers(embedded.config))) await embedded.stop();
+      if (embedded?.isRunning() && !(await isUsedByOthers(embedded.config))) await embedded.stop();
     },
   };
 }

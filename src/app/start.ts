@@ -15,6 +15,7 @@ import { createEventStreams } from '#delivery/stream/index.ts';
 import { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/index.ts';
 import type { SessionVerifier } from '#platform/access/authenticate.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
+import { keepEmbeddedPostgres } from '#platform/database/kept-embedded.ts';
 import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
 import { createServer } from '#platform/http/server.ts';
 import type { Settings } from '#platform/settings/index.ts';
@@ -51,6 +52,7 @@ export async function start(
   try {
     const base = await openBase(settings, log, progress);
     stops.push(() => base.close());
+    if (base.embedded) stops.push(keepEmbeddedPostgres(base.embedded, log));
     const tracer = await createTracer(settings.otlpEndpoint, base.nodeId, log);
     stops.push(() => tracer.close());
     const runtimes = createRuntimes(settings, base.installation.id, log);

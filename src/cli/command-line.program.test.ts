@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { createRuntimes } from '#app/runtimes.ts';
 import { ON_FREE_PORTS, runProgram, startService } from '#cli/testing.ts';
 import { inspectEmbeddedPostgres } from '#platform/database/embedded.ts';
@@ -31,6 +31,9 @@ const start = () => startService(SETTINGS, { isKilled: true });
 const me = (url: string, token: string) =>
   fetch(`${url}/organization`, { headers: { authorization: `Token ${token.trim()}` } }).then((answer) => answer.status);
 
+const postmaster = (directory: string) =>
+  Number(readFileSync(path.join(directory, 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
+
 test('what is used wrongly ends with status 2 and says what would be right', async () => {
   const [command, token, both, settings] = await Promise.all([
     run(['strat']),
@@ -53,7 +56,7 @@ test('a database that does not answer makes doctor end with status 1, and it sti
 });
 
 test(
-  'an installation from nothing: migrate, start, tokens, doctor, a killed service, and the end',
+  'an installation from nothing: migrate, start, tokens, doctor, a killed database, a killed service, and the end',
   { timeout: 120_000 },
   async () => {
     const postgres = path.join(dataDir, 'postgres');
@@ -85,6 +88,11 @@ test(
       status: 1,
       stderr: expect.stringContaining('not found'),
     });
+
+    const killed = postmaster(postgres);
+    process.kill(killed, 'SIGKILL');
+    await vi.waitFor(() => expect(postmaster(postgres)).not.toBe(killed), { timeout: 30_000 });
+    await vi.waitFor(async () => expect(await me(first.url, admin)).toBe(200), { timeout: 30_000 });
 
     first.kill('SIGKILL');
     await first.ended;

@@ -33,11 +33,13 @@ interface Account {
   prefix: string[];
 }
 
+/** The server of a directory, whichever process of ours has started it. */
 export interface EmbeddedPostgres {
   config: pg.ClientConfig;
-  pid: number;
-  /** Whether it was running already (its former parent was killed). */
-  adopted: boolean;
+  isRunning(): boolean;
+  /** Starts it where it has ended by itself, with the same parameters. Throws with the server's own last words. */
+  startAgain(): Promise<unknown>;
+  /** Ends it, if it runs. */
   stop(): Promise<void>;
 }
 
@@ -56,8 +58,8 @@ export interface EmbeddedOptions {
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const native = findBinaries();
   linkLibraries(native);
-  const root = path.resolve(options.directory);
-  mkdirSync(root, { recursive: true });
+  mkdirSync(options.directory, { recursive: true });
+  const root = rootOf(options.directory);
   const data = path.join(root, 'data');
   const account = chooseAccount(root, native);
   const password = readPassword(root);
@@ -71,14 +73,23 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
     password,
     database: 'postgres',
   };
-  const running = readPostmaster(data);
-  if (running && worksIn(running.pid, data)) {
+  if (runningIn(data)) {
     await waitUntil(() => readPostmaster(data)?.ready === true, 'PostgreSQL does not get ready.');
-    return { config, pid: running.pid, adopted: true, stop: () => stopPostmaster(running.pid, data) };
+  } else {
+    if (readPostmaster(data)) await clearStale(data, socketFolder);
+    await launch(native, root, data, socketFolder, account, options.parameters ?? {});
   }
-  if (running) await clearStale(data, socketFolder);
-  return launch(native, root, data, socketFolder, account, config, options.parameters ?? {});
+  return {
+    config,
+    isRunning: () => runningIn(data) !== undefined,
+    startAgain: () => startEmbeddedPostgres(options),
+    stop: () => stopPostmaster(data),
+  };
 }
+
+/** The folder as the server itself names it: without links on the way. */
+const rootOf = (directory: string): string =>
+  existsSync(directory) ? realpathSync(directory) : path.resolve(directory);
 
 function findBinaries(): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
@@ -229,6 +240,12 @@ function worksIn(pid: number, folder: string): boolean {
   }
 }
 
+/** The process id of the server that works in the folder; undefined where none does. */
+function runningIn(data: string): number | undefined {
+  const postmaster = readPostmaster(data);
+  return postmaster && worksIn(postmaster.pid, data) ? postmaster.pid : undefined;
+}
+
 /** After the death of the postmaster its children may live on for a moment; only then are its files nobody's. */
 async function clearStale(data: string, socketFolder: string): Promise<void> {
   const busy = () =>
@@ -246,9 +263,8 @@ async function launch(
   data: string,
   socketFolder: string,
   account: Account,
-  config: pg.ClientConfig,
   parameters: Record<string, string>,
-): Promise<EmbeddedPostgres> {
+): Promise<void> {
   const logFile = path.join(root, 'postgres.log');
   const log = openSync(logFile, 'a', 0o600);
   const settings = {
@@ -291,13 +307,12 @@ async function launch(
   );
   if (end) throw new Error(`PostgreSQL ${end}: ${readFileSync(logFile, 'utf8').slice(-600)}`);
   child.unref();
-  const pid = readPostmaster(data)!.pid;
-  return { config, pid, adopted: false, stop: () => stopPostmaster(pid, data) };
 }
 
 /** Fast shutdown: open transactions are rolled back, everything committed is flushed. */
-async function stopPostmaster(pid: number, data: string): Promise<void> {
-  if (!worksIn(pid, data)) return;
+async function stopPostmaster(data: string): Promise<void> {
+  const pid = runningIn(data);
+  if (pid === undefined) return;
   process.kill(pid, 'SIGINT');
   await waitUntil(() => !worksIn(pid, data), 'PostgreSQL does not stop.');
 }
@@ -315,9 +330,8 @@ async function waitUntil(done: () => boolean, complaint: string): Promise<void> 
  * reach the server if one runs in the directory, else null.
  */
 export function inspectEmbeddedPostgres(directory: string): { binaries: boolean; running: pg.ClientConfig | null } {
-  const root = path.resolve(directory);
-  const server = readPostmaster(path.join(root, 'data'));
-  const runs = server !== undefined && worksIn(server.pid, path.join(root, 'data'));
+  const root = rootOf(directory);
+  const runs = runningIn(path.join(root, 'data')) !== undefined;
   const config = { host: socketFolderOf(root), port: 5432, user: 'quarterdeck', database: 'postgres' };
   return {
     binaries: hasEmbeddedPostgres(),
