@@ -157,7 +157,7 @@ export function moveServices(
       updated_at: sql`now()`,
       started_at: sql`coalesce(started_at, now())`,
       ...(FINAL_TRIGGERS.includes(trigger)
-        ? { ended_at: sql`case when ${to} = 'CANCELING' then null else now() end` }
+        ? { ended_at: sql`case when ${to} = 'CANCELING' then null else clock_timestamp() end` }
         : {}),
       ...(options.error === undefined ? {} : { error: options.error }),
       ...(options.commits === undefined
@@ -178,7 +178,7 @@ const FINAL_TRIGGERS: readonly Trigger[] = ['succeed', 'fail', 'cancelled', 'can
 export const endOpenSteps = (db: Database, scope: Scope, deploymentId: string, status: 'ERROR' | 'CANCEL') =>
   db
     .updateTable('deployment_step')
-    .set({ status, ended_at: sql`now()` })
+    .set({ status, ended_at: sql`clock_timestamp()` })
     .where('organization_id', '=', scope.organizationId)
     .where('deployment_id', '=', deploymentId)
     .where('status', '=', 'STARTED');

@@ -71,7 +71,7 @@ describe('the database', () => {
       const answer = await actor.call('GET', '/account');
       expect([answer.status, answer.body.message]).toEqual([
         503,
-        expect.stringMatching(/^The database cannot be reached\./),
+        expect.stringMatching(/^The database cannot be reached or lacks space/),
       ]);
       await postgres.start();
       await untilBack();

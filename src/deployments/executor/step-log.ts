@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely';
 import { sql, type Database } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
@@ -48,13 +49,17 @@ export const endStep = (db: Database, place: StepPlace, output: unknown) =>
 
 /** A step has failed or was cancelled, whether it was begun or what goes before it could not be done. */
 export const failStep = (db: Database, place: StepPlace, status: 'ERROR' | 'CANCEL', error: string) =>
-  stepInsert(db, place, { status, error, ended_at: sql`now()` }).onConflict((conflict) =>
+  stepInsert(db, place, { status, error, ended_at: sql<Date>`now()` }).onConflict((conflict) =>
     conflict
       .columns(['deployment_id', 'service_id', 'position'])
       .doUpdateSet({ status, error, output: null, ended_at: sql`now()` }),
   );
 
-const stepInsert = (db: Database, place: StepPlace, columns: { status: string; error?: string; ended_at?: any }) =>
+const stepInsert = (
+  db: Database,
+  place: StepPlace,
+  columns: { status: string; error?: string; ended_at?: RawBuilder<Date> },
+) =>
   db.insertInto('deployment_step').values({
     deployment_id: place.claim.deployment.id,
     organization_id: place.claim.deployment.organization_id,

@@ -240,7 +240,6 @@ function worksIn(pid: number, folder: string): boolean {
   }
 }
 
-/** The process id of the server that works in the folder; undefined where none does. */
 function runningIn(data: string): number | undefined {
   const postmaster = readPostmaster(data);
   return postmaster && worksIn(postmaster.pid, data) ? postmaster.pid : undefined;
@@ -331,13 +330,17 @@ async function waitUntil(done: () => boolean, complaint: string): Promise<void> 
  */
 export function inspectEmbeddedPostgres(directory: string): { binaries: boolean; running: pg.ClientConfig | null } {
   const root = rootOf(directory);
-  const runs = runningIn(path.join(root, 'data')) !== undefined;
+  const runs = embeddedPostmaster(directory) !== undefined;
   const config = { host: socketFolderOf(root), port: 5432, user: 'quarterdeck', database: 'postgres' };
   return {
     binaries: hasEmbeddedPostgres(),
     running: runs ? { ...config, password: readPassword(root) } : null,
   };
 }
+
+/** The process id of the server that runs in the directory; undefined where none does. */
+export const embeddedPostmaster = (directory: string): number | undefined =>
+  runningIn(path.join(rootOf(directory), 'data'));
 
 /** Folder of the binaries, complete; null where this machine has none. */
 export function embeddedBinaries(): string | null {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '#platform/database/embedded.ts';
+import { embeddedPostmaster, startEmbeddedPostgres, type EmbeddedPostgres } from '#platform/database/embedded.ts';
 import { keepEmbeddedPostgres } from '#platform/database/kept-embedded.ts';
 
 const directory = mkdtempSync(path.join(tmpdir(), 'qd-kept-pg-'));
@@ -39,8 +39,6 @@ async function query(statement: string) {
   }
 }
 
-const postmaster = () => Number(readFileSync(path.join(directory, 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
-
 const answers = () =>
   vi.waitFor(async () => expect(await query('select n from kept')).toEqual([{ n: 7 }]), {
     timeout: 30_000,
@@ -48,11 +46,11 @@ const answers = () =>
   });
 
 test('a server that was killed runs again, with all that was committed', { timeout: 60_000 }, async () => {
-  const killed = postmaster();
+  const killed = embeddedPostmaster(directory)!;
   process.kill(killed, 'SIGKILL');
   await vi.waitFor(() => expect(said.join('')).toContain('runs again'), { timeout: 30_000 });
   await answers();
-  expect(postmaster()).not.toBe(killed);
+  expect(embeddedPostmaster(directory)).not.toBe(killed);
 });
 
 test(
@@ -72,8 +70,8 @@ test(
 
 test('a server is known under each path to its directory: none is started beside it', async () => {
   symlinkSync(directory, link);
-  const running = postmaster();
+  const running = embeddedPostmaster(directory);
   const other = await startEmbeddedPostgres({ directory: link });
   expect(other.isRunning()).toBe(true);
-  expect(postmaster()).toBe(running);
+  expect(embeddedPostmaster(directory)).toBe(running);
 });

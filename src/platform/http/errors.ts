@@ -53,7 +53,7 @@ const notNow = (message: string, cause: unknown): AppError =>
   new AppError('unavailable', message, { cause, headers: { 'Retry-After': '5' } });
 
 const AWAY =
-  'The database cannot be reached. Ask again in a few seconds; after a change, look first whether it was made.';
+  'The database cannot be reached or lacks space or connections. Ask again in a few seconds; after a change, look first whether it was made.';
 const TAKEN = 'What the request is about is being changed by others. Nothing was done: ask again in a few seconds.';
 
 /** Errors that the HTTP library finds before a handler runs, and what the database could not do. */

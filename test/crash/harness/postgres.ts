@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { ClientConfig } from 'pg';
-import { startEmbeddedPostgres } from '#platform/database/embedded.ts';
+import { embeddedPostmaster, startEmbeddedPostgres } from '#platform/database/embedded.ts';
 import { makeTemplate } from '#test/harness/database.ts';
 import { until } from '#test/crash/harness/until.ts';
 
@@ -34,7 +34,6 @@ export async function startOwnPostgres(
   const direct = { ...first.config, database };
   const relay = await startRelay(path.join(first.config.host!, '.s.PGSQL.5432'));
   const data = path.join(directory, 'data');
-  const postmaster = () => Number(readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')[0]);
   return {
     directory,
     direct,
@@ -44,7 +43,7 @@ export async function startOwnPostgres(
       return processesIn(data).length > 0;
     },
     end: async (how) => {
-      process.kill(postmaster(), how === 'fast' ? 'SIGINT' : 'SIGQUIT');
+      process.kill(embeddedPostmaster(directory)!, how === 'fast' ? 'SIGINT' : 'SIGQUIT');
       await until('PostgreSQL has ended', () => processesIn(data).length === 0);
     },
     start: async () => void (await boot()),

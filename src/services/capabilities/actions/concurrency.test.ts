@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { sql } from '#platform/database/index.ts';
 import { ok, useApp, type Answer } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
+import { sessionsThatWait } from '#test/harness/waiting.ts';
 
 const app = useApp();
 
@@ -33,16 +34,11 @@ test.each([
   const path = `/application/${id}`;
   const { deployment_request_id: deployment } = ok(await admin.post(`${path}/deploy`), 200);
   await app.db.updateTable('deployment').set({ status: 'RUNNING' }).where('id', '=', deployment).execute();
-  const waiting = async () =>
-    (
-      await sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`.execute(app.db)
-    ).rows[0]!.n;
   let answer: Promise<Answer> | undefined;
   await app.db.transaction().execute(async (worker) => {
     await worker.selectFrom('deployment').select('id').where('id', '=', deployment).forUpdate().execute();
     answer = action === 'delete' ? admin.delete(path) : admin.post(`${path}/${action}`);
-    await expect.poll(waiting).toBeGreaterThan(0);
+    await expect.poll(() => sessionsThatWait(app.db)).toBeGreaterThan(0);
     await sql`set local lock_timeout = '500ms'`.execute(worker);
     await worker.updateTable('service').set({ dirty: true }).where('id', '=', id).execute();
   });
