@@ -2,7 +2,7 @@
 // deployments <- app <- cli, main. Tests, fixtures and what only tests use may reach for more: they are exempt from the
 // layers, not from the rule that nothing imports them.
 
-const TEST_ONLY = '\\.(test|fixture)\\.ts$|/testing\\.ts$|\\.contract\\.ts$|^src/runtimes/contract/';
+const TEST_ONLY = '\\.(test|fixture)\\.ts$|/testing\\.ts$|\\.contract\\.ts$|^src/runtimes/(proxy/)?contract/';
 const OURS = '^src/';
 
 /** `from` may import, of our own code, only what matches one of `allowed`. */

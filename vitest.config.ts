@@ -17,13 +17,28 @@ const common = {
 const hasRegistry = ['/usr/bin/docker-registry', '/usr/local/bin/docker-registry'].some((file) => existsSync(file));
 if (!hasRegistry) console.warn('Left out: **/*.registry.test.ts, which take the package docker-registry.');
 
+/** Tests that run Caddy, and those that ask an ACME server for certificates, are left out where the programs are not there. */
+const isOnPath = (name: string) =>
+  [...(process.env.PATH ?? '').split(':'), '/usr/local/bin', '/usr/bin'].some((folder) =>
+    existsSync(`${folder}/${name}`),
+  );
+const hasCaddy = isOnPath('caddy');
+const hasPebble = ['pebble', 'pebble-challtestsrv', 'openssl'].every(isOnPath);
+if (!hasCaddy) console.warn('Left out: **/*.caddy.test.ts and **/*.pebble.test.ts, which take the package caddy.');
+else if (!hasPebble)
+  console.warn('Left out: **/*.pebble.test.ts, which take openssl and the programs that `.ci/pebble` builds.');
+
 /** What walks over every operation with many requests, or over a thousand deployments: it takes minutes by itself. */
 const EXHAUSTIVE = [
   'test/suites/fuzz.test.ts',
   'test/suites/answers.test.ts',
   'test/suites/statements.test.ts',
   'test/suites/security/**/*.test.ts',
+  'test/suites/cost/**/*.test.ts',
+  'test/suites/reads/**/*.test.ts',
   'test/suites/housekeeping/**/*.test.ts',
+  'src/runtimes/proxy/*/contract.test.ts',
+  'src/runtimes/proxy/*/fuzz.test.ts',
 ];
 
 /** `fast` is what `npm test` runs; the other projects take longer or need more, and have commands of their own (scripts/task.mjs). */
@@ -42,6 +57,8 @@ export default defineConfig({
             '**/*.soak.test.ts',
             '**/*.host.test.ts',
             '**/*.program.test.ts',
+            '**/*.caddy.test.ts',
+            '**/*.pebble.test.ts',
             'src/runtimes/host/**',
             ...EXHAUSTIVE,
             ...(hasRegistry ? [] : ['**/*.registry.test.ts']),
@@ -106,7 +123,13 @@ export default defineConfig({
         // The whole program, started and ended by its command: on the host runtime through minutes of load, and through backups.
         test: {
           name: 'program',
-          include: ['test/**/*.host.test.ts', 'src/**/*.host.test.ts', 'src/**/*.program.test.ts'],
+          include: [
+            'test/**/*.host.test.ts',
+            'src/**/*.host.test.ts',
+            'src/**/*.program.test.ts',
+            ...(hasCaddy ? ['src/**/*.caddy.test.ts'] : []),
+            ...(hasCaddy && hasPebble ? ['src/**/*.pebble.test.ts'] : []),
+          ],
           globalSetup: ['test/harness/global-setup.ts'],
           ...common,
           fileParallelism: false,

@@ -42,6 +42,8 @@ async function carryOut(): Promise<unknown> {
   } finally {
     client.release();
   }
+  if (rows === undefined)
+    throw new Error(`None of the recorded statements answers rows: ${statements.map(({ text }) => text).join('; ')}`);
   return rows;
 }
 

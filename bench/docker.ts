@@ -5,7 +5,7 @@ import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { stopProxy } from '#runtimes/proxy/index.ts';
+import { stopProxy } from '#runtimes/proxy/builtin/index.ts';
 import { findOrStartEngine, stopEngine, type TestEngine } from '#test/harness/docker-engine.ts';
 import { ensureBaseImages } from '#test/harness/docker-images.ts';
 import { makeRepositoryRoot, type TestRepository } from '#test/harness/repository.ts';
@@ -142,6 +142,7 @@ async function startService(directory: string, engine: TestEngine, gitRoot: stri
       QUARTERDECK_DATA_DIR: directory,
       QUARTERDECK_PORT: '0',
       QUARTERDECK_OPERATIONS_PORT: '0',
+      QUARTERDECK_PROXY: 'builtin',
       QUARTERDECK_PROXY_PORT: '0',
       QUARTERDECK_RUNTIME: 'docker',
       QUARTERDECK_RATE_LIMIT_PER_HOUR: '0',

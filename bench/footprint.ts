@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { stopProxy } from '#runtimes/proxy/index.ts';
+import { stopProxy } from '#runtimes/proxy/builtin/index.ts';
 
 const MAIN = path.join(import.meta.dirname, '../src/main.ts');
 /** After the start the program is left alone for so long before its memory is read: then connections that nobody uses are closed. */
@@ -44,6 +44,7 @@ async function startOnce(directory: string): Promise<{ ms: number; idle: number 
       QUARTERDECK_DATA_DIR: directory,
       QUARTERDECK_PORT: '0',
       QUARTERDECK_OPERATIONS_PORT: '0',
+      QUARTERDECK_PROXY: 'builtin',
       QUARTERDECK_PROXY_PORT: '0',
       QUARTERDECK_RUNTIME: 'fake',
     },

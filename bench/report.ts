@@ -6,7 +6,7 @@ import type { Crowded } from './crowd.ts';
 import type { DeploymentFigures } from './deployments.ts';
 import type { DockerFigures } from './docker.ts';
 import type { Footprint } from './footprint.ts';
-import type { ProxyFigures } from './proxy.ts';
+import { proxyTable, type ProxyFigures } from './proxy.ts';
 import type { Pair } from './requests.ts';
 import type { EnvironmentCost, ServiceFigures } from './services.ts';
 
@@ -107,18 +107,25 @@ function report({
     ],
     ['deployments of one service, one process', '–', per(perSecond), '–', `200/s: ${verdict(perSecond >= 200)}`],
     [
-      'requests through the proxy',
+      'requests through the built-in proxy',
       'the same sent to the upstream itself',
-      `${per(proxy.proxied)} beside ${per(proxy.direct)}`,
-      proxy.ratio.toFixed(2),
-      `0.5: ${verdict(proxy.ratio >= 0.5)}`,
+      `${per(proxy.builtin.rate)} beside ${per(proxy.direct.rate)}`,
+      proxy.builtin.ratio.toFixed(2),
+      `0.5: ${verdict(proxy.builtin.ratio >= 0.5)}`,
     ],
     [
-      'one request through the proxy',
+      'one request through the built-in proxy',
       'the same sent to the upstream itself',
-      `median ${proxy.proxiedMs.toFixed(2)} ms beside ${proxy.directMs.toFixed(2)} ms`,
+      `median ${proxy.builtin.single.toFixed(2)} ms beside ${proxy.direct.single.toFixed(2)} ms`,
       '–',
-      `+1 ms: ${verdict(proxy.proxiedMs - proxy.directMs <= 1)}`,
+      `+1 ms: ${verdict(proxy.builtin.single - proxy.direct.single <= 1)}`,
+    ],
+    [
+      'requests through Caddy as Quarterdeck runs it',
+      'Caddy by hand',
+      'see Proxies',
+      proxy.caddyRatio?.toFixed(2) ?? 'not measured here',
+      proxy.caddyRatio === undefined ? '0.95' : `0.95: ${verdict(proxy.caddyRatio >= 0.95)}`,
     ],
     dockerRow(
       'unchanged image on docker: POST deploy → DEPLOYED',
@@ -150,9 +157,15 @@ Written by \`npm run bench\` (${new Date().toISOString().slice(0, 10)}), which r
 
 ${table}
 
+## Proxies
+
+${proxyTable(proxy)}
+
+The same empty \`node:http\` server answers all of them with 1 KB, over 32 connections from one process; medians of five rounds, in each of which all take their turn, and the median of the rounds' ratios. Processor time is that of the proxy's processes for one request. Memory is PSS: before the first request, and with ${proxy.resting} connections that rest after one request each. nginx and Caddy by hand have the fewest lines that do the same (\`bench/proxy-contestants.ts\`). \`node bench/proxy.ts\` repeats this part alone; it takes the packages caddy and nginx, and leaves out what is not installed.
+
 ## How
 
-- ${availableParallelism()} processors (${processor?.model.trim() ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${process.arch}, Node ${process.versions.node}; load average before the run ${loadBefore.toFixed(1)}, at its end ${loadavg()[0]!.toFixed(1)}. Load, service and database share these processors, and others may have worked on the machine: read the ratios, not the figures.
+- ${availableParallelism()} processors (${processor?.model.trim() ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${process.arch}, Node ${process.versions.node}; load average before the run ${loadBefore.toFixed(1)}, at its end ${loadavg()[0]!.toFixed(1)}. Load, service and database share these processors, and ${loadBefore > 1 ? 'others worked on the machine during the run' : 'others may have worked on the machine'}: read the ratios, not the figures.
 - Service, bare server and load are processes of their own; 16 keep-alive connections, each with one request at a time. Rounds alternate between the two of a pair; shown are medians of five rounds, and the median of the five ratios.
 - The service is the program with its log, metrics, token check and rate limit (set so high that it refuses nobody). Both sides use the same embedded PostgreSQL with its default, durable settings, over 16 connections and with named statements. The bare server sends what one request of the service was seen to send, with new ids.
 - Deployments go through all steps (checkout, build, deploy) on the fake runtime, from a source that answers at once; 16 slots. They are queued first, then a worker begins: ${deployments.deployments} of them in all, median of three rounds of 300 after one that warms up. Memory of that process: ${before.rss} MiB resident, ${before.heap} MiB of heap before; ${after.rss} MiB and ${after.heap} MiB after.
@@ -162,7 +175,7 @@ ${table}
 - One request sends this many statements to the database, \`begin\` and \`commit\` included: GET ${get.statements}, POST ${post.statements}, statuses ${statuses.statements}. The bare server sends 1, ${post.statements} and 1. What is besides is the look-up of the token; it is not sent where the statement that loads the addressed thing tells whether a remembered caller still holds, so that a revocation holds at once in either case.
 - One deployment with its request sends ${deployments.statements}, polls for its end included: each step of it is one fenced statement (docs/decisions/0012). What a deployment costs besides is the checkout, in the files.
 - On a Docker Engine five rounds, each a commit that changes all layers but the base, then the same image again; medians. Ours ends when the former container is gone, by hand when the first request is answered.
-- The proxy, in processor time for each request, which others on the machine disturb least (of the proxy alone; the benchmark's load and upstream take about 50 µs beside it, so that 50 µs on two processors are a ratio of 0.5): 49 to 55 µs with Node's HTTP server and undici's dispatcher, 29 to 31 µs now (\`docs/decisions/0004-the-proxy-speaks-http-itself.md\`). A profile of it shows two thirds in the kernel's writes, a tenth in collecting garbage, and no function of ours above 1.5 %. Also tried: reading from upstreams into one buffer that is used again (2 to 3 µs less, but whoever keeps bytes has to copy them then: not taken), and V8's options for a smaller heap (0.2 MiB of an idle process: not taken). More processes for the proxy would only help with more than these two processors, which load and upstream fill as well. With three processes at work in turn, the proxied side loses more than its share to whatever else runs on the machine.
+- The proxy, in processor time for each request, which others on the machine disturb least (of the proxy alone; the benchmark's load and upstream take about 50 µs beside it, so that 50 µs on two processors are a ratio of 0.5): 49 to 55 µs with Node's HTTP server and undici's dispatcher, 29 to 31 µs with a parser of our own, which was given up (\`docs/decisions/0021-the-built-in-proxy-parses-nothing.md\`). A profile of it shows two thirds in the kernel's writes, a tenth in collecting garbage, and no function of ours above 1.5 %. Also tried: reading from upstreams into one buffer that is used again (2 to 3 µs less, but whoever keeps bytes has to copy them then: not taken), and V8's options for a smaller heap (0.2 MiB of an idle process: not taken). More processes for the proxy would only help with more than these two processors, which load and upstream fill as well. With three processes at work in turn, the proxied side loses more than its share to whatever else runs on the machine.
 - The proxy's process took 54 MiB (PSS) when it had started and 88 MiB after some load, its shim 35 MiB: now 16, 25 and 15 MiB. 27 MiB of each were Node's stripper of types, which stays for as long as a process lives: a process that ends compiles for them. 8 MiB were Node's own WebSocket client, which comes with importing \`node:http\` as an ES module (\`src/kernel/node-http.ts\`), and the rest undici and HTTP/2, which now comes with the first call of gRPC.
 - Processor time of the process for one request, the least of five rounds, in microseconds: GET ${Math.round(get.processor.ours)} beside ${Math.round(get.processor.bare)} of the bare server, POST ${Math.round(post.processor.ours)} beside ${Math.round(post.processor.bare)}, statuses ${Math.round(statuses.processor.ours)} beside ${Math.round(statuses.processor.bare)}.
 - GET began with two statements, 125 µs and a ratio of 0.39 on a quiet machine. The caller is remembered now, and the statement that loads the environment tells whether they still hold (\`src/platform/access/remembered.ts\`): 101 µs. That statement is built once instead of with every request, and goes over one connection with those of other requests, whose writes are one system call (\`src/platform/database/line.ts\`): 81 µs, and 29 µs instead of 85 µs in PostgreSQL, which is less than the 33 µs that the bare server's own statement costs there over 16 connections. The log is written in blocks instead of lines, and hooks no longer make promises.

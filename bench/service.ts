@@ -8,6 +8,7 @@ import { firstSteps, openBase } from '#app/install.ts';
 import { createLog } from '#app/log.ts';
 import { createMetrics } from '#app/operations.ts';
 import { createImages } from '#app/images.ts';
+import { createPretendedSources } from '#app/pretended-sources.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createSources } from '#app/sources.ts';
@@ -52,7 +53,8 @@ let answeredAt = 0;
 let commit = 0;
 let checkedOut: (() => void) | undefined;
 const sources = {
-  ...createSources(base.platform),
+  // No registry is asked: the images of the fake runtime are nowhere.
+  ...createPretendedSources({ ...createSources(base.platform), ...createImages(base.platform) }),
   resolve: async () => ({
     id: String(commit).padStart(40, '0'),
     message: '',
@@ -72,7 +74,7 @@ const server = createServer({
   limiter: new RateLimiter(db, settings.rateLimitPerHour),
   routes: allRoutes({
     repositories: createRepositoryReader(sources as never),
-    images: createImages(base.platform),
+    images: sources,
     runtimeOf: async () => runtime,
   }),
   log: base.log,

@@ -33,6 +33,24 @@ create table agentic_run (
 );
 CREATE INDEX agentic_run_created ON public.agentic_run USING btree (created_at);
 
+create table alert_receiver (
+  id uuid not null,
+  organization_id uuid not null,
+  name text not null,
+  description text not null,
+  type text not null,
+  send_resolved boolean not null,
+  owner text,
+  severity text,
+  webhook_url bytea not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint alert_receiver_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint alert_receiver_pkey PRIMARY KEY (id),
+  constraint alert_receiver_type_check CHECK ((type = 'SLACK'::text))
+);
+CREATE INDEX alert_receiver_organization ON public.alert_receiver USING btree (organization_id, created_at, id);
+
 create table api_token (
   id uuid not null,
   organization_id uuid not null,
@@ -46,15 +64,18 @@ create table api_token (
   expires_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  parent_id uuid,
   constraint api_token_check CHECK ((num_nonnulls(scope, role_id) = 1)),
   constraint api_token_created_by_fkey FOREIGN KEY (created_by) REFERENCES user_account(id),
   constraint api_token_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint api_token_organization_id_id_key UNIQUE (organization_id, id),
   constraint api_token_organization_id_role_id_fkey FOREIGN KEY (organization_id, role_id) REFERENCES role(organization_id, id),
+  constraint api_token_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES api_token(id) ON DELETE CASCADE,
   constraint api_token_pkey PRIMARY KEY (id),
   constraint api_token_scope_check CHECK ((scope = ANY (ARRAY['ADMIN'::text, 'WRITE'::text, 'DEPLOY'::text, 'READ'::text])))
 );
 CREATE INDEX api_token_creator ON public.api_token USING btree (created_by);
+CREATE INDEX api_token_parent ON public.api_token USING btree (parent_id);
 CREATE INDEX api_token_role ON public.api_token USING btree (role_id);
 CREATE UNIQUE INDEX api_token_name ON public.api_token USING btree (organization_id, lower(name));
 CREATE TRIGGER access_changed AFTER DELETE OR UPDATE ON public.api_token FOR EACH ROW EXECUTE FUNCTION access_changed_by_token();
@@ -168,8 +189,9 @@ create table audit_seal (
   event_at timestamp with time zone not null,
   event_id uuid not null,
   hash bytea not null,
-  constraint audit_seal_pkey PRIMARY KEY (organization_id, sequence)
-);
+  sealed_at timestamp with time zone not null default now(),
+  constraint audit_seal_pkey PRIMARY KEY (organization_id, sequence, sealed_at)
+) partition by range (sealed_at);
 
 create table audit_target (
   organization_id uuid not null,
@@ -189,6 +211,15 @@ create table audit_unsealed (
   event_at timestamp with time zone not null,
   event_id uuid not null,
   organization_id uuid not null
+);
+
+create table billing_info (
+  organization_id uuid not null,
+  fields jsonb not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint billing_info_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint billing_info_pkey PRIMARY KEY (organization_id)
 );
 
 create table build_report (
@@ -237,6 +268,7 @@ create table cluster (
   lock_expires_at timestamp with time zone,
   work_number bigint not null default 0,
   reached_at timestamp with time zone,
+  constraint cluster_credentials_fkey FOREIGN KEY (organization_id, credentials_id) REFERENCES credentials(organization_id, id),
   constraint cluster_node_id_fkey FOREIGN KEY (node_id) REFERENCES node(id),
   constraint cluster_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint cluster_organization_id_id_key UNIQUE (organization_id, id),
@@ -320,6 +352,23 @@ create table container_registry (
   constraint container_registry_pkey PRIMARY KEY (id)
 );
 
+create table credentials (
+  id uuid not null,
+  organization_id uuid not null,
+  cloud_provider text not null,
+  name text not null,
+  object_type text not null,
+  fields jsonb not null default '{}'::jsonb,
+  secrets bytea,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint credentials_cloud_provider_check CHECK ((cloud_provider = ANY (ARRAY['AWS'::text, 'SCW'::text, 'GCP'::text, 'AZURE'::text, 'ON_PREMISE'::text]))),
+  constraint credentials_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint credentials_organization_id_id_key UNIQUE (organization_id, id),
+  constraint credentials_pkey PRIMARY KEY (id)
+);
+CREATE INDEX credentials_organization ON public.credentials USING btree (organization_id, created_at, id);
+
 create table cron_schedule (
   service_id uuid not null,
   organization_id uuid not null,
@@ -345,12 +394,26 @@ create table custom_domain (
   validated_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  certificate_state text,
+  certificate_expires_at timestamp with time zone,
+  certificate_error text,
+  challenge text not null,
+  proof_state text not null default 'PENDING'::text,
+  claimed_at timestamp with time zone not null default now(),
+  proof_checked_at timestamp with time zone,
+  proven_at timestamp with time zone,
+  proof_missing_since timestamp with time zone,
+  proof_error text,
+  constraint custom_domain_certificate_state_check CHECK ((certificate_state = ANY (ARRAY['UNSUPPORTED'::text, 'PENDING'::text, 'ISSUED'::text, 'FAILED'::text]))),
   constraint custom_domain_organization_id_id_key UNIQUE (organization_id, id),
   constraint custom_domain_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
-  constraint custom_domain_pkey PRIMARY KEY (id)
+  constraint custom_domain_pkey PRIMARY KEY (id),
+  constraint custom_domain_proof_state_check CHECK ((proof_state = ANY (ARRAY['PENDING'::text, 'VALIDATED'::text, 'EXPIRED'::text, 'LOST'::text])))
 );
+CREATE INDEX custom_domain_check ON public.custom_domain USING btree (proof_checked_at) WHERE (proof_state = ANY (ARRAY['PENDING'::text, 'VALIDATED'::text]));
 CREATE INDEX custom_domain_service ON public.custom_domain USING btree (service_id);
-CREATE UNIQUE INDEX custom_domain_name ON public.custom_domain USING btree (domain);
+CREATE UNIQUE INDEX custom_domain_claim ON public.custom_domain USING btree (organization_id, domain);
+CREATE UNIQUE INDEX custom_domain_proven ON public.custom_domain USING btree (domain) WHERE (proof_state = 'VALIDATED'::text);
 
 create table database_backup (
   id uuid not null,
@@ -440,6 +503,7 @@ create table database_restore (
   updated_at timestamp with time zone not null default now(),
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
+  loaded_at timestamp with time zone,
   constraint database_restore_organization_id_backup_id_fkey FOREIGN KEY (organization_id, backup_id) REFERENCES database_backup(organization_id, id) ON DELETE CASCADE,
   constraint database_restore_organization_id_database_id_fkey FOREIGN KEY (organization_id, database_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
   constraint database_restore_organization_id_id_key UNIQUE (organization_id, id),
@@ -483,6 +547,9 @@ create table deployment (
   updated_at timestamp with time zone not null default now(),
   leftover_worker bigint,
   leftover_until timestamp with time zone,
+  queue_number bigint not null default 0,
+  kinds text[] not null default '{}'::text[],
+  attempt_number integer not null default 0,
   constraint deployment_action_check CHECK ((action = ANY (ARRAY['DEPLOY'::text, 'STOP'::text, 'RESTART'::text, 'DELETE'::text, 'UNINSTALL'::text, 'RUN'::text]))),
   constraint deployment_environment_id_number_key UNIQUE (environment_id, number),
   constraint deployment_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
@@ -495,10 +562,12 @@ create table deployment (
 CREATE INDEX deployment_active ON public.deployment USING btree (status, created_at) WHERE (status <> 'ENDED'::text);
 CREATE INDEX deployment_ended ON public.deployment USING btree (ended_at) WHERE (status = 'ENDED'::text);
 CREATE INDEX deployment_leftover ON public.deployment USING btree (environment_id) WHERE (leftover_worker IS NOT NULL);
+CREATE INDEX deployment_queue ON public.deployment USING btree (cluster_id, queue_number) WHERE (status <> 'ENDED'::text);
 CREATE INDEX deployment_waiting ON public.deployment USING btree (environment_id, number) WHERE (status = 'WAITING'::text);
 CREATE UNIQUE INDEX deployment_running ON public.deployment USING btree (environment_id) WHERE (status = ANY (ARRAY['RUNNING'::text, 'RECAP'::text]));
 CREATE TRIGGER deployment_bury AFTER DELETE ON public.deployment REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_deployments();
 CREATE TRIGGER deployment_bury_images AFTER UPDATE OF status ON public.deployment FOR EACH ROW WHEN (((new.status = 'ENDED'::text) AND (old.status <> 'ENDED'::text) AND ((new.outcome <> 'SUCCESS'::text) OR (new.action = 'RUN'::text)))) EXECUTE FUNCTION bury_unreleased_images();
+CREATE TRIGGER number_deployment BEFORE INSERT ON public.deployment FOR EACH ROW EXECUTE FUNCTION number_deployment();
 CREATE TRIGGER stream_deployment_insert AFTER INSERT ON public.deployment FOR EACH ROW EXECUTE FUNCTION stream_deployment();
 CREATE TRIGGER stream_deployment_update AFTER UPDATE ON public.deployment FOR EACH ROW WHEN (((old.status <> new.status) OR ((old.cancel_requested_at IS NULL) <> (new.cancel_requested_at IS NULL)))) EXECUTE FUNCTION stream_deployment();
 
@@ -554,6 +623,8 @@ create table deployment_service (
   ended_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  error_code text,
+  error_step text,
   constraint deployment_service_organization_id_deployment_id_fkey FOREIGN KEY (organization_id, deployment_id) REFERENCES deployment(organization_id, id) ON DELETE CASCADE,
   constraint deployment_service_pkey PRIMARY KEY (deployment_id, service_id)
 );
@@ -635,12 +706,25 @@ create table environment_deployment_rule (
   next_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  set_by uuid,
   constraint environment_deployment_rule_environment_id_key UNIQUE (environment_id),
   constraint environment_deployment_rule_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
   constraint environment_deployment_rule_organization_id_id_key UNIQUE (organization_id, id),
-  constraint environment_deployment_rule_pkey PRIMARY KEY (id)
+  constraint environment_deployment_rule_pkey PRIMARY KEY (id),
+  constraint environment_deployment_rule_set_by_fkey FOREIGN KEY (set_by) REFERENCES user_account(id)
 );
 CREATE INDEX environment_deployment_rule_due ON public.environment_deployment_rule USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+create table failed_instance_log (
+  service_id uuid not null,
+  organization_id uuid not null,
+  deployment_id uuid not null,
+  lines jsonb not null,
+  created_at timestamp with time zone not null default now(),
+  constraint failed_instance_log_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint failed_instance_log_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint failed_instance_log_pkey PRIMARY KEY (service_id)
+);
 
 create table git_token (
   id uuid not null,
@@ -713,6 +797,7 @@ create table installation (
   restored_from timestamp with time zone,
   audit_key bytea,
   audited_since timestamp with time zone not null default now(),
+  first_organization_id uuid,
   constraint installation_pkey PRIMARY KEY (singleton),
   constraint installation_singleton_check CHECK (singleton)
 );
@@ -856,6 +941,7 @@ create table organization (
   data_key bytea not null,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  domain_key uuid not null default gen_random_uuid(),
   constraint organization_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX organization_name ON public.organization USING btree (lower(name));
@@ -912,6 +998,29 @@ create table project_deployment_rule (
 );
 CREATE INDEX project_deployment_rule_cluster ON public.project_deployment_rule USING btree (organization_id, cluster_id);
 
+create table published_port (
+  place_id uuid not null,
+  protocol text not null,
+  port integer not null,
+  organization_id uuid not null,
+  service_id uuid not null,
+  constraint published_port_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
+  constraint published_port_pkey PRIMARY KEY (place_id, protocol, port),
+  constraint published_port_port_check CHECK (((port >= 1) AND (port <= 65535))),
+  constraint published_port_protocol_check CHECK ((protocol = ANY (ARRAY['TCP'::text, 'UDP'::text])))
+);
+CREATE INDEX published_port_service ON public.published_port USING btree (organization_id, service_id);
+
+create table queue_finding (
+  id text not null,
+  kind text not null,
+  message text not null,
+  first_seen_at timestamp with time zone not null default now(),
+  reported_at timestamp with time zone,
+  constraint queue_finding_kind_check CHECK ((kind = ANY (ARRAY['CYCLE'::text, 'UNCLAIMED'::text]))),
+  constraint queue_finding_pkey PRIMARY KEY (id)
+);
+
 create table rate_window (
   token_id uuid not null,
   started_at timestamp with time zone not null,
@@ -957,12 +1066,22 @@ create table role (
 CREATE UNIQUE INDEX role_name ON public.role USING btree (organization_id, lower(name));
 CREATE TRIGGER access_changed AFTER DELETE OR UPDATE ON public.role FOR EACH ROW EXECUTE FUNCTION access_changed_by_role();
 
+create table routed_domain (
+  organization_id uuid not null,
+  service_id uuid not null,
+  domain text not null,
+  constraint routed_domain_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint routed_domain_pkey PRIMARY KEY (service_id, domain)
+);
+CREATE INDEX routed_domain_name ON public.routed_domain USING btree (domain);
+
 create table scheduled_task (
   name text not null,
   next_at timestamp with time zone not null default now(),
   locked_until timestamp with time zone,
   last_error text,
   last_ended_at timestamp with time zone,
+  lock_token uuid,
   constraint scheduled_task_pkey PRIMARY KEY (name)
 );
 
@@ -1059,6 +1178,7 @@ CREATE UNIQUE INDEX service_argo_cd_app ON public.service USING btree (argo_cd_i
 CREATE UNIQUE INDEX service_name ON public.service USING btree (environment_id, lower(name));
 CREATE UNIQUE INDEX service_workflow_slug ON public.service USING btree (((spec ->> 'slug'::text))) WHERE (kind = 'AGENTIC_WORKFLOW'::text);
 CREATE TRIGGER service_bury AFTER DELETE ON public.service REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_services();
+CREATE TRIGGER service_published_ports AFTER INSERT OR UPDATE OF spec ON public.service FOR EACH ROW EXECUTE FUNCTION claim_published_ports();
 
 create table sign_up (
   id uuid not null,
@@ -1228,6 +1348,8 @@ create table variable (
   built_in_service_id uuid,
   output_of uuid,
   output_deployment uuid,
+  access_chosen_by uuid,
+  constraint variable_access_chosen_by_fkey FOREIGN KEY (access_chosen_by) REFERENCES user_account(id),
   constraint variable_check CHECK ((num_nonnulls(project_id, environment_id, service_id) = 1)),
   constraint variable_check1 CHECK ((num_nonnulls(overridden_id, overridden_built_in, aliased_id, aliased_built_in) <= 1)),
   constraint variable_check2 CHECK (((secret_manager_access_id IS NULL) OR (NOT is_secret))),
@@ -1280,11 +1402,14 @@ create table webhook (
   environment_types_filter text[] not null default '{}'::text[],
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  failures integer not null default 0,
+  paused_until timestamp with time zone,
   constraint webhook_kind_check CHECK ((kind = ANY (ARRAY['STANDARD'::text, 'SLACK'::text]))),
   constraint webhook_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint webhook_organization_id_id_key UNIQUE (organization_id, id),
   constraint webhook_pkey PRIMARY KEY (id)
 );
+CREATE INDEX webhook_paused ON public.webhook USING btree (paused_until) WHERE (paused_until IS NOT NULL);
 
 create table webhook_attempt (
   id uuid not null,
@@ -1478,6 +1603,23 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.claim_published_ports()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from published_port claim
+  where claim.organization_id = new.organization_id and claim.service_id = new.id
+    and not exists (select from published_ports_of(new.kind, new.spec) p where p.protocol = claim.protocol and p.port = claim.port);
+  insert into published_port (place_id, protocol, port, organization_id, service_id)
+  select coalesce(c.node_id, c.id), p.protocol, p.port, new.organization_id, new.id
+  from published_ports_of(new.kind, new.spec) p
+  join environment e on e.organization_id = new.organization_id and e.id = new.environment_id
+  join cluster c on c.organization_id = e.organization_id and c.id = e.cluster_id
+  on conflict do nothing;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.hold_claim(organization uuid, deployment_id uuid, token uuid)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1492,6 +1634,33 @@ begin
   end if;
   return cancel;
 end $function$;
+
+CREATE OR REPLACE FUNCTION public.number_deployment()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update cluster set work_number = work_number + 1 where organization_id = new.organization_id and id = new.cluster_id
+    returning work_number into new.queue_number;
+  if not found then
+    raise exception 'deployment %: cluster % is not there', new.id, new.cluster_id using errcode = 'foreign_key_violation';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.published_ports_of(kind text, spec jsonb)
+ RETURNS TABLE(protocol text, port integer)
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select one ->> 'protocol', coalesce((one ->> 'external_port')::int, (one ->> 'internal_port')::int)
+  from jsonb_array_elements(
+    case when kind in ('APPLICATION', 'CONTAINER') and jsonb_typeof(spec -> 'ports') = 'array' then spec -> 'ports' else '[]' end) one
+  where (one ->> 'publicly_accessible')::boolean and one ->> 'protocol' in ('TCP', 'UDP')
+  union all
+  select 'TCP', (spec -> 'access' ->> 'external_port')::int
+  where kind = 'DATABASE' and spec -> 'access' ->> 'external_port' is not null
+$function$;
 
 CREATE OR REPLACE FUNCTION public.refuse_while_read_only()
  RETURNS trigger

@@ -18,7 +18,7 @@ await withFreshDatabase(async (config) => {
     '--log-level',
     'error',
     '--exclude-pattern',
-    'audit_event_*',
+    'audit_{event,seal}_*',
     '--type-mapping',
     JSON.stringify(mapping),
   ]);

@@ -6,6 +6,7 @@ import { NodeHousekeeping } from '#app/housekeeping/index.ts';
 import { createExecutionWorker, createWorker } from '#app/engine.ts';
 import { createStates } from '#app/terraform.ts';
 import { TASKS } from '#app/tasks.ts';
+import { CertificateWatcher } from '#app/certificates.ts';
 import { RunningWatcher } from '#app/watchers.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { createListener } from '#platform/database/notify.ts';
@@ -30,8 +31,9 @@ export async function startBackground(
 ): Promise<() => Promise<void>> {
   const platform = { ...base.platform, db: base.engineDatabase.db };
   const states = createStates(platform);
-  const deployments = createWorker(base, runtimes, sources, tracer, states);
-  const executions = createExecutionWorker(base, runtimes, sources, tracer, states);
+  const engine = { ...base, pretendsSources: true };
+  const deployments = createWorker(engine, runtimes, sources, tracer, states);
+  const executions = createExecutionWorker(engine, runtimes, sources, tracer, states);
   const clusters = createClusterWorker({
     platform,
     nodeId: base.nodeId,
@@ -63,30 +65,38 @@ export async function startBackground(
   });
   const schedule = new Schedule(platform, TASKS);
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
+  const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics);
   const watcher = new RunningWatcher(platform, runtimes, base.nodeId);
   const { nodeId, installation } = base;
   const housekeeping = new NodeHousekeeping({ platform, runtimes, nodeId, installation, registry: metrics });
 
-  await deployments.start();
+  await base.patiently(() => deployments.start());
   executions.start();
   clusters.start();
   webhooks.start();
   backups.start();
-  await schedule.start();
+  await base.patiently(() => schedule.start());
   sealer.start();
   watcher.start();
+  certificates.start();
   argoCd.start();
   housekeeping.start();
   return async () => {
+    // All at once: one that waits for what does not answer keeps none of the others from giving back their work.
     await Promise.all([
       watcher.stop(),
+      certificates.stop(),
       argoCd.stop(),
       housekeeping.stop(),
       schedule.stop(),
       sealer.stop(),
       listener.close(),
+      deployments.stop(),
+      executions.stop(),
+      clusters.stop(),
+      webhooks.stop(),
+      backups.stop(),
     ]);
-    await Promise.all([deployments.stop(), executions.stop(), clusters.stop(), webhooks.stop(), backups.stop()]);
     await states.close();
   };
 }

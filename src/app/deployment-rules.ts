@@ -1,4 +1,6 @@
 import { isOn, lastEdge } from '#kernel/running-hours.ts';
+import { findMemberPrincipal } from '#platform/access/people.ts';
+import { permits } from '#platform/access/principal.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import {
   findEnvironmentRule,
@@ -37,8 +39,20 @@ async function applyRule(context: Context, due: { environment_id: string; organi
   const rule = await findEnvironmentRule(context.db, environment, environment.id);
   const now = context.clock.now();
   if (!rule?.next_at || rule.next_at > now) return;
-  await switchServices(context, environment, rule, now);
+  if (await mayStillSwitch(context, environment, rule)) await switchServices(context, environment, rule, now);
+  else
+    context.log.warn(
+      { environmentId: environment.id, ruleId: rule.id },
+      'a deployment rule is not applied: whoever set its hours may not deploy there any more, and somebody who may must save it again',
+    );
   await setNextLook(context.db, environment, rule.id, nextLook(rule, now));
+}
+
+/** A schedule does what whoever set its hours may do now. */
+async function mayStillSwitch(context: Context, environment: EnvironmentTarget, rule: EnvironmentRuleRow) {
+  if (rule.set_by === null) return true;
+  const maker = await findMemberPrincipal(context.db, environment, rule.set_by);
+  return maker !== undefined && permits(maker, 'environment.deploy', environment);
 }
 
 async function switchServices(context: Context, environment: EnvironmentTarget, rule: EnvironmentRuleRow, now: Date) {

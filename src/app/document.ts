@@ -16,10 +16,11 @@ export function documentRoute(others: () => Route[]): Route {
     description: 'OpenAPI 3.0.',
     action: 'public',
     answer: { status: 200, body: Type.Object({}, { additionalProperties: true }), contentType: 'application/json' },
+    readsOnlyTarget: true,
     handler: async () => {
       if (text === undefined) {
-        const { makeDocument } = await import('#platform/http/openapi.ts');
-        text ??= JSON.stringify(makeDocument(others()));
+        const { makeApiDocument } = await import('#app/api-document.ts');
+        text ??= JSON.stringify(makeApiDocument(others()));
       }
       return text;
     },

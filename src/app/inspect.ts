@@ -8,11 +8,16 @@ import { createRuntimes } from '#app/runtimes.ts';
 import { machinePrograms } from '#app/terraform.ts';
 import { vaultKeyFile } from '#app/install.ts';
 import { inspectEmbeddedPostgres } from '#platform/database/embedded.ts';
-import { openDatabase } from '#platform/database/index.ts';
+import { findServer } from '#platform/database/find-server.ts';
+import { listReported } from '#deployments/queue/queries.ts';
+import { openDatabase, type Database } from '#platform/database/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { createVault } from '#platform/vault/index.ts';
 import { readVaultKeys } from '#platform/vault/key.ts';
 import { countByKey } from '#platform/vault/rotation.ts';
+import { connectionAdvice, openFilesLimit } from '#runtimes/proxy/descriptors.ts';
+import { chooseProxy, limitsOf } from '#runtimes/proxy/index.ts';
+import { DEFAULT_LIMITS } from '#runtimes/proxy/limits.ts';
 import { RuntimeError, type RuntimeReport } from '#runtimes/runtime.ts';
 import { runCommand } from '#runtimes/tools/command.ts';
 
@@ -29,7 +34,8 @@ export interface Finding {
 export async function inspectDatabase(settings: Settings): Promise<Finding> {
   if (settings.databaseUrl) {
     const mend = 'Start it, or mend DATABASE_URL; without that setting an embedded PostgreSQL is used.';
-    return askPostgres('DATABASE_URL', { connectionString: settings.databaseUrl }, mend);
+    const finding = await askPostgres('DATABASE_URL', { connectionString: settings.databaseUrl }, mend);
+    return finding.state === 'ok' ? judgeWay(settings, finding) : finding;
   }
   const { binaries, running } = inspectEmbeddedPostgres(path.join(settings.dataDir, 'postgres'));
   if (running)
@@ -45,9 +51,19 @@ export async function inspectDatabase(settings: Settings): Promise<Finding> {
       };
 }
 
+/** Whether the two URLs of the database fit each other where one leads through a pooler. */
+async function judgeWay(settings: Settings, finding: Finding): Promise<Finding> {
+  try {
+    const { isPooled } = await findServer(settings);
+    return isPooled ? { ...finding, found: `${finding.found} through a pooler; DATABASE_DIRECT_URL answers` } : finding;
+  } catch (error) {
+    return { ...finding, state: 'broken', found: (error as Error).message };
+  }
+}
+
 /** Which keys encrypt how much of what is in the database, as far as it can be asked now. Starts nothing. */
 export async function inspectVault(settings: Settings): Promise<Finding> {
-  const counts = await countKeys(settings);
+  const counts = await ask(settings, countByKey);
   const judged =
     typeof counts === 'string'
       ? { state: 'ok' as const, found: `not looked at: ${counts}`, advice: [] }
@@ -55,13 +71,24 @@ export async function inspectVault(settings: Settings): Promise<Finding> {
   return { name: 'key of the vault', ...judged };
 }
 
-/** How many values each key encrypts, or why that cannot be said. */
-async function countKeys(settings: Settings): Promise<Map<string, number> | string> {
-  const config = settings.databaseUrl ? { connectionString: settings.databaseUrl } : embeddedConfig(settings);
+/** Looks for what the watchdog of the queue has reported. Starts nothing. */
+export async function inspectQueue(settings: Settings): Promise<Finding> {
+  const found = await ask(settings, listReported);
+  const name = 'queue';
+  if (typeof found === 'string') return { name, state: 'ok', found: `not looked at: ${found}`, advice: [] };
+  if (found.length === 0) return { name, state: 'ok', found: 'nothing stands still', advice: [] };
+  const what = found.length === 1 ? '1 request stands still' : `${found.length} requests stand still`;
+  return { name, state: 'missing', found: what, advice: found.map(({ message }) => message) };
+}
+
+/** Reads something of the database, or returns why it cannot be read. */
+async function ask<T extends object>(settings: Settings, read: (db: Database) => Promise<T>): Promise<T | string> {
+  const url = settings.databaseDirectUrl || settings.databaseUrl;
+  const config = url ? { connectionString: url } : embeddedConfig(settings);
   if (!config) return 'PostgreSQL is not running now';
   const { db, close } = openDatabase({ config: { ...config, max: 1, connectionTimeoutMillis: 5000 } });
   try {
-    return await countByKey(db);
+    return await read(db);
   } catch (error) {
     return (error as Error).message || String((error as NodeJS.ErrnoException).code);
   } finally {
@@ -102,6 +129,34 @@ async function askPostgres(kind: string, config: pg.ClientConfig, mend: string):
     return { name: 'PostgreSQL', state: 'broken', found: `${kind} does not answer: ${reason}`, advice: [mend] };
   } finally {
     await client.end();
+  }
+}
+
+/** Inspects the reverse proxy that deployed services are reached through, and whether it serves HTTPS. */
+export async function inspectProxy(settings: Settings): Promise<Finding[]> {
+  const [proxy, https] = ['proxy', 'HTTPS'];
+  try {
+    const caddy = await chooseProxy(settings.proxy);
+    const tooFewFiles = connectionAdvice(openFilesLimit(), DEFAULT_LIMITS.connections);
+    const files = tooFewFiles === null ? [] : [tooFewFiles];
+    if (caddy) {
+      const found = `Caddy ${caddy.version} (${caddy.path})`;
+      const served = `port ${settings.proxyHttpsPort}, for custom domains that ask for a certificate`;
+      return [
+        { name: proxy, state: 'ok', found, advice: [...limitsOf(caddy), ...files] },
+        { name: https, state: 'ok', found: served, advice: [] },
+      ];
+    }
+    const install =
+      'Install Caddy (`apt-get install caddy`) and set QUARTERDECK_PROXY=caddy, or end TLS in front: docs/guides/https.md.';
+    return [
+      { name: proxy, state: 'ok', found: 'built-in', advice: files },
+      { name: https, state: 'missing', found: 'not served by the built-in proxy', advice: [install] },
+    ];
+  } catch (error) {
+    if (!(error instanceof RuntimeError)) throw error;
+    const advice = ['Install Caddy, or unset QUARTERDECK_PROXY.'];
+    return [{ name: proxy, state: 'broken', found: error.message, advice }];
   }
 }
 
@@ -159,7 +214,8 @@ const TOOLS: Tool[] = [
   {
     name: 'helm',
     args: ['version', '--short'],
-    without: 'Helm charts do not deploy here: install it from https://helm.sh/docs/intro/install.',
+    without:
+      'Charts cannot be looked at by hand: install it from https://helm.sh/docs/intro/install. Helm services take a Kubernetes cluster, with or without it.',
   },
   {
     name: 'kubectl',

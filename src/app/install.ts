@@ -1,14 +1,18 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type pg from 'pg';
+import pg from 'pg';
 import type { Logger } from 'pino';
 import { systemClock } from '#kernel/clock.ts';
 import { newId } from '#kernel/ids.ts';
+import { withStartLock } from '#kernel/start-lock.ts';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '#platform/database/embedded.ts';
 import { openDatabase, sql, type OpenDatabase } from '#platform/database/index.ts';
+import { lockInTransaction } from '#platform/database/locks.ts';
+import { awaitDatabase } from '#platform/database/await-database.ts';
+import { findServer } from '#platform/database/find-server.ts';
 import { migrate } from '#platform/database/migrate.ts';
 import { createNotifier, type Notifier } from '#platform/database/notify.ts';
 import { readInstallation } from '#platform/installation/index.ts';
@@ -31,6 +35,8 @@ export interface Base {
   installation: { id: string; epoch: number };
   nodeId: string;
   migrated: string[];
+  /** Does a part of the start again while the database is away. */
+  patiently<T>(work: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -38,6 +44,8 @@ export interface Base {
 export interface Server {
   embedded: EmbeddedPostgres | null;
   config: pg.ClientConfig;
+  /** Whether `config` leads through a pooler. */
+  isPooled: boolean;
   /** The same not through a pooler. */
   directConfig: pg.ClientConfig;
   /** Ends the embedded server, unless another process of ours works with it. */
@@ -47,20 +55,62 @@ export interface Server {
 /** Starts or finds PostgreSQL and makes the program's database where there is none; what is in it is left alone. */
 export async function openServer(settings: Settings, progress: (text: string) => void): Promise<Server> {
   mkdirSync(settings.dataDir, { recursive: true });
-  const embedded = settings.databaseUrl ? null : await startEmbedded(settings, progress);
-  const config: pg.ClientConfig = embedded
-    ? { ...embedded.config, database: 'quarterdeck' }
-    : { connectionString: settings.databaseUrl };
-  const directConfig = settings.databaseDirectUrl ? { connectionString: settings.databaseDirectUrl } : config;
-  if (embedded) await ensureDatabase(embedded.config);
+  shutOut(settings.dataDir);
+  if (settings.databaseUrl) {
+    const found = await awaitDatabase(() => findServer(settings), FIRST_ANSWER_SECONDS, progress);
+    return {
+      embedded: null,
+      config: { connectionString: settings.databaseUrl },
+      ...found,
+      close: async () => undefined,
+    };
+  }
+  progress('Starting the embedded PostgreSQL');
+  const directory = embeddedDirectory(settings);
+  // Another process that ends just now may stop the server between its start and our first statement.
+  const embedded = await awaitDatabase(
+    async () => {
+      const server = await startEmbeddedPostgres({ directory });
+      await ensureDatabase(server.config);
+      return server;
+    },
+    START_SECONDS,
+    progress,
+  );
+  const config: pg.ClientConfig = { ...embedded.config, database: 'quarterdeck' };
   return {
     embedded,
     config,
-    directConfig,
-    close: async () => {
-      if (embedded?.isRunning() && !(await isUsedByOthers(embedded.config))) await embedded.stop();
-    },
+    isPooled: false,
+    directConfig: config,
+    close: () =>
+      withStartLock(directory, async () => {
+        if (embedded.isRunning() && !(await isUsedByOthers(embedded.config))) await embedded.stop();
+      }),
   };
+}
+
+const embeddedDirectory = (settings: Settings): string => path.join(settings.dataDir, 'postgres');
+
+/** Seconds that a PostgreSQL of your own may take to answer for the first time: one whose address is wrong never does. */
+const FIRST_ANSWER_SECONDS = 10;
+/** Seconds for which a database that was there may be away during the start. */
+const START_SECONDS = 30;
+
+/** Seconds that a statement of the engine may take. Locks are waited for 15 s at most; the longest deletions take some seconds. */
+const ENGINE_ANSWER_SECONDS = 120;
+
+/** Takes the right to list and write the data directory from other accounts. Some of ours have to pass through it (PostgreSQL's). */
+function shutOut(dataDir: string): void {
+  const { uid, mode } = statSync(dataDir);
+  if (uid === process.getuid?.()) chmodSync(dataDir, mode & 0o7771);
+  // What an earlier release made.
+  for (const folder of ['checkouts', 'images', 'postgres']) {
+    const inner = path.join(dataDir, folder);
+    const present = statSync(inner, { throwIfNoEntry: false });
+    if (present?.uid === process.getuid?.())
+      chmodSync(inner, present!.mode & (folder === 'checkouts' ? 0o7700 : 0o7771));
+  }
 }
 
 export const vaultKeyFile = (settings: Settings): string =>
@@ -73,14 +123,33 @@ export async function openBase(
   progress: (text: string) => void = () => undefined,
 ): Promise<Base> {
   const server = await openServer(settings, progress);
-  const { embedded, config, directConfig } = server;
-  const migrated = await migrate(directConfig);
-  const database = openDatabase({ config: { ...config, max: settings.databasePoolSize } });
+  const { embedded, config, directConfig, isPooled } = server;
+  const patiently = <T>(work: () => Promise<T>) =>
+    awaitDatabase(
+      async () => {
+        if (embedded && !embedded.isRunning()) await embedded.startAgain();
+        return work();
+      },
+      START_SECONDS,
+      (text) => {
+        progress(text);
+        log.warn(text);
+      },
+    );
+  const migrated = await patiently(() => migrate(directConfig));
+  const database = openDatabase({ config: { ...config, max: settings.databasePoolSize }, isPooled });
   // A deployment waits for commits most of its time: each that runs has a connection to wait on.
-  const engineDatabase = openDatabase({ config: { ...config, max: Math.max(4, settings.workerSlots) } });
-  const keys = readVaultKeys(vaultKeyFile(settings), !settings.databaseUrl && !settings.vaultKeyFile);
-  const { vault, installationId, epoch } = await openInstallation(database.db, keys, () =>
-    rereadVaultKeys(vaultKeyFile(settings)),
+  const engineDatabase = openDatabase({
+    config: { ...config, max: Math.max(4, settings.workerSlots) },
+    isPooled,
+    answerSeconds: ENGINE_ANSWER_SECONDS,
+  });
+  // Made by one process: those that start at once read it.
+  const keys = await withStartLock(settings.dataDir, async () =>
+    readVaultKeys(vaultKeyFile(settings), !settings.databaseUrl && !settings.vaultKeyFile),
+  );
+  const { vault, installationId, epoch } = await patiently(() =>
+    openInstallation(database.db, keys, () => rereadVaultKeys(vaultKeyFile(settings))),
   );
   const notifier = createNotifier(database.pool, (error) => log.warn({ err: error }, 'cannot notify'));
   const platform: Platform = {
@@ -91,7 +160,7 @@ export async function openBase(
     log,
     notify: (channel, payload) => notifier.notify(channel, payload),
   };
-  const nodeId = await ensureNode(platform);
+  const nodeId = await patiently(() => withStartLock(settings.dataDir, () => ensureNode(platform)));
   return {
     settings,
     log,
@@ -104,17 +173,13 @@ export async function openBase(
     installation: { id: installationId, epoch },
     nodeId,
     migrated,
+    patiently,
     close: async () => {
       await notifier.flush();
       await Promise.all([database.close(), engineDatabase.close()]);
       await server.close();
     },
   };
-}
-
-async function startEmbedded(settings: Settings, progress: (text: string) => void): Promise<EmbeddedPostgres> {
-  progress('Starting the embedded PostgreSQL');
-  return startEmbeddedPostgres({ directory: path.join(settings.dataDir, 'postgres') });
 }
 
 /** Whether another process of ours works with the embedded PostgreSQL: the last one out ends it. */
@@ -139,7 +204,11 @@ async function ensureDatabase(config: pg.ClientConfig): Promise<void> {
   const { db, close } = openDatabase({ config: { ...config, max: 1 } });
   try {
     const { rows } = await sql`select 1 from pg_database where datname = 'quarterdeck'`.execute(db);
-    if (rows.length === 0) await sql`create database quarterdeck`.execute(db);
+    if (rows.length === 0)
+      await sql`create database quarterdeck`.execute(db).catch((error: unknown) => {
+        // Another process that starts at the same time has made it.
+        if (!['23505', '42P04'].includes((error as { code?: string }).code ?? '')) throw error;
+      });
   } finally {
     await close();
   }
@@ -149,7 +218,7 @@ async function ensureDatabase(config: pg.ClientConfig): Promise<void> {
 async function ensureNode({ db, settings }: Platform): Promise<string> {
   const file = path.join(settings.dataDir, 'node-id');
   if (!existsSync(file)) {
-    writeFileSync(`${file}.new`, `${newId()}\n`);
+    writeFileSync(`${file}.new`, `${newId()}\n`, { mode: 0o600 });
     renameSync(`${file}.new`, file);
   }
   const id = readFileSync(file, 'utf8').trim();
@@ -177,7 +246,7 @@ export async function firstSteps(base: Base, runtime: 'docker' | 'host' | 'fake'
   const { settings } = base;
   return inTransaction(systemContext(base.platform), async (context) => {
     // One process at a time: several may start on an empty database.
-    await sql`select pg_advisory_xact_lock(7301010)`.execute(context.db);
+    await lockInTransaction(context.db, 'firstStart');
     // What was restored is all that there is to be, even if that is nothing.
     if ((await readInstallation(context.db)).restoredAt) return undefined;
     const present = await context.db.selectFrom('organization').select('id').limit(1).executeTakeFirst();

@@ -1,12 +1,11 @@
 import pg from 'pg';
 import { vaultKeyFile, type Base } from '#app/install.ts';
 import { sql } from '#platform/database/index.ts';
+import { lockSession } from '#platform/database/locks.ts';
 import { readInstallation } from '#platform/installation/index.ts';
 import { isStaged, promoteKey, stageKey } from '#platform/vault/key.ts';
 import { countByKey, countOlder, rewrapOlder } from '#platform/vault/rotation.ts';
 
-/** Any constant: it names the lock that lets one process rotate at a time. */
-const LOCK = 7_301_070;
 /** A machine that was not seen for this long is taken for gone. */
 const SEEN_HOURS = 1;
 
@@ -32,7 +31,7 @@ export async function rotateKey(base: Base): Promise<Rotation> {
   const lock = new pg.Client({ ...base.directConfig, application_name: 'quarterdeck key rotation' });
   await lock.connect();
   try {
-    await lock.query('select pg_advisory_lock($1)', [LOCK]);
+    await lockSession(lock, 'keyRotation');
     if ((await readInstallation(db)).readOnlySince)
       throw new Error('The installation is read-only after a restore: rotate the key when that is accepted.');
     const others = await listOtherMachines(base);

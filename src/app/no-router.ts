@@ -1,4 +1,4 @@
-import type { Router } from '#runtimes/router.ts';
+import { unsupportedCertificates, type Router } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 /** For who only looks at the machine: no proxy is started for that. */
@@ -7,4 +7,5 @@ export const NO_ROUTER: Router = {
   set: () => Promise.reject(new RuntimeError('refused', 'There are no routes while the machine is only looked at.')),
   drained: () => Promise.resolve(),
   remove: () => Promise.resolve(),
+  certificates: (hosts) => Promise.resolve(unsupportedCertificates(hosts)),
 };

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import { createServer } from '#kernel/node-http.ts';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { listReported, oldestWaitingSeconds } from '#deployments/queue/queries.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 /** What Prometheus reads. */
@@ -35,6 +36,24 @@ export function createMetrics(db: Database): Metrics {
         .groupBy('status')
         .execute();
       for (const row of rows) this.set({ status: row.status }, row.count);
+    },
+  });
+  new Gauge({
+    name: 'quarterdeck_deployment_oldest_waiting_seconds',
+    help: 'Seconds for which the oldest waiting deployment has waited; 0 where none waits.',
+    registers: [registry],
+    async collect() {
+      this.set(await oldestWaitingSeconds(db));
+    },
+  });
+  new Gauge({
+    name: 'quarterdeck_queue_findings',
+    help: 'What holds the queue up: CYCLE (requests that wait for each other), UNCLAIMED (requests that no worker claims).',
+    labelNames: ['kind'],
+    registers: [registry],
+    async collect() {
+      const found = await listReported(db);
+      for (const kind of ['CYCLE', 'UNCLAIMED']) this.set({ kind }, found.filter((one) => one.kind === kind).length);
     },
   });
   new Counter({ name: 'quarterdeck_starts_total', help: 'Starts of this process.', registers: [registry] }).inc();

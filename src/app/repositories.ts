@@ -3,11 +3,15 @@ import { OutgoingError } from '#platform/http-client/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '#services/parts/repository.ts';
 
-type Sources = Pick<ReturnType<typeof createSources>, 'listCommits' | 'resolve' | 'readFile' | 'listFiles'>;
+type Sources = Pick<
+  ReturnType<typeof createSources>,
+  'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles'
+>;
 
 /** Git as the endpoints see it: its errors in their terms. */
 export function createRepositoryReader(sources: Sources): RepositoryReader {
   return {
+    defaultBranch: (request) => translated(request, sources.defaultBranch(request)),
     listCommits: (request) => translated(request, sources.listCommits(request)),
     resolve: (request) => translated(request, sources.resolve(request)),
     readFile: (request) => translated(request, sources.readFile(request)),
@@ -36,4 +40,10 @@ const none = () =>
   Promise.reject(new RepositoryError('unreachable', 'Repositories cannot be read here: the program runs without git.'));
 
 /** For what only needs the routes, such as the document. */
-export const noRepositories: RepositoryReader = { listCommits: none, resolve: none, readFile: none, listFiles: none };
+export const noRepositories: RepositoryReader = {
+  defaultBranch: none,
+  listCommits: none,
+  resolve: none,
+  readFile: none,
+  listFiles: none,
+};

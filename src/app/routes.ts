@@ -7,9 +7,21 @@ import { noImages } from '#app/images.ts';
 import { noRepositories } from '#app/repositories.ts';
 import { noRuntime } from '#app/no-runtime.ts';
 import { clusterRoutes, type ClusterNeeds } from '#resources/cluster/index.ts';
+import { alertReceiverRoutes } from '#resources/alert-receiver/index.ts';
+import { alertRuleRoutes } from '#resources/alert-rule/index.ts';
+import { billingRoutes } from '#resources/billing/index.ts';
+import { blueprintRoutes } from '#resources/blueprint/index.ts';
+import { cloudProviderRoutes } from '#resources/cloud-provider/index.ts';
+import { clusterOperatorRoutes } from '#resources/cluster-operator/index.ts';
+import { enterpriseConnectionRoutes } from '#resources/enterprise-connection/index.ts';
+import { githubAppRoutes } from '#resources/github-app/index.ts';
+import { outgoingAddressRoutes } from '#resources/outgoing-address/index.ts';
+import { platformConfigurationRoutes } from '#resources/platform-configuration/index.ts';
+import { referralRoutes } from '#resources/referral/index.ts';
 import { accountRoutes } from '#resources/account/index.ts';
 import { argoCdRoutes } from '#resources/argo-cd/index.ts';
 import { apiTokenRoutes } from '#resources/api-token/index.ts';
+import { credentialsRoutes, listCredentialsWithClusters } from '#resources/credentials/index.ts';
 import { environmentRoutes } from '#resources/environment/index.ts';
 import { gitTokenRoutes } from '#resources/git-token/index.ts';
 import { mcpServerRoutes } from '#resources/mcp-server/index.ts';
@@ -27,10 +39,11 @@ import { eventStreamRoutes } from '#resources/event-stream/index.ts';
 import { noStreams, type EventStreams } from '#platform/events/stream.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
 import { deleteProject } from '#services/capabilities/actions/delete.ts';
+import { checkModeChange } from '#services/capabilities/clone/index.ts';
 import { createResolver } from '#services/parts/resolver.ts';
 import { forgetApps } from '#services/kinds/argocd-app/index.ts';
 import { gitRepositoryRoutes } from '#services/git-repository/index.ts';
-import { mountServices } from '#services/mount.ts';
+import { KINDS, mountServices } from '#services/mount.ts';
 import { terraformRepositoryRoutes } from '#services/terraform-repository/index.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
 
@@ -50,12 +63,18 @@ export function allRoutes(
   const routes: Route[] = [
     ...accountRoutes,
     ...signUpRoutes,
-    // Credentials of cloud providers are no resource yet: there are none.
-    ...organizationRoutes({ listCredentials: async () => [], ...needs }),
+    ...referralRoutes,
+    ...outgoingAddressRoutes,
+    ...organizationRoutes({ listCredentials: listCredentialsWithClusters, ...needs }),
+    ...billingRoutes,
+    ...cloudProviderRoutes,
+    ...credentialsRoutes,
     ...memberRoutes,
+    ...enterpriseConnectionRoutes,
     ...roleRoutes,
     ...apiTokenRoutes,
     ...gitTokenRoutes,
+    ...githubAppRoutes,
     ...mcpServerRoutes,
     ...registryRoutes,
     ...gitRepositoryRoutes(services.repositories),
@@ -63,15 +82,22 @@ export function allRoutes(
     ...metadataGroupRoutes,
     ...terraformRepositoryRoutes(services.repositories),
     ...projectRoutes({ deleteProject }),
-    ...environmentRoutes,
+    ...environmentRoutes({
+      checkModeChange: (context, environment, mode) => checkModeChange(context, KINDS, environment, mode),
+    }),
     ...deploymentStageRoutes,
     ...deploymentRuleRoutes,
     ...eventRoutes,
     ...eventStreamRoutes(needs.streams ?? noStreams),
     ...webhookRoutes,
+    ...alertReceiverRoutes,
+    ...alertRuleRoutes,
     ...clusterRoutes({ ...clusterNeeds(), ...needs }),
+    ...clusterOperatorRoutes,
+    ...platformConfigurationRoutes,
     ...argoCdRoutes({ forgetApps }),
     ...secretManagerAccessRoutes,
+    ...blueprintRoutes,
     ...mountServices(services),
     documentRoute(() => routes),
   ];

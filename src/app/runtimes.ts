@@ -2,6 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
 import { embeddedBinaries } from '#platform/database/embedded.ts';
+import { publishedRange } from '#platform/settings/port-range.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { findDockerSocket } from '#runtimes/docker/socket.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
@@ -51,6 +52,14 @@ export function createRuntimes(
       directory: path.join(settings.dataDir, 'proxy'),
       host: settings.proxyHost,
       port: settings.proxyPort,
+      program: settings.proxy,
+      https: {
+        port: settings.proxyHttpsPort,
+        directoryUrl: settings.acmeDirectory,
+        email: settings.acmeEmail,
+        rootsFile: settings.acmeRootsFile,
+      },
+      trustedProxies: settings.trustedProxies,
       log: line,
     }));
   const router = ownRouter ?? nodeRouter;
@@ -66,6 +75,8 @@ export function createRuntimes(
           installation,
           router: await router(),
           log: line,
+          publishedPorts: publishedRange(settings),
+          processLimit: settings.processLimit,
           hidden: hiddenFrom(settings),
           postgresql: embeddedBinaries(),
         });
@@ -84,6 +95,8 @@ export function createRuntimes(
           installation,
           router: await router(),
           dataDir: settings.dataDir,
+          publishedPorts: publishedRange(settings),
+          processLimit: settings.processLimit,
           egressImage: settings.egressImage,
           log: line,
         });

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { Platform } from '#platform/context.ts';
-import { createHttpClient } from '#platform/http-client/index.ts';
+import { createHttpClient, isProtected } from '#platform/http-client/index.ts';
+import type { Settings } from '#platform/settings/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { Git, type GitCredentials, type GitSource } from '#runtimes/tools/git/index.ts';
 import { locate, overHttps } from '#runtimes/tools/git/location.ts';
@@ -32,6 +33,7 @@ export function createSources(platform: Platform) {
     signal: address.signal,
   });
   return {
+    defaultBranch: async (request: SourceAddress) => git.defaultBranch(await sourceOf(request)),
     resolve: async (request: SourceAddress & { commitId: string | null }) =>
       git.resolve(await sourceOf(request), request.commitId),
     checkout: async (request: SourceAddress & { commit: string; directory: string; log(line: string): void }) =>
@@ -59,7 +61,7 @@ async function findCredentials(
     .where('id', '=', id)
     .executeTakeFirst();
   if (!row) throw new Error('The git token of the service is gone: give the service another one.');
-  refuseOtherHost(repository, row.git_api_url, platform.settings.localGitRoots);
+  refuseOtherHost(repository, row.git_api_url, platform.settings);
   return {
     username: USERNAMES[row.type] ?? 'git',
     password: await platform.vault.open(platform.db, organizationId, `git_token/${id}/token`, row.token),
@@ -70,8 +72,12 @@ async function findCredentials(
  * A token is sent to its own provider only, and over TLS where that has it: whoever may edit a service could else read it by naming
  * a place of theirs. What counts is where git will connect to (`git@host:path` is https with a token), not how the URL is written.
  */
-function refuseOtherHost(repository: string, apiUrl: string, localRoots: readonly string[]): void {
-  const location = locate(repository, localRoots);
+function refuseOtherHost(
+  repository: string,
+  apiUrl: string,
+  { localGitRoots, allowedPrivateAddresses }: Pick<Settings, 'localGitRoots' | 'allowedPrivateAddresses'>,
+): void {
+  const location = locate(repository, localGitRoots);
   const web = location.kind === 'ssh' ? overHttps(location) : location.kind === 'local' ? null : location.url;
   if (web === null) return; // Read without the token.
   const [target, api] = [new URL(web), new URL(apiUrl)];
@@ -80,5 +86,10 @@ function refuseOtherHost(repository: string, apiUrl: string, localRoots: readonl
     throw new RuntimeError(
       'refused',
       `The git token is for ${api.origin}, the repository is at ${target.origin}: give the service a token of that place.`,
+    );
+  if (!isProtected(web, allowedPrivateAddresses))
+    throw new RuntimeError(
+      'refused',
+      `The git token is not sent to ${target.origin} over http, where others can read it: use https, or an address in QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES.`,
     );
 }

@@ -8,11 +8,14 @@ import { BackgroundSwitch } from '#app/read-only.ts';
 import { createImages } from '#app/images.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
+import { allSockets } from '#app/sockets.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
+import { shutDown, type ShutdownStep } from '#app/shutdown.ts';
+import { createResolver } from '#services/parts/resolver.ts';
 import { createSources } from '#app/sources.ts';
 import { machinePrograms } from '#app/terraform.ts';
 import { createEventStreams } from '#delivery/stream/index.ts';
-import { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/index.ts';
+import { CANCELLATIONS, DEPLOYMENTS, PROGRESS, listenForEnds } from '#deployments/index.ts';
 import type { SessionVerifier } from '#platform/access/authenticate.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { keepEmbeddedPostgres } from '#platform/database/kept-embedded.ts';
@@ -45,24 +48,23 @@ export async function start(
 ): Promise<Running> {
   // The ports that were taken for 0 are filled in, so that links lead to them.
   const settings = { ...given };
-  const stops: (() => Promise<unknown>)[] = [];
-  const stop = async () => {
-    for (const step of stops.reverse()) await step();
-  };
+  const stops: ShutdownStep[] = [];
+  const onStop = (name: string, run: () => Promise<unknown>) => stops.push({ name, run });
+  const stop = () => shutDown(stops, log);
   try {
     const base = await openBase(settings, log, progress);
-    stops.push(() => base.close());
-    if (base.embedded) stops.push(keepEmbeddedPostgres(base.embedded, log));
+    onStop('database', () => base.close());
+    if (base.embedded) onStop('watch of PostgreSQL', keepEmbeddedPostgres(base.embedded, log));
     const tracer = await createTracer(settings.otlpEndpoint, base.nodeId, log);
-    stops.push(() => tracer.close());
+    onStop('traces', () => tracer.close());
     const runtimes = createRuntimes(settings, base.installation.id, log);
-    stops.push(() => runtimes.close());
+    onStop('runtimes', () => runtimes.close());
     const runtime = await runtimes.choose();
     const sources = createSources(base.platform);
     const metrics = createMetrics(base.database.db);
     const operations = createOperationsServer(base.database.db, metrics);
     await listening('operationsPort', settings, () => listen(operations, settings));
-    stops.push(() => new Promise((resolve) => operations.close(resolve)));
+    onStop('operations server', () => new Promise((resolve) => operations.close(resolve)));
     if (settings.role !== 'api')
       settings.proxyPort = (await listening('proxyPort', settings, () => runtimes.router())).port;
     let url: string | null = null;
@@ -72,34 +74,38 @@ export async function start(
         directConfig: base.directConfig,
         channels: [PROGRESS, DEPLOYMENTS, CANCELLATIONS, OUTBOX_CHANNEL],
       });
-      stops.push(() => streams.close());
+      onStop('event streams', () => streams.close());
       metrics.watchStreams(streams.count);
+      onStop('ends of deployments', listenForEnds(base.database.db, base.directConfig, log));
+      const needs = {
+        streams,
+        repositories: createRepositoryReader(sources),
+        images: createImages(base.platform),
+        resolver: createResolver(settings.dnsServers),
+        runtimeOf: (cluster: { runtime: string }) => runtimes.get(cluster.runtime),
+        terraformPrograms: machinePrograms(settings),
+        ...clusterNeeds(base.nodeId),
+      };
       const server = createServer({
         platform: base.platform,
         sessions: await sessionsOf(base),
         limiter: new RateLimiter(base.database.db, settings.rateLimitPerHour),
-        routes: allRoutes({
-          streams,
-          repositories: createRepositoryReader(sources),
-          images: createImages(base.platform),
-          runtimeOf: (cluster) => runtimes.get(cluster.runtime),
-          terraformPrograms: machinePrograms(settings),
-          ...clusterNeeds(base.nodeId),
-        }),
+        routes: allRoutes(needs),
+        sockets: allSockets(needs),
         log,
         tracer,
         onAnswer: metrics.answered,
       });
       url = await listening('port', settings, () => server.listen({ host: settings.host, port: settings.port }));
-      stops.push(() => server.close());
+      onStop('API server', () => server.close());
       settings.port = Number(new URL(url).port);
     }
     // Only now, as its token is shown once: what could fail is behind us.
-    const first = await firstSteps(base, runtime);
+    const first = await base.patiently(() => firstSteps(base, runtime));
     if (settings.role !== 'api') {
       const begin = () => startBackground(base, runtimes, sources, tracer, metrics.registry);
-      const background = await BackgroundSwitch.start(base, begin);
-      stops.push(() => background.stop());
+      const background = await base.patiently(() => BackgroundSwitch.start(base, begin));
+      onStop('background', () => background.stop());
     }
     const operationsUrl = `http://${bracketed(settings.host)}:${settings.operationsPort}`;
     return { base, settings, runtimes, url, operationsUrl, first, runtime, stop };

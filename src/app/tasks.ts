@@ -1,14 +1,16 @@
 import { applyDeploymentRules } from '#app/deployment-rules.ts';
 import { RETENTION_TASKS } from '#app/housekeeping/index.ts';
+import { watchQueue } from '#deployments/queue/watchdog.ts';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import { maintainEventPartitions } from '#platform/events/partitions.ts';
 import type { RecurringTask } from '#platform/jobs/schedule.ts';
 import { removeOldStreamEvents } from '#delivery/stream/index.ts';
-import { removeOldDeliveries } from '#delivery/webhooks/index.ts';
+import { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/index.ts';
 import { rewrapOlder } from '#platform/vault/rotation.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
+import { CUSTOM_DOMAIN_TASKS } from '#services/capabilities/custom-domains/tasks.ts';
 import { DATABASE_TASKS } from '#services/kinds/database/backups/tasks.ts';
 import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
 import { deleteEnvironment } from '#services/capabilities/actions/delete.ts';
@@ -22,8 +24,11 @@ export const TASKS: RecurringTask[] = [
   { name: 'audit-event-partitions', everySeconds: DAY, run: maintainEventPartitions },
   {
     name: 'webhook-deliveries',
-    everySeconds: DAY,
-    run: async (platform) => void (await removeOldDeliveries(platform)),
+    everySeconds: HOUR,
+    run: async (platform) => {
+      await expireDeliveries(platform);
+      await removeOldDeliveries(platform);
+    },
   },
   {
     name: 'superseded-secrets',
@@ -35,6 +40,7 @@ export const TASKS: RecurringTask[] = [
     everySeconds: 10 * MINUTE,
     run: async (platform, signal) => void (await removeOldStreamEvents(platform, signal)),
   },
+  { name: 'queue-watchdog', everySeconds: 15, run: (platform) => watchQueue(platform) },
   { name: 'environment-expiry', everySeconds: MINUTE, run: deleteExpired },
   { name: 'deployment-rules', everySeconds: 20, run: applyDeploymentRules },
   {
@@ -61,6 +67,7 @@ export const TASKS: RecurringTask[] = [
     everySeconds: HOUR,
     run: async ({ db, vault }, signal) => void (await rewrapOlder(db, vault, signal)),
   },
+  ...CUSTOM_DOMAIN_TASKS,
   ...DATABASE_TASKS,
   ...AGENTIC_TASKS,
   ...RETENTION_TASKS,

@@ -21,13 +21,21 @@ export const createStates = (platform: Platform): StateServer =>
 export const createTerraformHooks = (
   platform: Platform,
   states: StateServer,
-  sources: ReturnType<typeof createSources>,
-  runtimeOf: (cluster: { id: string; runtime: string }) => Promise<Runtime>,
+  {
+    sources,
+    pretends,
+    runtimeOf,
+  }: {
+    sources: ReturnType<typeof createSources>;
+    /** Whether deployments on a runtime ask no repository. */
+    pretends(runtime: string): boolean;
+    runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;
+  },
 ) =>
   terraformHooks({
     states,
     programs: machinePrograms(platform.settings),
-    repositories: createRepositoryReader(sources),
+    repositoriesFor: (runtime) => (pretends(runtime) ? null : createRepositoryReader(sources)),
     hostAddress: async (cluster, identity: WorkloadIdentity) => {
       // What leads here from another machine may come in anywhere.
       if (platform.settings.terraformStateUrl) return '0.0.0.0';

@@ -134,7 +134,7 @@ test('a deployment is a span with one inside for each step, with their outcomes'
   });
   expect(whole.attributes['quarterdeck.deployment.id']).toMatch(/^[0-9a-f-]{36}$/);
   const steps = spans.filter((span) => span !== whole);
-  expect(steps.map(({ name }) => name)).toEqual(['GIT_CLONE', 'BUILD', 'DEPLOYMENT']);
+  expect(steps.map(({ name }) => name)).toEqual(['GIT_CLONE', 'BUILD_QUEUEING', 'BUILD', 'DEPLOYMENT']);
   for (const step of steps)
     expect(step).toMatchObject({
       traceId: whole.traceId,

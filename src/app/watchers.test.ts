@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
 import { RunningWatcher } from '#app/watchers.ts';
 import { sql } from '#platform/database/index.ts';
-import { ok, useApp } from '#test/harness/app.ts';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 
 const app = useApp();
 const engine = useEngine(app);
 
 /** A watcher of the machine that all clusters are now said to live on. */
-async function watcher(): Promise<RunningWatcher> {
+async function watcher(observeMs?: number): Promise<RunningWatcher> {
   const { id } = await app.db.selectFrom('node').select('id').executeTakeFirstOrThrow();
   await app.db.updateTable('cluster').set({ node_id: id }).execute();
-  return new RunningWatcher(app.platform, { get: async () => engine.runtime }, id);
+  return new RunningWatcher(app.platform, { get: async () => engine.runtime }, id, observeMs);
 }
 
 test('what is gone from its place is brought back as it was released, and not as it was configured since', async () => {
@@ -80,4 +80,123 @@ test('what a restore holds back is left alone while it is gone, and looked after
   });
   await looking.look();
   await expect.poll(number, { timeout: 15_000 }).toBe(3);
+});
+
+const CONTEXT = { signal: new AbortController().signal, log: () => undefined };
+
+/** Two applications of an environment, deployed; the second one in the last stage. */
+async function twoStages(admin: Actor) {
+  const { application: first, environment } = await makeExample(admin);
+  const second = ok(
+    await admin.post(`/environment/${environment.id}/application`, exampleBody({ name: 'second' })),
+    201,
+  );
+  const last = await app.db
+    .selectFrom('deployment_stage')
+    .select('id')
+    .where('environment_id', '=', environment.id)
+    .orderBy('position', 'desc')
+    .limit(1)
+    .executeTakeFirstOrThrow();
+  const [moved, kept] = [second.id, first.id];
+  const earlier = await app.db
+    .selectFrom('deployment_stage')
+    .select('id')
+    .where('environment_id', '=', environment.id)
+    .orderBy('position')
+    .limit(1)
+    .executeTakeFirstOrThrow();
+  await app.db.updateTable('service').set({ stage_id: last.id }).where('id', '=', moved).execute();
+  await app.db.updateTable('service').set({ stage_id: earlier.id }).where('id', '=', kept).execute();
+  ok(await admin.post(`/environment/${environment.id}/deploy?wait=30`), 200);
+  return { environment, first: kept as string, second: moved as string };
+}
+
+/** Ends what runs of services without a request, as a reboot does. */
+async function reboot(...services: string[]): Promise<void> {
+  const rows = await app.db.selectFrom('service').select('handle').where('id', 'in', services).execute();
+  for (const { handle } of rows) await engine.runtime.stop(handle as never, CONTEXT);
+}
+
+/** Services of the automatic requests of an environment, by request. */
+async function automatic(environmentId: string) {
+  const rows = await app.db
+    .selectFrom('deployment as d')
+    .innerJoin('deployment_service as ds', 'ds.deployment_id', 'd.id')
+    .select(['d.number', 'd.status', 'ds.service_id', 'ds.state'])
+    .where('d.environment_id', '=', environmentId)
+    .where('d.automatic', '=', true)
+    .orderBy('d.number')
+    .execute();
+  return {
+    requests: [...Map.groupBy(rows, ({ number }) => number).values()],
+    open: rows.some((r) => r.status !== 'ENDED'),
+  };
+}
+
+test('after a reboot the services of an environment are asked for together, so that its stages hold', async () => {
+  const admin = await app.organization();
+  const { environment, first, second } = await twoStages(admin);
+  await reboot(first, second);
+  await (await watcher()).look();
+  await expect.poll(async () => (await automatic(environment.id)).open, { timeout: 15_000 }).toBe(false);
+  const { requests } = await automatic(environment.id);
+  expect(requests).toHaveLength(1);
+  expect(requests[0]!.map(({ state }) => state)).toEqual(['RESTARTED', 'RESTARTED']);
+  const restarts = engine.runtime.calls.filter(({ verb }) => verb === 'restart').slice(-2);
+  expect(restarts.map(({ serviceId }) => serviceId)).toEqual([first, second]);
+});
+
+test('what follows a service that did not come back waits, until both are asked for together', async () => {
+  const admin = await app.organization();
+  const { environment, first, second } = await twoStages(admin);
+  await reboot(first, second);
+  const count = engine.runtime.calls.filter(({ verb }) => verb === 'restart').length;
+  engine.runtime.faults = { failAt: { restart: count + 1 } };
+  const looking = await watcher();
+  await looking.look();
+  await expect.poll(async () => (await automatic(environment.id)).open, { timeout: 15_000 }).toBe(false);
+  engine.runtime.faults = {};
+  await looking.look();
+  const { requests } = await automatic(environment.id);
+  expect(requests.map((request) => request.map(({ state }) => state).toSorted())).toEqual([
+    ['CANCELED', 'RESTART_ERROR'],
+  ]);
+  await app.db
+    .updateTable('deployment')
+    .set({ ended_at: sql`now() - interval '11 minutes'` })
+    .where('environment_id', '=', environment.id)
+    .where('automatic', '=', true)
+    .execute();
+  await looking.look();
+  await expect.poll(async () => (await automatic(environment.id)).open, { timeout: 15_000 }).toBe(false);
+  expect((await automatic(environment.id)).requests[1]!.map(({ state }) => state)).toEqual(['RESTARTED', 'RESTARTED']);
+});
+
+test('a service whose stop is asked for while it is observed is not started again', async () => {
+  const admin = await app.organization();
+  const { application, environment } = await makeExample(admin);
+  const url = `/application/${application.id}`;
+  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  await reboot(application.id);
+  engine.runtime.faults = { deaf: ['observe'] };
+  const looking = (await watcher()).look();
+  await expect.poll(() => engine.runtime.calls.at(-1)?.verb).toBe('observe');
+  ok(await admin.post(`${url}/stop?wait=20`), 200);
+  engine.runtime.faults = {};
+  await looking;
+  expect(await automatic(environment.id)).toEqual({ requests: [], open: false });
+});
+
+test('a runtime that does not answer for one service keeps nobody from looking after the others', async () => {
+  const admin = await app.organization();
+  const examples = [await makeExample(admin), await makeExample(admin)];
+  for (const { application } of examples) ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  await reboot(...examples.map(({ application }) => application.id as string));
+  const count = engine.runtime.calls.filter(({ verb }) => verb === 'observe').length;
+  engine.runtime.faults = { hangAt: { observe: count + 1 } };
+  await (await watcher(500)).look();
+  engine.runtime.faults = {};
+  const asked = await Promise.all(examples.map(({ environment }) => automatic(environment.id)));
+  expect(asked.map(({ requests }) => requests.length).toSorted()).toEqual([0, 1]);
 });

@@ -1,28 +1,55 @@
+import { isDeepStrictEqual } from 'node:util';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
-import { sql } from '#platform/database/index.ts';
+import { sql, type Database } from '#platform/database/index.ts';
 import type { Runtimes } from '#app/runtimes.ts';
 import { submit } from '#services/capabilities/actions/request.ts';
-import { requestLastRelease } from '#services/capabilities/rollback/index.ts';
-import type { Handle } from '#runtimes/runtime.ts';
+import { requestLastReleases } from '#services/capabilities/rollback/index.ts';
+import type { Handle, Observation } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
+/** Services that are observed at a time, and milliseconds that one of them may take. */
+const OBSERVED_AT_ONCE = 8;
+const OBSERVE_MS = 10_000;
+
+/** A service that should run on this machine, and that no request is under way for. */
+interface Wanted {
+  id: string;
+  organization_id: string;
+  environment_id: string;
+  handle: unknown;
+  runtime: string;
+  stage: number;
+  /** Whether a restore holds it back. */
+  held: boolean;
+  /** Whether it was asked for again within the last ten minutes: it is left alone until they are over. */
+  resting: boolean;
+  /** Whether that came to no good end. */
+  failed: boolean;
+}
+
+/** What is to be asked for again, and what of it could be restarted. */
+interface Missing extends Wanted {
+  trigger: 'RESTART' | 'ROLLBACK';
+}
 
 /**
  * Looks at what should run on this machine and asks for it again where nothing of it is left: after a reboot, or when somebody removed it behind
- * our back (engine.md, *Runtimes → host*). Level-triggered: it needs no other input than the facts.
+ * our back. Level-triggered: it needs no other input than the facts. An environment's services are asked for together, so that its stages hold.
  */
 export class RunningWatcher {
   readonly #platform: Platform;
   readonly #runtimes: Pick<Runtimes, 'get'>;
   readonly #nodeId: string;
+  readonly #observeMs: number;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #stopped = false;
 
-  constructor(platform: Platform, runtimes: Pick<Runtimes, 'get'>, nodeId: string) {
+  constructor(platform: Platform, runtimes: Pick<Runtimes, 'get'>, nodeId: string, observeMs = OBSERVE_MS) {
     this.#platform = platform;
     this.#runtimes = runtimes;
     this.#nodeId = nodeId;
+    this.#observeMs = observeMs;
   }
 
   start(): void {
@@ -51,24 +78,60 @@ export class RunningWatcher {
       .where('id', '=', this.#nodeId)
       .execute();
     await this.#noteReached();
-    for (const service of await this.#listWanted()) {
+    const wanted = await listWanted(db, this.#nodeId);
+    const missing = await this.#findMissing(wanted.filter((service) => !service.resting));
+    // What failed just now is missing, too: what comes after it in its environment waits until both are asked for together.
+    const failed = wanted.filter((service) => service.failed);
+    const awaits = (one: Missing) =>
+      failed.some((other) => other.environment_id === one.environment_id && other.stage < one.stage);
+    const due = Map.groupBy(
+      missing.filter((one) => !awaits(one)),
+      (service) => service.environment_id,
+    );
+    for (const services of due.values()) {
       if (this.#stopped) return;
-      try {
-        const runtime = await this.#runtimes.get(service.runtime);
-        const seen = await runtime.observe(service.handle as Handle);
-        // After a restore what does not run may be meant not to: it is left alone until it was seen running, or is deployed.
-        if (service.held) {
-          if (seen.state === 'running') await this.#release(service.organization_id, service.id);
-        } else if (seen.state === 'stopped') await this.#ask('RESTART', service.id, service.environment_id);
-        // Nothing is left that could be restarted.
-        else if (seen.state === 'absent') await this.#ask('ROLLBACK', service.id, service.environment_id);
-      } catch (error) {
-        this.#platform.log.warn({ err: error, serviceId: service.id }, 'cannot observe a service');
-      }
+      await this.#ask(services).catch((error: unknown) =>
+        this.#platform.log.warn(
+          { err: error, environmentId: services[0]!.environment_id },
+          'cannot start services again',
+        ),
+      );
     }
   }
 
-  /** Clusters of this machine whose runtime answers. One that does not is left as it was: an outage writes nothing (engine.md). */
+  /** Observes several services at a time. */
+  async #findMissing(services: Wanted[]): Promise<Missing[]> {
+    const missing: Missing[] = [];
+    const left = services.values();
+    const observeRest = async () => {
+      for (const service of left) {
+        if (this.#stopped) return;
+        try {
+          const { state } = await this.#observe(service);
+          if (service.held) {
+            // After a restore what does not run may be meant not to: it is left alone until it was seen running, or is deployed.
+            if (state === 'running') await this.#release(service.organization_id, service.id);
+          } else if (state === 'stopped') missing.push({ ...service, trigger: 'RESTART' });
+          // Nothing is left that could be restarted.
+          else if (state === 'absent') missing.push({ ...service, trigger: 'ROLLBACK' });
+        } catch (error) {
+          this.#platform.log.warn({ err: error, serviceId: service.id }, 'cannot observe a service');
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: OBSERVED_AT_ONCE }, observeRest));
+    return missing;
+  }
+
+  /** Throws where the runtime does not answer in time: one that hangs keeps nobody from observing the others. */
+  async #observe({ runtime, handle }: Wanted): Promise<Observation> {
+    return inTime(
+      this.#runtimes.get(runtime).then((found) => found.observe(handle as Handle)),
+      this.#observeMs,
+    );
+  }
+
+  /** Clusters of this machine whose runtime answers. One that does not is left as it was: an outage writes nothing. */
   async #noteReached(): Promise<void> {
     const { db } = this.#platform;
     const clusters = await db
@@ -78,10 +141,8 @@ export class RunningWatcher {
       .execute();
     const answering: string[] = [];
     for (const name of new Set(clusters.map((cluster) => cluster.runtime))) {
-      const report = await this.#runtimes
-        .get(name)
-        .then((runtime) => runtime.check())
-        .catch(() => undefined);
+      const checked = this.#runtimes.get(name).then((runtime) => runtime.check());
+      const report = await inTime(checked, this.#observeMs).catch(() => undefined);
       if (report?.ok) answering.push(name);
     }
     const ids = clusters.filter((cluster) => answering.includes(cluster.runtime)).map((cluster) => cluster.id);
@@ -90,30 +151,6 @@ export class RunningWatcher {
       .updateTable('cluster')
       .set({ reached_at: sql`now()` })
       .where('id', '=', sql<string>`any(${ids})`)
-      .execute();
-  }
-
-  /** Services that should run here and that no request is under way for; one whose last restart of ours failed is left alone for ten minutes. */
-  #listWanted() {
-    return this.#platform.db
-      .selectFrom('service')
-      .innerJoin('environment', 'environment.id', 'service.environment_id')
-      .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
-      .select(['service.id', 'service.organization_id', 'service.environment_id', 'service.handle', 'cluster.runtime'])
-      .select(
-        sql<boolean>`service.restored_at is not null and not exists (select 1 from deployment_service ds
-          where ds.service_id = service.id and ds.created_at > service.restored_at)`.as('held'),
-      )
-      .where('cluster.node_id', '=', this.#nodeId)
-      .where('cluster.locked_at', 'is', null)
-      .where('service.wanted', '=', 'running')
-      .where('service.handle', 'is not', null)
-      .where('service.deleting', '=', false)
-      .where(sql<boolean>`coalesce((service.spec ->> 'min_running_instances')::int, 1) > 0`)
-      .where(
-        sql<boolean>`not exists (select 1 from deployment_service ds join deployment d on d.id = ds.deployment_id
-          where ds.service_id = service.id and (d.status <> 'ENDED' or (d.trigger in ('RESTART', 'ROLLBACK') and d.automatic and d.ended_at > now() - interval '10 minutes')))`,
-      )
       .execute();
   }
 
@@ -126,8 +163,8 @@ export class RunningWatcher {
       .execute();
   }
 
-  /** What ran is asked for again, never what was configured since. */
-  async #ask(trigger: 'RESTART' | 'ROLLBACK', serviceId: string, environmentId: string): Promise<void> {
+  /** Asks again for what ran in an environment, never for what was configured since. */
+  async #ask(services: Missing[]): Promise<void> {
     await inTransaction(systemContext(this.#platform), async (context) => {
       const place = await context.db
         .selectFrom('environment')
@@ -140,11 +177,25 @@ export class RunningWatcher {
           'environment.cluster_id',
           'project.name as project_name',
         ])
-        .where('environment.id', '=', environmentId)
+        .where('environment.id', '=', services[0]!.environment_id)
         .forUpdate('environment')
         .executeTakeFirst();
       if (!place) return;
-      this.#platform.log.info({ serviceId }, 'a service that should run is not there any more: it is started again');
+      // Requests are made under this lock: what was asked for since the observation is seen now, a stop or a deployment among it.
+      const now = await listWanted(
+        context.db,
+        this.#nodeId,
+        services.map(({ id }) => id),
+      );
+      const due = services.filter(({ id, handle }) =>
+        now.some((one) => one.id === id && !one.held && !one.resting && isDeepStrictEqual(one.handle, handle)),
+      );
+      if (due.length === 0) return;
+      const ids = due.map(({ id }) => id);
+      this.#platform.log.info(
+        { serviceIds: ids },
+        'services that should run are not there any more: they are started again',
+      );
       const at = {
         organizationId: place.organization_id,
         projectId: place.project_id,
@@ -154,8 +205,78 @@ export class RunningWatcher {
         clusterId: place.cluster_id,
         clusterLocked: false,
       };
-      if (trigger === 'RESTART') await submit(context, at, trigger, [serviceId], { automatic: true });
-      else await requestLastRelease(context, at, serviceId);
+      const of = (trigger: Missing['trigger']) => due.filter((service) => service.trigger === trigger);
+      const [stopped, absent] = [of('RESTART'), of('ROLLBACK')];
+      const restart = () =>
+        submit(
+          context,
+          at,
+          'RESTART',
+          stopped.map(({ id }) => id),
+          { automatic: true },
+        );
+      const first = (all: Missing[]) => Math.min(...all.map(({ stage }) => stage));
+      // One runs after the other: what has the earlier stage goes first.
+      const restartsFirst = stopped.length > 0 && first(stopped) <= first(absent);
+      if (restartsFirst) await restart();
+      await requestLastReleases(
+        context,
+        at,
+        absent.toSorted((a, b) => a.stage - b.stage).map(({ id }) => id),
+      );
+      if (stopped.length > 0 && !restartsFirst) await restart();
     });
+  }
+}
+
+/** Services that should run on a machine and that no request is under way for; all of them, or those of these ids. */
+async function listWanted(db: Database, nodeId: string, ids?: string[]): Promise<Wanted[]> {
+  const since = sql`ds.service_id = service.id and d.trigger in ('RESTART', 'ROLLBACK') and d.automatic
+    and d.ended_at > now() - interval '10 minutes'`;
+  const recently = (more: ReturnType<typeof sql>) => sql<boolean>`exists (select 1 from deployment_service ds
+    join deployment d on d.id = ds.deployment_id where ${since} and ${more})`;
+  return (
+    db
+      .selectFrom('service')
+      .innerJoin('environment', 'environment.id', 'service.environment_id')
+      .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
+      .innerJoin('deployment_stage as stage', 'stage.id', 'service.stage_id')
+      .select([
+        'service.id',
+        'service.organization_id',
+        'service.environment_id',
+        'service.handle',
+        'cluster.runtime',
+        'stage.position as stage',
+      ])
+      .select(
+        sql<boolean>`service.restored_at is not null and not exists (select 1 from deployment_service ds
+        where ds.service_id = service.id and ds.created_at > service.restored_at)`.as('held'),
+      )
+      // One that was cancelled because another one failed has not failed itself.
+      .select(recently(sql`(ds.state <> 'CANCELED' or d.cancel_requested_at is not null)`).as('resting'))
+      .select(recently(sql`ds.state like '%\\_ERROR'`).as('failed'))
+      .where('cluster.node_id', '=', nodeId)
+      .where('cluster.locked_at', 'is', null)
+      .where('service.wanted', '=', 'running')
+      .where('service.handle', 'is not', null)
+      .where('service.deleting', '=', false)
+      .where(sql<boolean>`coalesce((service.spec ->> 'min_running_instances')::int, 1) > 0`)
+      .where(
+        sql<boolean>`not exists (select 1 from deployment_service ds join deployment d on d.id = ds.deployment_id
+        where ds.service_id = service.id and d.status <> 'ENDED')`,
+      )
+      .$if(ids !== undefined, (query) => query.where('service.id', '=', sql<string>`any(${ids})`))
+      .execute()
+  );
+}
+
+async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`The runtime did not answer within ${ms / 1000} s.`)), ms);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -39,8 +40,15 @@ test('what is used wrongly ends with status 2 and says what would be right', asy
     run(['migrate'], { QUARTERDECK_PORT: 'x', QUARTERDECK_ROLE: 'y' }),
   ]);
   expect([command, token, both, settings].map(({ status }) => status)).toEqual([2, 2, 2, 2]);
+  expect(command.stderr).toContain('Unknown command "strat". Commands: start, migrate, doctor,');
   expect(token.stderr).toContain('--scope');
   expect(settings.stderr).toMatch(/QUARTERDECK_PORT=x: a whole number.*\n.*QUARTERDECK_ROLE=y: one of/);
+});
+
+test('doctor says that the built-in proxy serves no HTTPS, and what to install for it', async () => {
+  const { stdout } = await run(['doctor']);
+  expect(stdout).toMatch(/✓ proxy +built-in/);
+  expect(stdout).toMatch(/- HTTPS +not served by the built-in proxy\n +Install Caddy .*QUARTERDECK_PROXY=caddy/);
 });
 
 test('a database that does not answer makes doctor end with status 1, and it still tells the rest', async () => {
@@ -51,6 +59,24 @@ test('a database that does not answer makes doctor end with status 1, and it sti
   expect(stderr).toContain('the service cannot run: PostgreSQL');
   expect(stdout + stderr).not.toContain('hunter22');
 });
+
+test('a command names DATABASE_URL where that database takes no connection', async () => {
+  const { status, stdout, stderr } = await run(['migrate'], { DATABASE_URL: 'postgres://a:hunter22@127.0.0.1:1/x' });
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/quarterdeck: DATABASE_URL: the PostgreSQL at 127\.0\.0\.1:1 cannot be used: .*ECONNREFUSED/);
+  expect(stdout + stderr).not.toContain('hunter22');
+});
+
+const nowInSeconds = () => Math.floor(Date.now() / 1000);
+
+/** Output of a shell into which the printed lines are pasted, all but those that deploy; ends with the application's id. */
+function paste(shown: string) {
+  const lines = shown.split('\n').map((line) => line.trim());
+  const [from, to] = ['QD=', 'APPLICATION='].map((start) => lines.findIndex((line) => line.startsWith(start)));
+  const script = [...lines.slice(from, to! + 1), 'echo "$APPLICATION"'].join('\n');
+  const { stdout, stderr } = spawnSync('bash', ['-c', script], { encoding: 'utf8', timeout: 20_000 });
+  return { stdout, stderr };
+}
 
 test(
   'an installation from nothing: migrate, start, tokens, doctor, a killed database, a killed service, and the end',
@@ -68,6 +94,12 @@ test(
     expect(shown.split(admin)).toHaveLength(2);
     expect(shown).toContain(`.localhost:${first.proxyPort}/"`);
     expect(await me(first.url, admin)).toBe(200);
+    const pasted = paste(shown);
+    const before = nowInSeconds();
+    await vi.waitFor(() => expect(nowInSeconds()).toBeGreaterThan(before), { timeout: 5_000 });
+    const again = paste(shown);
+    expect([pasted, again]).toEqual(Array(2).fill({ stdout: expect.stringMatching(/^[0-9a-f-]{36}\n$/), stderr: '' }));
+    expect(again.stdout).not.toBe(pasted.stdout);
 
     // Commands beside a running service leave its database running.
     expect((await run(['doctor'])).stdout).toMatch(/✓ PostgreSQL +18\S*, embedded, answers/);

@@ -1,5 +1,7 @@
 import {
   inspectDatabase,
+  inspectProxy,
+  inspectQueue,
   inspectRuntimes,
   inspectTerraform,
   inspectTools,
@@ -14,15 +16,17 @@ const LEAST_NODE = 24;
 
 /** Prints what was found of all that the service stands on and what would mend the rest. Fails only when it can't run. */
 export async function doctorCommand(settings: Settings, searchPath: string | undefined): Promise<void> {
-  const [database, vault, runtimes, tools, terraform] = await Promise.all([
+  const [database, vault, queue, runtimes, proxy, tools, terraform] = await Promise.all([
     inspectDatabase(settings),
     inspectVault(settings),
+    inspectQueue(settings),
     inspectRuntimes(settings),
+    inspectProxy(settings),
     inspectTools(searchPath),
     inspectTerraform(settings),
   ]);
-  const needed = [inspectNode(), database, vault];
-  const findings = [...needed, ...runtimes.findings, ...tools, ...terraform];
+  const needed = [inspectNode(), database, vault, queue];
+  const findings = [...needed, ...runtimes.findings, ...proxy, ...tools, ...terraform];
   print(findings.map(show).join('\n'));
   print(`\nData directory: ${settings.dataDir}\nA first cluster gets the runtime ${runtimes.chosen}.`);
   const broken = findings.filter((finding) => finding.state === 'broken');

@@ -28,13 +28,13 @@ export const exampleApplication = () => ({
   },
 });
 
-/** Lines of `curl` that deploy the example from an empty organization and end with its URL answering. */
+/** Lines of `curl` that deploy the example in a project of its own, each time that they are pasted, and end with its URL answering. */
 export function firstDeployment(url: string, settings: Settings, organizationId: string): string {
   const body = JSON.stringify(exampleApplication());
   return `QD=${url}
 AUTH="Authorization: Token $(cat ${tokenFile(settings)})"; JSON='Content-Type: application/json'
 id() { sed -E 's/^\\{"id":"([^"]+)".*/\\1/'; }
-PROJECT=$(curl -sS -H "$AUTH" -H "$JSON" "$QD/organization/${organizationId}/project" -d '{"name":"first"}' | id)
+PROJECT=$(curl -sS -H "$AUTH" -H "$JSON" "$QD/organization/${organizationId}/project" -d '{"name":"first '$(date +%s)'"}' | id)
 ENVIRONMENT=$(curl -sS -H "$AUTH" -H "$JSON" "$QD/project/$PROJECT/environment" -d '{"name":"production","mode":"PRODUCTION"}' | id)
 APPLICATION=$(curl -sS -H "$AUTH" -H "$JSON" "$QD/environment/$ENVIRONMENT/application" -d '${body}' | id)
 curl -sS -H "$AUTH" -X POST "$QD/application/$APPLICATION/deploy?wait=120"; echo

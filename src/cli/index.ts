@@ -32,9 +32,15 @@ function createProgram(environment: Environment): Command {
     .command('start', { isDefault: true })
     .description('start the service: API, worker, embedded PostgreSQL')
     .option('--role <role>', 'api, worker or all')
-    .action(async ({ role }: { role?: string }) =>
-      (await import('#cli/start.ts')).startCommand(settings(role ? { QUARTERDECK_ROLE: role } : {})),
-    );
+    // It is the default, so that every command that is none ends up here.
+    .allowExcessArguments()
+    .action(async ({ role }: { role?: string }, { args }: Command) => {
+      if (args.length > 0) {
+        const names = program.commands.map((command) => command.name()).join(', ');
+        program.error(`Unknown command "${args[0]}". Commands: ${names}.`);
+      }
+      await (await import('#cli/start.ts')).startCommand(settings(role ? { QUARTERDECK_ROLE: role } : {}));
+    });
   program
     .command('migrate')
     .description('bring the database to this release without serving')

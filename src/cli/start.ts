@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { Logger } from 'pino';
+import { inspectProxy } from '#app/inspect.ts';
 import { tidyWhenIdle } from '#app/idle.ts';
 import { createLog } from '#app/log.ts';
 import { start, tokenFile, type Running } from '#app/start.ts';
@@ -21,7 +22,12 @@ export async function startCommand(settings: Settings): Promise<void> {
   await end;
   print('Stopping: running deployments are handed over, deployed services stay up.');
   await running.stop();
+  // What hangs holds sockets and timers that would keep the process alive; with nothing left it ends by itself before.
+  setTimeout(() => process.exit(), LEAVE_MS).unref();
 }
+
+/** Milliseconds that are left for output to be written once everything was stopped. */
+const LEAVE_MS = 500;
 
 /** Starts the service and shows what takes its time. */
 export async function startShowing(settings: Settings, log: Logger): Promise<Running> {
@@ -40,6 +46,10 @@ async function welcome(running: Running, milliseconds: number): Promise<string> 
     lines.push(
       `  services     http://<service>.${settings.proxyDomain}:${(await running.runtimes.router()).port}  (runtime ${running.runtime})`,
     );
+  if (settings.role !== 'api') {
+    for (const { name, found, advice } of await inspectProxy(settings))
+      lines.push(`  ${name.padEnd(12)} ${found}`, ...advice.map((line) => `               ${line}`));
+  }
   lines.push(`  token        in ${path.relative(process.cwd(), tokenFile(settings)) || tokenFile(settings)}`);
   const { readOnlySince } = await readInstallation(running.base.database.db);
   if (readOnlySince)

@@ -35,6 +35,8 @@ export interface HistoryService {
   commit: { id: string; date: string; author: string; message: string; tag: string } | null;
   details: Record<string, unknown>;
   error: string | null;
+  error_code: string | null;
+  error_step: string | null;
   started_at: Date | null;
   ended_at: Date | null;
   created_at: Date;

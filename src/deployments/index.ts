@@ -9,6 +9,8 @@ export {
   type HistoryService,
 } from '#deployments/history.ts';
 export { chooseAlone } from '#deployments/executor/claims.ts';
+export { LeasedWork, type Renewal } from '#deployments/executor/leased-work.ts';
+export { readLastLines } from '#deployments/logs/failed-instance.ts';
 export { readDeploymentLog, readLogChunks } from '#deployments/logs/reader.ts';
 export type { DeploymentLine } from '#deployments/logs/writer.ts';
 export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channels.ts';
@@ -23,6 +25,7 @@ export type {
   TaskOutcome,
   WorkloadOptions,
 } from '#deployments/model/kind.ts';
+export { ERROR_CODES, logPathOf, toErrorView, type ErrorCode } from '#deployments/model/errors.ts';
 export type { Observed } from '#deployments/model/observed.ts';
 export {
   STEP_NAMES,
@@ -55,12 +58,12 @@ export {
   listExecutions,
   type ExecutionRow,
 } from '#deployments/executions/queries.ts';
-export { readExecutionLog } from '#deployments/executions/log.ts';
+export { readExecutionLog, readExecutionLogAfter } from '#deployments/executions/log.ts';
 export { findDeployment, listActiveDeployments, lockRunningOf, type DeploymentRow } from '#deployments/queries.ts';
 export { requestDeployment, snapshotOf, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
 export { findEarlierExecution, findLastExecution, type EarlierExecution } from '#deployments/rollback.ts';
 export { previewDeployment, type DeploymentPreview } from '#deployments/preview.ts';
-export { waitForEnd } from '#deployments/settle.ts';
+export { listenForEnds, waitForEnd } from '#deployments/settle.ts';
 export {
   deploymentState,
   environmentStatuses,

@@ -1,3 +1,4 @@
+import type { ServiceError } from '#deployments/model/errors.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Snapshot } from '#deployments/model/snapshot.ts';
@@ -75,7 +76,12 @@ export interface NewDeployment {
   requested_by_name: string;
   origin: string;
   automatic: boolean;
+  /** Kinds of its services. */
+  kinds: string[];
 }
+
+/** Machine of the deployment's cluster. */
+const NODE = sql<string | null>`(select node_id from cluster where cluster.id = deployment.cluster_id)`.as('node_id');
 
 export const insertDeployment = (db: Database, { snapshot, resolution, ...deployment }: NewDeployment) =>
   db
@@ -86,7 +92,8 @@ export const insertDeployment = (db: Database, { snapshot, resolution, ...deploy
       snapshot: json(snapshot),
       resolution: resolution === null ? null : json(resolution),
     })
-    .execute();
+    .returning(NODE)
+    .executeTakeFirstOrThrow();
 
 export interface NewDeploymentService {
   deployment_id: string;
@@ -114,7 +121,13 @@ export const joinDeployment = (
   db: Database,
   scope: Scope,
   id: string,
-  change: { snapshot: { format: number }; requested_by: string | null; requested_by_name: string; origin: string },
+  change: {
+    snapshot: { format: number };
+    requested_by: string | null;
+    requested_by_name: string;
+    origin: string;
+    automatic: boolean;
+  },
 ) =>
   db
     .updateTable('deployment')
@@ -122,13 +135,14 @@ export const joinDeployment = (
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .where('status', '=', 'WAITING')
+    .returning(NODE)
     .executeTakeFirst();
 
 /** Which services a trigger moves, and what goes with it. */
 export interface MoveOptions {
   /** Only these; all of the deployment where it is left out. */
   serviceIds?: string[];
-  error?: string;
+  error?: ServiceError;
   /** Commits that services were resolved to, by their id. */
   commits?: Record<string, unknown>;
 }
@@ -159,7 +173,9 @@ export function moveServices(
       ...(FINAL_TRIGGERS.includes(trigger)
         ? { ended_at: sql`case when ${to} = 'CANCELING' then null else clock_timestamp() end` }
         : {}),
-      ...(options.error === undefined ? {} : { error: options.error }),
+      ...(options.error === undefined
+        ? {}
+        : { error: options.error.message, error_code: options.error.code, error_step: options.error.step }),
       ...(options.commits === undefined
         ? {}
         : { commit: sql`coalesce(${json(options.commits)}::jsonb -> service_id::text, commit)` }),
@@ -167,7 +183,7 @@ export function moveServices(
     .where('organization_id', '=', scope.organizationId)
     .where('deployment_id', '=', deploymentId)
     .where('state', '=', sql<string>`any(${moves.map((move) => move.from)})`)
-    .returning(['service_id', 'state', 'name', 'kind', 'error']);
+    .returning(['service_id', 'state', 'name', 'kind', 'error', 'error_code', 'error_step']);
   return options.serviceIds ? query.where('service_id', '=', sql<string>`any(${options.serviceIds}::uuid[])`) : query;
 }
 

@@ -6,7 +6,7 @@ import { json } from '#platform/database/json.ts';
 import { cancelCovered } from '#deployments/cancel.ts';
 import { FORMAT, type Resolution, type ServiceSnapshot, type Snapshot } from '#deployments/model/snapshot.ts';
 import { eventOfRun, requestEventsOf, subActionOf } from '#deployments/model/names.ts';
-import { DEPLOYMENTS } from '#deployments/model/channels.ts';
+import { DEPLOYMENTS, wakeOf } from '#deployments/model/channels.ts';
 import { stateOf, type DeploymentAction } from '#deployments/model/states.ts';
 import * as queries from '#deployments/queries.ts';
 
@@ -56,9 +56,9 @@ export async function requestDeployment(context: Context, request: DeploymentReq
   // The audit log has no event of its own for a rollback: it is a deploy.
   await audit(context, eventOf(request, request.trigger === 'REDEPLOY' ? 'TRIGGER_REDEPLOY' : events.asked));
   const joined = await joinLast(context, request, snapshot);
-  const id = joined ?? (await enqueue(context, request, snapshot, scope));
+  const { id, nodeId } = joined ?? (await enqueue(context, request, snapshot, scope));
   if (events.queued) await audit(context, eventOf(request, events.queued));
-  context.afterCommit(() => context.notify(DEPLOYMENTS));
+  context.afterCommit(() => context.notify(DEPLOYMENTS, wakeOf(id, nodeId)));
   return id;
 }
 
@@ -77,16 +77,22 @@ export const snapshotOf = (request: Omit<DeploymentRequest, 'whole'>): Snapshot 
   ...(request.rollback ? { rollbackTo: request.rollback.to } : {}),
 });
 
+/** Deployment that waits, and the machine that its cluster lives on. */
+interface Queued {
+  id: string;
+  nodeId: string | null;
+}
+
 async function enqueue(
   context: Context,
   request: DeploymentRequest,
   snapshot: Snapshot,
   scope: { organizationId: string },
-): Promise<string> {
+): Promise<Queued> {
   const { place, action } = request;
   const id = newId();
   const number = await queries.takeNumber(context.db, scope, place.environmentId);
-  await queries.insertDeployment(context.db, {
+  const { node_id: nodeId } = await queries.insertDeployment(context.db, {
     id,
     organization_id: place.organizationId,
     environment_id: place.environmentId,
@@ -101,6 +107,7 @@ async function enqueue(
     requested_by_name: context.actor.name,
     origin: context.actor.origin,
     automatic: request.automatic ?? false,
+    kinds: [...new Set(request.services.map(({ kind }) => kind))],
   });
   if (request.services.length > 0)
     await queries.insertDeploymentServices(
@@ -123,11 +130,11 @@ async function enqueue(
         state: stateOf(action, 'queued'),
       })),
     );
-  return id;
+  return { id, nodeId };
 }
 
 /** Joins the environment's last waiting deployment if action and services are the same and it is no rollback. */
-async function joinLast(context: Context, request: DeploymentRequest, snapshot: Snapshot): Promise<string | undefined> {
+async function joinLast(context: Context, request: DeploymentRequest, snapshot: Snapshot): Promise<Queued | undefined> {
   const scope = { organizationId: request.place.organizationId };
   const active = await queries.listActiveDeployments(context.db, scope, request.place.environmentId);
   const last = active.at(-1);
@@ -156,8 +163,10 @@ async function joinLast(context: Context, request: DeploymentRequest, snapshot: 
     requested_by: context.actor.userId,
     requested_by_name: requesters(last.requested_by_name, context.actor.name),
     origin: context.actor.origin,
+    // A person who joins gets a person's priority.
+    automatic: last.automatic && (request.automatic ?? false),
   });
-  return joined.numUpdatedRows > 0n ? last.id : undefined;
+  return joined && { id: last.id, nodeId: joined.node_id };
 }
 
 const sameSet = (a: string[], b: string[]): boolean => a.length === b.length && new Set([...a, ...b]).size === a.length;

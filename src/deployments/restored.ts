@@ -52,7 +52,9 @@ async function endOne(context: Context, deployment: queries.DeploymentRow, why: 
   const action = deployment.action as DeploymentAction;
   const cancelled = deployment.cancel_requested_at !== null;
   const moved = await queries
-    .moveServices(db, scope, deployment.id, action, cancelled ? 'cancelled' : 'fail', { error: why })
+    .moveServices(db, scope, deployment.id, action, cancelled ? 'cancelled' : 'fail', {
+      error: { code: 'FAILED', step: null, message: why },
+    })
     .execute();
   await queries.markDirty(
     db,

@@ -1,11 +1,116 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database, Scope } from '#platform/database/index.ts';
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { createListener } from '#platform/database/notify.ts';
+import { PROGRESS } from '#deployments/model/channels.ts';
 
-/** Between looks: short at first, because most of what is waited for is quick. */
-const FIRST_POLL_MS = 10;
-const LONGEST_POLL_MS = 100;
+/** Between two looks at all deployments that are waited for, where nothing tells of their ends. */
+const LOOK_MS = 250;
+/** The same where ends are told: a message may be lost, and what is deleted tells nothing. */
+const LISTENING_LOOK_MS = 2_000;
 
-/** Waits until a deployment has ended, or is gone with its environment, or the time is over (`?wait=`). */
+interface Waiter {
+  organizationId: string;
+  done(): void;
+}
+
+/** Deployments whose ends callers wait for, looked at in one statement for all of them. */
+class EndWatch {
+  readonly #db: Database;
+  readonly #waiting = new Map<string, Set<Waiter>>();
+  #isTold = false;
+  #looking = false;
+  #again = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  /** Ends are told by `moved` from now on, or no more. */
+  set isTold(told: boolean) {
+    this.#isTold = told;
+  }
+
+  add(id: string, waiter: Waiter): () => void {
+    const waiters = this.#waiting.get(id) ?? new Set();
+    this.#waiting.set(id, waiters.add(waiter));
+    this.#nudge();
+    return () => {
+      waiters.delete(waiter);
+      if (waiters.size === 0) this.#waiting.delete(id);
+    };
+  }
+
+  /** Looks if somebody waits for the deployment, or with an empty id for any. */
+  moved(id: string): void {
+    if (id === '' || this.#waiting.has(id)) this.#nudge();
+  }
+
+  #nudge(): void {
+    if (this.#looking) this.#again = true;
+    else void this.#look();
+  }
+
+  async #look(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#looking = true;
+    do {
+      this.#again = false;
+      // Without an answer of the database nothing has ended: the next look asks again, and each caller's time runs out.
+      const open = await this.#listOpen().catch(() => undefined);
+      if (open) this.#tell(open.asked, open.open);
+    } while (this.#again && this.#waiting.size > 0);
+    this.#looking = false;
+    if (this.#waiting.size > 0)
+      this.#timer = setTimeout(() => this.#nudge(), this.#isTold ? LISTENING_LOOK_MS : LOOK_MS).unref();
+  }
+
+  async #listOpen(): Promise<{ asked: string[]; open: Set<string> }> {
+    const asked = [...this.#waiting.keys()];
+    const organizations = new Set(
+      [...this.#waiting.values()].flatMap((all) => [...all].map((one) => one.organizationId)),
+    );
+    const rows = await this.#db
+      .selectFrom('deployment')
+      .select('id')
+      .where('organization_id', '=', sql<string>`any(${[...organizations]})`)
+      .where('id', '=', sql<string>`any(${asked})`)
+      .where('status', '<>', 'ENDED')
+      .execute();
+    return { asked, open: new Set(rows.map((row) => row.id)) };
+  }
+
+  #tell(asked: string[], open: Set<string>): void {
+    for (const id of asked) if (!open.has(id)) for (const { done } of this.#waiting.get(id) ?? []) done();
+  }
+}
+
+const watches = new WeakMap<Database, EndWatch>();
+
+function watchOf(db: Database): EndWatch {
+  let watch = watches.get(db);
+  if (!watch) watches.set(db, (watch = new EndWatch(db)));
+  return watch;
+}
+
+/** Has those who wait for ends of deployments told of them, over one connection for the whole process. Answers what ends that. */
+export function listenForEnds(db: Database, directConfig: pg.ClientConfig, log: Logger): () => Promise<void> {
+  const watch = watchOf(db);
+  watch.isTold = true;
+  const listener = createListener(
+    directConfig,
+    [PROGRESS],
+    (_channel, id) => watch.moved(id),
+    (error) => log.warn({ err: error }, 'cannot listen for ends of deployments'),
+  );
+  return async () => {
+    watch.isTold = false;
+    await listener.close();
+  };
+}
+
+/** Waits until a deployment has ended, or is gone with its environment, or the time is over (`?wait=`). Holds no connection meanwhile. */
 export async function waitForEnd(
   db: Database,
   scope: Scope,
@@ -13,15 +118,16 @@ export async function waitForEnd(
   seconds: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const end = Date.now() + seconds * 1000;
-  for (let pause = FIRST_POLL_MS; Date.now() < end && !signal.aborted; pause = Math.min(pause * 1.5, LONGEST_POLL_MS)) {
-    const row = await db
-      .selectFrom('deployment')
-      .select('status')
-      .where('organization_id', '=', scope.organizationId)
-      .where('id', '=', deploymentId)
-      .executeTakeFirst();
-    if (!row || row.status === 'ENDED') return;
-    await sleep(pause);
-  }
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      forget();
+      resolve();
+    };
+    const timer = setTimeout(done, seconds * 1000);
+    signal.addEventListener('abort', done);
+    const forget = watchOf(db).add(deploymentId, { organizationId: scope.organizationId, done });
+  });
 }

@@ -27,6 +27,9 @@ export interface ServiceStatusRow {
   deployment_id: string | null;
   number: number | null;
   request_status: string | null;
+  error: string | null;
+  error_code: string | null;
+  error_step: string | null;
   last_deployment_date: Date | null;
   started_at: Date | null;
   ended_at: Date | null;
@@ -62,6 +65,7 @@ export async function listServiceStatusRows(
         and coalesce(coalesce(argo.reached_at, e.reached_at) < now() - make_interval(secs => ${sql.lit(UNREACHABLE_SECONDS)}), false) as unreachable,
       s.observed,
       shown.action, shown.sub_action, shown.state, shown.deployment_id, shown.number, shown.request_status, shown.started_at, shown.ended_at,
+      shown.error, shown.error_code, shown.error_step,
       ended.ended_at as last_deployment_date, coalesce(active.requests, 0)::int as requests,
       nullif(e.deployment_number, 0) as last_number,
       (select json_agg(json_build_object('name', t.name, 'status', t.status, 'started_at', t.started_at, 'ended_at', t.ended_at) order by t.position)
@@ -82,7 +86,8 @@ export async function listServiceStatusRows(
       where ds.service_id = s.id order by ds.number desc limit 1
     ) ended on true
     left join lateral (
-      select ds.action, ds.sub_action, ds.state, ds.deployment_id, ds.number, d.status as request_status, ds.started_at, ds.ended_at
+      select ds.action, ds.sub_action, ds.state, ds.deployment_id, ds.number, d.status as request_status, ds.started_at, ds.ended_at,
+        ds.error, ds.error_code, ds.error_step
       from deployment_service ds join deployment d on d.id = ds.deployment_id
       where ds.deployment_id = coalesce(active.id, ended.id) and ds.service_id = s.id offset 0
     ) shown on true
@@ -122,8 +127,13 @@ export interface EnvironmentStatusRow {
   started_at: Date | null;
   ended_at: Date | null;
   last_ended_at: Date | null;
-  last_action: string | null;
-  last_outcome: string | null;
+  /** Why the deployment as a whole failed, or its first service that did, with its name. */
+  error: string | null;
+  error_code: string | null;
+  error_step: string | null;
+  error_service: { id: string; name: string } | null;
+  /** Whether anything was ever requested. */
+  requested: boolean;
   requests: number;
   services: number;
   deployed: number;
@@ -138,7 +148,11 @@ export async function listEnvironmentStatusRows(
 ): Promise<EnvironmentStatusRow[]> {
   const { rows } = await sql<EnvironmentStatusRow>`
     select e.id, shown.action, shown.status, shown.outcome, shown.cancel_requested_at, shown.id as deployment_id, shown.number, shown.origin,
-      shown.requested_by_name, shown.started_at, shown.ended_at, ended.ended_at as last_ended_at, ended.action as last_action, ended.outcome as last_outcome,
+      shown.requested_by_name, shown.started_at, shown.ended_at, ended.ended_at as last_ended_at,
+      e.deployment_number > 0 as requested,
+      coalesce(shown.error, failed.error) as error, case when shown.error is null then failed.error_code end as error_code,
+      case when shown.error is null then failed.error_step end as error_step,
+      case when shown.error is null and failed.service_id is not null then json_build_object('id', failed.service_id, 'name', failed.name) end as error_service,
       coalesce(active.requests, 0)::int as requests, counted.services::int, counted.deployed::int, counted.current::int
     from environment e
     left join lateral (
@@ -146,11 +160,15 @@ export async function listEnvironmentStatusRows(
       from deployment d where d.environment_id = e.id and d.status <> 'ENDED'
     ) active on true
     left join lateral (
-      select d.id, d.ended_at, d.action, d.outcome from deployment d
+      select d.id, d.ended_at from deployment d
       where d.environment_id = e.id and d.status = 'ENDED' and (d.whole_environment or d.action <> 'DELETE')
         and not (d.action = 'RUN' and d.outcome = 'SUCCESS') order by d.number desc limit 1
     ) ended on true
     left join deployment shown on shown.id = coalesce(active.id, ended.id)
+    left join lateral (
+      select ds.service_id, ds.name, ds.error, ds.error_code, ds.error_step from deployment_service ds
+      where ds.deployment_id = shown.id and ds.error is not null order by ds.ended_at, ds.name limit 1
+    ) failed on true
     left join lateral (
       select count(*) as services, count(r.id) as deployed,
         count(*) filter (where r.service_version = s.version and r.environment_version = e.version and r.project_version = p.version

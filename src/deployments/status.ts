@@ -1,6 +1,7 @@
 import type { Database, Scope } from '#platform/database/index.ts';
 import type { Observed } from '#deployments/model/observed.ts';
 import { detailsOf, stateOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
+import { toErrorView } from '#deployments/model/errors.ts';
 import {
   listEnvironmentStatusRows,
   listServiceStatusRows,
@@ -69,6 +70,7 @@ function toDeployedStatus(row: ServiceStatusRow) {
     status_details: details,
     deployment_request_id: row.deployment_id,
     deployment_requests_count: row.requests,
+    ...(row.number === null ? {} : { error: toErrorView({ ...row, number: row.number }) }),
     ...(row.last_deployment_date ? { last_deployment_date: row.last_deployment_date.toISOString() } : {}),
     steps: {
       total_duration_sec: secondsBetween(row.started_at, row.ended_at),
@@ -83,11 +85,8 @@ export type ServiceStatus = ReturnType<typeof toServiceStatus>;
 /** An environment's status: the union of both forms of the reference (decisions.md 11). */
 export function toEnvironmentStatus(row: EnvironmentStatusRow) {
   const state = environmentState(row.action, row.status, row.outcome, row.cancel_requested_at);
-  const last = row.last_action
-    ? environmentState(row.last_action, 'ENDED', row.last_outcome, null)
-    : row.action
-      ? state
-      : 'READY';
+  // Clients that watch read this field alone. A successful dry run leaves no state of its own, and READY would have them wait for ever.
+  const last = row.action || !row.requested ? state : 'DEPLOYED';
   const details = row.action ? detailsOf(shownAction(row.action), state, 'NONE') : NEVER;
   const deployed = row.deployed === 0 ? 'NEVER_DEPLOYED' : row.current === row.services ? 'UP_TO_DATE' : 'OUT_OF_DATE';
   const duration = secondsBetween(row.started_at, row.ended_at);
@@ -107,10 +106,16 @@ export function toEnvironmentStatus(row: EnvironmentStatusRow) {
     status_details: details,
     deployment_request_id: row.deployment_id,
     deployment_requests_count: row.requests,
+    error: environmentError(row),
     steps: { total_duration_sec: duration, total_computing_duration_sec: duration ?? 0, details: [] },
     ...(row.number === null ? {} : { execution_id: executionIdOf(row.id, row.number) }),
     metrics: null,
   };
+}
+function environmentError(row: EnvironmentStatusRow) {
+  if (row.number === null) return undefined;
+  const view = toErrorView({ ...row, environment_id: row.id, number: row.number });
+  return view && { ...view, ...(row.error_service ? { service: row.error_service } : {}) };
 }
 export type EnvironmentStatus = ReturnType<typeof toEnvironmentStatus>;
 

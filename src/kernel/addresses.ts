@@ -29,3 +29,38 @@ export function literalAddress(hostname: string): string | undefined {
   const bare = hostname.replace(/^\[(.*)\]$/, '$1');
   return ipaddr.isValid(bare) ? bare : undefined;
 }
+
+/** An address as people write it: IPv4 that is mapped into IPv6 (`::ffff:192.0.2.1`) as IPv4. */
+export const clientAddress = (address: string): string =>
+  address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address;
+
+/** Whether one of the networks (CIDR, or single addresses) holds an address. Text that is no address is in none. */
+export function isWithin(address: string, networks: readonly string[]): boolean {
+  if (networks.length === 0 || !ipaddr.isValid(address)) return false;
+  const parsed = ipaddr.process(address);
+  return networks.some((network) => {
+    if (network.includes('/')) return contains(network, parsed);
+    return ipaddr.process(network).toString() === parsed.toString();
+  });
+}
+
+/**
+ * Address of the client of a request: the peer's, unless the peer is a trusted proxy. Then the last address in
+ * `X-Forwarded-For` that is no trusted proxy's, because everything before it is the client's own word.
+ */
+export function addressOfClient(
+  peer: string | undefined,
+  forwardedFor: string | string[] | undefined,
+  trusted: readonly string[],
+): string | undefined {
+  if (peer === undefined || !isWithin(peer, trusted)) return peer;
+  const chain = [forwardedFor ?? []].flat().join(',').split(',');
+  let client = peer;
+  for (const hop of chain.map((part) => part.trim()).toReversed()) {
+    // What is no address says nothing about those before it.
+    if (!ipaddr.isValid(hop)) return client;
+    client = hop;
+    if (!isWithin(hop, trusted)) return client;
+  }
+  return client;
+}

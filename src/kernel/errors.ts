@@ -4,6 +4,7 @@ export type ErrorCode =
   | 'unauthenticated'
   | 'forbidden'
   | 'not_found'
+  | 'method_not_allowed'
   | 'conflict'
   | 'precondition_failed'
   | 'too_large'
@@ -61,6 +62,12 @@ export const forbidden = (message: string) => new AppError('forbidden', message)
 
 /** 404. Alike for what isn't there and for what belongs to another organization (decisions.md 7). */
 export const notFound = (what: string) => new AppError('not_found', `${what} not found.`);
+
+/** 405: the path is there for other methods. */
+export const methodNotAllowed = (method: string, allowed: string[]) =>
+  new AppError('method_not_allowed', `${method} is not allowed here: this path takes ${allowed.join(', ')}.`, {
+    headers: { Allow: allowed.join(', ') },
+  });
 
 /** 409 */
 export const conflict = (message: string) => new AppError('conflict', message);

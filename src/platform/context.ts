@@ -2,7 +2,8 @@ import type { Logger } from 'pino';
 import type { Clock } from '#kernel/clock.ts';
 import { untilDone } from '#platform/database/again.ts';
 import type { Database, Transaction } from '#platform/database/index.ts';
-import type { Actor } from '#platform/access/principal.ts';
+import type { Action } from '#platform/access/actions.ts';
+import type { Actor, Location } from '#platform/access/principal.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import type { Vault } from '#platform/vault/index.ts';
 
@@ -20,6 +21,8 @@ export interface Context {
   requestId: string | null;
   /** Wakes whoever listens on the channel, in this process or another. Only a nudge, from `afterCommit`: listeners poll as well. */
   notify(channel: string, payload?: string): void;
+  /** Whether the caller of the request may do the action at the place; absent where nobody calls, as for what is recorded in events. */
+  may?(action: Action, at: Location): boolean;
   /** Done after the commit: wake a worker, close a stream. Never what must not be lost. */
   afterCommit(work: () => void): void;
 }
@@ -51,3 +54,18 @@ export const inTransaction = <T>(context: Context, work: (context: Context) => P
     },
     (attempt) => context.log.info({ attempt }, 'a transaction could not go on: it is done again'),
   );
+
+/**
+ * Reads from one snapshot of the database: what is deleted or changed meanwhile is there for all statements of the work, or for none. A
+ * statement that writes fails. Never waits for another system: it would hold a connection and keep PostgreSQL from cleaning up.
+ */
+export const inSnapshot = <C extends Context, T>(context: C, work: (context: C) => Promise<T>): Promise<T> =>
+  context.db.isTransaction
+    ? work(context)
+    : untilDone(() =>
+        context.db
+          .transaction()
+          .setIsolationLevel('repeatable read')
+          .setAccessMode('read only')
+          .execute((db: Transaction) => work({ ...context, db })),
+      );

@@ -1,6 +1,6 @@
 /**
- * The reverse proxy of a node, as runtimes see it (design/engine.md, *Routing*). It runs as a process of its own with its last
- * routes on disk, so that traffic flows while the control plane restarts.
+ * Reverse proxy of a node, as runtimes see it. It runs as a process of its own with its last routes on disk, so that traffic
+ * flows while the control plane restarts. Two adapters implement it: `proxy/builtin` and `proxy/caddy`.
  */
 export interface Upstream {
   /** Address of an instance: `127.0.0.1`, or that of its network namespace or container. */
@@ -12,6 +12,22 @@ export interface RouteEntry {
   host: string;
   protocol: 'HTTP' | 'GRPC';
   upstreams: Upstream[];
+  /**
+   * Whether the proxy obtains and renews a certificate for the host. Only validated custom domains ask for one; absent is
+   * false. A proxy without HTTPS serves the host over HTTP and reports `UNSUPPORTED`.
+   */
+  certificate?: boolean;
+}
+
+/** State of the certificate of one host. */
+export interface CertificateStatus {
+  host: string;
+  /** `UNSUPPORTED`: this node's proxy obtains no certificates. */
+  state: 'UNSUPPORTED' | 'PENDING' | 'ISSUED' | 'FAILED';
+  /** End of validity of the present certificate, in milliseconds since 1970; null without one. */
+  expiresAt: number | null;
+  /** Reason of the last failed attempt, for people; null if the last attempt succeeded or none was made. */
+  lastError: string | null;
 }
 
 export interface Router {
@@ -27,6 +43,13 @@ export interface Router {
   /** Removes the routes of a service; requests to its hosts answer 404 from then on. */
   remove(serviceId: string): Promise<void>;
 
+  /** Certificates of the given hosts, one entry per host in their order. */
+  certificates(hosts: string[]): Promise<CertificateStatus[]>;
+
   /** Port that the proxy listens on (HTTP), for the URLs that people are shown. */
   readonly port: number;
 }
+
+/** Answer of `Router.certificates` for a proxy that obtains none. */
+export const unsupportedCertificates = (hosts: string[]): CertificateStatus[] =>
+  hosts.map((host) => ({ host, state: 'UNSUPPORTED', expiresAt: null, lastError: null }));

@@ -3,6 +3,7 @@
  * database or of HTTP: it gets plain data, and what it answers is plain data that another process can go on with.
  */
 import type { Readable, Writable } from 'node:stream';
+import { portRefusal, type PortRange } from '#kernel/port-range.ts';
 
 /** Who a workload is. Every external object (process, container, network, directory) carries it. */
 export interface WorkloadIdentity {
@@ -40,6 +41,24 @@ export interface WorkloadPort {
   isDefault: boolean;
 }
 
+/** TCP and UDP ports that are published on the machine, each by one service only. */
+export const publishedPorts = <P extends Pick<WorkloadPort, 'protocol' | 'publiclyAccessible'>>(
+  ports: P[],
+): (P & { protocol: 'TCP' | 'UDP' })[] =>
+  ports.filter(
+    (port): port is P & { protocol: 'TCP' | 'UDP' } =>
+      port.publiclyAccessible && (port.protocol === 'TCP' || port.protocol === 'UDP'),
+  );
+
+/** Published ports of a workload that are outside of the operator's range, a sentence each; null stands for no range. */
+export function rangeRefusals({ ports }: Pick<WorkloadSpec, 'ports'>, range: PortRange | null): string[] {
+  if (range === null) return [];
+  return publishedPorts(ports).flatMap(({ externalPort }) => {
+    const refusal = portRefusal(range, externalPort);
+    return refusal === null ? [] : [`Nothing can be published there: ${refusal}.`];
+  });
+}
+
 export type ProbeCheck =
   | { type: 'http'; port: number; path: string; scheme: 'HTTP' | 'HTTPS' }
   | { type: 'tcp'; port: number; host: string | null }
@@ -61,6 +80,8 @@ export interface Route {
   /** Lower-case host name without a port: `app-z1a2b3c4d.localhost` or a custom domain. */
   host: string;
   portId: string;
+  /** Whether the proxy obtains a certificate for the host; absent is false. */
+  certificate?: boolean;
 }
 
 /** How a runtime gets at a registry. It goes with each request and never into a file. */
@@ -198,6 +219,18 @@ export interface ExecRequest {
   stdin?: Readable;
   /** Takes its standard output as it comes, no faster than it is taken. It is not ended; an abort destroys it. */
   stdout: Writable;
+  /** Takes its standard error likewise; without it only the end is kept (`ExecEnd.stderr`). */
+  stderr?: Writable;
+  /** Name of the instance that it runs in; any that serves without. */
+  instance?: string;
+  /** It runs on a terminal of this size, to whose output standard error belongs. */
+  terminal?: { columns: number; rows: number };
+}
+
+/** How this process reaches the ports of an instance that serves. */
+export interface InstanceEndpoints {
+  instance: string;
+  ports: { internalPort: number; address: string; port: number }[];
 }
 
 export interface ExecEnd {
@@ -279,23 +312,55 @@ export interface BuildSpec {
   secrets: string[];
 }
 
+/**
+ * Attempt at a deployment. Several may follow each other with the same generation, and an earlier one may go on for a while after a later
+ * one has begun: it was frozen, or a call of its hung.
+ */
+export interface Attempt {
+  /** Grows with each attempt at the deployment. What is made carries it: a lower one touches nothing where a higher one has begun. */
+  number: number;
+  /** Whether this attempt still acts: false once its claim is lost, or its caller has given up waiting for it. */
+  holds(): boolean;
+}
+
 /** What every verb gets besides its data. */
 export interface RuntimeContext {
   /** Aborted when the deployment is cancelled, the lease is lost or the deadline is over: end children, then throw. */
   signal: AbortSignal;
+  /** Absent where no other attempt can follow. An attempt that does not hold any more cleans up nothing: its successor may use it. */
+  attempt?: Attempt;
   /** A line for the people who read the deployment's log. Masking is done by the caller. */
   log(line: string): void;
 }
 
+/** Image that a build may start or take files from, as a registry answered it to the organization. */
+export interface BaseImage {
+  /** Reference with its digest, or the name of an image on the engine that the operator shares with everybody. */
+  reference: string;
+  /** Instructions that it adds to what is built upon it. */
+  onBuild: string[];
+  /** How its registry is read; null where anybody may, and for images on the engine. */
+  registry: RegistryAccess | null;
+}
+
+/** What `build` gets besides. */
+export interface BuildContext extends RuntimeContext {
+  /** Asks the organization's registries for an image of a platform (`linux/amd64`). Throws an error for people where it may not be used. */
+  resolveImage(name: string, platform: string): Promise<BaseImage>;
+  /** Throws an error for people where tenants may not have a builder fetch from a host. */
+  checkHost(host: string): Promise<void>;
+}
+
 /** What not every runtime can do; services say what they need of it (`service.requires`). */
-export type RuntimeFeature = 'registry-images' | 'machine-programs' | 'tasks' | 'egress' | 'kubernetes';
+export type RuntimeFeature =
+  'registry-images' | 'machine-programs' | 'tasks' | 'egress' | 'kubernetes' | 'keda' | 'older-databases';
 
 /** What each runtime can do, whatever machine it is on: requests are refused by it before anything is queued. */
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
   host: ['machine-programs', 'tasks', 'egress'],
   docker: ['registry-images', 'tasks', 'egress'],
-  kubernetes: ['registry-images', 'tasks', 'kubernetes'],
-  fake: ['registry-images', 'tasks', 'egress', 'kubernetes'],
+  kubernetes: ['registry-images', 'tasks', 'kubernetes', 'keda'],
+  fake: ['registry-images', 'tasks', 'egress', 'kubernetes', 'keda', 'older-databases'],
 };
 
 /** Name of the runtime that runs programs of the machine instead of images. */
@@ -311,6 +376,9 @@ export interface RuntimeReport {
 
 export interface Runtime {
   readonly name: 'host' | 'docker' | 'kubernetes' | 'fake';
+
+  /** Whether it runs nothing of what it is given: a checkout may be empty then. */
+  readonly pretends?: boolean;
 
   /** Whether the runtime can be used now, and what it can't do here. Never throws. */
   check(): Promise<RuntimeReport>;
@@ -351,7 +419,7 @@ export interface Runtime {
   logs(handle: Handle, options: { tail: number; follow: boolean; signal: AbortSignal }): AsyncIterable<LogLine>;
 
   /** Builds an image; answers the reference for `WorkloadSpec.image`. Same `cacheKey` still there: answers at once. */
-  build?(spec: BuildSpec, context: RuntimeContext): Promise<{ image: string; cached: boolean }>;
+  build?(spec: BuildSpec, context: BuildContext): Promise<{ image: string; cached: boolean }>;
 
   /**
    * Runs a command to its end and answers how it ended; what it writes goes to `context.log`, line by line and each once, also what it wrote
@@ -368,9 +436,12 @@ export interface Runtime {
 
   /**
    * Runs a program in an instance that serves, as its account, and answers how it ended. Throws RuntimeError `failed` where none runs, or
-   * the program can't be started; `aborted` when the signal ends it.
+   * the program can't be started, `refused` where there is no terminal to be had; `aborted` when the signal ends it.
    */
   exec?(handle: Handle, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd>;
+
+  /** The ports of a service's specification that speak TCP, of each instance that serves. */
+  endpoints?(handle: Handle): Promise<InstanceEndpoints[]>;
 
   /**
    * Address of this machine under which what runs in the environment reaches it; made where it isn't there yet. Without it that is 127.0.0.1.
@@ -405,15 +476,35 @@ export interface Runtime {
   close(): Promise<void>;
 }
 
+/** Lines of an instance that did not get ready that an error carries. */
+export const LAST_LINES = 200;
+
 export type RuntimeErrorCode =
   'not_ready' | 'superseded' | 'build_failed' | 'refused' | 'unreachable' | 'aborted' | 'failed';
 
 /** Why a verb did not do its work. `message` is for the user who reads the deployment's log. */
 export class RuntimeError extends Error {
   readonly code: RuntimeErrorCode;
+  /** What an instance wrote last that is removed because of the error, the oldest first; not masked. */
+  lastLines?: readonly LogLine[];
+
+  /** The same error with what the instance wrote. */
+  withLines(lines: readonly LogLine[]): this {
+    this.lastLines = lines;
+    return this;
+  }
+
   constructor(code: RuntimeErrorCode, message: string, cause?: unknown) {
     super(message, { cause });
     this.name = 'RuntimeError';
     this.code = code;
   }
+}
+
+/** Error of a call that was ended by its signal. */
+export const cancelled = (cause: unknown): RuntimeError => new RuntimeError('aborted', 'It was cancelled.', cause);
+
+/** Throws RuntimeError `aborted` where the signal has ended the call. */
+export function throwIfCancelled(signal: AbortSignal): void {
+  if (signal.aborted) throw cancelled(signal.reason);
 }

@@ -57,6 +57,8 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   hooks?: KindHooks;
   /** What of a runtime a configuration needs: a cluster without it is refused before anything is queued. */
   requires?(spec: Spec): RuntimeFeature[];
+  /** Last part of its icon's address, where that is not `path`. */
+  icon?(spec: Spec): string;
   /** What histories show of a configuration (image, tag, schedule), by the names of the reference. */
   details?(spec: Spec): Record<string, unknown>;
   /** What a deploy call may say; without it it says nothing. */
@@ -139,6 +141,8 @@ export interface KindCapabilities<Spec = any> {
   /** `of`: values of the query of that name, which chooses among several repositories; the first is the default. */
   commits?: { contributors?: boolean; of?: readonly string[] };
   clone?: {
+    /** Whether a configuration has sealed values, which a copy has as well. */
+    hasSecrets?(spec: Spec): boolean;
     /**
      * The configuration of a copy, whose ids of parts and sealed values must be its own. Without it the ids of `ports` and
      * `storage` are renewed, and the rest is as it is.

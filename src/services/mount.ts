@@ -14,7 +14,7 @@ import { gitWebhookRoutes } from '#services/capabilities/git-webhook/index.ts';
 import { buildReportRoutes } from '#services/capabilities/history/build-report.ts';
 import { historyRoutes, kindHistoryRoutes } from '#services/capabilities/history/routes.ts';
 import { imageDeployRoutes } from '#services/capabilities/image-deploy/index.ts';
-import { environmentLinkRoutes, linkRoutes } from '#services/capabilities/links/index.ts';
+import { environmentLinkRoutes, ingressRoutes, linkRoutes } from '#services/capabilities/links/index.ts';
 import { environmentLogRoutes, serviceLogRoutes } from '#services/capabilities/logs/routes.ts';
 import { kindStatusRoutes, statusRoutes } from '#services/capabilities/status/routes.ts';
 import { environmentRollbackRoutes, rollbackRoutes } from '#services/capabilities/rollback/index.ts';
@@ -59,7 +59,7 @@ const VARIABLE_HOLDERS: Holder[] = [
 export function mountServices(needs: ServiceNeeds): Route[] {
   const planNeeds = { kinds: DEPLOYMENTS_BY_KIND, repositories: needs.repositories, images: needs.images };
   const commonOf = (kind: Kind): Route[] => [
-    ...serviceRoutes(kind),
+    ...serviceRoutes(kind, needs.repositories),
     ...actionRoutes(kind),
     ...rollbackRoutes(kind),
     ...planRoutes(kind, planNeeds),
@@ -93,6 +93,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...environmentPlanRoutes(planNeeds),
     ...queueRoutes,
     ...environmentLinkRoutes(KINDS),
+    ...ingressRoutes(KINDS),
     ...environmentCloneRoutes(KINDS),
     ...terraformExportRoutes(KINDS),
     ...serviceListRoutes([...KINDS, ...READ_KINDS]),

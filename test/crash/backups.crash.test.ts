@@ -47,7 +47,7 @@ async function makeDatabase(): Promise<Database> {
   const file = path.join(machine.dataDir, `${id}.content`);
   const content = randomBytes(CONTENT_BYTES);
   writeFileSync(file, content);
-  const handle = JSON.stringify({ runtime: 'fake', file });
+  const handle = JSON.stringify({ runtime: 'fake', identity: { generation: 2 ** 32 }, file });
   await machine.db.updateTable('service').set({ wanted: 'running', handle }).where('id', '=', id).execute();
   return { id, file, content };
 }

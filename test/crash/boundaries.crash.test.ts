@@ -100,6 +100,7 @@ const OTHERS: Record<string, (actor: HttpActor, name: string) => Promise<object>
   },
   database: () => ({ type: 'POSTGRESQL', version: '16', mode: 'MANAGED' }),
   terraform: (actor) => ({
+    backend: { kubernetes: {} },
     terraform_files_source: { git: { git_repository: { url: actor.source, branch: 'main' } } },
     provider_version: { explicit_version: '1.11.4' },
   }),

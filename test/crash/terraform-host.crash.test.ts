@@ -39,6 +39,7 @@ async function makeService(name: string): Promise<Service> {
   const environmentId = await actor.environment(name);
   const { id } = await actor.ask('POST', `/environment/${environmentId}/terraform`, 201, {
     name: 'infra',
+    backend: { kubernetes: {} },
     terraform_files_source: { git: { git_repository: { url: repository.url, branch: 'main' } } },
     provider_version: { explicit_version: '', read_from_terraform_block: true },
   });

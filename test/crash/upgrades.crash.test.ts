@@ -4,7 +4,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
 import { FORMAT } from '#deployments/model/snapshot.ts';
-import { stopProxy } from '#runtimes/proxy/index.ts';
+import { stopProxy } from '#runtimes/proxy/builtin/index.ts';
 import { HttpActor } from '#test/crash/harness/actor.ts';
 import { setFaults } from '#test/crash/harness/faults.ts';
 import { startDyingWorker } from '#test/crash/harness/lane.ts';

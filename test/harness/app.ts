@@ -22,9 +22,12 @@ import { openInstallation } from '#platform/vault/key.ts';
 import { createImages } from '#app/images.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
+import { allSockets } from '#app/sockets.ts';
 import { createSources } from '#app/sources.ts';
+import { createResolver } from '#services/parts/resolver.ts';
 import { makeAdministrator, makeOrganization } from '#resources/organization/bootstrap.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
+import { MADE_IMAGES } from '#test/harness/made-images.ts';
 
 /** An answer: status, parsed body, headers. */
 export interface Answer {
@@ -71,10 +74,13 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
+/** What a test hands over instead of the program's own. */
+export type TestNeeds = NonNullable<Parameters<typeof allRoutes>[0]> & { socketPingMs?: number };
+
 /** The whole application on a database of its own, without a socket. Closed after the file; a leaked connection fails it. */
 export function useApp(
   settings: Record<string, string> = {},
-  needs: Parameters<typeof allRoutes>[0] = {},
+  needs: TestNeeds = {},
   onStatement?: (text: string) => void,
   onLog?: (line: string) => void,
 ): TestApp {
@@ -86,7 +92,7 @@ export function useApp(
 
 export async function startTestApp(
   extra: Record<string, string> = {},
-  needs: Parameters<typeof allRoutes>[0] = {},
+  needs: TestNeeds = {},
   onStatement?: (text: string) => void,
   onLog?: (line: string) => void,
 ): Promise<TestApp> {
@@ -96,6 +102,9 @@ export async function startTestApp(
     QUARTERDECK_DATA_DIR: dataDir,
     QUARTERDECK_RATE_LIMIT_PER_HOUR: '0',
     QUARTERDECK_LOCAL_GIT_ROOTS: path.dirname(inject('example')),
+    ...MADE_IMAGES,
+    // Organizations of tests are their operator's.
+    QUARTERDECK_ORGANIZATION_RUNTIMES: '*=*',
     ...extra,
   });
   const level = extra.QUARTERDECK_LOG_LEVEL ?? 'silent';
@@ -120,16 +129,20 @@ export async function startTestApp(
     directConfig: clone.config,
     channels: [PROGRESS, DEPLOYMENTS, CANCELLATIONS],
   });
+  const all = {
+    streams,
+    repositories: createRepositoryReader(createSources(platform)),
+    images: createImages(platform),
+    resolver: createResolver(settings.dnsServers),
+    ...needs,
+  };
   const server = createServer({
     platform,
     sessions: createSessionVerifier(platform),
     limiter: new RateLimiter(open.db, settings.rateLimitPerHour),
-    routes: allRoutes({
-      streams,
-      repositories: createRepositoryReader(createSources(platform)),
-      images: createImages(platform),
-      ...needs,
-    }),
+    routes: allRoutes(all),
+    sockets: allSockets(all),
+    ...(needs.socketPingMs === undefined ? {} : { socketPingMs: needs.socketPingMs }),
     log,
   });
   const send =

@@ -7,19 +7,27 @@ import { startEmbeddedPostgres } from '#platform/database/embedded.ts';
 import { migrate } from '#platform/database/migrate.ts';
 
 export interface TestServer {
+  directory: string;
   config: pg.ClientConfig;
   stop(): Promise<void>;
 }
 
 /** A PostgreSQL for tests: durable enough to be the real one, without waiting for the disk. */
-export async function startTestServer(): Promise<TestServer> {
+export async function startTestServer(parameters: Record<string, string> = {}): Promise<TestServer> {
   const directory = await mkdtemp(path.join(tmpdir(), 'qd-pg-'));
   await chmod(directory, 0o755);
   const server = await startEmbeddedPostgres({
     directory,
-    parameters: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' },
+    parameters: {
+      fsync: 'off',
+      synchronous_commit: 'off',
+      full_page_writes: 'off',
+      max_connections: '300',
+      ...parameters,
+    },
   });
   return {
+    directory,
     config: server.config,
     stop: async () => {
       await server.stop();

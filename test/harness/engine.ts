@@ -22,7 +22,12 @@ export interface TestEngine {
 }
 
 /** A worker on the fake runtime beside the application of the test file. */
-export function useEngine(app: TestApp, options: FakeOptions = {}, tracer?: Tracer): TestEngine {
+export function useEngine(
+  app: TestApp,
+  options: FakeOptions = {},
+  tracer?: Tracer,
+  extra: { pretendsSources?: boolean } = {},
+): TestEngine {
   const router = new MemoryRouter();
   const engine = { router, runtime: createFakeRuntime({ router, ...options }) } as TestEngine;
   let stop: () => Promise<void>;
@@ -39,6 +44,7 @@ export function useEngine(app: TestApp, options: FakeOptions = {}, tracer?: Trac
       directConfig: app.databaseConfig,
       nodeId: node,
       installation: { id: app.installationId, epoch: 1 },
+      ...extra,
     };
     const of = [base, { get: async () => engine.runtime }, createSources(app.platform), tracer, states] as const;
     const begin = async () => {

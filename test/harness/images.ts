@@ -21,11 +21,17 @@ export interface ImageServer {
   digestOf(name: string, tag: string): string;
   /** Makes it answer every request with this status; undefined ends that. */
   fail(status: number | undefined): void;
+  /** Makes it take requests without answering them. */
+  hang(on: boolean): void;
+  /** Requests that it took and never answered. */
+  readonly unanswered: number;
 }
 
 export async function useImages(): Promise<ImageServer> {
   const versions = new Map<string, number>();
   let failure: number | undefined;
+  let hangs = false;
+  let unanswered = 0;
   const manifestOf = (name: string, tag: string) =>
     JSON.stringify({
       schemaVersion: 2,
@@ -35,6 +41,7 @@ export async function useImages(): Promise<ImageServer> {
   const digest = (text: string) => `sha256:${createHash('sha256').update(text).digest('hex')}`;
   const server: Server = createServer((request, response) => {
     const [, name, tag] = /^\/v2\/(.+)\/manifests\/(.+)$/.exec(request.url ?? '') ?? [];
+    if (hangs) return void unanswered++;
     if (failure) return void response.writeHead(failure).end();
     if (!name || !tag) return void response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
     const manifest = manifestOf(name, decodeURIComponent(tag));
@@ -47,7 +54,10 @@ export async function useImages(): Promise<ImageServer> {
       .end(request.method === 'HEAD' ? undefined : manifest);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  afterAll(() => new Promise((resolve) => server.close(resolve)));
+  afterAll(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     url: `http://${host}`,
@@ -55,6 +65,10 @@ export async function useImages(): Promise<ImageServer> {
     move: (name, tag) => void versions.set(`${name}:${tag}`, (versions.get(`${name}:${tag}`) ?? 1) + 1),
     digestOf: (name, tag) => digest(manifestOf(name, tag)),
     fail: (status) => void (failure = status),
+    hang: (on) => void (hangs = on),
+    get unanswered() {
+      return unanswered;
+    },
   };
 }
 

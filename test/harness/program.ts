@@ -11,6 +11,7 @@ import { removeUnusedSecretVersions } from '#services/capabilities/variables/ind
 import { systemContext } from '#platform/context.ts';
 import { removeEverything } from '#test/harness/remove-everything.ts';
 import { makeRepositoryRoot, type TestRepository } from '#test/harness/repository.ts';
+import { MADE_IMAGES } from '#test/harness/made-images.ts';
 
 /** Releases that are kept: the least that the settings take. */
 export const KEPT = 10;
@@ -43,6 +44,7 @@ export class Program {
         QUARTERDECK_KEPT_RELEASES: String(KEPT),
         QUARTERDECK_KEPT_DEPLOYMENTS: String(KEPT),
         QUARTERDECK_LOCAL_GIT_ROOTS: repositories.folder,
+        ...MADE_IMAGES,
         ...settings,
       }),
       pino({ level: 'silent' }),

@@ -38,3 +38,9 @@ export function strideOf(every: number): Stride {
   const step = process.env.SOAK ? 1 : every;
   return { first: 1 + (seed % step), step, seed };
 }
+
+/** How many exchanges a proxy is fuzzed with: PROXY_FUZZ, else `slow` ones in CI and the soak; and the one that PROXY_FUZZ_ONLY names. */
+export function proxyFuzz(slow: number): { count: number; only: string | undefined } {
+  const { PROXY_FUZZ: given, PROXY_FUZZ_ONLY: only, CI, SOAK } = process.env;
+  return { count: Number(given ?? (CI || SOAK ? slow : 2_000)), only };
+}

@@ -1,7 +1,7 @@
 import { Ajv, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { allRoutes } from '#app/routes.ts';
-import { makeDocument } from '#platform/http/openapi.ts';
+import { makeApiDocument } from '#app/api-document.ts';
 import type { Route } from '#platform/http/route.ts';
 import type { Answer, Caller } from '#test/harness/app.ts';
 import { EXAMPLES, type Example } from './examples.ts';
@@ -9,7 +9,7 @@ import type { World } from './world.ts';
 
 type Json = Record<string, any>;
 
-const document: Json = closed(makeDocument(allRoutes()));
+const document: Json = closed(makeApiDocument(allRoutes()));
 // `strict` off: OpenAPI's own keywords (`example`, `discriminator`) mean nothing to a validator.
 const ajv = new Ajv({ strict: false, allErrors: true });
 addFormats.default(ajv);
@@ -30,7 +30,10 @@ const escaped = (text: string): string => encodeURIComponent(text.replaceAll('~'
 /** What is undocumented in an answer, or undefined. */
 export function undocumented(route: Route, answer: Answer): string | undefined {
   const method = route.method.toLowerCase();
-  const content = document.paths[route.path][method].responses[answer.status]?.content;
+  const described = document.paths[route.path][method].responses[answer.status];
+  // The answers of errors are components, named once for all operations.
+  const shared = described?.$ref?.split('/').at(-1) as string | undefined;
+  const content = (shared ? document.components.responses[shared] : described)?.content;
   const where = `${route.method} ${route.path} answered ${answer.status}`;
   if (!(answer.status in document.paths[route.path][method].responses))
     return `${where}, which is not documented: ${JSON.stringify(answer.body)}`;
@@ -39,7 +42,10 @@ export function undocumented(route: Route, answer: Answer): string | undefined {
   const type = full in content ? full : full.split(';')[0]!;
   if (!content[type]) return `${where} as ${type}, which is not documented`;
   if (type !== 'application/json') return undefined;
-  const at = `document#/paths/${escaped(route.path)}/${method}/responses/${answer.status}/content/application~1json/schema`;
+  const place = shared
+    ? `components/responses/${shared}`
+    : `paths/${escaped(route.path)}/${method}/responses/${answer.status}`;
+  const at = `document#/${place}/content/application~1json/schema`;
   let validate = validators.get(at);
   if (!validate) validators.set(at, (validate = ajv.compile({ $ref: at })));
   return validate(answer.body)

@@ -1,14 +1,22 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { Ajv } from 'ajv';
+import addFormats from 'ajv-formats';
 import { describe, expect, test } from 'vitest';
 import { allRoutes } from '#app/routes.ts';
-import { makeDocument } from '#platform/http/openapi.ts';
+import { makeApiDocument } from '#app/api-document.ts';
 
 type Json = Record<string, any>;
 
 const written = readFileSync(path.join(import.meta.dirname, '../../openapi.json'), 'utf8');
-const document: Json = makeDocument(allRoutes());
+const document: Json = makeApiDocument(allRoutes());
 const operations: Json[] = Object.values<Json>(document.paths).flatMap((item) => Object.values<Json>(item));
+
+/** Parameters of an operation, those that are components as well. */
+const parametersOf = (operation: Json): Json[] =>
+  operation.parameters.map((parameter: Json) =>
+    parameter.$ref ? document.components.parameters[parameter.$ref.split('/').at(-1)] : parameter,
+  );
 
 /** Every object in the document, with the way to it. */
 function* nodesOf(node: unknown, at: string[] = []): Generator<[string[], Json]> {
@@ -61,20 +69,52 @@ describe('the API document', () => {
   test('names each parameter of a path once as required, and nothing that is not in it', () => {
     for (const [route, item] of Object.entries<Json>(document.paths))
       for (const [method, operation] of Object.entries<Json>(item)) {
-        const inPath = operation.parameters.filter((parameter: Json) => parameter.in === 'path');
+        const inPath = parametersOf(operation).filter((parameter) => parameter.in === 'path');
         const named = [...route.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
-        expect(inPath.map((parameter: Json) => parameter.name).sort(), `${method} ${route}`).toEqual(named.sort());
-        expect(inPath.every((parameter: Json) => parameter.required)).toBe(true);
-        const keys = operation.parameters.map((parameter: Json) => `${parameter.in} ${parameter.name}`);
+        expect(inPath.map((parameter) => parameter.name).sort(), `${method} ${route}`).toEqual(named.sort());
+        expect(inPath.every((parameter) => parameter.required)).toBe(true);
+        const keys = parametersOf(operation).map((parameter) => `${parameter.in} ${parameter.name}`);
         expect(new Set(keys).size, `${method} ${route}`).toBe(keys.length);
       }
   });
 
   test('refers only to components that it has, and has none that nothing refers to', () => {
     const refs = [...nodesOf(document)].flatMap(([, node]) => (typeof node.$ref === 'string' ? [node.$ref] : []));
-    const present = Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`);
+    const present = ['schemas', 'responses', 'parameters'].flatMap((kind) =>
+      Object.keys(document.components[kind]).map((name) => `#/components/${kind}/${name}`),
+    );
     expect([...new Set(refs)].filter((ref) => !present.includes(ref))).toEqual([]);
     expect(present.filter((ref) => !refs.includes(ref))).toEqual([]);
+  });
+
+  test('gives no property a default, so that generated clients let it be left out', () => {
+    const bodies = [...nodesOf({ ...document, paths: undefined })].filter(([at]) => at.includes('properties'));
+    expect(bodies.length).toBeGreaterThan(500);
+    expect(
+      bodies.filter(([at, node]) => 'default' in node && at.at(-1) !== 'properties').map(([at]) => at.join('/')),
+    ).toEqual([]);
+  });
+
+  test('describes each answer of an error once, and takes no empty Idempotency-Key', () => {
+    for (const operation of operations) {
+      const { operationId, responses } = operation;
+      for (const [status, answer] of Object.entries<Json>(responses))
+        if (Number(status) >= 400)
+          expect(answer.$ref, `${operationId} ${status}`).toMatch(/^#\/components\/responses\//);
+      const key = parametersOf(operation).find(({ name }) => name === 'Idempotency-Key');
+      if (key) expect(key.schema, operationId).toMatchObject({ minLength: 1, maxLength: 255 });
+    }
+  });
+
+  test('has no object within another under the name that generators would make of a component', () => {
+    const names = new Set(Object.keys(document.components.schemas));
+    const collisions = Object.entries<Json>(document.components.schemas).flatMap(([owner, schema]) =>
+      Object.entries<Json>(schema.properties ?? {}).flatMap(([key, property]) => {
+        const made = `${owner}${key.replaceAll(/(?:^|_)(\w)/g, (_all, letter: string) => letter.toUpperCase())}`;
+        return names.has(made) && (property.properties || property.enum) ? [`${owner}.${key}`] : [];
+      }),
+    );
+    expect(collisions).toEqual([]);
   });
 
   test('says of each schema what OpenAPI 3.0 understands', () => {
@@ -93,4 +133,57 @@ describe('the API document', () => {
       for (const name of schema.required ?? []) expect(Object.keys(schema.properties ?? {}), where).toContain(name);
     }
   });
+
+  test('says of every tag and every operation what it is for, in sentences', () => {
+    const sentence = /^[A-Z0-9`].*[.!]$/s;
+    for (const { name, description } of document.tags) expect(description, `tag ${name}`).toMatch(sentence);
+    for (const { operationId, description, summary } of operations) {
+      expect(description, operationId).toMatch(sentence);
+      expect(description, `${operationId}: the description repeats the summary`).not.toBe(`${summary}.`);
+      expect(description, operationId).not.toMatch(/undefined|\$\{|\[object/);
+    }
+  });
+
+  test('describes each parameter that many operations have once', () => {
+    const inline = operations.flatMap(({ parameters }) =>
+      parameters
+        .filter(({ $ref, in: place }: Json) => !$ref && place !== 'path')
+        .map((one: Json) => JSON.stringify(one)),
+    );
+    const often = [...Map.groupBy(inline, (text) => text)].filter(([, uses]) => uses.length > 10);
+    expect(often.map(([text]) => text)).toEqual([]);
+  });
+
+  test('has an example for every body, which the schema of the body accepts', () => {
+    const ajv = new Ajv({ strict: false, allErrors: true });
+    addFormats.default(ajv);
+    ajv.addSchema(document, 'document');
+    const bodies = operations.filter((operation) => operation.requestBody);
+    expect(bodies.length).toBeGreaterThan(150);
+    for (const { operationId, requestBody } of bodies)
+      for (const [type, { schema, example }] of Object.entries<Json>(requestBody.content)) {
+        expect(example, `${operationId}: no example`).toBeDefined();
+        if (type !== 'application/json') continue;
+        const validate = ajv.compile({ ...absolute(schema), $id: `example-${operationId}` });
+        expect(validate(example), `${operationId}: ${ajv.errorsText(validate.errors)}`).toBe(true);
+      }
+  });
+
+  test('says that a Helm service has exactly one source', () => {
+    const { source } = document.components.schemas.HelmRequest.properties;
+    expect(source.oneOf).toEqual(['git_repository', 'git', 'helm_repository'].map((name) => ({ required: [name] })));
+  });
 });
+
+/** A schema whose references lead into the document, wherever it is compiled. */
+const absolute = (node: any): any =>
+  Array.isArray(node)
+    ? node.map(absolute)
+    : node && typeof node === 'object'
+      ? Object.fromEntries(
+          Object.entries(node).map(([key, value]) => [
+            key,
+            key === '$ref' && typeof value === 'string' ? `document${value}` : absolute(value),
+          ]),
+        )
+      : node;

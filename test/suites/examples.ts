@@ -3,7 +3,7 @@ import { KINDS } from '#services/mount.ts';
 import type { Kind } from '#services/kind.ts';
 import { newId } from '#kernel/ids.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
-import { deploymentRule, ARGO_CD, argoCdMapping, type World } from './world.ts';
+import { ACCOUNTS, alertReceiver, deploymentRule, ARGO_CD, argoCdMapping, type World } from './world.ts';
 
 /** How an operation is called once with success, or with the refusal that is all there can be in a world of tests. */
 export interface Example {
@@ -85,6 +85,82 @@ const ofKinds = Object.fromEntries(
   KINDS.flatMap((kind) => Object.entries(ofKind(kind))).filter(([id]) => operations.has(id)),
 );
 
+const ofCredentials = (operation: string, body: object): Record<string, () => Example> => ({
+  [`create${operation}`]: () => ({ body }),
+  [`edit${operation}`]: () => ({ body }),
+});
+
+/** Without the organization, which an edit does not name. */
+function editedReceiver() {
+  const { organization_id: _organization, ...body } = alertReceiver('');
+  return body;
+}
+
+const ALERT_RULE = {
+  name: 'slow',
+  description: '',
+  tag: 'latency',
+  condition: { kind: 'CUSTOM', promql: 'up == 0' },
+  for_duration: 'PT5M',
+  severity: 'HIGH',
+  enabled: true,
+  alert_receiver_ids: [],
+  presentation: {},
+};
+const BLUEPRINT = { name: 'store', tag: 'aws/postgresql/16/1.0.0', icon: 'https://example.com/icon.svg' };
+
+/** What an installation of one's own has none of: refused with the reason, or not found (docs/decisions/0043). */
+const ABSENT: Record<string, (world: World) => Example> = {
+  postAccountRewardClaim: () => ({ body: { type: 'INVITATION' }, refused: 400 }),
+  organizationGithubAppConnect: () => ({ body: { installation_id: '1', code: 'c' }, refused: 400 }),
+  organizationGithubAppDisconnect: () => ({ refused: 404 }),
+  getOrganizationEnterpriseConnection: () => ({ refused: 404 }),
+  updateOrganizationEnterpriseConnection: () => ({
+    body: { connection_name: 'okta', default_role: 'viewer', enforce_group_sync: true, group_mappings: {} },
+    refused: 404,
+  }),
+  attachClusterOperator: () => ({ refused: 400 }),
+  getClusterOperatorBootstrap: () => ({ refused: 400 }),
+  updateClusterOperator: () => ({ body: { chart_version: '1.0.0' }, refused: 400 }),
+  resolvePlatformTemplateComponentConfiguration: () => ({
+    query: '?clusterMode=CUSTOMER_MANAGED&cloudProvider=AWS',
+    body: {},
+    refused: 404,
+  }),
+  getClusterPlatformBinding: () => ({ refused: 404 }),
+  updateClusterPlatformBinding: () => ({ body: { templateKey: 'default', templateVersion: '1' }, refused: 400 }),
+  resolvePlatformComponentConfiguration: () => ({ body: {}, refused: 404 }),
+  getOrganizationInvoice: () => ({ refused: 404 }),
+  getOrganizationInvoicePDF: () => ({ refused: 404 }),
+  organizationDownloadAllInvoices: () => ({ refused: 400 }),
+  generateBillingUsageReport: () => ({
+    body: { from: '2026-01-01T00:00:00Z', to: '2026-02-01T00:00:00Z', report_expiration_in_seconds: 60 },
+    refused: 400,
+  }),
+  addCreditCode: () => ({ body: { code: 'FREE' }, refused: 400 }),
+  addCreditCard: () => ({ body: { number: '4242', cvv: '1', expiry_month: 1, expiry_year: 2030 }, refused: 400 }),
+  deleteCreditCard: () => ({ refused: 404 }),
+  createAlertRule: (world) => ({
+    body: {
+      ...ALERT_RULE,
+      organization_id: world.organizationId,
+      cluster_id: world.clusterId,
+      target: { target_type: 'APPLICATION', target_id: world.applicationId },
+    },
+    refused: 400,
+  }),
+  getAlertRule: () => ({ refused: 404 }),
+  editAlertRule: () => ({ body: ALERT_RULE, refused: 404 }),
+  deleteAlertRule: () => ({ refused: 404 }),
+  getBlueprintCatalogServiceReadme: () => ({ refused: 404 }),
+  getBlueprintCatalogServiceManifest: (world) => ({ query: `?environmentId=${world.environmentId}`, refused: 404 }),
+  createBlueprint: () => ({ body: BLUEPRINT, refused: 400 }),
+  checkBlueprintUpdate: () => ({ refused: 404 }),
+  previewBlueprintUpdate: () => ({ body: BLUEPRINT, refused: 404 }),
+  deployBlueprint: () => ({ refused: 404 }),
+  updateBlueprint: () => ({ body: BLUEPRINT, refused: 404 }),
+};
+
 /** What an operation needs besides its path. */
 export const EXAMPLES: Record<string, (world: World) => Example> = {
   editAccountInformation: () => ({ body: { communication_email: 'ada@example.com' } }),
@@ -114,6 +190,32 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   editOrganizationCustomRole: () => ({ body: { name: fresh('role') } }),
   createOrganizationApiToken: () => ({ body: { name: fresh('token'), scope: 'READ' } }),
   createOrganizationPolicyApiToken: () => ({ body: { name: fresh('token'), opa_policy: 'package p\nallow := true' } }),
+  ...ofCredentials('AWSCredentials', ACCOUNTS.aws),
+  ...ofCredentials('ScalewayCredentials', ACCOUNTS.scaleway),
+  ...ofCredentials('GcpCredentials', ACCOUNTS.gcp),
+  ...ofCredentials('AzureCredentials', ACCOUNTS.azure),
+  ...ofCredentials('OnPremiseCredentials', ACCOUNTS.onPremise),
+  ...ABSENT,
+  changePlan: () => ({ body: { plan: 'TEAM' } }),
+  editOrganizationBillingInfo: () => ({
+    body: {
+      first_name: 'Ada',
+      last_name: 'L',
+      email: 'ada@example.com',
+      address: '1 Main Street',
+      city: 'Paris',
+      zip: '75001',
+      country_code: 'FR',
+    },
+  }),
+  createAlertReceiver: (world) => ({ body: alertReceiver(world.organizationId) }),
+  editAlertReceiver: () => ({ body: editedReceiver() }),
+  // Nobody is at the address of the receivers.
+  validateExistingAlertReceiver: () => ({ body: {}, refused: 502 }),
+  validateNewAlertReceiver: (world) => ({
+    body: { alert_receiver: alertReceiver(world.organizationId) },
+    refused: 502,
+  }),
   createGitToken: () => ({ body: { name: fresh('git'), type: 'GITHUB', token: 'a-token' } }),
   editGitToken: () => ({ body: { name: fresh('git'), type: 'GITHUB' } }),
   createMcpServer: () => ({ body: { name: fresh('tools'), url: 'https://mcp.example.com/mcp' } }),
@@ -124,6 +226,10 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   getContainerVersions: () => ({ refused: 400 }),
   // Its access has no credentials.
   listUpstreamSecretsFromSecretProvider: () => ({ refused: 502 }),
+  // The registry of the world's container is nowhere, and its cluster is no Kubernetes.
+  planContainerDeployment: () => ({ refused: 502 }),
+  planEnvironmentDeployment: () => ({ refused: 502 }),
+  getClusterToken: () => ({ refused: 400 }),
   // No provider can be asked from here: without a token that may be used there is nothing.
   ...Object.fromEntries(
     ['Github', 'Gitlab', 'Bitbucket'].flatMap((name) =>

@@ -58,10 +58,15 @@ async function allThatIsShown(at: World): Promise<Record<string, unknown>> {
     const example = exampleOf(at, route);
     const { body } = await at.admin.get((example.path ?? at.pathOf(route)) + (example.query ?? ''));
     const { request_id: _differs, ...shown } = body ?? {};
-    answers[route.id] = typeof body === 'object' && !Array.isArray(body) ? shown : body;
+    answers[route.id] = withoutChecks(typeof body === 'object' && !Array.isArray(body) ? shown : body);
   }
   return answers;
 }
+
+/** Reading the state of a custom domain checks it, whoever reads: what the check found is not compared. */
+const CHECKED = ['validation_checked_at', 'validation_error'];
+const withoutChecks = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value ?? null, (key, part: unknown) => (CHECKED.includes(key) ? undefined : part)));
 
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 const idsOf = (at: World): string[] => [
@@ -155,5 +160,7 @@ test('most operations were tried with success, and all that name something with 
 });
 
 test('what another organization is shown is the same as before', async () => {
-  expect(await allThatIsShown(other)).toEqual(shown);
+  const now = await allThatIsShown(other);
+  const differ = Object.keys(shown).filter((id) => JSON.stringify(now[id]) !== JSON.stringify(shown[id]));
+  expect(differ.map((id) => ({ id, before: shown[id], after: now[id] }))).toEqual([]);
 });

@@ -45,6 +45,12 @@ test('all wrong settings are told together, each with what would be right', () =
   ]);
 });
 
+test('a setting that was renamed is told by its new name', () => {
+  expect(problemsOf({ QUARTERDECK_DATABASE_PORTS: '30000-30010' })).toEqual([
+    'QUARTERDECK_DATABASE_PORTS is called QUARTERDECK_PUBLISHED_PORTS now.',
+  ]);
+});
+
 test('a secret setting that is wrong is not shown', () => {
   const [problem, ...more] = problemsOf({ DATABASE_URL: 'mysql://me:hunter22@db' });
   expect(more).toEqual([]);

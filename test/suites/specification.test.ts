@@ -238,6 +238,7 @@ describe('§3 states and rules', () => {
     // 4: the key of an override stays.
     ok(await admin.put(`${atEnvironment}/environmentVariable/${override.id}`, { key: 'OTHER', value: 'v' }), 400);
     const alias = await make(`${at}/environmentVariable/${high.id}/alias`, { key: 'SAME' });
+    expect(alias.value).toBe('PLACE');
     // 5: the value of an alias stays; 6: there is no alias of an alias.
     ok(await admin.put(`${at}/environmentVariable/${alias.id}`, { key: 'SAME', value: 'other' }), 400);
     ok(await admin.post(`${at}/environmentVariable/${alias.id}/alias`, { key: 'AGAIN' }), 400);

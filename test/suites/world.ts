@@ -59,6 +59,25 @@ export const deploymentRule = (clusterId: string) => ({
   wildcard: '',
 });
 
+/** Regions, zones and engines of the lists of cloud providers. */
+const PROVIDER_PLACES = {
+  'aws/region': 'eu-west-3',
+  'azure/region': 'francecentral',
+  'gcp/region': 'europe-west9',
+  zone: 'fr-par-1',
+  databaseType: 'POSTGRESQL',
+};
+
+/** A receiver whose webhook is nowhere. */
+export const alertReceiver = (organization_id: string) => ({
+  organization_id,
+  name: 'on call',
+  description: '',
+  type: 'SLACK',
+  send_resolved: true,
+  webhook_url: 'https://slack.invalid/services/T0/B0/secret',
+});
+
 /** Keyed by parameter, or by its collection and the parameter where that depends on what stands before it. */
 type Values = Record<string, string>;
 
@@ -100,8 +119,22 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...(await deployments(admin, main, wait)),
     ...(await argoCd(app, admin, main)),
     secretManagerAccessId: await secretManagerAccess(admin),
-    // Nothing makes these yet: what names one is answered 404.
+    ...PROVIDER_PLACES,
+    serviceType: 'APPLICATION',
+    alertReceiverId: (await make(admin, '/alert-receivers', alertReceiver(main.organizationId))).id,
+    // Nothing makes these: what names one is answered 404.
     analysisId: newId(),
+    invoiceId: newId(),
+    creditCardId: newId(),
+    blueprintId: newId(),
+    alertRuleId: newId(),
+    connectionName: 'okta',
+    templateKey: 'default',
+    templateVersion: '1',
+    componentKey: 'ingress',
+    provider: 'AWS',
+    serviceFamily: 'postgresql',
+    serviceVersion: '16',
   };
   const workflow = ok(await admin.get(`/agenticWorkflow/${services.values['agenticWorkflowId']!}`), 200);
   values.slug = workflow.slug;
@@ -156,8 +189,10 @@ async function moreOf(admin: Actor, at: { projectId: string; environmentId: stri
 
 function fill({ method, path }: Pick<Route, 'method' | 'path'>, values: Values): string {
   const collection = path.split('/')[1];
-  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    const value = values[`${collection}/${name}`] ?? values[name];
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string, at: number) => {
+    // Credentials of each provider have a list of their own: `aws/credentials/credentialsId`.
+    const list = path.slice(0, at).split('/').slice(-3).join('/');
+    const value = values[`${list}${name}`] ?? values[`${collection}/${name}`] ?? values[name];
     if (!value)
       throw new Error(
         `${method} ${path}: test/suites/world.ts has no value for {${name}}: make one there, so that the suites reach it.`,
@@ -203,7 +238,33 @@ async function organizationThings(admin: Actor): Promise<Values> {
     labelsGroupId: (await make(admin, `${url}/labelsGroups`, { name: 'labels', labels: [] })).id,
     annotationsGroupId: (await make(admin, `${url}/annotationsGroups`, { name: 'a', annotations: [], scopes: [] })).id,
     inviteId: (await make(admin, `${url}/inviteMember`, { email: 'somebody@example.com' })).id,
+    ...(await credentialsOf(admin)),
   };
+}
+
+/** Body of each provider's credentials, by the segment of its path. */
+export const ACCOUNTS = {
+  aws: { name: 'an account', type: 'AWS_ROLE', role_arn: 'arn:aws:iam::1:role/r' },
+  scaleway: {
+    name: 'an account',
+    scaleway_access_key: 'k',
+    scaleway_secret_key: 's',
+    scaleway_project_id: 'p',
+    scaleway_organization_id: 'o',
+  },
+  gcp: { name: 'an account', gcp_credentials: '{}' },
+  azure: { name: 'an account', azure_subscription_id: 's', azure_tenant_id: 't' },
+  onPremise: { name: 'an account' },
+};
+
+async function credentialsOf(admin: Actor): Promise<Values> {
+  const values: Values = {};
+  for (const [provider, body] of Object.entries(ACCOUNTS)) {
+    const list = `${provider}/credentials`;
+    values[`${list}/credentialsId`] = (await make(admin, `/organization/${admin.organizationId}/${list}`, body))
+      .id as string;
+  }
+  return values;
 }
 
 async function variables(admin: Actor, collection: string, id: string): Promise<Values> {

@@ -1,3 +1,4 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import {
   findPresent,
   noteFailure,
@@ -139,7 +140,7 @@ export class Collector {
   #context(tombstone: Tombstone) {
     const { log } = this.#parts.platform;
     return {
-      signal: AbortSignal.any([this.#abort.signal, AbortSignal.timeout(DEADLINE_MS)]),
+      signal: anySignal([this.#abort.signal, AbortSignal.timeout(DEADLINE_MS)]),
       log: (text: string) => log.debug({ serviceId: tombstone.service_id }, text),
     };
   }

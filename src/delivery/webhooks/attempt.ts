@@ -23,11 +23,20 @@ export interface Claim extends queries.ClaimedDelivery {
  */
 export async function claimDue(
   platform: Platform,
-  options: { limit: number; leaseMs: number; busy: queries.Busy },
+  options: { limit: number; leaseMs: number; busy: queries.Busy; breaker: queries.Breaker },
 ): Promise<Claim[]> {
   return platform.db.transaction().execute(async (db) => {
-    const due = await queries.lockDue(db, options.limit, options.busy);
-    if (due.length === 0) return [];
+    const webhookIds = [...options.busy.webhookIds, ...(await queries.listPaused(db))];
+    const locked = await queries.lockDue(db, options.limit, { ...options.busy, webhookIds });
+    if (locked.length === 0) return [];
+    // A receiver that failed all its last calls gets one, which tells whether it is back.
+    const isFailing = (delivery: (typeof locked)[number]) => delivery.failures >= options.breaker.failures;
+    const due = locked.filter(
+      (delivery, place) =>
+        !isFailing(delivery) || locked.findIndex((one) => one.webhook_id === delivery.webhook_id) === place,
+    );
+    const probed = due.filter(isFailing).map(({ webhook_id }) => webhook_id);
+    if (probed.length > 0) await queries.pauseWebhooks(db, probed, options.leaseMs);
     const abandoned = due.filter((delivery) => delivery.claim_token !== null).map((delivery) => delivery.id);
     if (abandoned.length > 0) await queries.endInterruptedAttempts(db, abandoned);
     const token = newId();
@@ -57,6 +66,7 @@ const attemptOf = (claim: Claim) => ({
 export interface AttemptOptions {
   timeoutMs: number;
   scheduleMs: readonly number[];
+  breaker: queries.Breaker;
   /** Aborted when the process stops: the delivery is then given back. */
   signal: AbortSignal;
 }
@@ -75,6 +85,9 @@ export async function attempt(
     await queries.endClaim(db, claim.id, claim.token, end);
     await queries.endAttempt(db, claim.attemptId, result);
   });
+  // Apart: who deletes a webhook locks it before its deliveries.
+  if ('state' in end && end.state === 'DELIVERED') await queries.forgetFailures(platform.db, claim.webhook_id);
+  else if (!result.givenBack) await queries.countFailure(platform.db, claim.webhook_id, options.breaker);
 }
 
 type Result = { status: number; body: string; givenBack?: boolean };

@@ -48,6 +48,6 @@ function deliveryOf(platform: Platform, webhook: queries.SubscribedWebhook, even
     webhook_id: webhook.id,
     kind: webhook.kind,
     matched_event: event.type,
-    body: bodyOf(webhook.kind, name, event),
+    body: bodyOf(webhook.kind, name, event, platform.settings.baseUrl),
   };
 }

@@ -1,10 +1,10 @@
 import { attempt, claimDue, RETRY_SCHEDULE_MS, type Claim } from '#delivery/webhooks/attempt.ts';
 import { fanOut } from '#delivery/webhooks/fan-out.ts';
-import type { Busy } from '#delivery/webhooks/queries.ts';
+import type { Breaker, Busy } from '#delivery/webhooks/queries.ts';
 import type { Platform } from '#platform/context.ts';
 import type { HttpClient } from '#platform/http-client/index.ts';
 
-export { removeOldDeliveries } from '#delivery/webhooks/retention.ts';
+export { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/retention.ts';
 
 export interface WebhookDelivery {
   start(): void;
@@ -31,9 +31,17 @@ interface Times {
   /** For what is under way at a stop. */
   grace: number;
   schedule: readonly number[];
+  breaker: Breaker;
 }
 
-const TIMES: Times = { timeout: 10_000, lease: 15_000, poll: 1_000, grace: 2_000, schedule: RETRY_SCHEDULE_MS };
+const TIMES: Times = {
+  timeout: 10_000,
+  lease: 15_000,
+  poll: 1_000,
+  grace: 2_000,
+  schedule: RETRY_SCHEDULE_MS,
+  breaker: { failures: 10, pauseMs: 5_000, longestPauseMs: 300_000 },
+};
 
 /** Calls under way in this process; of one organization and one webhook about so many, so that slow receivers hold up few. */
 const SLOTS = 64;
@@ -103,7 +111,12 @@ class Worker implements WebhookDelivery {
   async #claim(): Promise<number> {
     const limit = Math.min(CLAIM_AT_ONCE, SLOTS - this.#underWay.size);
     if (limit <= 0) return 0;
-    const claims = await claimDue(this.#platform, { limit, leaseMs: this.#times.lease, busy: this.#busy() });
+    const claims = await claimDue(this.#platform, {
+      limit,
+      leaseMs: this.#times.lease,
+      busy: this.#busy(),
+      breaker: this.#times.breaker,
+    });
     for (const claim of claims) this.#underWay.set(claim, this.#attempt(claim));
     return claims.length;
   }
@@ -113,6 +126,7 @@ class Worker implements WebhookDelivery {
       await attempt(this.#platform, this.#http, claim, {
         timeoutMs: this.#times.timeout,
         scheduleMs: this.#times.schedule,
+        breaker: this.#times.breaker,
         signal: this.#abort.signal,
       });
     } catch (error) {

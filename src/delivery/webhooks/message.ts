@@ -2,13 +2,13 @@ import { Webhook as Signer } from 'standardwebhooks';
 import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 
 /** The body of a call: `{event_type, payload}`, or `{text}` for Slack (decisions.md 41). `name` is the event as subscribed. */
-export function bodyOf(kind: string, name: string, event: DeploymentOutboxEvent): string {
+export function bodyOf(kind: string, name: string, event: DeploymentOutboxEvent, baseUrl: string): string {
   return JSON.stringify(
-    kind === 'SLACK' ? { text: slackText(event) } : { event_type: name, payload: payloadOf(event) },
+    kind === 'SLACK' ? { text: slackText(event) } : { event_type: name, payload: payloadOf(event, baseUrl) },
   );
 }
 
-function payloadOf(event: DeploymentOutboxEvent) {
+function payloadOf(event: DeploymentOutboxEvent, baseUrl: string) {
   const { organization, project, environment, service } = event;
   return {
     [`${service.type.toLowerCase()}_id`]: service.id,
@@ -24,10 +24,14 @@ function payloadOf(event: DeploymentOutboxEvent) {
     environment_mode: environment.mode,
     deployment_request_id: event.deployment_request_id,
     status: event.status,
+    ...(event.error ? { error: { ...event.error, log_url: logUrlOf(event, baseUrl) } } : {}),
     generation: event.generation,
     sequence: event.sequence,
   };
 }
+
+/** Characters of a reason that a message to Slack has. */
+const SLACK_REASON = 300;
 
 const HAPPENED: Record<DeploymentOutboxEvent['type'], string> = {
   DEPLOYMENT_STARTED: 'has started',
@@ -36,9 +40,21 @@ const HAPPENED: Record<DeploymentOutboxEvent['type'], string> = {
   DEPLOYMENT_CANCELLED: 'was cancelled',
 };
 
-function slackText({ type, organization, project, environment, service, status }: DeploymentOutboxEvent): string {
+/** Where the log of the deployment is read: below the address of this installation, as far as the settings name it. */
+const logUrlOf = ({ environment, generation }: DeploymentOutboxEvent, baseUrl: string): string =>
+  `${baseUrl}/environment/${environment.id}/logs?version=${environment.id}-${generation}`;
+
+function slackText({
+  type,
+  organization,
+  project,
+  environment,
+  service,
+  status,
+  error,
+}: DeploymentOutboxEvent): string {
   const place = [organization, project, environment].map(({ name }) => escapeSlack(name)).join(' / ');
-  return `Deployment of *${escapeSlack(service.name)}* (${place}) ${HAPPENED[type]}: ${status}`;
+  return `Deployment of *${escapeSlack(service.name)}* (${place}) ${HAPPENED[type]}: ${status}${error ? ` (${escapeSlack(error.message.slice(0, SLACK_REASON))})` : ''}`;
 }
 
 /** Slack reads these three as markup. */

@@ -43,11 +43,21 @@ export interface Busy {
   organizationIds: string[];
 }
 
+/** Webhooks that are not called now, because their receivers failed one call after the other. */
+export const listPaused = async (db: Database): Promise<string[]> => {
+  const paused = db
+    .selectFrom('webhook')
+    .select('id')
+    .where('paused_until', '>', sql<Date>`now()`);
+  return (await paused.execute()).map(({ id }) => id);
+};
+
 /** Locks deliveries that are due, those longest due first; others that claim at the same time pass over them. */
 export const lockDue = (db: Transaction, limit: number, busy: Busy) =>
   db
     .selectFrom('webhook_delivery')
     .select(['id', 'organization_id', 'webhook_id', 'kind', 'matched_event', 'attempts', 'claim_token'])
+    .select(sql<number>`(select failures from webhook where webhook.id = webhook_id)`.as('failures'))
     .where('state', '=', sql.lit('PENDING')) // In the text: a parameter would keep a generic plan off the partial index.
     .where('next_attempt_at', '<=', sql<Date>`now()`)
     .where('webhook_id', '<>', sql<string>`all(${busy.webhookIds}::uuid[])`)
@@ -124,6 +134,64 @@ export const endClaim = (
     .where('claim_token', '=', token)
     .where('state', '=', 'PENDING')
     .execute();
+
+/** Keeps webhooks from being called for a while. */
+export const pauseWebhooks = (db: Database, ids: string[], ms: number) =>
+  db
+    .updateTable('webhook')
+    .set({ paused_until: sql`now() + ${ms} * interval '1 millisecond'` })
+    .where('id', '=', sql<string>`any(${ids}::uuid[])`)
+    .execute();
+
+/** Calls that fail one after the other, and for how long a receiver is left alone then. */
+export interface Breaker {
+  /** Failures in a row after which it is left alone. */
+  failures: number;
+  /** Milliseconds of the first pause; each failure behind it doubles it, up to the longest. */
+  pauseMs: number;
+  longestPauseMs: number;
+}
+
+/** Counts a failed call, and pauses the webhook where too many have failed. */
+export const countFailure = (db: Database, id: string, { failures, pauseMs, longestPauseMs }: Breaker) =>
+  db
+    .updateTable('webhook')
+    .set({
+      failures: sql`failures + 1`,
+      paused_until: sql`case when failures + 1 >= ${failures} then now() + interval '1 millisecond'
+        * least(${longestPauseMs}::float8, ${pauseMs}::float8 * 2 ^ least(failures + 1 - ${failures}, 20)) end`,
+    })
+    .where('id', '=', id)
+    .execute();
+
+/** Ends a row of failures. */
+export const forgetFailures = (db: Database, id: string) =>
+  db
+    .updateTable('webhook')
+    .set({ failures: 0, paused_until: null })
+    .where('id', '=', id)
+    .where('failures', '>', 0)
+    .execute();
+
+/** Gives up deliveries of before a moment that nobody is making; answers how many, at most `limit`. */
+export const expireDeliveriesBefore = async (db: Database, before: Date, limit: number): Promise<number> => {
+  const result = await db
+    .updateTable('webhook_delivery')
+    .set({ state: 'FAILED' })
+    .where('id', 'in', (delivery) =>
+      delivery
+        .selectFrom('webhook_delivery')
+        .select('id')
+        .where('state', '=', sql.lit('PENDING'))
+        .where('claim_token', 'is', null)
+        .where('created_at', '<', before)
+        .limit(limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .executeTakeFirst();
+  return Number(result.numUpdatedRows);
+};
 
 /** Removes deliveries of before a moment, with their attempts; answers how many, at most `limit`. */
 export const deleteDeliveriesBefore = async (db: Database, before: Date, limit: number): Promise<number> => {

@@ -1,17 +1,26 @@
-import { deleteDeliveriesBefore } from '#delivery/webhooks/queries.ts';
+import { deleteDeliveriesBefore, expireDeliveriesBefore } from '#delivery/webhooks/queries.ts';
 import type { Platform } from '#platform/context.ts';
 
 const KEPT_DAYS = 30;
 const AT_ONCE = 1_000;
 const DAY_MS = 86_400_000;
+/** Longer than all tries of a delivery take: only a receiver that was down all that time misses it. */
+const EXPIRY_MS = DAY_MS;
 
 /** Removes deliveries that are over and older than 30 days, with their attempts; answers how many. For the scheduler. */
-export async function removeOldDeliveries(platform: Platform): Promise<number> {
-  const before = new Date(platform.clock.now().getTime() - KEPT_DAYS * DAY_MS);
+export const removeOldDeliveries = (platform: Platform): Promise<number> =>
+  inBatches(platform, KEPT_DAYS * DAY_MS, deleteDeliveriesBefore);
+
+/** Gives up deliveries that could not be made for a day; answers how many. For the scheduler. */
+export const expireDeliveries = (platform: Platform): Promise<number> =>
+  inBatches(platform, EXPIRY_MS, expireDeliveriesBefore);
+
+async function inBatches({ db, clock }: Platform, ageMs: number, work: typeof deleteDeliveriesBefore): Promise<number> {
+  const before = new Date(clock.now().getTime() - ageMs);
   let total = 0;
   for (;;) {
-    const removed = await deleteDeliveriesBefore(platform.db, before, AT_ONCE);
-    total += removed;
-    if (removed < AT_ONCE) return total;
+    const done = await work(db, before, AT_ONCE);
+    total += done;
+    if (done < AT_ONCE) return total;
   }
 }

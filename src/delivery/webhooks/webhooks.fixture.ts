@@ -16,7 +16,12 @@ export interface Call {
   body: any;
 }
 
-export const QUICK = { poll: 20, schedule: [1, 1, 1, 1, 1, 1], grace: 50 };
+export const QUICK = {
+  poll: 20,
+  schedule: [1, 1, 1, 1, 1, 1],
+  grace: 50,
+  breaker: { failures: 1000, pauseMs: 1, longestPauseMs: 1 },
+};
 
 export const event = (actor: Actor, change: Partial<DeploymentOutboxEvent> = {}): DeploymentOutboxEvent => ({
   type: 'DEPLOYMENT_SUCCESSFUL',

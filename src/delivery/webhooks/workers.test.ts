@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { describe, expect, test, vi, inject } from 'vitest';
-import { removeOldDeliveries } from '#delivery/webhooks/index.ts';
+import { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/index.ts';
+import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { ok } from '#test/harness/app.ts';
 import { event, EVENTS, useWebhooks } from '#delivery/webhooks/webhooks.fixture.ts';
@@ -39,6 +40,64 @@ describe('workers', () => {
     await settled(webhook.id, 'DELIVERED');
     expect(slow.calls.length).toBeLessThan(20);
     expect(new Set(await states(held.id))).toEqual(new Set(['PENDING']));
+  });
+
+  test('leave a receiver alone that fails one call after the other, ask it once when its pause is over, and go on when it is back', async () => {
+    const admin = await app.organization();
+    let isBack = false;
+    const { calls, url } = await receiver(() => (isBack ? 200 : 503));
+    const webhook = await register(admin, url);
+    await say(admin, ...Array.from({ length: 40 }, () => event(admin)));
+    const breaker = { failures: 10, pauseMs: 300, longestPauseMs: 300 };
+    const schedule = Array<number>(1000).fill(1);
+    worker({ breaker, schedule });
+    const paused = async () => {
+      const query = app.db.selectFrom('webhook').select(['failures', 'paused_until']).where('id', '=', webhook.id);
+      return query.executeTakeFirstOrThrow();
+    };
+    await vi.waitFor(async () => expect((await paused()).failures).toBeGreaterThanOrEqual(13), { timeout: 15_000 });
+    // Those that were under way when it was first left alone, and one for each pause since.
+    const { failures } = await paused();
+    expect(calls.length).toBeLessThanOrEqual(failures + 1);
+    expect(failures).toBeLessThan(30);
+    expect(new Set(await states(webhook.id))).toEqual(new Set(['PENDING']));
+    isBack = true;
+    await vi.waitFor(async () => expect(new Set(await states(webhook.id))).toEqual(new Set(['DELIVERED'])), {
+      timeout: 15_000,
+    });
+    expect(await paused()).toEqual({ failures: 0, paused_until: null });
+  });
+
+  test('give up what could not be delivered for a day, and leave what is younger or under way', async () => {
+    const admin = await app.organization();
+    const { url } = await receiver(() => 'hold');
+    const webhook = await register(admin, url);
+    await say(admin, event(admin), event(admin), event(admin));
+    const first = worker({ timeout: 60_000, lease: 60_000 });
+    await vi.waitFor(async () => expect(await states(webhook.id)).toHaveLength(3));
+    await first.stop();
+    const rows = await app.db
+      .selectFrom('webhook_delivery')
+      .select('id')
+      .where('webhook_id', '=', webhook.id)
+      .execute();
+    const age = (id: string, hours: number, token: string | null) =>
+      sql`update webhook_delivery set created_at = now() - make_interval(hours => ${hours}), claim_token = ${token} where id = ${id}`.execute(
+        app.db,
+      );
+    await age(rows[0]!.id, 25, null);
+    await age(rows[1]!.id, 25, newId());
+    await age(rows[2]!.id, 23, null);
+    expect(await expireDeliveries(app.platform)).toBe(1);
+    const state = async (place: number) =>
+      (
+        await app.db
+          .selectFrom('webhook_delivery')
+          .select('state')
+          .where('id', '=', rows[place]!.id)
+          .executeTakeFirstOrThrow()
+      ).state;
+    expect([await state(0), await state(1), await state(2)]).toEqual(['FAILED', 'PENDING', 'PENDING']);
   });
 
   test('that are killed in the middle of a call lose nothing: another makes it again under the same id', async () => {

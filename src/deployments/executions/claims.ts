@@ -1,3 +1,5 @@
+import { chooseAlone } from '#deployments/executor/claims.ts';
+import type { Renewal } from '#deployments/executor/leased-work.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 /** Seconds that a claim holds without being renewed, by the database's clock. */
@@ -14,51 +16,81 @@ export interface ClaimedExecution {
   cluster_id: string;
   runtime: string;
   token: string;
+  /** Pickups since it was last followed for a while. */
   pickups: number;
+  /** Names under which something of it may be in the runtime. */
+  tasks: string[];
+}
+
+export interface ExecutionClaimOptions {
+  nodeId: string;
+  /** Kinds of services that this worker knows. */
+  kinds: string[];
+  /** Most of one organization that run at a time, over all workers. */
+  perOrganization: number;
+  /** Most that this call returns. */
+  limit: number;
 }
 
 const OF_NODE = (nodeId: string) => sql`(k.node_id is null or k.node_id = ${nodeId})`;
 
 /**
- * Claims what is due, and what a worker that is gone has left: several workers never have one execution. What is due begins with the release
- * that the service has now, and waits for the one before it unless both may run.
+ * Claims what is due, and what a worker that is gone has left: several workers never have one execution, and an organization never has more than
+ * its limit, over all workers. What is due begins with the release that the service has now, and waits for the one before it unless both may
+ * run. Organizations with the fewest running come first.
  */
-export async function claimExecutions(db: Database, nodeId: string, limit: number): Promise<ClaimedExecution[]> {
-  const { rows } = await sql<ClaimedExecution>`
-    with candidate as (
-      select x.id, s.release_id, e.project_id, k.id as cluster_id, k.runtime
+export const claimExecutions = (db: Database, options: ExecutionClaimOptions): Promise<ClaimedExecution[]> =>
+  chooseAlone(db, async (alone) => (await claimStatement(options).execute(alone)).rows, 'executions');
+
+const claimStatement = ({ nodeId, kinds, perOrganization, limit }: ExecutionClaimOptions) => sql<ClaimedExecution>`
+    with running as (
+      select organization_id, count(*) as n from job_execution
+      where state = 'RUNNING' and scheduled_at is not null and lease_until > clock_timestamp() group by organization_id
+    ), due as (
+      select x.id, s.release_id, e.project_id, k.id as cluster_id, k.runtime, x.created_at, x.concurrency,
+        row_number() over (partition by x.service_id order by x.state = 'WAITING', x.created_at, x.id) as of_service, x.organization_id
       from job_execution x
       join service s on s.id = x.service_id
       join environment e on e.id = x.environment_id
       join cluster k on k.id = e.cluster_id
-      where x.scheduled_at is not null and x.state in ('WAITING', 'RUNNING') and ${OF_NODE(nodeId)}
+      where x.scheduled_at is not null and x.state in ('WAITING', 'RUNNING') and ${OF_NODE(nodeId)} and s.kind = any(${kinds}::text[])
         and case x.state when 'RUNNING' then x.lease_until is null or x.lease_until < clock_timestamp()
           else k.locked_at is null and s.wanted = 'running' and not s.deleting and s.release_id is not null
             and (x.concurrency = 'Allow' or not exists (select from job_execution o
               where o.service_id = x.service_id and o.state = 'RUNNING' and o.scheduled_at is not null)) end
-      order by x.created_at limit ${limit} for update of x skip locked
+    ), ranked as (
+      select due.*, coalesce(r.n, 0) + row_number() over (partition by due.organization_id order by due.created_at, due.id) as place
+      from due left join running r on r.organization_id = due.organization_id
+      -- Several of one service may wait: one begins.
+      where due.concurrency = 'Allow' or due.of_service = 1
+    ), candidate as (
+      select ranked.* from ranked join job_execution x on x.id = ranked.id
+      where ranked.place <= ${perOrganization} and x.state in ('WAITING', 'RUNNING')
+      order by ranked.place, ranked.created_at limit ${limit} for update of x skip locked
     )
     update job_execution x set state = 'RUNNING', claim_token = gen_random_uuid(), pickups = pickups + 1,
       lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}),
       started_at = coalesce(x.started_at, now()), release_id = coalesce(x.release_id, candidate.release_id)
     from candidate where x.id = candidate.id
     returning x.id, x.organization_id, candidate.project_id, x.environment_id, x.service_id, x.release_id, candidate.cluster_id,
-      candidate.runtime, x.claim_token as token, x.pickups`.execute(db);
+      candidate.runtime, x.claim_token as token, x.pickups, x.tasks`;
+
+/** Renews the leases of claims and returns those that the worker still has; a row that is locked keeps no other one waiting. */
+export async function renewExecutions(db: Database, tokens: string[]): Promise<Renewal<'replaced' | 'stopped'>[]> {
+  const { rows } = await sql<Renewal<'replaced' | 'stopped'>>`
+    with held as (
+      select x.id, x.claim_token as token, case when x.cancel_requested_at is not null then 'replaced'
+        when s.deleting or s.wanted <> 'running' then 'stopped' end as reason
+      from job_execution x join service s on s.id = x.service_id
+      where x.claim_token = any(${tokens}::uuid[]) and x.state = 'RUNNING'
+    ), free as (
+      select id from job_execution where id in (select id from held) and claim_token = any(${tokens}::uuid[]) for update skip locked
+    ), renewed as (
+      update job_execution x set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
+      from free where x.id = free.id returning x.id
+    )
+    select token, reason, id in (select id from renewed) as renewed from held`.execute(db);
   return rows;
-}
-
-/** Why an execution is to be ended. */
-export type Cancel = 'replaced' | 'stopped' | null;
-
-/** Renews the leases of claims and answers those that are still ours, with whether they are to be ended. */
-export async function renewExecutions(db: Database, tokens: string[]): Promise<Map<string, Cancel>> {
-  const { rows } = await sql<{ token: string; cancel: Cancel }>`
-    update job_execution x set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
-    from service s
-    where s.id = x.service_id and x.claim_token = any(${tokens}::uuid[]) and x.state = 'RUNNING'
-    returning x.claim_token as token, case when x.cancel_requested_at is not null then 'replaced'
-      when s.deleting or s.wanted <> 'running' then 'stopped' end as cancel`.execute(db);
-  return new Map(rows.map(({ token, cancel }) => [token, cancel]));
 }
 
 /** Lets go of an execution, so that another worker goes on with it at once. */

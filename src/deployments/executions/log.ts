@@ -56,27 +56,40 @@ export class ExecutionLog {
   }
 }
 
+interface LoggedExecution {
+  id: string;
+  deployment_id: string | null;
+  service_id: string;
+}
+
 /** The last lines of an execution, oldest first: of a schedule's its own, of a deployment's those of its step. */
-export async function readExecutionLog(
+export const readExecutionLog = async (
   db: Database,
   scope: Scope,
-  execution: { id: string; deployment_id: string | null; service_id: string },
+  execution: LoggedExecution,
   tail: number,
-): Promise<ExecutionLine[]> {
+): Promise<ExecutionLine[]> => (await readExecutionLogAfter(db, scope, execution, 0)).lines.slice(-tail);
+
+/** The lines after a chunk, with the sequence of the last chunk read. */
+export async function readExecutionLogAfter(
+  db: Database,
+  scope: Scope,
+  execution: LoggedExecution,
+  after: number,
+): Promise<{ lines: ExecutionLine[]; last: number }> {
   if (execution.deployment_id !== null) {
-    const { lines } = await readDeploymentLog(db, scope, execution.deployment_id);
-    return lines
-      .filter((line) => line.serviceId === execution.service_id && line.step === 'EXECUTING')
-      .slice(-tail)
-      .map(({ at, text }) => ({ at, text }));
+    const { lines, last } = await readDeploymentLog(db, scope, execution.deployment_id, after);
+    const own = lines.filter((line) => line.serviceId === execution.service_id && line.step === 'EXECUTING');
+    return { lines: own.map(({ at, text }) => ({ at, text })), last };
   }
   const chunks = await db
     .selectFrom('job_execution_log')
-    .select(['content'])
+    .select(['sequence', 'content'])
     .where('organization_id', '=', scope.organizationId)
     .where('execution_id', '=', execution.id)
+    .where('sequence', '>', after)
     .orderBy('sequence')
     .execute();
   const lines = chunks.flatMap(({ content }) => gunzipSync(content).toString().split('\n'));
-  return lines.slice(-tail).map((line) => JSON.parse(line) as ExecutionLine);
+  return { lines: lines.map((line) => JSON.parse(line) as ExecutionLine), last: chunks.at(-1)?.sequence ?? after };
 }

@@ -1,11 +1,19 @@
 import { systemContext } from '#platform/context.ts';
-import { Deadline } from '#deployments/executor/deadline.ts';
+import { Deadline, UNWIND_SECONDS } from '#deployments/executor/deadline.ts';
 import { generationOf, type EngineParts } from '#deployments/executor/engine.ts';
 import { attemptNames, runOne, summaryOf } from '#deployments/executor/tasks.ts';
 import type { ClaimedExecution } from '#deployments/executions/claims.ts';
 import { ExecutionLog } from '#deployments/executions/log.ts';
 import type { ExecutionEnd } from '#deployments/executions/queries.ts';
-import { addTasks, beginLog, end, findRelease, isHeldByOther, storeChunk } from '#deployments/executions/writes.ts';
+import {
+  addTasks,
+  beginLog,
+  end,
+  findRelease,
+  forgetPickups,
+  isHeldByOther,
+  storeChunk,
+} from '#deployments/executions/writes.ts';
 import type { PlannedTask, TaskOutcome } from '#deployments/model/kind.ts';
 import { outputPathOf } from '#deployments/model/output-path.ts';
 import type { ServiceSnapshot } from '#deployments/model/snapshot.ts';
@@ -14,14 +22,24 @@ import type { Runtime } from '#runtimes/runtime.ts';
 
 export type ExecutionParts = Pick<
   EngineParts,
-  'platform' | 'nodeId' | 'installation' | 'kinds' | 'runtimeOf' | 'sources' | 'hooks' | 'expand' | 'makeMask'
+  | 'platform'
+  | 'nodeId'
+  | 'installation'
+  | 'kinds'
+  | 'runtimeOf'
+  | 'checkPlace'
+  | 'sourcesFor'
+  | 'hooks'
+  | 'expand'
+  | 'makeMask'
 >;
 
 /** Why an execution's work is ended from outside. */
 export type ExecutionStop = 'give-back' | 'lost' | 'replaced' | 'stopped';
 
-/** Pickups after which an execution is given up. */
+/** Pickups in a row after which an execution is given up: each ended its worker before it was followed for `STEADY_MS`. */
 const MAX_PICKUPS = 5;
+const STEADY_MS = 3_000;
 const FLUSH_MS = 500;
 const MARGIN_SECONDS = 120;
 
@@ -46,12 +64,12 @@ export async function runExecution(
   claim: ClaimedExecution,
   abort: AbortController,
 ): Promise<void> {
+  if (claim.pickups > MAX_PICKUPS) return giveUp(parts, claim);
   const outcomes: TaskOutcome[] = [];
   const log = new LogWriter(parts, claim, abort);
   let mask: Mask = (text) => text;
   let result: Pick<ExecutionEnd, 'state' | 'error'>;
   try {
-    if (claim.pickups > MAX_PICKUPS) throw new Error(`Given up after ${MAX_PICKUPS} attempts to go on with it.`);
     await beginLog(parts.platform.db, claim);
     const prepared = await prepare(parts, claim, abort.signal);
     mask = prepared.mask;
@@ -75,11 +93,27 @@ export async function runExecution(
   await end(parts.platform.db, claim, { ...result, ...summaryOf(outcomes) });
 }
 
+/** Ends what still runs of it, and only then the execution: the next one must not begin beside it. Throws where that can't be done now. */
+async function giveUp(parts: ExecutionParts, claim: ClaimedExecution): Promise<void> {
+  const runtime = await parts.runtimeOf({ id: claim.cluster_id, runtime: claim.runtime });
+  const identity = {
+    installation: parts.installation.id,
+    organizationId: claim.organization_id,
+    projectId: claim.project_id,
+    environmentId: claim.environment_id,
+    serviceId: claim.service_id,
+  };
+  if (claim.tasks.length > 0) await runtime.removeTasks?.(identity, claim.tasks);
+  const error = `Given up after ${MAX_PICKUPS} attempts to go on with it.`;
+  await end(parts.platform.db, claim, { state: 'FAILED', error, ...summaryOf([]) });
+}
+
 /** The command of the release, with its variables as they were released and their values as they are now. */
 async function prepare(parts: ExecutionParts, claim: ClaimedExecution, signal: AbortSignal): Promise<Prepared> {
   const { platform, kinds, installation } = parts;
   const { organization_id: organizationId, environment_id: environmentId } = claim;
   const release = await findRelease(platform.db, claim);
+  await parts.checkPlace(organizationId, claim.cluster_id);
   const runtime = await parts.runtimeOf({ id: claim.cluster_id, runtime: claim.runtime });
   if (!runtime.run) throw new Error(`The runtime ${runtime.name} cannot run jobs: use a cluster that can.`);
   const service: ServiceSnapshot = { ...release.snapshot, event: 'CRON' };
@@ -102,7 +136,7 @@ async function prepare(parts: ExecutionParts, claim: ClaimedExecution, signal: A
   const options = {
     proxyDomain: platform.settings.proxyDomain,
     outputPath: outputPathOf(platform.settings.builtInVariablePrefix),
-    registry: registryId ? await parts.sources.registryAccess(organizationId, registryId) : null,
+    registry: registryId ? await parts.sourcesFor(claim.runtime).registryAccess(organizationId, registryId) : null,
     opened: opened?.values ?? {},
     bestEffort: false,
   };
@@ -126,20 +160,30 @@ async function run(
   const refusals = runtime.refusals(task);
   if (refusals.length > 0) throw new Error(refusals.join(' '));
   await addTasks(parts.platform.db, claim, attemptNames(task.name, attempts));
-  const deadline = new Deadline(signal, task.timeoutSeconds + task.gracePeriodSeconds + MARGIN_SECONDS);
+  const deadline = new Deadline(signal, {
+    seconds: task.timeoutSeconds + task.gracePeriodSeconds + MARGIN_SECONDS,
+    patience: () => UNWIND_SECONDS + task.gracePeriodSeconds,
+  });
   const context = {
     signal: deadline.signal,
     log: (line: string) => {
+      if (!deadline.holds()) return;
       deadline.touch();
       log.write(mask(line));
     },
   };
+  const steady = setTimeout(() => {
+    forgetPickups(parts.platform.db, claim).catch((error: unknown) =>
+      parts.platform.log.warn({ err: error, executionId: claim.id }, 'cannot record that an execution is followed'),
+    );
+  }, STEADY_MS);
   const goesOn = async () =>
     signal.reason === 'give-back' || (signal.reason === 'lost' && (await isHeldByOther(parts.platform.db, claim)));
   try {
-    return await runOne({ runtime, planned, outcomes }, context, goesOn);
+    return await deadline.race(runOne({ runtime, planned, outcomes }, context, goesOn));
   } finally {
-    deadline.end();
+    clearTimeout(steady);
+    deadline.close();
   }
 }
 

@@ -7,9 +7,12 @@ import {
 import { runExecution, type ExecutionParts, type ExecutionStop } from '#deployments/executions/run.ts';
 import { cancelStopped, fireDue, followReleases } from '#deployments/executions/schedule.ts';
 import { sweepExecutions } from '#deployments/executions/sweep.ts';
+import { Poll } from '#platform/jobs/pace.ts';
 import { LeasedWork } from '#deployments/executor/leased-work.ts';
 
 const LOOK_MS = 1_000;
+const RENEW_MS = 3_000;
+const WATCH_MS = 250;
 /** Looks between two sweeps of what executions left. */
 const SWEEP_EVERY = 10;
 
@@ -21,7 +24,10 @@ export class ExecutionWorker {
   readonly #parts: ExecutionParts;
   readonly #slots: number;
   readonly #work = new LeasedWork<ExecutionStop>();
-  #timer: NodeJS.Timeout | undefined;
+  #timers: NodeJS.Timeout[] = [];
+  readonly #poll: Poll;
+  #renewing: Promise<void> | undefined;
+  #sweeping: Promise<void> | undefined;
   #looking: Promise<void> | undefined;
   #stopping = false;
   #looks = 0;
@@ -29,19 +35,33 @@ export class ExecutionWorker {
   constructor(parts: ExecutionParts, slots: number) {
     this.#parts = parts;
     this.#slots = slots;
+    this.#poll = new Poll(parts.platform.db, LOOK_MS, () => void this.look());
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.look(), LOOK_MS);
+    this.#timers = [setInterval(() => void this.#renew(), RENEW_MS), setInterval(() => this.#work.watch(), WATCH_MS)];
+    this.#poll.start();
     void this.look();
   }
 
   /** Leaves what runs to the next worker: it goes on meanwhile. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    clearInterval(this.#timer);
+    this.#poll.stop();
     await this.#looking;
     await this.#work.end('give-back');
+    // What runs is the worker's until it has ended.
+    for (const timer of this.#timers) clearInterval(timer);
+    await this.#renewing;
+    await this.#sweeping;
+  }
+
+  /** Renews the leases. Apart from the look, whose calls of runtimes take as long as they take. */
+  #renew(): Promise<void> {
+    return (this.#renewing ??= this.#work
+      .renew((tokens) => renewExecutions(this.#parts.platform.db, tokens))
+      .catch((error: unknown) => this.#parts.platform.log.warn({ err: error }, 'cannot renew the leases of executions'))
+      .finally(() => (this.#renewing = undefined)));
   }
 
   /** Looks once at what is due, runs or is left; a look that is under way already is joined. */
@@ -54,26 +74,34 @@ export class ExecutionWorker {
   async #lookOnce(): Promise<void> {
     const { platform, kinds } = this.#parts;
     const { db } = platform;
-    this.#work.watch();
-    await this.#work.renew((tokens) => renewExecutions(db, tokens));
+    await this.#renew();
     if (this.#stopping) return;
     await followReleases(db, kinds);
     while (await fireDue(db));
     await cancelStopped(db);
     await this.#fill();
-    if (this.#looks++ % SWEEP_EVERY === 0) await this.sweep();
+    if (this.#looks++ % SWEEP_EVERY === 0) void this.sweep();
   }
 
   /** Removes what ended executions left in the runtimes of this machine. */
   sweep(): Promise<void> {
-    return sweepExecutions(this.#parts);
+    return (this.#sweeping ??= sweepExecutions(this.#parts)
+      .catch((error: unknown) => this.#parts.platform.log.warn({ err: error }, 'cannot sweep after executions'))
+      .finally(() => (this.#sweeping = undefined)));
   }
 
   async #fill(): Promise<void> {
     const free = this.#slots - this.#work.size;
     if (free <= 0 || this.#stopping) return;
     this.#work.refresh();
-    for (const claim of await claimExecutions(this.#parts.platform.db, this.#parts.nodeId, free))
+    const { platform, nodeId, kinds } = this.#parts;
+    const perOrganization = platform.settings.organizationSlots;
+    for (const claim of await claimExecutions(platform.db, {
+      nodeId,
+      kinds: Object.keys(kinds),
+      perOrganization,
+      limit: free,
+    }))
       void this.#work.begin(claim.token, (abort) => this.#carryOut(claim, abort));
   }
 

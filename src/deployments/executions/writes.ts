@@ -47,6 +47,9 @@ async function write(db: Database, claim: ClaimedExecution, columns: Record<stri
 /** Names under which something of it may be left from now on. */
 export const addTasks = (db: Database, claim: ClaimedExecution, tasks: string[]) => write(db, claim, { tasks });
 
+/** An attempt gets on with it: what ended the workers before was not its doing. */
+export const forgetPickups = (db: Database, claim: ClaimedExecution) => write(db, claim, { pickups: 0 });
+
 export const end = (db: Database, claim: ClaimedExecution, how: ExecutionEnd) =>
   write(db, claim, { ...columnsOf(how), claim_token: null, lease_until: null });
 

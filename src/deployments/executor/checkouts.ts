@@ -1,6 +1,6 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { chmod, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { Run } from '#deployments/executor/run-context.ts';
+import { sourcesOf, type Run } from '#deployments/executor/run-context.ts';
 import type { ServiceWork } from '#deployments/executor/service-work.ts';
 import type { TaskCheckout } from '#deployments/model/kind.ts';
 import type { RuntimeContext } from '#runtimes/runtime.ts';
@@ -17,17 +17,24 @@ export const attemptFolder = ({ parts, claim }: Pick<Run, 'parts' | 'claim'>): s
 export const checkoutDirectory = ({ run, service }: ServiceWork): string =>
   path.join(attemptFolder(run), service.serviceId);
 
+/** Makes a folder below that of all checkouts, which no other account of the machine may enter. */
+async function makePrivate(workDirectory: string, directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await chmod(workDirectory, 0o700);
+}
+
 /** Puts what a service is built from into its folder: the commit of its repository; nothing where it has none. */
 export async function checkout(work: ServiceWork, { signal, log }: RuntimeContext): Promise<void> {
   const { run, service } = work;
   const source = run.parts.kinds[service.kind]!.source(service);
   const directory = checkoutDirectory(work);
-  if (source?.type !== 'git') return void (await mkdir(directory, { recursive: true }));
+  await makePrivate(run.parts.workDirectory, directory);
+  if (source?.type !== 'git') return;
   const commit = run.resolution.services[service.serviceId]?.commit;
   if (!commit) throw new Error(`The commit of ${source.url} is not known.`);
   log(`Cloning ${source.url} at ${commit.id}`);
   const { organizationId } = run.scope;
-  await run.parts.sources.checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
+  await sourcesOf(run).checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
 }
 
 /** Folder in which the repositories of a service's commands are put. */
@@ -39,11 +46,11 @@ export async function checkoutAll(
   { repositories }: TaskCheckout,
   { signal, log }: RuntimeContext,
 ): Promise<void> {
-  const { sources } = work.run.parts;
+  const sources = sourcesOf(work.run);
   const { organizationId } = work.run.scope;
   const base = repositoriesDirectory(work);
   await rm(base, { recursive: true, force: true });
-  await mkdir(base, { recursive: true });
+  await makePrivate(work.run.parts.workDirectory, base);
   for (const { folder, ...source } of repositories) {
     const commit = await sources.resolve({ ...source, organizationId, commitId: null, signal });
     log(`Cloning ${source.url} at ${source.branch} (${commit.id}) into ${folder}`);

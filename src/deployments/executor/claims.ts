@@ -1,14 +1,18 @@
+import type pg from 'pg';
 import { sql, type Database } from '#platform/database/index.ts';
+import {
+  lockInTransaction,
+  lockOrganizations,
+  shareInTransaction,
+  LIVE_WORKERS,
+  type LockName,
+} from '#platform/database/locks.ts';
+import type { Renewal } from '#deployments/executor/leased-work.ts';
 import { FORMATS } from '#deployments/model/snapshot.ts';
 import type { DeploymentRow } from '#deployments/queries.ts';
 
 /** Seconds that a claim holds without being renewed, by the database's clock (engine.md, *The queue*). */
 export const LEASE_SECONDS = 15;
-
-/** First key of the advisory locks by which workers show that they live. */
-export const LIVENESS_CLASS = 7301;
-/** Names the lock that lets one worker choose at a time: what is counted over all workers is then exact. */
-const CHOOSING = 7_301_003;
 
 /** Names that events and webhooks carry, and the cluster's runtime. */
 export interface Names {
@@ -48,89 +52,160 @@ export interface ClaimOptions {
   nodeId: string;
   /** Most deployments of one organization at a time, over all workers. */
   organizationSlots: number;
+  /** Kinds of services that this worker knows; what has others is left to workers of a newer release. */
+  kinds: string[];
   /** Most that this call answers. */
   limit: number;
 }
 
-/** The workers whose liveness lock is held. */
-const LIVE = sql`select objid::bigint as worker from pg_locks
-  where locktype = 'advisory' and classid = ${sql.lit(LIVENESS_CLASS)} and granted
-    and database = (select oid from pg_database where datname = current_database())`;
+/**
+ * Shortens the time that a worker frozen in this transaction holds up others, and plans for all organizations alike: planning for each list of
+ * them anew takes longer than the choice.
+ */
+const holdBriefly = (transaction: Database) =>
+  sql`select set_config('idle_in_transaction_session_timeout', '2s', true),
+    set_config('plan_cache_mode', 'force_generic_plan', true)`.execute(transaction);
 
 /**
  * Chooses work while no other worker does: what is counted, and what excludes each other, is as it is seen. A worker that is frozen right here
  * holds up the others for 2 s at most.
  */
-export const chooseAlone = <T>(db: Database, choose: (db: Database) => Promise<T>): Promise<T> =>
+export const chooseAlone = <T>(
+  db: Database,
+  choose: (db: Database) => Promise<T>,
+  lock: LockName = 'claims',
+): Promise<T> =>
   db.transaction().execute(async (transaction) => {
-    await sql`select pg_advisory_xact_lock(${CHOOSING}), set_config('idle_in_transaction_session_timeout', '2s', true)`.execute(
-      transaction,
-    );
+    await holdBriefly(transaction);
+    await lockInTransaction(transaction, lock);
     return choose(transaction);
   });
+
+/** Organizations that a claim considers; more than claims that run at a time, so that there is one for each. */
+const CONSIDERED = 100;
+/** Looks for a candidate before a claim returns without one: others took what was seen. */
+const LOOKS = 3;
 
 /**
  * Claims the next deployments: first those whose worker is gone, then heads of environments in which none runs. Organizations with the fewest
  * running come first, people before automatic requests, then age. While a database of the environment is restored its deployments wait, as
  * restores wait for them. A deployment starts when it is chosen, not when the choosing was asked for: nothing that it waited for ends later.
  *
+ * Claims look for candidates at the same time and lock the organizations of those that they take: the number that runs is counted under that lock,
+ * and a claim goes on with the next organization where another has the first (docs/decisions/0034-claims-lock-one-organization.md).
+ *
  * Work on a cluster and deployments on it keep their order and exclude each other (engine.md, *Clusters*): that work begins by changing the
  * cluster's state under its row's lock, so that the condition on the state is asked again where it was changed meanwhile.
  */
 export async function claimNext(db: Database, options: ClaimOptions): Promise<Claim[]> {
-  return chooseAlone(db, async (alone) => {
+  for (let look = 0; look < LOOKS; look++) {
+    const organizations = await listClaimable(db, options);
+    if (organizations.length === 0) return [];
+    const claims = await claimOf(db, options, organizations);
+    if (claims.length > 0) return claims;
+  }
+  return [];
+}
+
+/** Candidates for a claim, all or those of some organizations. */
+const candidates = (options: ClaimOptions, organizations?: string[]) => {
+  const chosen = organizations ? sql`and d.organization_id = any(${organizations}::uuid[])` : sql``;
+  return sql`live as materialized (${LIVE_WORKERS}), running as (
+      select d.organization_id, count(*) as n from deployment d where d.status in ('RUNNING', 'RECAP') ${chosen} group by d.organization_id
+    ), orphan as (
+      select d.id, d.organization_id, d.cluster_id, 0 as rank, 0::bigint as place, d.automatic, d.created_at
+      from deployment d join cluster c on c.id = d.cluster_id
+      where d.status in ('RUNNING', 'RECAP') and d.format = any(${FORMATS}::int[]) and d.kinds <@ ${options.kinds}::text[] ${chosen}
+        and (d.worker_id is null or d.worker_id not in (select worker from live) or d.lease_until < clock_timestamp())
+        and (c.node_id is null or c.node_id = ${options.nodeId})
+    ), first as (
+      -- The oldest of each environment, whatever keeps it waiting.
+      select distinct on (d.environment_id) d.id, d.organization_id, d.environment_id, d.cluster_id, d.queue_number, d.format, d.kinds,
+        d.automatic, d.created_at
+      from deployment d where d.status = 'WAITING' ${chosen} order by d.environment_id, d.number
+    ), head as (
+      select d.id, d.organization_id, d.cluster_id, 1 as rank, d.automatic, d.created_at,
+        coalesce(r.n, 0) + row_number() over (partition by d.organization_id order by d.automatic, d.created_at) as place
+      from first d
+      join cluster c on c.id = d.cluster_id
+      left join running r on r.organization_id = d.organization_id
+      where c.locked_at is null and (c.node_id is null or c.node_id = ${options.nodeId})
+        and d.format = any(${FORMATS}::int[]) and d.kinds <@ ${options.kinds}::text[]
+        and not exists (select 1 from deployment o where o.environment_id = d.environment_id and o.status in ('RUNNING', 'RECAP'))
+        and not exists (select 1 from deployment o where o.environment_id = d.environment_id and o.leftover_worker in (select worker from live)
+          and o.leftover_until > clock_timestamp())
+        and not exists (select 1 from database_restore r join service s on s.id = r.database_id where s.environment_id = d.environment_id
+          and r.status = 'RUNNING' and r.lease_until > clock_timestamp())
+        and not exists (select 1 from cluster_work w where w.cluster_id = c.id and w.status = 'WAITING' and w.number < d.queue_number)
+    ), candidate as (
+      select id, organization_id, cluster_id, rank, place, automatic, created_at from orphan
+      union all select id, organization_id, cluster_id, rank, place, automatic, created_at from head where place <= ${options.organizationSlots}
+    )`;
+};
+
+const AT_WORK = sql`('DEPLOYING', 'STOPPING', 'DRY_RUN')`;
+
+/** Lists organizations of which something can be claimed, those whose turn it is first. Locks nothing. */
+async function listClaimable(db: Database, options: ClaimOptions): Promise<string[]> {
+  const { rows } = await sql<{ organization_id: string }>`with ${candidates(options)}
+    select organization_id from (
+      select c.organization_id, row_number() over (order by c.rank, c.place, c.automatic, c.created_at) as position
+      from candidate c join cluster k on k.id = c.cluster_id where k.state not in ${AT_WORK}
+    ) ordered group by organization_id order by min(position) limit ${CONSIDERED}`.execute(db);
+  return rows.map((row) => row.organization_id);
+}
+
+/** Claims of organizations that no other claim has locked. Excludes who chooses alone. */
+const claimOf = (db: Database, options: ClaimOptions, organizations: string[]): Promise<Claim[]> =>
+  db.transaction().execute(async (transaction) => {
+    await holdBriefly(transaction);
+    await shareInTransaction(transaction, 'claims');
+    const locked = await lockOrganizations(transaction, organizations, options.limit);
     const { rows } = await sql<DeploymentRow & { names: Names }>`
-      with live as materialized (${LIVE}), running as (
-        select organization_id, count(*) as n from deployment where status in ('RUNNING', 'RECAP') group by organization_id
-      ), orphan as (
-        select d.id, 0 as rank, 0::bigint as place, d.automatic, d.created_at from deployment d join cluster c on c.id = d.cluster_id
-        where d.status in ('RUNNING', 'RECAP') and d.format = any(${FORMATS}::int[])
-          and (d.worker_id is null or d.worker_id not in (select worker from live) or d.lease_until < clock_timestamp())
-          and (c.node_id is null or c.node_id = ${options.nodeId})
-      ), head as (
-        select d.id, 1 as rank, d.automatic, d.created_at,
-          coalesce(r.n, 0) + row_number() over (partition by d.organization_id order by d.automatic, d.created_at) as place
-        from deployment d
-        join cluster c on c.id = d.cluster_id
-        left join running r on r.organization_id = d.organization_id
-        where d.status = 'WAITING' and c.locked_at is null and (c.node_id is null or c.node_id = ${options.nodeId})
-          and d.format = any(${FORMATS}::int[])
-          and not exists (select 1 from deployment o where o.environment_id = d.environment_id and o.status in ('RUNNING', 'RECAP'))
-          and not exists (select 1 from deployment o where o.environment_id = d.environment_id and o.status = 'WAITING' and o.number < d.number)
-          and not exists (select 1 from deployment o where o.environment_id = d.environment_id and o.leftover_worker in (select worker from live)
-            and o.leftover_until > clock_timestamp())
-          and not exists (select 1 from database_restore r join service s on s.id = r.database_id where s.environment_id = d.environment_id
-            and r.status = 'RUNNING' and r.lease_until > clock_timestamp())
-          and not exists (select 1 from cluster_work w where w.cluster_id = c.id and w.status = 'WAITING' and w.created_at < d.created_at)
-      ), candidate as (
-        select id, rank, place, automatic, created_at from orphan
-        union all select id, rank, place, automatic, created_at from head where place <= ${options.organizationSlots}
-      ), chosen as (
+      with ${candidates(options, locked)}, chosen as (
         select d.id, o.name as organization, p.name as project, e.name as environment, e.mode, k.runtime
         from deployment d join candidate c on c.id = d.id
         join cluster k on k.id = d.cluster_id
         join environment e on e.id = d.environment_id join project p on p.id = e.project_id join organization o on o.id = d.organization_id
-        where k.state not in ('DEPLOYING', 'STOPPING', 'DRY_RUN')
-        order by c.rank, c.place, c.automatic, c.created_at limit ${options.limit} for update of d skip locked for share of k skip locked
+        where k.state not in ${AT_WORK}
+        order by c.rank, c.place, c.automatic, c.created_at limit ${options.limit} for update of d skip locked for key share of k skip locked
       )
       update deployment set status = case when deployment.status = 'WAITING' then 'RUNNING' else deployment.status end,
         worker_id = ${options.workerId}, claim_token = gen_random_uuid(), attempts = attempts + 1,
+        attempt_number = attempt_number + 1,
         lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}),
         started_at = coalesce(started_at, clock_timestamp()), updated_at = clock_timestamp()
       from chosen where deployment.id = chosen.id
       returning deployment.*, json_build_object('organization', chosen.organization, 'project', chosen.project,
-        'environment', chosen.environment, 'mode', chosen.mode, 'runtime', chosen.runtime) as names`.execute(alone);
+        'environment', chosen.environment, 'mode', chosen.mode, 'runtime', chosen.runtime) as names`.execute(
+      transaction,
+    );
     return rows.map(({ names, ...deployment }) => ({ deployment, names, token: deployment.claim_token! }));
   });
-}
 
-/** Renews the leases of claims and answers those that are still ours, with `cancel` where they are to be cancelled. */
-export async function renewClaims(db: Database, tokens: string[]): Promise<Map<string, 'cancel' | null>> {
-  const { rows } = await sql<{ claim_token: string; cancel: 'cancel' | null }>`
-    update deployment set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
-    where claim_token = any(${tokens}::uuid[]) and status <> 'ENDED'
-    returning claim_token, case when cancel_requested_at is not null then 'cancel' end as cancel`.execute(db);
-  return new Map(rows.map((row) => [row.claim_token, row.cancel]));
+/**
+ * Statement that renews the leases of claims and returns those that the worker still has. A row that somebody else has locked is returned
+ * without having been renewed: it keeps no other one waiting.
+ */
+const RENEWAL = `with free as (
+    select id from deployment where claim_token = any($1::uuid[]) and status <> 'ENDED' for update skip locked
+  ), renewed as (
+    update deployment d set lease_until = clock_timestamp() + make_interval(secs => $2) from free where d.id = free.id
+    returning d.claim_token, d.cancel_requested_at
+  )
+  select claim_token as token, case when cancel_requested_at is not null then 'cancel' end as reason, true as renewed from renewed
+  union all
+  select claim_token, case when cancel_requested_at is not null then 'cancel' end, false from deployment
+  where claim_token = any($1::uuid[]) and status <> 'ENDED' and id not in (select id from free)`;
+
+/** Renews leases over the worker's own connection, which nothing else holds up. */
+export async function renewClaims(client: pg.ClientBase, tokens: string[]): Promise<Renewal<'cancel'>[]> {
+  const { rows } = await client.query<Renewal<'cancel'>>({
+    name: 'renewal',
+    text: RENEWAL,
+    values: [tokens, LEASE_SECONDS],
+  });
+  return rows;
 }
 
 /** Gives a claim back, so that another attempt begins at once. `counted`: it stopped because of a failure and not in good order. */

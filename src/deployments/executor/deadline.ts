@@ -1,23 +1,45 @@
-import { leaseController } from '#deployments/executor/lease-signal.ts';
+import { leaseController } from '#kernel/lease-signal.ts';
 
-/** Ends a piece of work after a time, which `touch` begins anew (engine.md, *The queue*: nothing stays in progress for ever). */
+/** Seconds that work outside has to come back after it was told to end, besides what a workload may take for its own end. */
+export const UNWIND_SECONDS = 10;
+
+/** Thrown where work was told to end and did not come back: nobody waits for it any more. */
+export class Abandoned extends Error {
+  constructor(seconds: number) {
+    super(`It was told to end and did not within ${seconds} s.`);
+    this.name = 'Abandoned';
+  }
+}
+
+export interface DeadlineOptions {
+  /** Seconds without `touch` after which the work is told to end; null for none. */
+  seconds: number | null;
+  /** Seconds that the work then has to come back, by the reason of the abort: undefined where the time was over. */
+  patience(reason: unknown): number;
+}
+
+/**
+ * Ends a piece of work after a time, which `touch` begins anew: nothing stays in progress for ever. The work is told by a signal. Work that does
+ * not listen, such as a call of an engine that hangs, is abandoned after a while: its caller goes on without it, and it may change nothing more.
+ */
 export class Deadline {
   readonly #outer: AbortSignal;
-  readonly #milliseconds: number;
+  readonly #options: DeadlineOptions;
   readonly #controller: AbortController;
   readonly #follow = () => this.#controller.abort(this.#outer.reason);
-  #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout | undefined;
+  #isAbandoned = false;
   /** Whether the time is over. */
   isOver = false;
 
-  constructor(outer: AbortSignal, seconds: number) {
+  constructor(outer: AbortSignal, options: DeadlineOptions) {
     this.#outer = outer;
-    this.#milliseconds = seconds * 1000;
+    this.#options = options;
     // Looks at the outer signal whenever somebody looks at ours, which AbortSignal.any would not.
     this.#controller = leaseController(() => outer.aborted);
     if (outer.aborted) this.#follow();
     else outer.addEventListener('abort', this.#follow);
-    this.#timer = this.#start();
+    this.touch();
   }
 
   /** Aborted with the outer signal, or when the time is over. */
@@ -25,20 +47,63 @@ export class Deadline {
     return this.#controller.signal;
   }
 
-  touch(): void {
-    clearTimeout(this.#timer);
-    this.#timer = this.#start();
+  /** Whether the work may still change something: its caller waits for it, and nobody else may have taken its place. */
+  holds(): boolean {
+    return !this.#isAbandoned && !(this.#outer.aborted && this.#outer.reason === 'lost');
   }
 
-  end(): void {
+  touch(): void {
+    clearTimeout(this.#timer);
+    const { seconds } = this.#options;
+    if (seconds !== null && !this.signal.aborted) this.#timer = setTimeout(() => this.#end(), seconds * 1000);
+  }
+
+  /** Waits for the work, and after the signal was aborted only for a while. Throws what the work throws, or Abandoned. */
+  async race<T>(work: Promise<T>): Promise<T> {
+    const { promise: given, reject } = Promise.withResolvers<never>();
+    let timer: NodeJS.Timeout | undefined;
+    const begin = () => {
+      const seconds = this.#options.patience(this.signal.reason);
+      timer = setTimeout(() => {
+        this.#isAbandoned = true;
+        reject(new Abandoned(seconds));
+      }, seconds * 1000);
+    };
+    if (this.signal.aborted) begin();
+    else this.signal.addEventListener('abort', begin, { once: true });
+    // Nobody awaits abandoned work: what it throws later was decided already.
+    work.catch(() => undefined);
+    try {
+      return await Promise.race([work, given]);
+    } finally {
+      clearTimeout(timer);
+      this.signal.removeEventListener('abort', begin);
+    }
+  }
+
+  close(): void {
     clearTimeout(this.#timer);
     this.#outer.removeEventListener('abort', this.#follow);
   }
 
-  #start(): NodeJS.Timeout {
-    return setTimeout(() => {
-      this.isOver = true;
-      this.#controller.abort();
-    }, this.#milliseconds);
+  #end(): void {
+    this.isOver = true;
+    this.#controller.abort();
+  }
+}
+
+/** Does the work under a deadline; throws what it throws, or what `late` makes of the deadline's being over. */
+export async function withDeadline<T>(
+  outer: AbortSignal,
+  options: DeadlineOptions & { late(cause: unknown): Error },
+  work: (deadline: Deadline) => Promise<T>,
+): Promise<T> {
+  const deadline = new Deadline(outer, options);
+  try {
+    return await deadline.race(work(deadline));
+  } catch (error) {
+    throw deadline.isOver && !outer.aborted ? options.late(error) : error;
+  } finally {
+    deadline.close();
   }
 }

@@ -6,7 +6,7 @@ import type { Commit, ImageName, ServiceSnapshot } from '#deployments/model/snap
 import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
-import type { Handle, RegistryAccess, Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { BaseImage, Handle, RegistryAccess, Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 export interface SourceRequest {
   organizationId: string;
@@ -75,6 +75,27 @@ export interface KindHooks {
   abandon?(context: Context, service: ServiceSnapshot, identity: WorkloadIdentity): Promise<void>;
 }
 
+/** Where what is deployed comes from. */
+export interface Sources {
+  /** The commit of a branch's head, or the named one. */
+  resolve(request: SourceRequest & { commitId: string | null }): Promise<Commit>;
+  /** Checks the commit out into the directory. */
+  checkout(request: SourceRequest & { commit: string; directory: string; log(line: string): void }): Promise<void>;
+  /** The image that a name and a tag stand for now, as a reference with its digest. */
+  resolveImage(request: ImageName & { organizationId: string; signal: AbortSignal }): Promise<string>;
+  /** How a runtime gets at a registry of the organization; null where nobody asks. */
+  registryAccess(organizationId: string, registryId: string): Promise<RegistryAccess | null>;
+  /** An image that a build of the organization names. Throws an error for people where it may not be used. */
+  resolveBase(request: {
+    organizationId: string;
+    name: string;
+    platform: string;
+    signal: AbortSignal;
+  }): Promise<BaseImage>;
+  /** Throws an error for people where a builder may not fetch from a host. */
+  checkHost(host: string): Promise<void>;
+}
+
 /** What the engine is given by app/: it knows neither HTTP nor services nor a single runtime. */
 export interface EngineParts {
   platform: Platform;
@@ -83,18 +104,17 @@ export interface EngineParts {
   nodeId: string;
   installation: { id: string; epoch: number };
   kinds: Record<string, DeployableKind>;
+  /** Throws an error for people where an organization may run nothing on a cluster of its own: the operator decides, at any time. */
+  checkPlace(organizationId: string, clusterId: string): Promise<void>;
+  /** Throws an error for people where ports of the machine are not the service's to be published on. */
+  checkPublished(
+    service: { organizationId: string; environmentId: string; serviceId: string },
+    ports: { protocol: 'TCP' | 'UDP'; port: number }[],
+  ): Promise<void>;
   /** The runtime of a cluster; throws an error for people when it cannot be used. */
   runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;
-  sources: {
-    /** The commit of a branch's head, or the named one. */
-    resolve(request: SourceRequest & { commitId: string | null }): Promise<Commit>;
-    /** Checks the commit out into the directory. */
-    checkout(request: SourceRequest & { commit: string; directory: string; log(line: string): void }): Promise<void>;
-    /** The image that a name and a tag stand for now, as a reference with its digest. */
-    resolveImage(request: ImageName & { organizationId: string; signal: AbortSignal }): Promise<string>;
-    /** How a runtime gets at a registry of the organization; null where nobody asks. */
-    registryAccess(organizationId: string, registryId: string): Promise<RegistryAccess | null>;
-  };
+  /** Repositories and registries as a runtime's deployments see them. */
+  sourcesFor(runtime: string): Sources;
   /** What kinds do besides being planned; by kind. */
   hooks: Record<string, KindHooks | undefined>;
   /** Expands a service's variables at the start of its stage, with what the deployment's earlier stages wrote and with external secrets. */
@@ -104,6 +124,12 @@ export interface EngineParts {
     service: ServiceSnapshot,
     deployment: { id: string; environmentId: string; shared: unknown[]; isRollback: boolean; signal: AbortSignal },
   ): Promise<ExpandedVariables & { warnings: string[] }>;
+  /** Chooses the custom domains that a service is applied with: only those that its organization has proven. */
+  routeDomains(
+    context: Context,
+    organizationId: string,
+    service: ServiceSnapshot,
+  ): Promise<{ domains: string[]; warnings: string[] }>;
   makeMask(secrets: string[]): Mask;
   /** Gets a span per deployment and step. */
   tracer: Tracer;

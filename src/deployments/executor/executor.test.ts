@@ -21,6 +21,7 @@ describe('a deployment', () => {
       status.steps.details.map((step: { step_name: string; status: string }) => [step.step_name, step.status]),
     ).toEqual([
       ['GIT_CLONE', 'SUCCESS'],
+      ['BUILD_QUEUEING', 'SUCCESS'],
       ['BUILD', 'SUCCESS'],
       ['DEPLOYMENT', 'SUCCESS'],
     ]);

@@ -54,6 +54,10 @@ export async function loadFacts(db: Database, scope: Scope, serviceIds: string[]
 export const markWanted = (db: Database, scope: Scope, serviceId: string, wanted: ServiceFacts['wanted']) =>
   changeService(db, scope, serviceId, { wanted });
 
+/** Work at the service was abandoned: what it has left is not known, and its next deployment skips nothing. */
+export const markUnknown = (db: Database, scope: Scope, serviceId: string, change: { deleting?: false } = {}) =>
+  changeService(db, scope, serviceId, { dirty: true, ...change });
+
 export interface NewRelease {
   id: string;
   deploymentId: string;
@@ -84,14 +88,26 @@ export const recordHandle = (
   db: Database,
   scope: Scope,
   serviceId: string,
-  facts: { handle: Handle | null; wanted: ServiceFacts['wanted']; releaseId?: string | null },
+  facts: {
+    handle: Handle | null;
+    wanted: ServiceFacts['wanted'];
+    releaseId?: string | null;
+    newestCommit?: NewestCommit;
+  },
 ) =>
   changeService(db, scope, serviceId, {
     handle: facts.handle === null ? null : json(facts.handle),
     wanted: facts.wanted,
     dirty: false,
     ...(facts.releaseId === undefined ? {} : { release_id: facts.releaseId }),
+    ...(facts.newestCommit ? { newest_commit: recordedCommit(facts.newestCommit) } : {}),
   });
+
+/** Commit that a service is compared with: `exact` takes the place of the recorded one, `atLeast` stands where none is recorded. */
+export type NewestCommit = { exact: string | null } | { atLeast: string | null };
+
+const recordedCommit = (newest: NewestCommit) =>
+  'exact' in newest ? newest.exact : sql<string | null>`coalesce(newest_commit, ${newest.atLeast}::text)`;
 
 /** The images of a service went with what ran: going back to one of its releases builds them again, of the same commit. */
 export const forgetImages = (db: Database, scope: Scope, serviceId: string) =>

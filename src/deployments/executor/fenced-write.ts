@@ -69,7 +69,11 @@ export class FencedWrite {
 /** A service of the deployment, as the returning part of a write answers it. */
 export interface ServiceState {
   service_id: string;
+  name: string;
   state: string;
+  error: string | null;
+  error_code: string | null;
+  error_step: string | null;
 }
 
 /** Runs the work in a transaction that holds only while the claim does, for what one statement can't do. Throws ClaimLost. */

@@ -1,11 +1,19 @@
-import { leaseController } from '#deployments/executor/lease-signal.ts';
-
-/** A worker that could not renew for this long leaves its work to others, 5 s before the lease ends. */
-const GIVE_UP_MS = 10_000;
+import { leaseController } from '#kernel/lease-signal.ts';
 
 interface Running {
   abort: AbortController;
   done: Promise<void>;
+  /** When its lease was last renewed, by the clock that no one sets, and that goes on while the process is stopped. */
+  renewedAt: number;
+}
+
+/** A claim that is still the worker's, as its renewal found it. */
+export interface Renewal<Reason> {
+  token: string;
+  /** Why the work is to be ended; null where it goes on. */
+  reason: Reason | null;
+  /** Whether the lease is longer now: false where somebody else has the row locked. */
+  renewed: boolean;
 }
 
 /**
@@ -14,50 +22,55 @@ interface Running {
  */
 export class LeasedWork<Reason extends string> {
   readonly #running = new Map<string, Running>();
-  /** By the clock that no one sets, and that goes on while the process is stopped. */
-  #lastRenewal = performance.now();
+  /** A worker that could not renew for two thirds of a lease leaves its work to others, before the lease ends. */
+  readonly #giveUpMs: number;
+  /** Before the last claim: what it answers has its lease from then on. */
+  #claimedAt = performance.now();
+
+  /** `leaseSeconds`: how long a claim holds without being renewed. */
+  constructor(leaseSeconds = 15) {
+    this.#giveUpMs = (leaseSeconds * 2000) / 3;
+  }
 
   get size(): number {
     return this.#running.size;
   }
 
-  /** To be called before something is claimed: with nothing to renew the last renewal may be long ago. */
+  /** To be called before something is claimed: its lease counts from here. */
   refresh(): void {
-    if (this.#running.size === 0) this.#lastRenewal = performance.now();
-  }
-
-  /** Everything that runs was given up: what is claimed from now on has its lease from now on. */
-  restart(): void {
-    this.#lastRenewal = performance.now();
+    this.#claimedAt = performance.now();
   }
 
   /** Carries out what was claimed just now; resolves with its end. */
   begin(token: string, carryOut: (abort: AbortController) => Promise<void>): Promise<void> {
-    const abort = leaseController(() => this.#isOver());
+    const lease = { renewedAt: this.#claimedAt };
+    const abort = leaseController(() => this.#isOver(lease));
     const done = carryOut(abort).finally(() => this.#running.delete(token));
-    this.#running.set(token, { abort, done });
+    this.#running.set(token, Object.assign(lease, { abort, done }));
     return done;
   }
 
-  /** Renews the leases; `ask` answers the claims that are still held, each with why it is to be ended, null where it goes on. */
-  async renew(ask: (tokens: string[]) => Promise<Map<string, Reason | null>>): Promise<void> {
+  /** Renews the leases; `ask` returns the claims that are still held. */
+  async renew(ask: (tokens: string[]) => Promise<Renewal<Reason>[]>): Promise<void> {
     const began = performance.now();
     const asked = new Map(this.#running);
-    const held = asked.size > 0 ? await ask([...asked.keys()]) : new Map<string, Reason | null>();
-    this.#lastRenewal = began;
-    for (const [token, { abort }] of asked) {
-      const reason = held.get(token);
-      // One that is not ours any more has ended, was cancelled by force or was taken over.
-      if (reason === undefined) abort.abort('lost');
-      else if (reason !== null) abort.abort(reason);
+    if (asked.size === 0) return;
+    const held = new Map((await ask([...asked.keys()])).map((renewal) => [renewal.token, renewal]));
+    for (const [token, running] of asked) {
+      const renewal = held.get(token);
+      if (renewal?.renewed) running.renewedAt = began;
+      // A claim that is gone has ended, was cancelled by force or was taken over.
+      if (!renewal) running.abort.abort('lost');
+      else if (renewal.reason !== null) running.abort.abort(renewal.reason);
     }
   }
 
-  /** Leaves everything to others where the leases may be over: whether that was so. */
+  /** Leaves to others what may have lost its lease, and tells whether that was everything, so that the worker itself is cut off. */
   watch(): boolean {
-    if (this.#running.size === 0 || !this.#isOver()) return false;
-    this.abortAll('lost');
-    return true;
+    const running = [...this.#running.values()];
+    const over = running.filter((one) => this.#isOver(one));
+    for (const { abort } of over) abort.abort('lost');
+    return over.length > 0 && over.length === running.length;
   }
 
   abortAll(reason: Reason | 'lost'): void {
@@ -70,7 +83,7 @@ export class LeasedWork<Reason extends string> {
     await Promise.all([...this.#running.values()].map(({ done }) => done));
   }
 
-  #isOver(): boolean {
-    return performance.now() - this.#lastRenewal > GIVE_UP_MS;
+  #isOver({ renewedAt }: Pick<Running, 'renewedAt'>): boolean {
+    return performance.now() - renewedAt > this.#giveUpMs;
   }
 }

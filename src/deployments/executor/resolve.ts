@@ -1,7 +1,8 @@
-import type { EngineParts } from '#deployments/executor/engine.ts';
+import type { EngineParts, Sources } from '#deployments/executor/engine.ts';
 import type { GitSourceToResolve, ImageSourceToResolve } from '#deployments/model/kind.ts';
 import type {
   Commit,
+  Foreseen,
   LastRelease,
   Resolution,
   ResolvedService,
@@ -16,12 +17,14 @@ type Releases = Map<string, { release: LastRelease | null }>;
 /** What of the engine's parts resolving takes. */
 export interface Resolving {
   kinds: EngineParts['kinds'];
-  sources: Pick<EngineParts['sources'], 'resolve' | 'resolveImage'>;
+  sources: Pick<Sources, 'resolve' | 'resolveImage'>;
+  /** Whether a service whose source can't be read fails alone; else its error is thrown. */
+  apart?: boolean;
 }
 
 /**
  * Looks up, outside any transaction, what a snapshot leaves open: the commits of branches and the digests of tags. A redeploy repeats those
- * of the last releases (decisions.md 14). Throws what the first source that can't be read says.
+ * of the last releases.
  */
 export async function resolve(
   parts: Resolving,
@@ -33,7 +36,7 @@ export async function resolve(
   const { action } = snapshot;
   const removes = action === 'DELETE' || action === 'UNINSTALL';
   if (action !== 'DEPLOY' && action !== 'RUN' && !removes) return resolution;
-  const resolveOne = async (service: ServiceSnapshot) => {
+  const resolveOne = async (service: ServiceSnapshot): Promise<void> => {
     const kind = parts.kinds[service.kind];
     if (!kind || (removes && !kind.needsSourceToRemove?.(service))) return;
     const [source, values] = [kind.source(service), kind.valuesSource?.(service)];
@@ -46,7 +49,19 @@ export async function resolve(
       ...(values ? { valuesCommit: await commitOf(of, values, service.valuesCommitId, last?.valuesCommit) } : {}),
     };
   };
-  await Promise.all(snapshot.services.map(resolveOne));
+  const resolveApart = async (service: ServiceSnapshot): Promise<void> => {
+    const fail = (code: Foreseen['code'], message: string) => {
+      resolution.services[service.serviceId] = { failure: { code, message } };
+    };
+    if (service.unable) return fail('CLUSTER_UNABLE', service.unable);
+    try {
+      await resolveOne(service);
+    } catch (error) {
+      if (!parts.apart || signal.aborted) throw error;
+      fail('SOURCE_UNAVAILABLE', `${service.name}: ${(error as Error).message}`);
+    }
+  };
+  await Promise.all(snapshot.services.map(resolveApart));
   return resolution;
 }
 

@@ -4,9 +4,10 @@ import { json } from '#platform/database/json.ts';
 import { OUTBOX_CHANNEL, outboxInsert, type DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 import type { Span } from '#platform/telemetry/index.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
-import type { EngineParts } from '#deployments/executor/engine.ts';
+import type { EngineParts, Sources } from '#deployments/executor/engine.ts';
 import type { ServiceFacts } from '#deployments/executor/facts.ts';
 import { FencedWrite } from '#deployments/executor/fenced-write.ts';
+import type { Slots } from '#deployments/executor/slots.ts';
 import type { StepRecords } from '#deployments/executor/step-log.ts';
 import type { DeploymentLog } from '#deployments/logs/writer.ts';
 import { PROGRESS } from '#deployments/model/channels.ts';
@@ -22,8 +23,8 @@ export type StopReason = 'cancel' | 'give-back' | 'lost';
 export interface RunOptions {
   /** Aborted to cancel, to give the claim back, or because it is lost; the reason is a StopReason. */
   abort: AbortController;
-  /** Waits for a place among the builds of this worker. */
-  buildSlot: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Places for the builds of this worker. */
+  builds: Slots;
 }
 
 /** One attempt at a deployment, and what it has to know throughout. */
@@ -49,6 +50,10 @@ export interface PlannedRun extends Run {
   /** Services that ended in an earlier attempt, with whether that was a success. */
   ended: Map<string, boolean>;
 }
+
+/** Repositories and registries for what runs on the cluster of the deployment. */
+export const sourcesOf = ({ parts, claim }: Pick<Run, 'parts' | 'claim'>): Sources =>
+  parts.sourcesFor(claim.names.runtime);
 
 export const writeOf = (run: Run): FencedWrite => new FencedWrite(run.db, run.claim);
 
@@ -89,7 +94,9 @@ export function addMove(run: Run, write: FencedWrite, trigger: Trigger, options:
   const type = WEBHOOK[trigger];
   if (!type) return;
   const payload = sql`${json(outboxEventOf(type, deployment, run.claim.names))}::jsonb
-    || jsonb_build_object('status', m.state, 'service', jsonb_build_object('id', m.service_id, 'name', m.name, 'type', m.kind))`;
+    || jsonb_build_object('status', m.state, 'service', jsonb_build_object('id', m.service_id, 'name', m.name, 'type', m.kind))
+    || case when m.error is null then '{}'::jsonb
+      else jsonb_build_object('error', jsonb_build_object('code', m.error_code, 'step', m.error_step, 'message', m.error)) end`;
   write.add(outboxInsert(run.scope.organizationId, 'deployment', payload, sql`${moved} m`));
 }
 

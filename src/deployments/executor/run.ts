@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { json } from '#platform/database/json.ts';
 import { audit, auditInsert } from '#platform/events/audit.ts';
 import { ClaimLost, DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
+import { UNWIND_SECONDS, withDeadline } from '#deployments/executor/deadline.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
 import { loadFacts, removeEmptied } from '#deployments/executor/facts.ts';
 import { again, fenced, type ServiceState } from '#deployments/executor/fenced-write.ts';
@@ -11,6 +12,7 @@ import {
   isHandedOver,
   send,
   sendWithLog,
+  sourcesOf,
   tell,
   writeOf,
   type PlannedRun,
@@ -22,6 +24,7 @@ import { runService } from '#deployments/executor/service-run.ts';
 import { loadSteps } from '#deployments/executor/step-log.ts';
 import { attemptFolder, checkoutsOf } from '#deployments/executor/checkouts.ts';
 import { DeploymentLog } from '#deployments/logs/writer.ts';
+import { codeOf, toErrorView, type ServiceError } from '#deployments/model/errors.ts';
 import type { Plan, PlannedStage, Resolution, Snapshot } from '#deployments/model/snapshot.ts';
 import { requestEventsOf } from '#deployments/model/names.ts';
 import { makePlan } from '#deployments/planner/plan.ts';
@@ -30,6 +33,9 @@ import { eventOf } from '#deployments/request.ts';
 
 /** Pickups without one finished step after which a deployment is given up (engine.md, *The queue*). */
 const MAX_ATTEMPTS = 5;
+
+/** Actions that make something run; the others take it down, which is always allowed. */
+const STARTS = new Set<string>(['DEPLOY', 'RESTART', 'RUN']);
 
 /**
  * Carries a claimed deployment on to its end, from wherever an earlier attempt left it: resolves, plans, goes through the stages
@@ -51,7 +57,7 @@ export async function runDeployment(parts: EngineParts, claim: Claim, options: R
       left = attemptFolder(run);
       throw error;
     }
-    await finishUp(run, (error as Error).message);
+    await finishUp(run, error as Error);
   } finally {
     run.span.end();
     await rm(left, { recursive: true, force: true });
@@ -93,20 +99,36 @@ async function prepare(run: Run): Promise<PlannedRun> {
   const ids = run.snapshot.services.map((service) => service.serviceId);
   const facts = await again(() => loadFacts(run.db, run.scope, ids));
   const resolution =
-    (deployment.resolution as Resolution | null) ?? (await resolve(run.parts, run.snapshot, facts, run.signal));
+    (deployment.resolution as Resolution | null) ??
+    (await inTime(run, 'The sources were not read', (signal) =>
+      resolve(resolvingOf(run), run.snapshot, facts, signal),
+    ));
   const plan = (deployment.plan as Plan | null) ?? makePlan(run.snapshot, resolution, facts, run.parts.kinds);
   if (!deployment.plan) await start(run, resolution, plan);
   const cluster = { id: run.snapshot.clusterId, runtime: run.claim.names.runtime };
+  if (STARTS.has(run.snapshot.action)) await run.parts.checkPlace(run.scope.organizationId, cluster.id);
   const resumed = isResumed(run.claim);
   return {
     ...run,
     resolution,
     plan,
     facts,
-    runtime: plan.stages.length > 0 ? await run.parts.runtimeOf(cluster) : undefined,
+    runtime:
+      plan.stages.length > 0
+        ? await inTime(run, 'The runtime did not answer', () => run.parts.runtimeOf(cluster))
+        : undefined,
     steps: resumed ? await again(() => loadSteps(run.db, run.claim)) : new Map(),
     ended: resumed ? await again(() => loadEnded(run)) : new Map(),
   };
+}
+
+const resolvingOf = (run: Run) => ({ kinds: run.parts.kinds, sources: sourcesOf(run), apart: true });
+
+/** Does what asks others before there is a step: they may hang. */
+function inTime<T>(run: Run, what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const seconds = run.parts.platform.settings.stepProgressSeconds;
+  const late = (cause: unknown) => new Error(`${what} within ${seconds} seconds.`, { cause });
+  return withDeadline(run.signal, { seconds, patience: () => UNWIND_SECONDS, late }, ({ signal }) => work(signal));
 }
 
 async function start(run: Run, resolution: Resolution, plan: Plan): Promise<void> {
@@ -136,8 +158,10 @@ async function runStages(run: PlannedRun): Promise<void> {
     const ends = await Promise.allSettled(stage.services.map((planned) => runService(run, planned)));
     const broken = ends.find((end) => end.status === 'rejected');
     if (broken) throw broken.reason;
-    // A failure ends its stage when the others there have settled; later stages are cancelled.
-    if (ends.some((end) => end.status === 'fulfilled' && !end.value)) return cancelLater(run, stage);
+    // A failure ends its stage when the others there have settled; later stages are cancelled. What was known to fail fails alone.
+    const fails = (end: PromiseSettledResult<boolean>, at: number) =>
+      end.status === 'fulfilled' && !end.value && !stage.services[at]!.failure;
+    if (ends.some(fails)) return cancelLater(run, stage);
   }
 }
 
@@ -150,13 +174,13 @@ async function cancelLater(run: PlannedRun, failed: PlannedStage): Promise<void>
 }
 
 /** Writes what is left of the log and the end of the deployment: RECAP in between (engine.md). */
-async function finishUp(run: Run, failure: string | null): Promise<void> {
+async function finishUp(run: Run, failure: Error | null): Promise<void> {
   const cancelled = run.signal.reason === 'cancel' || run.claim.deployment.cancel_requested_at !== null;
   const error = cancelled ? null : failure;
-  if (error !== null) run.log.write({ serviceId: null, step: 'DEPLOYMENT', text: error, error: true });
+  if (error !== null) run.log.write({ serviceId: null, step: 'DEPLOYMENT', text: error.message, error: true });
   if (error !== null || cancelled) {
     const write = writeOf(run);
-    addMove(run, write, cancelled ? 'cancelled' : 'fail', error === null ? {} : { error });
+    addMove(run, write, cancelled ? 'cancelled' : 'fail', error === null ? {} : { error: errorOf(error) });
     write.add(endOpenSteps(run.db, run.scope, run.claim.deployment.id, cancelled ? 'CANCEL' : 'ERROR'));
     await send(run, write);
   }
@@ -164,8 +188,11 @@ async function finishUp(run: Run, failure: string | null): Promise<void> {
   const outcome = outcomeOf(states, error, cancelled);
   run.span.set({ 'quarterdeck.outcome': outcome });
   if (outcome === 'ERROR') run.span.fail('failed');
-  await end(run, outcome, error);
+  await end(run, outcome, outcome === 'CANCELED' ? null : error, states);
 }
+
+/** What no step has brought about: it is the failure of every service that has not ended. */
+const errorOf = (error: Error): ServiceError => ({ code: codeOf(error, null), step: null, message: error.message });
 
 /** What is left of the log, with the state that tells of it; answers where the services are. */
 async function recap(run: Run): Promise<ServiceState[]> {
@@ -173,7 +200,7 @@ async function recap(run: Run): Promise<ServiceState[]> {
   write.addReturning(
     run.db
       .selectFrom('deployment_service')
-      .select(['service_id', 'state'])
+      .select(['service_id', 'name', 'state', 'error', 'error_code', 'error_step'])
       .where('organization_id', '=', run.scope.organizationId)
       .where('deployment_id', '=', run.claim.deployment.id),
   );
@@ -181,21 +208,31 @@ async function recap(run: Run): Promise<ServiceState[]> {
 }
 
 /** A cancel that came when all work had ended changes nothing any more: the end is the real one (engine.md). */
-function outcomeOf(states: ServiceState[], error: string | null, cancelled: boolean): 'SUCCESS' | 'ERROR' | 'CANCELED' {
-  if (error !== null || states.some(({ state }) => state.endsWith('_ERROR'))) return 'ERROR';
-  const anyCancelled = states.some(({ state }) => state === 'CANCELED');
-  return anyCancelled || (cancelled && states.length === 0) ? 'CANCELED' : 'SUCCESS';
+function outcomeOf(states: ServiceState[], error: Error | null, cancelled: boolean): 'SUCCESS' | 'ERROR' | 'CANCELED' {
+  if (states.some(({ state }) => state.endsWith('_ERROR'))) return 'ERROR';
+  // Also where the deployment failed in the moment in which it was cancelled: its services were cancelled, and none of them failed.
+  if (states.some(({ state }) => state === 'CANCELED')) return 'CANCELED';
+  if (error !== null) return 'ERROR';
+  return cancelled && states.length === 0 ? 'CANCELED' : 'SUCCESS';
 }
 
-async function end(run: Run, outcome: 'SUCCESS' | 'ERROR' | 'CANCELED', error: string | null): Promise<void> {
+async function end(
+  run: Run,
+  outcome: 'SUCCESS' | 'ERROR' | 'CANCELED',
+  error: Error | null,
+  states: ServiceState[],
+): Promise<void> {
   const { action } = run.snapshot;
-  const row = { ...ENDED, outcome, error };
+  const row = { ...ENDED, outcome, error: error?.message ?? null };
   const events = requestEventsOf(action, run.snapshot.services);
   const type = outcome === 'SUCCESS' ? events.done : events.failed;
-  const event = eventOf(
-    { place: placeOf(run), whole: run.claim.deployment.whole_environment, services: run.snapshot.services },
-    type,
-  );
+  const event = {
+    ...eventOf(
+      { place: placeOf(run), whole: run.claim.deployment.whole_environment, services: run.snapshot.services },
+      type,
+    ),
+    ...(outcome === 'ERROR' ? { after: { errors: errorsOf(run, states) } } : {}),
+  };
   if (action !== 'DELETE') {
     const write = writeOf(run).set(row);
     if (outcome !== 'CANCELED') write.add(auditInsert(contextOf(run, run.db), event));
@@ -215,6 +252,16 @@ async function end(run: Run, outcome: 'SUCCESS' | 'ERROR' | 'CANCELED', error: s
   });
   tell(run);
 }
+
+/** Why which services failed, as the event of the end tells it. */
+const errorsOf = ({ claim, snapshot }: Run, states: ServiceState[]) =>
+  states
+    .filter(({ error }) => error !== null)
+    .map((state) => ({
+      service_id: state.service_id,
+      service_name: state.name,
+      ...toErrorView({ ...state, environment_id: snapshot.environmentId, number: claim.deployment.number }),
+    }));
 
 const placeOf = (run: Run) => ({
   organizationId: run.scope.organizationId,

@@ -6,16 +6,21 @@ import {
   forgetImages,
   insertRelease,
   keepService,
+  markUnknown,
   markWanted,
   recordHandle,
+  type NewestCommit,
 } from '#deployments/executor/facts.ts';
 import type { FencedWrite } from '#deployments/executor/fenced-write.ts';
-import { Deadline } from '#deployments/executor/deadline.ts';
+import { Abandoned, Deadline, UNWIND_SECONDS, withDeadline } from '#deployments/executor/deadline.ts';
+import { keepLastLines, maskLines } from '#deployments/logs/failed-instance.ts';
+import { codeOf } from '#deployments/model/errors.ts';
 import { addMove, isHandedOver, sendWithLog, writeOf, type PlannedRun } from '#deployments/executor/run-context.ts';
 import { beginStep, endStep, failStep, stepKey, type StepPlace } from '#deployments/executor/step-log.ts';
 import type { ServiceWork } from '#deployments/executor/service-work.ts';
 import { STEPS, type Step } from '#deployments/executor/steps.ts';
 import type { PlannedService } from '#deployments/model/snapshot.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
 
 /** Seconds besides those that a workload may take to get ready, before a step that applies it is taken for stuck. */
 const APPLY_MARGIN_SECONDS = 120;
@@ -38,6 +43,10 @@ export async function runService(run: PlannedRun, planned: PlannedService): Prom
   if (before !== undefined) return before;
   const work = begin(run, planned);
   const at: Position = { write: writeOf(run), place: undefined };
+  if (planned.failure) {
+    await fail(work, at, new Error(planned.failure.message));
+    return false;
+  }
   try {
     for (const [position, name] of planned.steps.entries()) {
       const place = { claim: run.claim, serviceId: planned.serviceId, position, name };
@@ -52,6 +61,8 @@ export async function runService(run: PlannedRun, planned: PlannedService): Prom
   } catch (error) {
     await fail(work, at, error as Error);
     return false;
+  } finally {
+    work.leaveBuilds?.();
   }
 }
 
@@ -70,6 +81,7 @@ function begin(run: PlannedRun, planned: PlannedService): ServiceWork {
     workload: undefined,
     tasks: undefined,
     handle: null,
+    leaveBuilds: undefined,
   };
 }
 
@@ -77,7 +89,8 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
   const { run, service } = work;
   run.signal.throwIfAborted();
   at.place = place;
-  await step.prepare?.(work);
+  await step.await?.(work);
+  await prepare(work, step, place);
   at.write.add(beginStep(run.db, place));
   addMove(run, at.write, step.phase, { serviceIds: [service.serviceId] });
   if (step.applies && run.snapshot.action === 'DEPLOY')
@@ -90,15 +103,22 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
     run.log.write({ serviceId: service.serviceId, step: place.name, text: INTERRUPTED });
 
   const span = run.span.child(place.name, { 'quarterdeck.service.id': service.serviceId });
-  const deadline = new Deadline(run.signal, progressSeconds(work, step));
+  const deadline = new Deadline(run.signal, {
+    seconds: progressSeconds(work, step),
+    patience: (reason) => unwindSeconds(work, reason),
+  });
   try {
-    const output = await step.run(work, {
-      signal: deadline.signal,
-      log: (text) => {
-        deadline.touch();
-        run.log.write({ serviceId: service.serviceId, step: place.name, text: work.mask(text) });
-      },
-    });
+    const output = await deadline.race(
+      step.run(work, {
+        signal: deadline.signal,
+        attempt: { number: run.claim.deployment.attempt_number, holds: () => deadline.holds() },
+        log: (text) => {
+          if (!deadline.holds()) return;
+          deadline.touch();
+          run.log.write({ serviceId: service.serviceId, step: place.name, text: work.mask(text) });
+        },
+      }),
+    );
     step.take?.(work, output);
     at.write.add(endStep(run.db, place, output));
     // A step was finished: the count of fruitless pickups begins anew.
@@ -113,12 +133,34 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
       cause: error,
     });
   } finally {
-    deadline.end();
+    deadline.close();
     span.end();
   }
 }
 
-function progressSeconds(work: ServiceWork, step: Step): number {
+/** Secret managers, for one, are asked before a step begins: they may hang as well. */
+function prepare(work: ServiceWork, step: Step, place: StepPlace): Promise<void> {
+  const seconds = work.run.parts.platform.settings.stepProgressSeconds;
+  const late = (cause: unknown) =>
+    new Error(`What ${place.name} needs was not there within ${seconds} seconds.`, { cause });
+  return withDeadline(work.run.signal, { seconds, patience: () => UNWIND_SECONDS, late }, async () =>
+    step.prepare?.(work),
+  );
+}
+
+/** Seconds that a step which was told to end has to come back: what was begun for it ends in good order, unless others wait for its claim. */
+function unwindSeconds({ workload, tasks }: ServiceWork, reason: unknown): number {
+  if (reason === 'lost' || reason === 'give-back') return UNWIND_SECONDS;
+  const grace = Math.max(
+    workload?.gracePeriodSeconds ?? 0,
+    ...(tasks ?? []).map(({ task }) => task.gracePeriodSeconds),
+  );
+  return UNWIND_SECONDS + grace;
+}
+
+/** Null where a step only waits. */
+function progressSeconds(work: ServiceWork, step: Step): number | null {
+  if (step.waits) return null;
   const { stepProgressSeconds } = work.run.parts.platform.settings;
   const { workload, tasks } = work;
   if (step.phase === 'execute') {
@@ -150,7 +192,14 @@ function addEnd(work: ServiceWork, write: FencedWrite): void {
           buildKey: work.planned.buildKey,
         }),
       );
-      write.add(recordHandle(db, scope, serviceId, { handle: work.handle, wanted: 'running', releaseId: id }));
+      write.add(
+        recordHandle(db, scope, serviceId, {
+          handle: work.handle,
+          wanted: 'running',
+          releaseId: id,
+          newestCommit: newestCommitAfter(work),
+        }),
+      );
       break;
     }
     case 'STOP':
@@ -177,6 +226,14 @@ function addEnd(work: ServiceWork, write: FencedWrite): void {
   addMove(run, write, 'succeed', { serviceIds: [serviceId] });
 }
 
+/** Newest commit that is known once the service is deployed. Going back, or repeating what was gone back to, keeps the one that was left. */
+function newestCommitAfter({ run, service, facts }: ServiceWork): NewestCommit {
+  const commit = run.resolution.services[service.serviceId]?.commit?.id ?? null;
+  const before = facts?.release?.commit?.id ?? null;
+  const keeps = run.snapshot.rollbackTo !== undefined || (run.snapshot.repeat && commit === before);
+  return keeps ? { atLeast: before } : { exact: commit };
+}
+
 /** Removes what commands left whose end is written now: until then a successor would have asked for them. */
 async function discardTasks({ run, runtime, tasks = [], service }: ServiceWork): Promise<void> {
   const names = tasks
@@ -184,32 +241,43 @@ async function discardTasks({ run, runtime, tasks = [], service }: ServiceWork):
     .flatMap(({ task, attempts }) => Array.from({ length: attempts }, (_, at) => `${task.name}-${at + 1}`));
   const [first] = tasks;
   if (!first || names.length === 0) return;
-  await runtime.removeTasks?.(first.task.identity, names).catch((error: unknown) => {
+  const late = (cause: unknown) => new Error(`The runtime did not answer within ${UNWIND_SECONDS} seconds.`, { cause });
+  await withDeadline(run.signal, { seconds: UNWIND_SECONDS, patience: () => UNWIND_SECONDS, late }, async () =>
+    runtime.removeTasks?.(first.task.identity, names),
+  ).catch((error: unknown) => {
     run.parts.platform.log.warn({ err: error, serviceId: service.serviceId }, 'cannot remove what a command left');
   });
 }
 
 /** Records why the service came to no good end: a failure that people read, or a cancel. */
 async function fail(work: ServiceWork, at: Position, error: Error): Promise<void> {
-  const { run, service } = work;
+  const { run, service, planned } = work;
   if (error instanceof ClaimLost || error instanceof DatabaseAway || isHandedOver(run)) throw error;
   const cancelled = run.signal.aborted;
   const message = work.mask(error.message);
+  const step = at.place?.name ?? null;
+  const ids = { deploymentId: run.claim.deployment.id, serviceId: service.serviceId };
   if (!cancelled) {
-    run.log.write({ serviceId: service.serviceId, step: at.place?.name ?? 'DEPLOYMENT', text: message, error: true });
-    const ids = { deploymentId: run.claim.deployment.id, serviceId: service.serviceId };
+    run.log.write({ serviceId: service.serviceId, step: step ?? 'DEPLOYMENT', text: message, error: true });
     run.parts.platform.log.warn({ ...ids, err: error }, 'a service failed to deploy');
   }
   if (at.place) at.write.add(failStep(run.db, at.place, cancelled ? 'CANCEL' : 'ERROR', message));
-  if (run.snapshot.action === 'DELETE') at.write.add(keepService(run.db, run.scope, service.serviceId));
+  const kept = run.snapshot.action === 'DELETE' ? { deleting: false as const } : {};
+  // One row is written by one part only.
+  if (isAbandoned(error)) at.write.add(markUnknown(run.db, run.scope, service.serviceId, kept));
+  else if (run.snapshot.action === 'DELETE') at.write.add(keepService(run.db, run.scope, service.serviceId));
   addMove(run, at.write, cancelled ? 'cancelled' : 'fail', {
     serviceIds: [service.serviceId],
-    ...(cancelled ? {} : { error: message }),
+    ...(cancelled ? {} : { error: { code: planned.failure?.code ?? codeOf(error, step), step, message } }),
   });
+  if (!cancelled && error instanceof RuntimeError && error.lastLines)
+    at.write.add(keepLastLines(run.db, run.scope, ids, maskLines(error.lastLines, work.mask)));
   await sendWithLog(run, at.write);
   if (cancelled) await abandon(work);
   await discardTasks(work);
 }
+
+const isAbandoned = (error: Error): boolean => error instanceof Abandoned || error.cause instanceof Abandoned;
 
 async function abandon({ run, service, tasks = [] }: ServiceWork): Promise<void> {
   const [first] = tasks;

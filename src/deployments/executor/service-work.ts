@@ -3,7 +3,7 @@ import type { PlannedRun } from '#deployments/executor/run-context.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
 import type { ExpandedVariables, PlannedTask } from '#deployments/model/kind.ts';
 import type { PlannedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
-import type { Handle, Runtime, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Attempt, Handle, Runtime, RuntimeContext, WorkloadSpec } from '#runtimes/runtime.ts';
 
 /** A service on its way through its steps, and what they hand to each other. */
 export interface ServiceWork {
@@ -21,10 +21,11 @@ export interface ServiceWork {
   workload: WorkloadSpec | undefined;
   tasks: PlannedTask[] | undefined;
   handle: Handle | null;
+  /** Gives the service's place among the builds back; undefined while it has none. */
+  leaveBuilds: (() => void) | undefined;
 }
 
 /** What a step is given besides. */
-export interface StepContext {
-  signal: AbortSignal;
-  log(text: string): void;
+export interface StepContext extends RuntimeContext {
+  attempt: Attempt;
 }

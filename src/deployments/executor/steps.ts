@@ -1,24 +1,38 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { systemContext } from '#platform/context.ts';
+import { declaredArguments, readOf, writeOwn } from '#deployments/executor/checkout-files.ts';
 import { checkout, checkoutDirectory } from '#deployments/executor/checkouts.ts';
-import { Deadline } from '#deployments/executor/deadline.ts';
+import { UNWIND_SECONDS, withDeadline } from '#deployments/executor/deadline.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import { again } from '#deployments/executor/fenced-write.ts';
+import { sourcesOf } from '#deployments/executor/run-context.ts';
 import type { ServiceWork, StepContext } from '#deployments/executor/service-work.ts';
 import { runTasks } from '#deployments/executor/tasks.ts';
-import type { DeployableKind, PlannedTask, WorkloadOptions } from '#deployments/model/kind.ts';
+import type { BuildRecipe, DeployableKind, PlannedTask, WorkloadOptions } from '#deployments/model/kind.ts';
 import { outputPathOf } from '#deployments/model/output-path.ts';
 import type { StepName } from '#deployments/model/snapshot.ts';
-import type { Handle, RuntimeContext, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import { publishedPorts } from '#runtimes/runtime.ts';
+import type {
+  BuildContext,
+  Handle,
+  RuntimeContext,
+  TaskSpec,
+  WorkloadIdentity,
+  WorkloadSpec,
+} from '#runtimes/runtime.ts';
 
 export interface Step {
   /** Where the service is while the step runs. */
   phase: 'build' | 'apply' | 'execute';
   /** Whether something may exist outside from the step's beginning on. */
   applies?: boolean;
+  /** Whether the step only waits for its turn: nothing is expected to show progress then. */
+  waits?: boolean;
+  /** Waits for what the step needs, before all else, however long that takes. */
+  await?(work: ServiceWork): Promise<void>;
   /** Checks that need nothing outside, before the step begins. */
   prepare?(work: ServiceWork): Promise<void>;
   run(work: ServiceWork, context: StepContext): Promise<Record<string, unknown>>;
@@ -34,10 +48,33 @@ const clone: Step = {
   },
 };
 
+/** Waits for a place among the builds: the others may take longer than any step may without progress. */
+const buildQueueing: Step = {
+  phase: 'build',
+  waits: true,
+  run: async (work, { log }) => {
+    if (work.run.options.builds.isFull) log('Waiting for another build to end: QUARTERDECK_BUILD_SLOTS run at a time.');
+    await joinBuilds(work);
+    return {};
+  },
+};
+
+async function joinBuilds(work: ServiceWork): Promise<void> {
+  work.leaveBuilds ??= await work.run.options.builds.take(work.run.signal);
+}
+
 const build: Step = {
   phase: 'build',
+  // An attempt that takes over has no place yet, though the one before it waited for its own.
+  await: joinBuilds,
   prepare: expand,
-  run: (work, context) => work.run.options.buildSlot(() => buildImage(work, context)),
+  run: async (work, context) => {
+    try {
+      return await buildImage(work, context);
+    } finally {
+      work.leaveBuilds?.();
+    }
+  },
   take: (work, output: { image: string }) => {
     work.image = output.image;
   },
@@ -52,7 +89,7 @@ const deployment: Step = {
     await expand(work);
     work.workload = await workloadOf(work);
   },
-  run: async (work, context) => ({ handle: await applyAction(work, { ...context, log: context.log }) }),
+  run: async (work, context) => ({ handle: await applyAction(work, context) }),
   take: (work, output: { handle: Handle | null }) => {
     work.handle = output.handle;
   },
@@ -81,14 +118,15 @@ export const STEPS: Record<StepName, Step> = {
   BUILD: build,
   DEPLOYMENT: deployment,
   REGISTRY_CREATE_REPOSITORY: refused('REGISTRY_CREATE_REPOSITORY'),
-  BUILD_QUEUEING: refused('BUILD_QUEUEING'),
+  BUILD_QUEUEING: buildQueueing,
   MIRROR_IMAGE: refused('MIRROR_IMAGE'),
   DEPLOYMENT_QUEUEING: refused('DEPLOYMENT_QUEUEING'),
   ROUTER_DEPLOYMENT: refused('ROUTER_DEPLOYMENT'),
   EXECUTING: executing,
 };
 
-const kindOf = ({ run, service }: ServiceWork): DeployableKind => run.parts.kinds[service.kind]!;
+const kindOf = ({ run, service }: Pick<ServiceWork, 'run' | 'service'>): DeployableKind =>
+  run.parts.kinds[service.kind]!;
 
 /** Expands once a service: with the outputs that earlier stages recorded (engine.md). */
 async function expand(work: ServiceWork): Promise<void> {
@@ -120,18 +158,20 @@ async function buildImage(work: ServiceWork, context: StepContext): Promise<{ im
   const directory = checkoutDirectory(work);
   // An earlier attempt may have checked out, perhaps on another machine: in this one's folder it is made again.
   if (!existsSync(directory)) await checkout(work, context);
-  const { variables, secrets } = work.variables!;
+  const { secrets } = work.variables!;
   const { dockerfile: made, ...recipeOf } = recipe;
-  const dockerfile = path.join(directory, recipe.rootPath, recipe.dockerfilePath);
-  const written = typeof made === 'function' ? await made((file) => readOf(directory, file)) : made;
-  if (written !== undefined) await writeOwn(directory, dockerfile, written);
-  const args = await declaredArguments(dockerfile, variables);
+  const dockerfile = path.join(recipe.rootPath, recipe.dockerfilePath);
+  // What is pretended may have been checked out as an empty folder.
+  const isEmpty = runtime.pretends === true && (await readdir(directory)).length === 0;
+  const written = typeof made === 'function' && !isEmpty ? await made((file) => readOf(directory, file)) : made;
+  if (typeof written === 'string' && !isEmpty) await writeOwn(directory, dockerfile, written);
+  const args = isEmpty ? {} : await argumentsOf(work, recipe, { directory, dockerfile });
   const cacheKey = createHash('sha256')
     .update(
       JSON.stringify([
         commit?.id ?? image,
         recipe.rootPath,
-        written ?? recipe.dockerfilePath,
+        typeof written === 'string' ? written : recipe.dockerfilePath,
         recipe.targetStage,
         args,
       ]),
@@ -139,53 +179,44 @@ async function buildImage(work: ServiceWork, context: StepContext): Promise<{ im
     .digest('hex')
     .slice(0, 32);
   const spec = { identity: identityOf(work), directory, ...recipeOf, arguments: args, cacheKey, secrets };
-  const deadline = new Deadline(context.signal, recipe.timeoutSeconds);
-  const built = await runtime
-    .build(spec, { signal: deadline.signal, log: context.log })
-    .catch((cause: unknown) => {
-      if (!deadline.isOver) throw cause;
-      const limit = `${recipe.timeoutSeconds} seconds (build.timeout_max_sec)`;
-      throw new Error(`The build took longer than ${limit} and was ended.`, { cause });
-    })
-    .finally(() => deadline.end());
+  const limit = `${recipe.timeoutSeconds} seconds (build.timeout_max_sec)`;
+  const late = (cause: unknown) => new Error(`The build took longer than ${limit} and was ended.`, { cause });
+  const built = await withDeadline(
+    context.signal,
+    { seconds: recipe.timeoutSeconds, patience: () => UNWIND_SECONDS, late },
+    (deadline) => runtime.build!(spec, buildContext(work, { ...context, signal: deadline.signal })),
+  );
   context.log(built.cached ? `The image is there already: ${built.image}` : `Built ${built.image}`);
   await rm(directory, { recursive: true, force: true });
   return { image: built.image };
 }
 
-/** Text of a file of a checkout. A link that leads out of it leads nowhere. */
-async function readOf(directory: string, file: string): Promise<string> {
-  const missing = new Error(`There is no file ${file} in the repository.`);
-  const real = await realpath(path.join(directory, file)).catch(() => Promise.reject(missing));
-  if (!real.startsWith(`${await realpath(directory)}${path.sep}`)) throw missing;
-  return readFile(real, 'utf8');
+/** What a build may ask while it runs, as the organization of the service. */
+function buildContext({ run }: ServiceWork, context: RuntimeContext): BuildContext {
+  const { organizationId } = run.scope;
+  const sources = sourcesOf(run);
+  return {
+    ...context,
+    resolveImage: (name, platform) => sources.resolveBase({ organizationId, name, platform, signal: context.signal }),
+    checkHost: (host) => sources.checkHost(host),
+  };
 }
 
-/** Writes a file of ours into a checkout, in place of what a repository has there: a link is not followed. */
-async function writeOwn(directory: string, file: string, text: string): Promise<void> {
-  const folder = await realpath(path.dirname(file));
-  if (`${folder}${path.sep}`.startsWith(`${await realpath(directory)}${path.sep}`)) {
-    await rm(file, { force: true, recursive: true });
-    return writeFile(file, text, { flag: 'wx' });
-  }
-  throw new Error(`${path.basename(file)} cannot be written: its folder leads out of the repository.`);
-}
-
-/** Build arguments are the variables that the Dockerfile declares with ARG, and no others: each would be a reason to build anew. */
-async function declaredArguments(
-  dockerfile: string,
-  variables: Record<string, string>,
+async function argumentsOf(
+  work: ServiceWork,
+  recipe: BuildRecipe,
+  { directory, dockerfile }: { directory: string; dockerfile: string },
 ): Promise<Record<string, string>> {
-  const text = await readFile(dockerfile, 'utf8').catch((cause) => {
-    throw new Error(
-      `There is no Dockerfile at ${path.basename(dockerfile)} in the repository: set dockerfile_path and root_path.`,
-      { cause },
-    );
-  });
-  const names = [...text.matchAll(/^\s*ARG\s+(.+)$/gim)].flatMap(([, rest]) =>
-    rest!.split(/\s+/).map((part) => part.split('=')[0]!),
-  );
-  return Object.fromEntries(names.filter((name) => name in variables).map((name) => [name, variables[name]!]));
+  const text = await readOf(directory, dockerfile, missingDockerfile(work, recipe));
+  const file = { name: recipe.dockerfilePath, text };
+  return declaredArguments(work.run.scope.organizationId, file, work.variables!.variables);
+}
+
+/** Says which Dockerfile is missing, and what to do. */
+function missingDockerfile({ run, service }: ServiceWork, { rootPath, dockerfilePath }: BuildRecipe): string {
+  const source = kindOf({ run, service }).source(service);
+  const where = source?.type === 'git' ? `branch ${source.branch} of ${source.url}` : 'the source';
+  return `No file "${dockerfilePath}" at ${rootPath} of ${where}: commit one there, or set dockerfile_path and root_path.`;
 }
 
 const identityOf = ({ run, service }: ServiceWork): WorkloadIdentity => ({
@@ -199,12 +230,29 @@ const identityOf = ({ run, service }: ServiceWork): WorkloadIdentity => ({
 
 /** The workload to apply; throws what the runtime refuses of it. */
 async function workloadOf(work: ServiceWork): Promise<WorkloadSpec> {
-  const { service } = work;
-  if (!work.image) throw new Error(`${service.name} has no image to deploy.`);
+  if (!work.image) throw new Error(`${work.service.name} has no image to deploy.`);
   const options = await optionsOf(work);
+  const service = { ...work.service, customDomains: await routedDomainsOf(work) };
   const workload = kindOf(work).workload!(service, identityOf(work), work.image, work.variables!, options);
   refuse(work, workload);
   return workload;
+}
+
+async function routedDomainsOf({ run, service, mask }: ServiceWork): Promise<string[]> {
+  const context = systemContext({ ...run.parts.platform, db: run.db });
+  const { organizationId } = run.scope;
+  const { domains, warnings } = await again(() => run.parts.routeDomains(context, organizationId, service));
+  for (const warning of warnings)
+    run.log.write({ serviceId: service.serviceId, step: 'DEPLOYMENT', text: mask(warning) });
+  return domains;
+}
+
+/** Applies the workload, once its ports of the machine are the service's. */
+async function applyWorkload({ run, runtime, workload, facts }: ServiceWork, context: RuntimeContext) {
+  if (!workload) return facts?.handle ?? null;
+  const ports = publishedPorts(workload.ports).map(({ protocol, externalPort: port }) => ({ protocol, port }));
+  if (ports.length > 0) await again(() => run.parts.checkPublished(workload.identity, ports));
+  return runtime.apply(workload, context);
 }
 
 /** The commands to run; throws what the runtime refuses of them. */
@@ -230,7 +278,7 @@ async function optionsOf(work: ServiceWork): Promise<WorkloadOptions> {
   const registry =
     registryId === undefined
       ? null
-      : await again(() => run.parts.sources.registryAccess(run.scope.organizationId, registryId));
+      : await again(() => sourcesOf(run).registryAccess(run.scope.organizationId, registryId));
   const { bestEffort } = run.snapshot;
   return { proxyDomain, outputPath: outputPathOf(builtInVariablePrefix), registry, opened, bestEffort };
 }
@@ -265,7 +313,7 @@ async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<
   const { runtime, facts, service, run } = work;
   switch (run.snapshot.action) {
     case 'DEPLOY':
-      return work.workload ? runtime.apply(work.workload, context) : (facts?.handle ?? null);
+      return applyWorkload(work, context);
     case 'RUN':
       return facts?.handle ?? null;
     case 'STOP':

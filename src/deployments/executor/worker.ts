@@ -1,18 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { CANCELLATIONS, DEPLOYMENTS } from '#deployments/model/channels.ts';
+import { CANCELLATIONS, DEPLOYMENTS, readWake } from '#deployments/model/channels.ts';
 import {
   claimNext,
   clearLeftover,
   DatabaseAway,
   giveBack,
-  LIVENESS_CLASS,
   renewClaims,
   type Claim,
 } from '#deployments/executor/claims.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
+import { lockLiveness } from '#platform/database/locks.ts';
+import { fleetOf, Poll, turnOf } from '#platform/jobs/pace.ts';
 import { LeasedWork } from '#deployments/executor/leased-work.ts';
 import { runDeployment } from '#deployments/executor/run.ts';
+import { Slots } from '#deployments/executor/slots.ts';
 import type { StopReason } from '#deployments/executor/run-context.ts';
 
 const POLL_MS = 500;
@@ -32,35 +34,61 @@ export class DeploymentWorker {
   #workerId = 0;
   #stopping = false;
   #timers: NodeJS.Timeout[] = [];
+  readonly #poll: Poll;
+  /** Turns at items that other workers were told of first. */
+  readonly #turns = new Set<NodeJS.Timeout>();
   #filling: Promise<void> | undefined;
   #again = false;
   #soon: NodeJS.Timeout | undefined;
-  #builds = 0;
-  readonly #buildQueue: (() => void)[] = [];
+  readonly #builds: Slots;
+  /** Attempts of this worker that have not ended, by deployment: the next one at the same deployment waits for them. */
+  readonly #attempts = new Map<string, Promise<void>>();
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
+    this.#builds = new Slots(parts.slots.builds);
+    this.#poll = new Poll(parts.platform.db, POLL_MS, () => this.nudge());
   }
 
   /** Joins the workers and begins to claim. */
   async start(): Promise<void> {
     await this.#join();
-    this.#timers = [
-      setInterval(() => this.nudge(), POLL_MS),
-      setInterval(() => void this.#renew(), RENEW_MS),
-      setInterval(() => this.#watchLease(), WATCH_MS),
-    ];
+    this.#timers = [setInterval(() => void this.#renew(), RENEW_MS), setInterval(() => this.#watchLease(), WATCH_MS)];
+    this.#poll.start();
     this.nudge();
   }
 
-  /** Hands running deployments over at their next safe point and leaves. Deployed workloads stay up. */
+  /**
+   * Hands running deployments over at their next safe point and leaves. Deployed workloads stay up. Leases are renewed until the last attempt has
+   * ended: nobody may take over what is still under way.
+   */
   async stop(): Promise<void> {
     this.#stopping = true;
-    for (const timer of this.#timers) clearInterval(timer);
     clearTimeout(this.#soon);
-    await this.#filling;
+    this.#poll.stop();
+    for (const turn of this.#turns) clearTimeout(turn);
+    // What runs hears of it at once; what is being claimed just now, when that has come to its end.
+    await Promise.all([this.#work.end('give-back'), this.#filling]);
     await this.#work.end('give-back');
+    for (const timer of this.#timers) clearInterval(timer);
     await this.#liveness?.end();
+  }
+
+  /** Looks for a deployment of which all workers were told, if it is this one's turn. */
+  #hear(payload: string): void {
+    const wake = readWake(payload);
+    if (!wake) return this.nudge();
+    const { workers } = fleetOf(this.#parts.platform.db);
+    // Few workers have a machine together, and no other one can claim what lives there.
+    const own = wake.nodeId === this.#parts.nodeId ? 0 : undefined;
+    const after = wake.nodeId ? own : turnOf(wake.ticket, this.#workerId, workers);
+    if (after === undefined || this.#stopping) return;
+    if (after === 0) return this.nudge();
+    const turn = setTimeout(() => {
+      this.#turns.delete(turn);
+      this.nudge();
+    }, after);
+    this.#turns.add(turn);
   }
 
   /** Looks for work now; called on notifications and by the poll. */
@@ -85,14 +113,20 @@ export class DeploymentWorker {
     });
     client.on('error', () => undefined); // `end` follows and is what we act on.
     client.on('end', () => void this.#rejoin(client));
-    client.on('notification', (message) => (message.channel === CANCELLATIONS ? void this.#renew() : this.nudge()));
-    await client.connect();
-    const { rows } = await client.query<{ id: string }>(`select nextval('worker_number') as id`);
-    this.#workerId = Number(rows[0]!.id);
-    await client.query('select pg_advisory_lock($1, $2)', [LIVENESS_CLASS, this.#workerId]);
-    await client.query(`listen ${DEPLOYMENTS}; listen ${CANCELLATIONS}`);
+    client.on('notification', (message) =>
+      message.channel === CANCELLATIONS ? void this.#renew() : this.#hear(message.payload ?? ''),
+    );
+    try {
+      await client.connect();
+      const { rows } = await client.query<{ id: string }>(`select nextval('worker_number') as id`);
+      await lockLiveness(client, Number(rows[0]!.id));
+      await client.query(`listen ${DEPLOYMENTS}; listen ${CANCELLATIONS}`);
+      this.#workerId = Number(rows[0]!.id);
+    } catch (error) {
+      await client.end().catch(() => undefined); // It is broken already: nothing is left to be ended.
+      throw error;
+    }
     this.#liveness = client;
-    this.#work.restart();
   }
 
   async #rejoin(client: pg.Client): Promise<void> {
@@ -132,6 +166,7 @@ export class DeploymentWorker {
         workerId: this.#workerId,
         nodeId: this.#parts.nodeId,
         organizationSlots: this.#parts.slots.perOrganization,
+        kinds: Object.keys(this.#parts.kinds),
         limit,
       });
     } catch (error) {
@@ -141,12 +176,25 @@ export class DeploymentWorker {
   }
 
   #begin(claim: Claim): void {
-    void this.#work.begin(claim.token, (abort) => this.#carryOut(claim, abort)).finally(() => this.#nudgeSoon());
+    void this.#work.begin(claim.token, (abort) => this.#carryOutAlone(claim, abort)).finally(() => this.#nudgeSoon());
+  }
+
+  /** An attempt of this worker that was lost may still be ending: two of one process would be at the same deployment. */
+  async #carryOutAlone(claim: Claim, abort: AbortController): Promise<void> {
+    const { id } = claim.deployment;
+    const before = this.#attempts.get(id);
+    const attempt = (before ?? Promise.resolve()).then(() => this.#carryOut(claim, abort));
+    this.#attempts.set(id, attempt);
+    try {
+      await attempt;
+    } finally {
+      if (this.#attempts.get(id) === attempt) this.#attempts.delete(id);
+    }
   }
 
   async #carryOut(claim: Claim, abort: AbortController): Promise<void> {
     try {
-      await runDeployment(this.#parts, claim, { abort, buildSlot: (work) => this.#withBuildSlot(work) });
+      await runDeployment(this.#parts, claim, { abort, builds: this.#builds });
     } catch (error) {
       await this.#leave(claim, abort.signal.reason === 'give-back', error);
     }
@@ -183,21 +231,12 @@ export class DeploymentWorker {
 
   /** Renews the leases, and learns what is to be cancelled and what is no longer ours. */
   async #renew(): Promise<void> {
+    const client = this.#liveness;
+    if (!client) return;
     try {
-      await this.#work.renew((tokens) => renewClaims(this.#parts.platform.db, tokens));
+      await this.#work.renew((tokens) => renewClaims(client, tokens));
     } catch (error) {
       this.#parts.platform.log.warn({ err: error }, 'cannot renew the leases');
-    }
-  }
-
-  async #withBuildSlot<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#builds >= this.#parts.slots.builds) await new Promise<void>((resolve) => this.#buildQueue.push(resolve));
-    this.#builds++;
-    try {
-      return await work();
-    } finally {
-      this.#builds--;
-      this.#buildQueue.shift()?.();
     }
   }
 }

@@ -25,7 +25,7 @@ const FLUSH_MS = 250;
 const UNPACKED = sql<number>`get_byte(content, octet_length(content) - 4) + 256 * get_byte(content, octet_length(content) - 3)
   + 65536 * get_byte(content, octet_length(content) - 2) + 16777216::bigint * get_byte(content, octet_length(content) - 1)`;
 
-/** Masks secrets in text that comes in pieces; made by app/ (runtimes/tools/secrets-mask.ts). */
+/** Masks secrets in text that comes in pieces; made by app/ (src/kernel/secrets-mask.ts). */
 export type Mask = (text: string) => string;
 
 /** Writes the log of one deployment in compressed chunks, in order, soon enough to be followed live. */

@@ -2,7 +2,7 @@ import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 import type { Annotations } from '#runtimes/runtime.ts';
 
 /** Format of snapshots and plans; a release of ours reads its own and the one before (engine.md). */
-export const FORMAT = 2;
+export const FORMAT = 3;
 export const FORMATS = [FORMAT, FORMAT - 1];
 
 /** A commit that a source was resolved to. */
@@ -31,8 +31,12 @@ export interface ServiceSnapshot {
   advancedSettings: Record<string, unknown>;
   /** Host names of custom domains that lead to the default port. */
   customDomains: string[];
+  /** Custom domains that ask for a certificate; absent if none does. */
+  certificateDomains?: string[];
   /** Unexpanded variables that stand on the service itself, secrets by version; in format 1 all that it sees. */
   variables: unknown[];
+  /** Why its cluster can't run it, as a sentence: it fails by itself, and the other services of the request go on. */
+  unable?: string;
   /** Commit that this request asked for, instead of the head of the branch. */
   commitId: string | null;
   /** The same of the repository of its values. */
@@ -88,6 +92,14 @@ export interface ResolvedService {
   /** What `image` was resolved from. */
   imageSource?: ImageName;
   buildKey?: string;
+  /** Why it is not deployed: nothing of it was resolved. */
+  failure?: Foreseen;
+}
+
+/** A failure that is known before a service's first step. */
+export interface Foreseen {
+  code: 'SOURCE_UNAVAILABLE' | 'CLUSTER_UNABLE' | 'FAILED';
+  message: string;
 }
 
 /** An image as people name it. */
@@ -132,6 +144,8 @@ export interface PlannedService {
   buildKey: string | null;
   /** Image to apply where nothing is built. */
   image: string | null;
+  /** Known before its first step: it has none, fails alone, and later stages go on. */
+  failure?: Foreseen;
   /** What becomes of the instances that run: replaced by new ones without a gap, or ended before the new ones begin. */
   rollout: 'ROLLING' | 'RECREATE' | 'NONE';
 }

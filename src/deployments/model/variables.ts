@@ -27,6 +27,15 @@ export const VARIABLE_TYPES = [
 ] as const;
 export type VariableType = (typeof VARIABLE_TYPES)[number];
 
+/** Secret of a secret manager. */
+export interface ExternalSecret {
+  /** Id of the secret manager access. */
+  access: string;
+  name: string;
+  /** Person who chose the access and the name: a deployment reads with their right. Absent from variables of earlier releases. */
+  chosenBy?: string;
+}
+
 /** What rules need to know of a variable or secret. What doesn't apply is left out, which keeps snapshots small. */
 export interface VariableDefinition {
   id: string;
@@ -42,7 +51,7 @@ export interface VariableDefinition {
   /** Id of what it is an alias of. */
   aliases?: string;
   /** The value lies in a secret manager, under this name. */
-  external?: { access: string; name: string };
+  external?: ExternalSecret;
 }
 
 /** A variable as snapshots keep it: unexpanded, secrets by version. */

@@ -84,12 +84,20 @@ export function compareShared(before: unknown[], after: unknown[]): SharedCompar
 }
 
 /** What of a snapshot is configuration besides variables. */
-const configurationOf = ({ name, spec, advancedSettings, customDomains, stage }: ServiceSnapshot) => ({
+const configurationOf = ({
+  name,
+  spec,
+  advancedSettings,
+  customDomains,
+  certificateDomains,
+  stage,
+}: ServiceSnapshot) => ({
   ...spec,
   name,
   stage: stage.name,
   advanced_settings: advancedSettings,
   custom_domains: customDomains,
+  ...(certificateDomains ? { certificates: certificateDomains } : {}),
 });
 
 /** Leaves that differ, by their paths. Elements of a list are compared by their places. */

@@ -1,12 +1,14 @@
 import type { DeployableKind } from '#deployments/model/kind.ts';
 import {
   FORMAT,
+  type Foreseen,
   type LastRelease,
   type Plan,
   type PlannedService,
   type PlannedStage,
   type Resolution,
   type ResolvedService,
+  type ServiceSnapshot,
   type Snapshot,
 } from '#deployments/model/snapshot.ts';
 
@@ -23,18 +25,46 @@ export function makePlan(
   const stages = new Map<string, PlannedStage>();
   for (const service of snapshot.services) {
     const kind = kinds[service.kind];
-    if (!kind) throw new Error(`Services of kind ${service.kind} cannot be deployed by this release.`);
     const stage = stages.get(service.stage.id) ?? { ...service.stage, services: [] };
     stages.set(service.stage.id, stage);
     const resolved = resolution.services[service.serviceId] ?? {};
+    const failure = kind ? resolved.failure : unknownKind(service);
+    if (!kind || failure) {
+      stage.services.push(failedService(service, failure!));
+      continue;
+    }
     const last = lastOf(snapshot, resolved, facts.get(service.serviceId));
-    const planned = kind.plan(service, snapshot.action, resolved, last);
+    const planned = withTurns(kind.plan(service, snapshot.action, resolved, last));
     stage.services.push(snapshot.rollbackTo ? { ...planned, reason: whyBack(snapshot.rollbackTo, planned) } : planned);
   }
   const backwards = snapshot.action === 'STOP' || snapshot.action === 'DELETE' || snapshot.action === 'UNINSTALL';
   const ordered = [...stages.values()].sort((a, b) => (backwards ? b.position - a.position : a.position - b.position));
   return { format: FORMAT, action: snapshot.action, stages: ordered };
 }
+
+/** Before a service is built it waits for its turn: that is a step of its own, whose time is nobody's fault. */
+const withTurns = (planned: PlannedService): PlannedService => ({
+  ...planned,
+  steps: planned.steps.flatMap((step) => (step === 'BUILD' ? (['BUILD_QUEUEING', 'BUILD'] as const) : [step])),
+});
+
+const unknownKind = ({ kind }: ServiceSnapshot): Foreseen => ({
+  code: 'FAILED',
+  message: `Services of kind ${kind} cannot be deployed by this release.`,
+});
+
+/** A service that nothing is done of, with the reason. */
+const failedService = ({ serviceId, name, kind }: ServiceSnapshot, failure: Foreseen): PlannedService => ({
+  serviceId,
+  name,
+  kind,
+  steps: [],
+  reason: failure.message,
+  buildKey: null,
+  image: null,
+  rollout: 'NONE',
+  failure,
+});
 
 /** What a kind may build on. A service whose work was cut off by force skips nothing (engine.md, *The queue*). */
 function lastOf(

@@ -57,7 +57,9 @@ function tokenOf(header: string | undefined): string {
 }
 
 function refuse(): never {
-  throw unauthenticated('The token is invalid, expired or revoked: create another in the organization settings.');
+  throw unauthenticated(
+    'The token is invalid, expired or revoked: create another by POST /organization/{organizationId}/apiToken.',
+  );
 }
 
 /** Who is written into events for what the principal does. */

@@ -50,9 +50,14 @@ export function requireSomewhere(principal: Principal, organizationId: string, l
  */
 export function requireGrantable(principal: Principal, grant: Grant): void {
   refuseConditions(principal);
-  const own = grantIn(principal, grant.organizationId);
-  if (!own || !includes(levelAt(own, { organizationId: grant.organizationId }), highestLevelOf(grant)))
+  if (!mayGrant(principal, grant))
     throw forbidden(`You cannot give the permission ${highestLevelOf(grant)}: it is more than you have yourself.`);
+}
+
+/** Whether the principal holds at least what the grant gives. */
+export function mayGrant(principal: Principal, grant: Grant): boolean {
+  const own = grantIn(principal, grant.organizationId);
+  return own !== undefined && includes(levelAt(own, { organizationId: grant.organizationId }), highestLevelOf(grant));
 }
 
 /** Throws 403 for a token with a policy, which could give away what its policy keeps from it. */

@@ -148,6 +148,7 @@ function personOf(claims: JWTPayload): Person {
     subject: `${claims.iss}|${claims.sub}`,
     // An address that the provider has not verified could be anybody's (decisions.md 25).
     email: verified && text(claims.email) ? text(claims.email) : null,
+    emailUnverified: !verified && (text(claims.email) !== '' || claims.email_verified !== undefined),
     firstName: text(claims.given_name),
     lastName: text(claims.family_name),
     nickname: text(claims.nickname) || text(claims.preferred_username) || text(claims.name),

@@ -2,7 +2,7 @@ import { newId } from '#kernel/ids.ts';
 import type { Principal } from '#platform/access/principal.ts';
 import { grantOfRole, ROLE_AS_JSON, type StoredRole } from '#platform/access/roles.ts';
 import type { Platform } from '#platform/context.ts';
-import { sql, type Database } from '#platform/database/index.ts';
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
 /** What an identity provider says of a person; '' for what it doesn't say. */
 export interface Person {
@@ -10,6 +10,8 @@ export interface Person {
   subject: string;
   /** Only an address that the provider has verified (decisions.md 25). */
   email: string | null;
+  /** Set where the provider names an address, or says whether it is verified, and does not vouch for it. */
+  emailUnverified?: boolean;
   firstName: string;
   lastName: string;
   nickname: string;
@@ -39,9 +41,33 @@ export async function findSessionPrincipal(platform: Platform, person: Person): 
   return { id: row.id, kind: 'user', userId: row.id, name: displayName(row), grants };
 }
 
+/**
+ * A member of an organization with what they may do there now; undefined if they are none. For what a person has arranged to happen later: it
+ * is done with the rights that they have then.
+ */
+export async function findMemberPrincipal(
+  db: Database,
+  scope: Scope,
+  userId: string | null,
+): Promise<Principal | undefined> {
+  const row = await db
+    .selectFrom('member')
+    .innerJoin('role', 'role.id', 'member.role_id')
+    .innerJoin('user_account', 'user_account.id', 'member.user_id')
+    .select(['user_account.first_name', 'user_account.last_name', 'user_account.nickname', 'user_account.email'])
+    .select(ROLE_AS_JSON('role').as('role'))
+    .where('member.organization_id', '=', scope.organizationId)
+    .where('member.user_id', '=', userId)
+    .executeTakeFirst();
+  if (!row || userId === null) return undefined;
+  const grants = [grantOfRole(scope.organizationId, row.role)];
+  return { id: userId, kind: 'user', userId, name: displayName(row), grants };
+}
+
 interface UserRow {
   id: string;
   email: string | null;
+  email_verified: boolean;
   first_name: string;
   last_name: string;
   nickname: string;
@@ -54,7 +80,7 @@ interface UserRow {
 const findUser = async (db: Database, subject: string): Promise<UserRow | undefined> =>
   (
     await sql<UserRow>`
-      select account.id, account.email, account.first_name, account.last_name, account.nickname, account.picture_url,
+      select account.id, account.email, account.email_verified, account.first_name, account.last_name, account.nickname, account.picture_url,
         account.last_activity_at,
         coalesce((
           select json_agg(json_build_object('organization_id', member.organization_id, 'role', ${ROLE_AS_JSON('role')})
@@ -82,21 +108,22 @@ const columnsOf = (person: Person) => ({
   picture_url: person.pictureUrl,
 });
 
-/** Takes over what the provider says now; what it leaves out stays. */
+/** Takes over what the provider says now; what it leaves out stays. An address that it no longer vouches for proves nothing any more. */
 async function noteChanges(db: Database, row: UserRow, person: Person, now: Date): Promise<void> {
   const said = Object.entries(columnsOf(person)).filter(
     ([name, value]) => value && row[name as keyof UserRow] !== value,
   );
+  const verified = person.email !== null ? true : person.emailUnverified ? false : row.email_verified;
+  const isVerifiedAnew = verified !== row.email_verified;
   const idle = now.getTime() - (row.last_activity_at?.getTime() ?? 0) > ACTIVITY_MS;
-  if (said.length === 0 && !idle) return;
-  const changes = Object.fromEntries(said);
+  if (said.length === 0 && !isVerifiedAnew && !idle) return;
+  const changes = { ...Object.fromEntries(said), ...(isVerifiedAnew ? { email_verified: verified } : {}) };
   Object.assign(row, changes);
   await db
     .updateTable('user_account')
     .set({
       ...changes,
-      ...('email' in changes ? { email_verified: true } : {}),
-      ...(said.length > 0 ? { updated_at: now } : {}),
+      ...(said.length > 0 || isVerifiedAnew ? { updated_at: now } : {}),
       last_activity_at: now,
     })
     .where('id', '=', row.id)

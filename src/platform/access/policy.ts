@@ -38,7 +38,7 @@ export function compilePolicy(text: string): Policy {
   const rules = read(text);
   if (!rules.some((rule) => rule.name === 'allow'))
     throw new PolicyError('the rule `allow`, which decides, is missing');
-  const policy: Policy = { allows: (action, at) => decide(rules, inputOf(action, at)) };
+  const policy: Policy = { allows: remembering(rules) };
   compiled.set(text, policy);
   return policy;
 }
@@ -54,10 +54,26 @@ function read(text: string): Rule[] {
   }
 }
 
+/** Decisions that are remembered of each policy: lists and streams ask about each of their rows. */
+const DECISIONS = 1000;
+
+/** The policy as a function; it depends on its input only, so that each decision is made once. */
+function remembering(rules: Rule[]): Policy['allows'] {
+  const decisions = new LRUCache<string, boolean>(DECISIONS);
+  return (action, at) => {
+    const input = JSON.stringify(inputOf(action, at));
+    const known = decisions.get(input);
+    if (known !== undefined) return known;
+    const decision = decide(rules, input);
+    decisions.set(input, decision);
+    return decision;
+  };
+}
+
 /** A policy that comes to no end or contradicts itself allows nothing: doubt is a no. */
-function decide(rules: Rule[], input: Record<string, unknown>): boolean {
+function decide(rules: Rule[], input: string): boolean {
   try {
-    return evaluate(rules, 'allow', JSON.parse(JSON.stringify(input))) === true;
+    return evaluate(rules, 'allow', JSON.parse(input)) === true;
   } catch (error) {
     // A RangeError: it went deeper than there is room for.
     if (error instanceof PolicyError || error instanceof RangeError) return false;

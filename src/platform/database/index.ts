@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
+import type { Socket } from 'node:net';
 import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } from 'kysely';
 import pg from 'pg';
 import { createLine, LineBroken } from '#platform/database/line.ts';
+import { LIMITS, throughPooler } from '#platform/database/pooler.ts';
 import type { DB } from '#platform/database/tables.ts';
 
 export type { DB } from '#platform/database/tables.ts';
@@ -25,6 +27,10 @@ const STALE_PLAN = '0A000';
 
 export interface DatabaseOptions {
   config: pg.PoolConfig;
+  /** Whether the connections go through a pooler (pooler.ts). */
+  isPooled?: boolean;
+  /** Seconds after which a statement that is not answered breaks its connection; no limit without. */
+  answerSeconds?: number;
   /** Called with each statement's text; tests record them. */
   onStatement?: (text: string) => void;
 }
@@ -49,28 +55,26 @@ export const wireOf = (db: Database): Wire | undefined => wires.get(db);
 
 /**
  * Opens a pool. Statements are sent under a name made from their text, so that PostgreSQL plans each of them once per
- * connection (measured: a third less processor time a select).
+ * connection (measured: a third less processor time a select); through a pooler they have none.
  */
-export function openDatabase({ config, onStatement }: DatabaseOptions): OpenDatabase {
-  const defaults = {
-    application_name: 'quarterdeck',
-    idle_in_transaction_session_timeout: 30_000,
-    lock_timeout: 15_000,
-  };
+export function openDatabase({ config, isPooled, onStatement, answerSeconds }: DatabaseOptions): OpenDatabase {
+  const defaults: pg.PoolConfig = { application_name: 'quarterdeck', ...(isPooled ? PIPELINED : LIMITS) };
   const pool = new pg.Pool({ ...defaults, ...config });
   pool.on('error', () => undefined); // An idle connection broke (PostgreSQL was restarted): the pool opens another.
   // While a connection is taken the pool does not listen on it: whoever has it hears of its end by the next statement.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  const line = createLine({ ...defaults, ...config });
   const names = new StatementNames();
+  const askerOf = isPooled ? throughPooler : (client: pg.PoolClient) => named(client, names);
   const dialect = new PostgresDialect({
     pool: {
       connect: async () => {
         const client = await pool.connect();
+        const ask = askerOf(client);
         return {
           query: (text: string, values: readonly unknown[]) => {
             onStatement?.(text);
-            return client.query({ text, values: [...values], name: names.of(text) }).catch(names.heed);
+            const answer = ask(text, values);
+            return answerSeconds === undefined ? answer : breakingOff(client, answer, answerSeconds);
           },
           release: () => client.release(),
         } as never;
@@ -79,9 +83,16 @@ export function openDatabase({ config, onStatement }: DatabaseOptions): OpenData
     },
   });
   const db = new Kysely<DB>({ dialect });
-  const named = (text: string, values: unknown[]) => ({ text, values, name: names.of(text) });
-  const send = async (text: string, values: unknown[]) =>
-    (await pool.query(named(text, values)).catch(names.heed)).rows as unknown[];
+  const send = async (text: string, values: unknown[]): Promise<unknown[]> => {
+    const client = await pool.connect();
+    try {
+      return (await askerOf(client)(text, values)).rows;
+    } finally {
+      client.release();
+    }
+  };
+  // Through a pooler each read is sent by itself: what it makes of many statements at once is its own affair.
+  const line = isPooled ? undefined : createLine({ ...defaults, ...config });
   wires.set(db, {
     send: (text, values) => {
       onStatement?.(text);
@@ -89,8 +100,9 @@ export function openDatabase({ config, onStatement }: DatabaseOptions): OpenData
     },
     read: async (text, values) => {
       onStatement?.(text);
+      if (!line) return send(text, values);
       try {
-        return await line.send(named(text, values)).catch(names.heed);
+        return await line.send({ text, values, name: names.of(text) }).catch(names.heed);
       } catch (error) {
         // A read may be done again, over a connection of its own.
         if (error instanceof LineBroken || (error as { code?: string }).code === STALE_PLAN) return send(text, values);
@@ -98,7 +110,28 @@ export function openDatabase({ config, onStatement }: DatabaseOptions): OpenData
       }
     },
   });
-  return { db, pool, close: async () => void (await Promise.all([line.close(), db.destroy()])) };
+  return { db, pool, close: async () => void (await Promise.all([line?.close(), db.destroy()])) };
+}
+
+/** The driver's types leave it out. */
+const PIPELINED = { pipeline: true } as pg.PoolConfig;
+
+const named = (client: pg.PoolClient, names: StatementNames) => (text: string, values: readonly unknown[]) =>
+  client.query({ text, values: [...values], name: names.of(text) }).catch(names.heed);
+
+/**
+ * Breaks the connection of a statement that is not answered in time: the server, or the way to it, is gone without a word, and nobody would ever
+ * hear of it. The statement ends as with any broken connection, and the pool opens another one.
+ */
+async function breakingOff<T>(client: pg.PoolClient, answer: Promise<T>, seconds: number): Promise<T> {
+  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+  const cause = Object.assign(new Error(`Connection terminated: no answer within ${seconds} s.`), { code: '08006' });
+  const timer = setTimeout(() => stream.destroy(cause), seconds * 1000);
+  try {
+    return await answer;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Names of prepared statements. */

@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
+import { lockSession } from '#platform/database/locks.ts';
 
 const FOLDER = path.join(import.meta.dirname, '../../../migrations');
-/** Any constant: it names the lock that lets one process migrate at a time. */
-const LOCK = 7_301_001;
 
 interface Migration {
   version: number;
@@ -57,7 +56,7 @@ export async function migrate(config: pg.ClientConfig, folder = FOLDER): Promise
 }
 
 /** Waits until no other process migrates or restores; held until the connection ends. */
-export const lockMigrations = (client: pg.ClientBase) => client.query('select pg_advisory_lock($1)', [LOCK]);
+export const lockMigrations = (client: pg.ClientBase) => lockSession(client, 'migrations');
 
 async function refuseHalfRestored(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query<{ there: boolean }>('select to_regclass($1) is not null as there', [

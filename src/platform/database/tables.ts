@@ -35,6 +35,20 @@ export interface AgenticRun {
   workflow_id: string;
 }
 
+export interface AlertReceiver {
+  created_at: Generated<Timestamp>;
+  description: string;
+  id: string;
+  name: string;
+  organization_id: string;
+  owner: string | null;
+  send_resolved: boolean;
+  severity: string | null;
+  type: string;
+  updated_at: Generated<Timestamp>;
+  webhook_url: Buffer;
+}
+
 export interface ApiToken {
   created_at: Generated<Timestamp>;
   created_by: string;
@@ -43,6 +57,7 @@ export interface ApiToken {
   id: string;
   name: string;
   organization_id: string;
+  parent_id: string | null;
   policy: JsonColumn | null;
   role_id: string | null;
   scope: string | null;
@@ -127,6 +142,7 @@ export interface AuditSeal {
   event_id: string;
   hash: Buffer;
   organization_id: string;
+  sealed_at: Generated<Timestamp>;
   sequence: Int8Column;
 }
 
@@ -147,6 +163,13 @@ export interface AuditUnsealed {
   event_at: Timestamp;
   event_id: string;
   organization_id: string;
+}
+
+export interface BillingInfo {
+  created_at: Generated<Timestamp>;
+  fields: JsonColumn;
+  organization_id: string;
+  updated_at: Generated<Timestamp>;
 }
 
 export interface BuildReport {
@@ -247,6 +270,18 @@ export interface ContainerRegistry {
   url: string;
 }
 
+export interface Credentials {
+  cloud_provider: string;
+  created_at: Generated<Timestamp>;
+  fields: Generated<JsonColumn>;
+  id: string;
+  name: string;
+  object_type: string;
+  organization_id: string;
+  secrets: Buffer | null;
+  updated_at: Generated<Timestamp>;
+}
+
 export interface CronSchedule {
   concurrency: string;
   expression: string | null;
@@ -260,11 +295,21 @@ export interface CronSchedule {
 }
 
 export interface CustomDomain {
+  certificate_error: string | null;
+  certificate_expires_at: Timestamp | null;
+  certificate_state: string | null;
+  challenge: string;
+  claimed_at: Generated<Timestamp>;
   created_at: Generated<Timestamp>;
   domain: string;
   generate_certificate: boolean;
   id: string;
   organization_id: string;
+  proof_checked_at: Timestamp | null;
+  proof_error: string | null;
+  proof_missing_since: Timestamp | null;
+  proof_state: Generated<string>;
+  proven_at: Timestamp | null;
   service_id: string;
   updated_at: Generated<Timestamp>;
   use_cdn: Generated<boolean>;
@@ -333,6 +378,7 @@ export interface DatabaseRestore {
   error: string | null;
   id: string;
   lease_until: Timestamp | null;
+  loaded_at: Timestamp | null;
   organization_id: string;
   replaces: JsonColumn;
   requested_by: string | null;
@@ -345,6 +391,7 @@ export interface DatabaseRestore {
 
 export interface Deployment {
   action: string;
+  attempt_number: Generated<number>;
   attempts: Generated<number>;
   automatic: Generated<boolean>;
   cancel_forced: Generated<boolean>;
@@ -357,6 +404,7 @@ export interface Deployment {
   error: string | null;
   format: Generated<number>;
   id: string;
+  kinds: Generated<string[]>;
   lease_until: Timestamp | null;
   leftover_until: Timestamp | null;
   leftover_worker: Int8Column | null;
@@ -365,6 +413,7 @@ export interface Deployment {
   origin: string;
   outcome: string | null;
   plan: JsonColumn | null;
+  queue_number: Generated<Int8Column>;
   requested_by: string | null;
   requested_by_name: string;
   resolution: JsonColumn | null;
@@ -407,6 +456,8 @@ export interface DeploymentService {
   ended_at: Timestamp | null;
   environment_id: string;
   error: string | null;
+  error_code: string | null;
+  error_step: string | null;
   icon_uri: string;
   kind: string;
   name: string;
@@ -472,11 +523,20 @@ export interface EnvironmentDeploymentRule {
   next_at: Timestamp | null;
   on_demand_preview: Generated<boolean>;
   organization_id: string;
+  set_by: string | null;
   start_time: Generated<Timestamp>;
   stop_time: Generated<Timestamp>;
   timezone: Generated<string>;
   updated_at: Generated<Timestamp>;
   weekdays: Generated<string[]>;
+}
+
+export interface FailedInstanceLog {
+  created_at: Generated<Timestamp>;
+  deployment_id: string;
+  lines: JsonColumn;
+  organization_id: string;
+  service_id: string;
 }
 
 export interface GitToken {
@@ -531,6 +591,7 @@ export interface Installation {
   canary: Buffer | null;
   created_at: Generated<Timestamp>;
   epoch: Generated<number>;
+  first_organization_id: string | null;
   id: string;
   read_only_since: Timestamp | null;
   restored_at: Timestamp | null;
@@ -629,6 +690,7 @@ export interface Organization {
   created_at: Generated<Timestamp>;
   data_key: Buffer;
   description: string | null;
+  domain_key: Generated<string>;
   icon_url: string | null;
   id: string;
   logo_url: string | null;
@@ -677,6 +739,22 @@ export interface ProjectDeploymentRule {
   wildcard: string;
 }
 
+export interface PublishedPort {
+  organization_id: string;
+  place_id: string;
+  port: number;
+  protocol: string;
+  service_id: string;
+}
+
+export interface QueueFinding {
+  first_seen_at: Generated<Timestamp>;
+  id: string;
+  kind: string;
+  message: string;
+  reported_at: Timestamp | null;
+}
+
 export interface RateWindow {
   started_at: Timestamp;
   token_id: string;
@@ -709,9 +787,16 @@ export interface Role {
   updated_at: Generated<Timestamp>;
 }
 
+export interface RoutedDomain {
+  domain: string;
+  organization_id: string;
+  service_id: string;
+}
+
 export interface ScheduledTask {
   last_ended_at: Timestamp | null;
   last_error: string | null;
+  lock_token: string | null;
   locked_until: Timestamp | null;
   name: string;
   next_at: Generated<Timestamp>;
@@ -885,6 +970,7 @@ export interface UserAccount {
 }
 
 export interface Variable {
+  access_chosen_by: string | null;
   aliased_built_in: string | null;
   aliased_id: string | null;
   built_in_service_id: string | null;
@@ -926,9 +1012,11 @@ export interface Webhook {
   enabled: boolean;
   environment_types_filter: Generated<string[]>;
   events: string[];
+  failures: Generated<number>;
   id: string;
   kind: string;
   organization_id: string;
+  paused_until: Timestamp | null;
   project_names_filter: Generated<string[]>;
   subscribed_events: string[];
   target_secret: Buffer | null;
@@ -970,6 +1058,7 @@ export interface DB {
   access_version: AccessVersion;
   agentic_output: AgenticOutput;
   agentic_run: AgenticRun;
+  alert_receiver: AlertReceiver;
   api_token: ApiToken;
   api_token_organization: ApiTokenOrganization;
   argo_cd: ArgoCd;
@@ -980,12 +1069,14 @@ export interface DB {
   audit_seal: AuditSeal;
   audit_target: AuditTarget;
   audit_unsealed: AuditUnsealed;
+  billing_info: BillingInfo;
   build_report: BuildReport;
   cluster: Cluster;
   cluster_log: ClusterLog;
   cluster_secret: ClusterSecret;
   cluster_work: ClusterWork;
   container_registry: ContainerRegistry;
+  credentials: Credentials;
   cron_schedule: CronSchedule;
   custom_domain: CustomDomain;
   database_backup: DatabaseBackup;
@@ -1000,6 +1091,7 @@ export interface DB {
   deployment_step: DeploymentStep;
   environment: Environment;
   environment_deployment_rule: EnvironmentDeploymentRule;
+  failed_instance_log: FailedInstanceLog;
   git_token: GitToken;
   git_webhook: GitWebhook;
   helm_repository: HelmRepository;
@@ -1016,9 +1108,12 @@ export interface DB {
   outbox: Outbox;
   project: Project;
   project_deployment_rule: ProjectDeploymentRule;
+  published_port: PublishedPort;
+  queue_finding: QueueFinding;
   rate_window: RateWindow;
   release: Release;
   role: Role;
+  routed_domain: RoutedDomain;
   scheduled_task: ScheduledTask;
   schema_migration: SchemaMigration;
   secret_manager_access: SecretManagerAccess;

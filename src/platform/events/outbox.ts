@@ -20,6 +20,8 @@ export interface DeploymentOutboxEvent {
   deployment_request_id: string;
   /** State of the service. */
   status: string;
+  /** Why it failed, where it did. */
+  error?: { code: string; step: string | null; message: string };
   /** Number of the deployment in its environment. */
   generation: number;
   /** Ascends over the events of one service: calls may arrive in another order, because they are repeated. */

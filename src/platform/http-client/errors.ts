@@ -1,6 +1,6 @@
 /** Why a request got no answer. */
 export type OutgoingFailure =
-  /** The URL is none, or not http or https. */
+  /** The URL is none, not http or https, or would have credentials sent unencrypted. */
   | 'invalid_url'
   /** The address is private, loopback or the like, and the settings do not allow it. */
   | 'forbidden_address'

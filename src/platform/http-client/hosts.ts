@@ -46,9 +46,17 @@ export function refuseLiteral(hostname: string, allowed: readonly string[]): voi
   if (literal !== undefined && isForbiddenAddress(literal, allowed)) throw forbidden(hostname, literal);
 }
 
+/** Refuses an address. What a name resolves to is left out: it would tell users the addresses of private names. */
 export const forbidden = (host: string, address: string): OutgoingError =>
   new OutgoingError(
     'forbidden_address',
-    `${host === address ? host : `${host} (${address})`} is a private, local or reserved address, which may not be called; ` +
+    `${host} ${host === address ? 'is' : 'leads to'} a private, local or reserved address, which may not be called; ` +
       'the setting QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES can allow it',
+  );
+
+/** Refuses to send credentials over http. */
+export const unprotected = (host: string): OutgoingError =>
+  new OutgoingError(
+    'invalid_url',
+    `Credentials are not sent to ${host} over http, where others can read them: use https. Over http they go only to addresses that the setting QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES names`,
   );

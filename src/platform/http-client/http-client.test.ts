@@ -127,6 +127,32 @@ describe('a request', () => {
     expect(called).toBe(0);
   });
 
+  test('to a name with a private address does not tell that address', async () => {
+    const client = createHttpClient({ allowedPrivateAddresses: [], lookup: answering('10.20.30.40') });
+    for (const asked of [client.request('http://vault.corp.test/'), client.addressPolicy('vault.corp.test')])
+      await expect(asked).rejects.toMatchObject({
+        failure: 'forbidden_address',
+        message: expect.not.stringContaining('10.20.30.40'),
+      });
+  });
+
+  test.each(['authorization', 'Private-Token', 'X-Vault-Token', 'cookie'])(
+    'with credentials (%s) is sent over http to the networks of the operator only',
+    async (name) => {
+      let called = 0;
+      const port = await serve((_request, response) => void response.end(String(++called)));
+      const headers = { [name]: 'secret' };
+      const outside = createHttpClient({ ...LOOPBACK, lookup: answering('203.0.114.1') });
+      const refused = { failure: 'invalid_url', message: expect.stringContaining('https') };
+      for (const host of ['charts.test', '203.0.114.1'])
+        await expect(outside.request(`http://${host}:${port}/`, { headers })).rejects.toMatchObject(refused);
+      expect(called).toBe(0);
+      const inside = createHttpClient({ ...LOOPBACK, lookup: answering('127.0.0.1') });
+      expect((await inside.request(`http://charts.test:${port}/`, { headers })).status).toBe(200);
+      expect((await inside.request(`http://127.0.0.1:${port}/`, { headers })).status).toBe(200);
+    },
+  );
+
   test('connects to exactly the address that was checked, and asks the resolver once for it', async () => {
     let lookups = 0;
     const port = await serve((request, response) => void response.end(request.headers.host));

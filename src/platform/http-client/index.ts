@@ -51,6 +51,16 @@ export function checkUrl(url: string, field: string, allowedPrivateAddresses: re
   }
 }
 
+/** Whether credentials may be sent to a URL: over TLS, or to a literal private address that the operator allows. */
+export function isProtected(url: string, allowedPrivateAddresses: readonly string[]): boolean {
+  const { protocol, hostname } = parseUrl(url);
+  if (protocol === 'https:') return true;
+  const literal = literalAddress(canonicalHost(hostname));
+  return (
+    literal !== undefined && isForbiddenAddress(literal, []) && !isForbiddenAddress(literal, allowedPrivateAddresses)
+  );
+}
+
 const resolveBySystem = promisify(systemLookup);
 
 /** The client for URLs that users give. */

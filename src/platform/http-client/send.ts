@@ -1,11 +1,19 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import type { LookupAddress } from 'node:dns';
 import { open } from 'node:fs/promises';
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { isForbiddenAddress } from '#kernel/addresses.ts';
+import { isForbiddenAddress, isWithin, literalAddress } from '#kernel/addresses.ts';
 import { request as requestHttp } from '#kernel/node-http.ts';
 import { OutgoingError, outgoingError } from '#platform/http-client/errors.ts';
-import { forbidden, parseUrl, refuseLiteral, resolveHost, type Lookup } from '#platform/http-client/hosts.ts';
+import {
+  forbidden,
+  parseUrl,
+  refuseLiteral,
+  resolveHost,
+  unprotected,
+  type Lookup,
+} from '#platform/http-client/hosts.ts';
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 const DEFAULT_MAX_BYTES = 1024 * 1024;
@@ -36,18 +44,27 @@ export interface OutgoingAnswer {
 
 /** What sends requests to allowed addresses. */
 export function createSender(resolve: Lookup, allowed: readonly string[]) {
-  const lookup = checkedLookup(resolve, allowed);
   return async (address: string, request: OutgoingRequest): Promise<OutgoingAnswer> => {
     const url = parseUrl(address);
-    refuseLiteral(url.hostname, allowed); // A literal address is connected to without any lookup.
-    return send(url, lookup, request);
+    const exposes = url.protocol === 'http:' && hasCredentials(request);
+    // A literal address is connected to without any lookup.
+    refuseLiteral(url.hostname, allowed);
+    const literal = literalAddress(url.hostname);
+    if (exposes && literal !== undefined && !isWithin(literal, allowed)) throw unprotected(url.host);
+    return send(url, checkedLookup(resolve, allowed, exposes), request);
   };
 }
+
+/** Headers that carry credentials, of the systems that are called. */
+const CREDENTIALS = /^(authorization|proxy-authorization|cookie|private-token|x-vault-token|x-auth-token|x-api-key)$/i;
+
+const hasCredentials = ({ headers = {} }: OutgoingRequest): boolean =>
+  Object.keys(headers).some((name) => CREDENTIALS.test(name));
 
 async function send(url: URL, lookup: RequestOptions['lookup'], request: OutgoingRequest): Promise<OutgoingAnswer> {
   const timeoutMs = request.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const deadline = AbortSignal.timeout(timeoutMs);
-  const signal = request.signal ? AbortSignal.any([deadline, request.signal]) : deadline;
+  const signal = request.signal ? anySignal([deadline, request.signal]) : deadline;
   let answer: IncomingMessage | undefined;
   try {
     answer = await answerTo(url, { lookup, signal }, request);
@@ -124,16 +141,22 @@ async function saveBounded(
   return { body, truncated: false };
 }
 
-/** Answers only addresses that were resolved and allowed for this very connection. */
-function checkedLookup(resolve: Lookup, allowed: readonly string[]): NonNullable<RequestOptions['lookup']> {
+/** Answers only addresses that were resolved and allowed for this very connection; where the request `exposes` credentials, only the operator's. */
+function checkedLookup(
+  resolve: Lookup,
+  allowed: readonly string[],
+  exposes: boolean,
+): NonNullable<RequestOptions['lookup']> {
   return (hostname, options, callback) => {
     const family = options.family === undefined || options.family === 0 ? undefined : options.family;
     resolveHost(resolve, hostname, family as 4 | 6 | undefined).then(
       (found: LookupAddress[]) => {
         const good = found.filter(({ address }) => !isForbiddenAddress(address, allowed));
         if (good.length === 0) return callback(forbidden(hostname, found[0]!.address), []);
-        if (options.all) return callback(null, good);
-        callback(null, good[0]!.address, good[0]!.family);
+        const safe = exposes ? good.filter(({ address }) => isWithin(address, allowed)) : good;
+        if (safe.length === 0) return callback(unprotected(hostname), []);
+        if (options.all) return callback(null, safe);
+        callback(null, safe[0]!.address, safe[0]!.family);
       },
       (error: Error) => callback(error, []),
     );

@@ -1,15 +1,19 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { Ajv, type ErrorObject } from 'ajv';
 import addFormats from 'ajv-formats';
 import fastJsonStringify from 'fast-json-stringify';
 import type { TSchema } from 'typebox';
-import { prune } from '#platform/http/prune.ts';
-import { NAME_PATTERN } from '#platform/http/schema.ts';
+import { blankRulesOf, dropBlank } from '#platform/http/blank.ts';
+import { prune, type Path } from '#platform/http/prune.ts';
+import { NAME_PATTERN, UUID_PATTERN } from '#platform/http/schema.ts';
+import { readTexts } from '#platform/http/texts.ts';
 import { AppError, type FieldError } from '#kernel/errors.ts';
 
-const OPTIONS = { allErrors: true, useDefaults: true, strict: false, addUsedSchema: false } as const;
+const OPTIONS = { verbose: true, useDefaults: true, strict: false, addUsedSchema: false } as const;
 /** Bodies are taken as they are; queries come as text and are read as what the schema says. */
 const bodies = withFormats(new Ajv({ ...OPTIONS }));
-const queries = withFormats(new Ajv({ ...OPTIONS, coerceTypes: 'array' }));
+const bodyFaults = withFormats(new Ajv({ ...OPTIONS, allErrors: true }));
+/** A query is as long as a request line at most, so that all of its faults are looked for at once. */
+const queries = withFormats(new Ajv({ ...OPTIONS, allErrors: true, coerceTypes: 'array' }));
 
 /** The usual formats. A date-time has to be one that Date and PostgreSQL have as well, and that can go out again. */
 function withFormats(ajv: Ajv): Ajv {
@@ -37,32 +41,59 @@ const lazily = <T>(make: (schema: TSchema) => T) => {
 
 // Compiled on first use: 550 routes compiled at start take over 2 s and 100 MB.
 const bodyValidator = lazily((schema) => bodies.compile(schema));
+const faultFinder = lazily((schema) => bodyFaults.compile(schema));
+const blankRules = lazily((schema) => blankRulesOf(schema) ?? null);
 const queryValidator = lazily((schema) => queries.compile(schema));
 const serializer = lazily((schema) => fastJsonStringify(schema as never, { rounding: 'round' }));
 
 /**
- * Checks a body in place (defaults are filled in); what the schema does not name is left out, so that no handler stores it by
- * mistake. Throws 400 that names every wrong field (decisions.md 6).
+ * Checks a body in place (blank ids go, texts are read where they may stand for values, defaults are filled in); what the schema does not name is left out, so that no handler stores it
+ * by mistake, and returned. Throws 400 that names every wrong field, of a very large body the first one.
  */
-export function checkBody(schema: TSchema, value: unknown): void {
-  check(bodyValidator(schema), value, 'body');
-  prune(schema, value);
+export function checkBody(schema: TSchema, value: unknown): Path[] {
+  const blank = blankRules(schema);
+  if (blank) dropBlank(blank, value);
+  readTexts(schema, value);
+  const validate = bodyValidator(schema);
+  if (!validate(value)) {
+    const all = hasMoreValuesThan(MAX_JUDGED_VALUES, value) ? undefined : faultFinder(schema);
+    if (all && !all(value)) throw refusalOf(all.errors, 'body');
+    throw refusalOf(validate.errors, 'body');
+  }
+  return prune(schema, value);
 }
 
 /** Checks and converts a query in place; what the schema does not name is left out. */
 export function checkQuery(schema: TSchema, value: unknown): void {
-  check(queryValidator(schema), value, 'query');
+  const validate = queryValidator(schema);
+  if (!validate(value)) throw refusalOf(validate.errors, 'query');
   prune(schema, value);
 }
 
 /** Text of an answer. Only what the schema names goes out; a required field that is missing throws. */
 export const serialize = (schema: TSchema, value: unknown): string => serializer(schema)(value);
 
-function check(validate: ValidateFunction, value: unknown, where: string): void {
-  if (validate(value)) return;
-  const errors = fieldErrors(validate.errors ?? [], where);
+/** Values of a body of which every fault is looked for: each costs an object, and a body of 1 MiB has half a million values. */
+const MAX_JUDGED_VALUES = 2_000;
+/** Faults that an answer names. */
+const MAX_FAULTS = 100;
+
+function hasMoreValuesThan(limit: number, value: unknown): boolean {
+  const left: unknown[] = [value];
+  for (let seen = 0; left.length > 0; seen++) {
+    if (seen + left.length > limit) return true;
+    const next = left.pop();
+    if (next === null || typeof next !== 'object') continue;
+    // No spread: a list may be longer than a call has room for arguments.
+    for (const item of Array.isArray(next) ? next : Object.values(next)) left.push(item);
+  }
+  return false;
+}
+
+function refusalOf(found: ErrorObject[] | null | undefined, where: string): AppError {
+  const errors = fieldErrors(found ?? [], where);
   const message = errors.map((error) => (error.field ? `${error.field}: ${error.message}` : error.message)).join('; ');
-  throw new AppError('bad_request', message, { errors });
+  return new AppError('bad_request', message, { errors });
 }
 
 /** Variants of a union report each of their errors: the innermost of each field says the most, and one of it is enough. */
@@ -74,7 +105,7 @@ function fieldErrors(errors: ErrorObject[], where: string): FieldError[] {
     if (!byField.has(field)) byField.set(field, messageOf(error));
   }
   if (byField.size === 0 && errors[0]) byField.set(pathOf(errors[0]) || where, 'has none of the allowed forms');
-  return [...byField].slice(0, 20).map(([field, message]) => ({ field, message }));
+  return [...byField].slice(0, MAX_FAULTS).map(([field, message]) => ({ field, message }));
 }
 
 function pathOf(error: ErrorObject): string {
@@ -91,10 +122,35 @@ function messageOf(error: ErrorObject): string {
   if (error.keyword === 'required') return 'is required';
   if (error.keyword === 'enum')
     return `must be one of ${(params.allowedValues as unknown[]).filter((value) => value !== null).join(', ')}`;
-  if (error.keyword === 'format' || (error.keyword === 'pattern' && error.schemaPath.includes('Uuid')))
-    return `must be a valid ${String(params.format)}`;
+  if (error.keyword === 'type') return typeMessageOf(error);
+  // An id has a format and a pattern: what is wrong is that it is none.
+  if (params.format === 'uuid' || (error.keyword === 'pattern' && params.pattern === UUID_PATTERN)) {
+    const { listed } = (error.parentSchema ?? {}) as { listed?: string };
+    return `must be ${listed ?? 'an id: a lower-case UUID, as the list of these records answers it'}`;
+  }
+  if (error.keyword === 'format') return `must be a valid ${String(params.format)}`;
   if (error.keyword === 'pattern' && params.pattern === NAME_PATTERN)
     return 'must have a character that can be seen, and no control characters';
   if (error.keyword === 'pattern') return `must match ${String(params.pattern)}`;
   return error.message ?? 'is not valid';
 }
+
+/** What a wrong type should have been, in words; fields that are numbers of something say of what. */
+function typeMessageOf(error: ErrorObject): string {
+  const { type } = error.params as { type: string | string[] };
+  const { unit } = (error.parentSchema ?? {}) as { unit?: string };
+  const wanted = [type].flat().filter((one) => one !== 'null');
+  const words = wanted.map((one) =>
+    one === 'integer' && unit ? `a whole number of ${unit}` : (TYPE_WORDS[one] ?? one),
+  );
+  return `must be ${words.join(' or ')}`;
+}
+
+const TYPE_WORDS: Record<string, string> = {
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  string: 'a text',
+  array: 'a list',
+  object: 'an object',
+};

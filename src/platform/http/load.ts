@@ -1,18 +1,26 @@
 import { forbidden, notFound, type AppError } from '#kernel/errors.ts';
 import type { Action } from '#platform/access/actions.ts';
 import { authenticate, recognize, type Caller, type Credentials } from '#platform/access/authenticate.ts';
-import { permits, type Location, type Principal } from '#platform/access/principal.ts';
+import { hasLevel, permits, type Location, type Principal } from '#platform/access/principal.ts';
+import { mayListBelow, withPlaces } from '#platform/access/visibility.ts';
 import type { Database } from '#platform/database/index.ts';
 import type { Route } from '#platform/http/route.ts';
 
 const NOBODY: Caller = { principal: { id: '', kind: 'user', userId: '', name: 'nobody', grants: [] } };
 const NOWHERE: Location = { organizationId: '' };
 
+/** What of a route, or of a socket, says who may have it. */
+export type Guarded = Pick<Route, 'target' | 'action' | 'filtersRows'>;
+
 /**
  * The caller of a request. One who was here before is remembered where the target of the route says whether they still hold: then
  * nothing may come of the request before `load` has looked.
  */
-export function callerOf(credentials: Credentials, route: Route, header: string | undefined): Caller | Promise<Caller> {
+export function callerOf(
+  credentials: Credentials,
+  route: Guarded,
+  header: string | undefined,
+): Caller | Promise<Caller> {
   if (route.action === 'public') return NOBODY;
   return route.target?.tellsAccess ? recognize(credentials, header) : authenticate(credentials, header);
 }
@@ -33,7 +41,7 @@ export interface Wanted {
  */
 export async function load(
   credentials: Credentials,
-  route: Route,
+  route: Guarded,
   { db, caller, header, params, writes }: Wanted,
 ): Promise<{ principal: Principal; target: Location }> {
   const { target, action } = route;
@@ -42,7 +50,7 @@ export async function load(
     target.find(
       db,
       params[target.param]!,
-      organizationsOf(principal, params),
+      organizationsOf(principal, target.inAnyOrganization ? {} : params),
       writes,
       accessVersion === undefined ? null : principal.userId,
     );
@@ -54,16 +62,26 @@ export async function load(
     found = await find(present);
   }
   if (!found) throw notFound(target.name);
-  if (action !== 'public' && action !== 'authenticated' && !permits(principal, action, found))
+  if (route.filtersRows) principal = await withPlaces(db, principal, found.organizationId);
+  if (action !== 'public' && action !== 'authenticated' && !isOpen(route, principal, action, found))
     throw forbiddenTo(action);
   return { principal, target: found };
 }
 
+/** A policy is asked about the place, or where the rows of an answer are filtered, about each of them. */
+const isOpen = (route: Guarded, principal: Principal, action: Action, at: Location): boolean =>
+  permits(principal, action, at) ||
+  (route.filtersRows === true && hasLevel(principal, action, at) && mayListBelow(principal, action, at));
+
 /** A path that names an organization as well leads to what is in that one only. */
-const organizationsOf = (principal: Principal, { organizationId }: Record<string, string>): string[] =>
+const organizationsOf = (principal: Principal, { organizationId }: { organizationId?: string }): string[] =>
   principal.grants
     .map((grant) => grant.organizationId)
     .filter((id) => organizationId === undefined || organizationId === id);
 
 export const forbiddenTo = (action: Action): AppError =>
   forbidden(`Your token or role does not allow this: it takes the permission ${action}.`);
+
+/** Organization for which a request counts: the one that it names, else the caller's first. */
+export const ownerOf = (principal: Principal, organizationId: string | undefined): string | undefined =>
+  (principal.grants.find((grant) => grant.organizationId === organizationId) ?? principal.grants[0])?.organizationId;

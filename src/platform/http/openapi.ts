@@ -1,7 +1,8 @@
 import type { TSchema } from 'typebox';
 import { ACTIONS } from '#platform/access/actions.ts';
+import { exampleFor } from '#platform/http/example.ts';
 import type { Route } from '#platform/http/route.ts';
-import { ErrorBody } from '#platform/http/schema.ts';
+import { ErrorBody, PageQuery } from '#platform/http/schema.ts';
 
 type Json = Record<string, any>;
 
@@ -20,14 +21,96 @@ const ERRORS: Record<number, string> = {
   503: 'The server cannot take this on at the moment: try again after `Retry-After`.',
 };
 
+/** Names of the answers of errors, which are the same for every operation. */
+const ERROR_NAMES: Record<number, string> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  409: 'Conflict',
+  412: 'PreconditionFailed',
+  413: 'ContentTooLarge',
+  415: 'UnsupportedMediaType',
+  429: 'TooManyRequests',
+  500: 'InternalServerError',
+  502: 'BadGateway',
+  503: 'ServiceUnavailable',
+};
+
+/** Parameters that many operations have, by the names of their components. */
+const PARAMETERS = {
+  Page: queryParameter('page', PageQuery.properties.page, false),
+  PageSize: queryParameter('page_size', PageQuery.properties.page_size, false),
+  Wait: {
+    in: 'query',
+    name: 'wait',
+    required: false,
+    description: 'Seconds to wait for the action to settle before answering, at most 600.',
+    schema: { type: 'integer', minimum: 0, maximum: 600 },
+  },
+  IdempotencyKey: {
+    in: 'header',
+    name: 'Idempotency-Key',
+    required: false,
+    description: 'The same key and request within 24 hours have one effect and the same answer.',
+    schema: { type: 'string', minLength: 1, maxLength: 255 },
+  },
+  IfMatch: {
+    in: 'header',
+    name: 'If-Match',
+    required: false,
+    description: 'ETag of the version that the request is based on; 412 if there is a newer one.',
+    schema: { type: 'string' },
+  },
+} as const;
+
+const sharedParameter = (name: keyof typeof PARAMETERS): Json => ({ $ref: `#/components/parameters/${name}` });
+
+function queryParameter(name: string, schema: TSchema, required: boolean): Json {
+  const { description, ...rest } = schema as Json;
+  return { in: 'query', name, required, ...(description ? { description } : {}), schema: rest };
+}
+
+/** A schema, and not the map of an object's properties, one of which may be called `default`. */
+const isSchema = (node: Json): boolean =>
+  typeof node.type === 'string' || ['allOf', 'anyOf', 'oneOf'].some((keyword) => Array.isArray(node[keyword]));
+
+/** The schema with its default in words: generators of clients take a property with `default` for one that is always there. */
+function withoutDefault({ default: value, description, ...rest }: Json): Json {
+  const said = `Without it: ${JSON.stringify(value)}.`;
+  return { ...rest, description: description ? `${description} ${said}` : said };
+}
+
+/** Texts of the document that are not of a single route. */
+export interface DocumentTexts {
+  /** Says what stands under a tag. */
+  describeTag(name: string): string;
+  /** Examples of bodies by operation id; without one the example is made from the schema. */
+  examples: Record<string, unknown>;
+}
+
 /** The OpenAPI 3.0 document of the routes. Schemas with a title become components. */
-export function makeDocument(routes: Route[]): Json {
+export function makeDocument(routes: Route[], texts: DocumentTexts): Json {
   const components: Json = {};
   const hoist = (node: unknown): any => {
     if (Array.isArray(node)) return node.map(hoist);
     if (!node || typeof node !== 'object') return node;
-    const { title, ...rest } = node as Json;
+    const {
+      title,
+      exactlyOne,
+      blankIsAbsent: _blank,
+      readsTexts: _texts,
+      unit: _unit,
+      listed: _listed,
+      ...rest
+    } = node as Json;
     const copy = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, hoist(value)]));
+    // Told to generators only: the rule is checked where it can say what is wrong.
+    if (Array.isArray(exactlyOne)) copy.oneOf = exactlyOne.map((name) => ({ required: [name] }));
+    if ('default' in copy && isSchema(copy)) return place(withoutDefault(copy), title);
+    return place(copy, title);
+  };
+  const place = (copy: Json, title: unknown): any => {
     if ('const' in copy) {
       copy.enum = [copy.const];
       delete copy.const;
@@ -45,20 +128,33 @@ export function makeDocument(routes: Route[]): Json {
     const item = (paths[route.path] ??= {});
     const method = route.method.toLowerCase();
     if (item[method]) throw new Error(`Two routes answer ${route.method} ${route.path}.`);
-    item[method] = operationOf(route, hoist);
+    item[method] = operationOf(route, hoist, texts);
   }
   return {
     openapi: '3.0.3',
     info: {
       title: 'Quarterdeck',
       version: '1.0.4',
-      description: 'Control plane for cloud application infrastructure. Every path is served bare and under /api/v1.',
+      license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+      description:
+        'Control plane for cloud application infrastructure. Every path is served bare and under /api/v1. In an optional id, tag or commit ' +
+        'of a body, an empty string or null means that it is absent; where null clears a field, an empty string does too.',
     },
     servers: [{ url: '/' }, { url: '/api/v1' }],
     security: [{ apiToken: [] }, { bearer: [] }],
-    tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
+    tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({
+      name,
+      description: texts.describeTag(name),
+    })),
     paths,
     components: {
+      parameters: PARAMETERS,
+      responses: Object.fromEntries(
+        Object.entries(ERRORS).map(([status, description]) => [
+          ERROR_NAMES[Number(status)],
+          { description, content: { 'application/json': { schema: hoist(ErrorBody) } } },
+        ]),
+      ),
       schemas: Object.fromEntries(Object.entries(components).sort(([a], [b]) => (a < b ? -1 : 1))),
       securitySchemes: {
         apiToken: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`Token <API token>`' },
@@ -73,7 +169,7 @@ export function makeDocument(routes: Route[]): Json {
   };
 }
 
-function operationOf(route: Route, hoist: (node: unknown) => any): Json {
+function operationOf(route: Route, hoist: (node: unknown) => any, texts: DocumentTexts): Json {
   const { answer } = route;
   const responses: Json = {
     [answer.status]: {
@@ -91,8 +187,7 @@ function operationOf(route: Route, hoist: (node: unknown) => any): Json {
         : {}),
     },
   };
-  for (const status of errorsOf(route))
-    responses[status] = { description: ERRORS[status], content: { 'application/json': { schema: hoist(ErrorBody) } } };
+  for (const status of errorsOf(route)) responses[status] = { $ref: `#/components/responses/${ERROR_NAMES[status]}` };
   return {
     operationId: route.id,
     tags: [route.tag],
@@ -106,7 +201,12 @@ function operationOf(route: Route, hoist: (node: unknown) => any): Json {
       ? {
           requestBody: {
             required: !route.optionalBody,
-            content: { [route.bodyContentType ?? 'application/json']: { schema: hoist(route.body) } },
+            content: {
+              [route.bodyContentType ?? 'application/json']: {
+                schema: hoist(route.body),
+                example: texts.examples[route.id] ?? exampleFor(route.body),
+              },
+            },
           },
         }
       : {}),
@@ -124,40 +224,15 @@ function parametersOf(route: Route, hoist: (node: unknown) => any): Json[] {
   const properties = (route.query as { properties?: Record<string, TSchema> } | undefined)?.properties ?? {};
   const required = new Set((route.query as { required?: string[] } | undefined)?.required ?? []);
   const inQuery = Object.entries(properties).map(([name, schema]) => {
-    const { description, ...rest } = schema as Json;
-    return {
-      in: 'query',
-      name,
-      required: required.has(name),
-      ...(description ? { description } : {}),
-      schema: hoist(rest),
-    };
+    if (schema === PageQuery.properties.page) return sharedParameter('Page');
+    if (schema === PageQuery.properties.page_size) return sharedParameter('PageSize');
+    const parameter = queryParameter(name, schema, required.has(name));
+    return { ...parameter, schema: hoist(parameter.schema) };
   });
   const extra: Json[] = [];
-  if (route.settle)
-    extra.push({
-      in: 'query',
-      name: 'wait',
-      required: false,
-      description: 'Seconds to wait for the action to settle before answering, at most 600.',
-      schema: { type: 'integer', minimum: 0, maximum: 600 },
-    });
-  if (route.method === 'POST')
-    extra.push({
-      in: 'header',
-      name: 'Idempotency-Key',
-      required: false,
-      description: 'The same key and request within 24 hours have one effect and the same answer.',
-      schema: { type: 'string', maxLength: 255 },
-    });
-  if (takesIfMatch(route))
-    extra.push({
-      in: 'header',
-      name: 'If-Match',
-      required: false,
-      description: 'ETag of the version that the request is based on; 412 if there is a newer one.',
-      schema: { type: 'string' },
-    });
+  if (route.settle) extra.push(sharedParameter('Wait'));
+  if (route.method === 'POST') extra.push(sharedParameter('IdempotencyKey'));
+  if (takesIfMatch(route)) extra.push(sharedParameter('IfMatch'));
   return [...inPath, ...inQuery, ...extra];
 }
 

@@ -1,3 +1,5 @@
+import { anySignal } from '#kernel/lease-signal.ts';
+import { addressOfClient } from '#kernel/addresses.ts';
 import { Readable } from 'node:stream';
 import { createHash, hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -8,16 +10,20 @@ import type { Action } from '#platform/access/actions.ts';
 import { actorOf, authenticate, type Caller, type Credentials } from '#platform/access/authenticate.ts';
 import { permits, type Location } from '#platform/access/principal.ts';
 import type { RateLimiter } from '#platform/access/rate-limit.ts';
-import { inTransaction, type Context, type Platform } from '#platform/context.ts';
+import { inSnapshot, inTransaction, type Context, type Platform } from '#platform/context.ts';
+import type { Database } from '#platform/database/index.ts';
+import type { Admission } from '#platform/http/admission.ts';
 import { checkBody, checkQuery, serialize } from '#platform/http/compile.ts';
 import { FileAnswer } from '#platform/http/file.ts';
 import { IDEMPOTENCY_HEADER, recall, remember } from '#platform/http/idempotency.ts';
-import { callerOf, forbiddenTo, load } from '#platform/http/load.ts';
+import { callerOf, forbiddenTo, load, ownerOf } from '#platform/http/load.ts';
 import type { Call, Route } from '#platform/http/route.ts';
+import { ignoredFields } from '#platform/http/unknown-fields.ts';
 import { EventStreamAnswer, sendStream } from '#platform/http/stream.ts';
 
 export interface Pipeline extends Credentials {
   limiter: RateLimiter;
+  admission: Admission;
   /** The GET with the same path, whose representation `If-Match` speaks of. */
   getOf(path: string): Route | undefined;
   /** Aborted when the server closes: streams end then. */
@@ -43,9 +49,32 @@ export async function handle(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
+  const caller = await callerOf(pipeline, route, request.headers.authorization);
+  if (route.action === 'public') return serve(pipeline, route, caller, request, reply);
+  const { organizationId } = request.params as Record<string, string>;
+  const owner = ownerOf(caller.principal, organizationId);
+  const entered = pipeline.admission.enter(caller.principal.id, owner);
+  const leave = typeof entered === 'function' ? entered : await entered;
+  let goesOn = false;
+  try {
+    return await serve(pipeline, route, caller, request, reply, () => (goesOn = true));
+  } finally {
+    // A stream is under way until its client leaves.
+    if (goesOn && !reply.raw.destroyed) reply.raw.once('close', leave);
+    else leave();
+  }
+}
+
+async function serve(
+  pipeline: Pipeline,
+  route: Route,
+  caller: Caller,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  onStream: () => void = () => undefined,
+): Promise<FastifyReply> {
   const { platform } = pipeline;
   const { authorization: header, 'user-agent': userAgent } = request.headers;
-  const caller = await callerOf(pipeline, route, header);
   const params = request.params as Record<string, string>;
   const query = { ...(request.query as Record<string, unknown>) };
   let wait: number;
@@ -68,17 +97,28 @@ export async function handle(
   };
   const signal = signalOf(reply);
   const writes = route.transaction ?? route.method !== 'GET';
-  const run = (inside: Context) =>
-    runHandler(pipeline, route, { context: inside, caller, params, query, request, signal, writes });
-  const outcome = writes ? await inTransaction(context, run) : await run(context);
+  const warnings = new Set<string>();
+  const attempt = { context, caller, params, query, request, signal, writes, warnings };
+  const prepared = route.before ? await runBefore(pipeline, route, attempt) : undefined;
+  const run = (inside: Context) => runHandler(pipeline, route, { ...attempt, context: inside, prepared });
+  const outcome = writes
+    ? await pipeline.admission.write(
+        ownerOf(caller.principal, params['organizationId']) ?? caller.principal.id,
+        route.target && params[route.target.param],
+        () => inTransaction(context, run),
+      )
+    : route.method === 'GET'
+      ? await read(pipeline, route, attempt, run)
+      : await run(context);
   if (wait > 0 && outcome.call) {
     const call = { ...outcome.call, db: platform.db, afterCommit: context.afterCommit };
     outcome.answer = answerOf(route, await route.settle!(call, outcome.value, wait));
   }
-  if (outcome.answer.stream)
+  if (outcome.answer.stream) {
+    onStream();
     return sendStream(reply, outcome.answer.stream, {
       requestId: request.id,
-      signal: AbortSignal.any([signal(), pipeline.closing]),
+      signal: anySignal([signal(), pipeline.closing]),
       log: context.log,
       check: async () => {
         const present = await callerOf(pipeline, route, header);
@@ -86,12 +126,55 @@ export async function handle(
         return (await load(pipeline, route, wanted)).principal;
       },
     });
+  }
+  if (warnings.size > 0) reply.header(WARNINGS_HEADER, headerText([...warnings].slice(0, MAX_WARNINGS)));
   return send(route, outcome.answer, request, reply);
+}
+
+/** Header with a JSON list of what was taken and has no effect. */
+const WARNINGS_HEADER = 'quarterdeck-warnings';
+const MAX_WARNINGS = 20;
+
+/** JSON that a header can carry: ASCII, without control characters. */
+const headerText = (value: unknown): string =>
+  JSON.stringify(value).replaceAll(
+    /[^\u0020-\u007e]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
+/** Stands where a read has no database: `Route.readsOnlyTarget` says that it asks none. */
+const NO_DATABASE = new Proxy({} as Database, {
+  get: (_database, property) => {
+    throw new Error(
+      `A route with readsOnlyTarget reads nothing but its target, yet asked the database for ${String(property)}.`,
+    );
+  },
+});
+
+/** Carries out a GET, so that all of its statements see the database at one time (docs/decisions/0035). */
+async function read<T>(
+  pipeline: Pipeline,
+  route: Route,
+  { context, caller, params, request }: Run,
+  run: (context: Context) => Promise<T>,
+): Promise<T> {
+  if (route.readsOnlyTarget) return run(context);
+  if (route.transaction !== false) return inSnapshot(context, run);
+  try {
+    return await run(context);
+  } catch (error) {
+    const { authorization: header } = request.headers;
+    // It called other systems between its statements: where the target was deleted meanwhile, that is the answer.
+    if (!(error instanceof AppError))
+      await load(pipeline, route, { db: context.db, caller, header, params, writes: false });
+    throw error;
+  }
 }
 
 function checkIds(params: Record<string, string>): void {
   for (const name in params)
-    if (name.endsWith('Id') && !isId(params[name]!)) throw notFound(capitalized(name.slice(0, -2)));
+    if (params[name]!.includes('\0') || (name.endsWith('Id') && !isId(params[name]!)))
+      throw notFound(capitalized(name.slice(0, -2)));
 }
 
 /** Made when somebody wants it: most requests are over before it could matter. */
@@ -117,6 +200,69 @@ interface Run {
   request: FastifyRequest;
   signal(): AbortSignal;
   writes: boolean;
+  warnings: Set<string>;
+  /** Body that `Route.before` has worked on; without it the body is read as it came. */
+  prepared?: unknown;
+}
+
+/** Does the work of a route that precedes its transaction; answers the body for the handler, undefined where there was nothing to do. */
+async function runBefore(pipeline: Pipeline, route: Route, run: Run): Promise<unknown> {
+  const { wanted, run: work } = route.before!;
+  if (wanted && !wanted(peekBody(route, run.request))) return undefined;
+  const call = await callTo(pipeline, route, { ...run, query: { ...run.query }, writes: false });
+  await work(call);
+  return call.body;
+}
+
+/** The body as it came; undefined where it cannot be read, which the handler's call reports. */
+function peekBody(route: Route, request: FastifyRequest): unknown {
+  try {
+    return readBody(route, request);
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}
+
+/** Loads the target of a request for its caller, and checks query and body. */
+async function callTo(pipeline: Pipeline, route: Route, run: Run): Promise<Call> {
+  const { caller, params, request, writes } = run;
+  const { authorization: header, 'user-agent': userAgent } = request.headers;
+  const { principal, target } = await load(pipeline, route, { db: run.context.db, caller, header, params, writes });
+  const context =
+    principal === caller.principal ? run.context : { ...run.context, actor: actorOf(principal, userAgent) };
+  const body = run.prepared === undefined ? readBody(route, request) : structuredClone(run.prepared);
+  if (route.query) {
+    if (NUL_IN_URL.test(request.url)) refuseUnkept(run.query, '');
+    checkQuery(route.query, run.query);
+  }
+  if (route.body) for (const warning of ignoredFields(route, checkBody(route.body, body))) run.warnings.add(warning);
+  return {
+    ...context,
+    ...(route.readsOnlyTarget ? { db: NO_DATABASE } : {}),
+    principal,
+    target,
+    params,
+    query: run.query,
+    body,
+    headers: request.headers,
+    peer: addressOfClient(
+      request.socket.remoteAddress,
+      request.headers['x-forwarded-for'],
+      context.settings.trustedProxies,
+    ),
+    get signal() {
+      // Whoever takes it waits for another system.
+      if (context.db.isTransaction && route.method === 'GET')
+        throw new Error(`${route.id} waits for another system inside a transaction: set \`transaction: false\`.`);
+      return run.signal();
+    },
+    warn: (message) => void run.warnings.add(message),
+    require: (action: Action, at: Location) => {
+      if (!permits(principal, action, at)) throw forbiddenTo(action);
+    },
+    may: (action, at) => permits(principal, action, at),
+  };
 }
 
 async function runHandler(
@@ -124,50 +270,29 @@ async function runHandler(
   route: Route,
   run: Run,
 ): Promise<{ answer: Answer; value?: unknown; call?: Call }> {
-  const { caller, params, request, writes } = run;
-  const { authorization: header, 'user-agent': userAgent } = request.headers;
-  const { principal, target } = await load(pipeline, route, { db: run.context.db, caller, header, params, writes });
-  const context =
-    principal === caller.principal ? run.context : { ...run.context, actor: actorOf(principal, userAgent) };
-  const require = (action: Action, at: Location) => {
-    if (!permits(principal, action, at)) throw forbiddenTo(action);
-  };
-  const body = readBody(route, request);
-  if (route.query) checkQuery(route.query, run.query);
-  if (route.body) checkBody(route.body, body);
-  const call: Call = {
-    ...context,
-    principal,
-    target,
-    params,
-    query: run.query,
-    body,
-    headers: request.headers,
-    peer: request.socket.remoteAddress,
-    get signal() {
-      return run.signal();
-    },
-    require,
-  };
-
+  const { request } = run;
+  const call = await callTo(pipeline, route, run);
   // Keys are of their caller: where nobody is known there is nothing that they could be kept for.
   const isKept = route.method === 'POST' && route.action !== 'public';
   const key = isKept ? request.headers[IDEMPOTENCY_HEADER] : undefined;
   const fingerprint = key === undefined ? undefined : fingerprintOf(request);
   if (fingerprint) {
-    const known = await recall(context, principal.id, String(key), fingerprint);
+    const known = await recall(call, call.principal.id, String(key), fingerprint);
     if (known) return { answer: known };
   }
   if (request.headers['if-match'] !== undefined && route.method !== 'GET' && route.method !== 'POST')
     await checkIfMatch(pipeline, route, call);
   const value = await route.handler(call);
   const answer = answerOf(route, value);
-  if (fingerprint) await remember(context, principal.id, String(key), answer);
+  if (fingerprint) await remember(call, call.principal.id, String(key), answer);
   return { answer, value, call };
 }
 
 /** PostgreSQL keeps neither NUL nor half of a surrogate pair in text: both are refused here, for every field at once. */
 const UNKEPT_ESCAPE = /(?<!\\)(?:\\\\)*\\u(?:0000|[dD][89a-fA-F])/;
+
+/** Decoding a query leaves no half of a surrogate pair, so that this is all of what PostgreSQL does not keep. */
+const NUL_IN_URL = /%00/;
 
 /** No body of ours is nested this deep. */
 const MAX_DEPTH = 100;
@@ -196,6 +321,7 @@ function readBody(route: Route, request: FastifyRequest): unknown {
     throw badRequest('A JSON body is required.');
   }
   const body = parse(text);
+  if (body === null && route.optionalBody) return {};
   // Only a body with such an escape is gone through.
   if (UNKEPT_ESCAPE.test(text)) refuseUnkept(body, '');
   return body;

@@ -6,27 +6,36 @@ interface Shape {
   anyOf?: Shape[];
 }
 
+/** Keys and indexes that lead to a value. */
+export type Path = (string | number)[];
+
 /**
- * Takes out of a valid value, in place, the properties that its schema does not name, at every depth. Of variants all are taken
- * together: the value was checked, and one of them has it. An object without named properties stays as it is.
+ * Takes out of a valid value, in place, the properties that its schema does not name, at every depth, and returns their paths. Of variants all
+ * are taken together: the value was checked, and one of them has it. An object without named properties stays as it is.
  */
-export function prune(schema: object, value: unknown): void {
-  pruneBy([schema], value);
+export function prune(schema: object, value: unknown): Path[] {
+  const removed: Path[] = [];
+  pruneBy([schema], value, [], removed);
+  return removed;
 }
 
-function pruneBy(schemas: Shape[], value: unknown): void {
+function pruneBy(schemas: Shape[], value: unknown, path: Path, removed: Path[]): void {
   if (value === null || typeof value !== 'object') return;
   const shapes = schemas.flatMap((schema) => schema.anyOf ?? [schema]);
   if (Array.isArray(value)) {
     const items = shapes.flatMap((shape) => shape.items ?? []);
-    if (items.length > 0) for (const item of value) pruneBy(items, item);
+    if (items.length > 0) value.forEach((item, at) => pruneBy(items, item, [...path, at], removed));
     return;
   }
   if (!shapes.some((shape) => shape.properties)) return;
   for (const [key, inner] of Object.entries(value)) {
     const known = shapes.flatMap((shape) => shapeOf(shape, key) ?? []);
-    if (known.length === 0) delete (value as Record<string, unknown>)[key];
-    else pruneBy(known, inner);
+    const at = [...path, key];
+    if (known.length > 0) pruneBy(known, inner, at, removed);
+    else {
+      delete (value as Record<string, unknown>)[key];
+      removed.push(at);
+    }
   }
 }
 
@@ -35,3 +44,17 @@ function shapeOf({ properties, additionalProperties }: Shape, key: string): Shap
   if (typeof additionalProperties === 'object') return additionalProperties;
   return additionalProperties === true ? {} : undefined;
 }
+
+/** Whether a schema names the property at a path. */
+export function hasProperty(schema: object, path: Path): boolean {
+  let shapes: Shape[] = [schema];
+  for (const step of path) {
+    shapes = shapes.flatMap((shape) => shape.anyOf ?? [shape]);
+    shapes = shapes.flatMap((shape) => (typeof step === 'number' ? shape.items : shapeOf(shape, step)) ?? []);
+  }
+  return shapes.length > 0;
+}
+
+/** A path as messages write it: `ports[0].name`. */
+export const pathText = (path: Path): string =>
+  path.map((step, at) => (typeof step === 'number' ? `[${step}]` : at === 0 ? step : `.${step}`)).join('');

@@ -28,6 +28,8 @@ export interface Target<T extends Location> {
     lock: boolean,
     userId?: string | null,
   ): Promise<(T & { accessVersion?: string | null }) | undefined>;
+  /** Whether it is found in every organization of the caller, whatever organization the path names: some clients send a nil id there. */
+  inAnyOrganization?: true;
   /** Whether `find` reads the access version (access/remembered.ts) in its statement, which saves the one that looks up the caller. */
   tellsAccess?: true;
 }
@@ -45,10 +47,12 @@ export interface Call<
   query: Q;
   body: B;
   headers: Record<string, string | string[] | undefined>;
-  /** Address of who is connected to us: of a proxy, where one stands between. */
+  /** Address of the client: of the connection, or what a trusted proxy in front says (`QUARTERDECK_TRUSTED_PROXIES`). */
   peer?: string;
   /** Aborted when the client goes away. */
   signal: AbortSignal;
+  /** Tells the caller, in the header `Quarterdeck-Warnings`, of what was taken and has no effect. */
+  warn(message: string): void;
   /** Throws 403 unless the caller may do the action at the place too (a second thing that a body names). */
   require(action: Action, at: Location): void;
 }
@@ -66,8 +70,18 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
   /** What the caller must be allowed to do, or `public` (no credentials), or `authenticated` (any valid token). */
   action: Action | 'public' | 'authenticated';
   target?: Target<T>;
+  /**
+   * Set where the answer has rows of several places, such as all environments of a project: its queries leave out rows that role or policy of
+   * the caller does not permit (access/visibility.ts).
+   */
+  filtersRows?: true;
   query?: Q;
   body?: B;
+  /**
+   * Set where a field that is not known could narrow or protect something, as in a token: such a body is 400. Elsewhere a header of the answer
+   * names unknown fields (unknown-fields.ts).
+   */
+  refusesUnknownFields?: true;
   /** Whether the body may be missing although `body` is given; it is then `{}`. */
   optionalBody?: boolean;
   /** Set when the body is text of this type instead of JSON; `body` is then a string's schema. */
@@ -77,10 +91,21 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
   /** Errors besides 401, 403 (where `action` is one), 404 (where the path names something), 429, 500, 503 (and 400 where there is input). */
   errors?: (400 | 403 | 404 | 409 | 502)[];
   /**
-   * Whether the handler runs in one transaction (writes do by default). False for those that talk to other systems, which must
-   * not be done inside one: they open their own with `inTransaction`.
+   * Whether the handler runs in one transaction. Default: true; GETs read from one snapshot. False for handlers that talk to other systems,
+   * which must not be done inside one: they open their own with `inTransaction` or `inSnapshot`.
    */
   transaction?: boolean;
+  /** Set where a GET answers its target and asks nothing else: one statement needs no transaction. `call.db` throws. */
+  readsOnlyTarget?: true;
+  /**
+   * Work that takes long and precedes the transaction, such as asking another system or reading a file. `wanted` looks at the body as it
+   * came; without it every call is worked on. `run` gets the checked call with its target as it is then, not locked; what it puts into the
+   * body reaches the handler. Throws what is wrong.
+   */
+  before?: {
+    wanted?(body: unknown): boolean;
+    run(call: Call<T, PathParams<P>, Static<Q>, Static<B>>): Promise<void>;
+  };
   /** Answers what `answer.body` describes, an EventStreamAnswer (http/stream.ts) or a FileAnswer (http/file.ts). */
   handler(call: Call<T, PathParams<P>, Static<Q>, Static<B>>): Promise<unknown> | unknown;
   /** Present representation for `If-Match`, where no GET has the same path. */
@@ -95,9 +120,10 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
 /** A route with its types forgotten, as router and document see it. */
 export type Route = Omit<
   RouteDefinition<string, TObject, TSchema, Location>,
-  'handler' | 'current' | 'settle' | 'target'
+  'handler' | 'before' | 'current' | 'settle' | 'target'
 > & {
   target?: Target<Location>;
+  before?: { wanted?(body: unknown): boolean; run(call: Call): Promise<void> };
   handler(call: Call): Promise<unknown> | unknown;
   current?(call: Call): Promise<unknown>;
   settle?(call: Call, answer: unknown, seconds: number): Promise<unknown>;

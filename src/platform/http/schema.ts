@@ -6,10 +6,12 @@ export { Type, type Static, type TObject, type TSchema };
 export const named = <T extends TSchema>(name: string, schema: T): T => ({ ...schema, title: name });
 
 /** A lower-case UUID (decisions.md 8). */
-export const Uuid = Type.String({
-  format: 'uuid',
-  pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$',
-});
+export const UUID_PATTERN = '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$';
+export const Uuid = Type.String({ format: 'uuid', pattern: UUID_PATTERN });
+
+/** An id whose refusal says which operation lists the records that it may name. */
+export const UuidOf = (record: string, listedBy: string) =>
+  Type.String({ ...Uuid, listed: `the id of ${record}; ${listedBy} lists them` });
 
 /** RFC 3339 with milliseconds and `Z` in answers; any offset in requests. */
 export const DateTime = Type.String({ format: 'date-time' });
@@ -58,11 +60,15 @@ export const Pagination = named(
   }),
 );
 
+/** The last page that can be asked for: its offset is a number that PostgreSQL can count to. */
+export const MAX_PAGE = 1_000_000_000;
+
 /** Query of a list (decisions.md 4). */
 export const PageQuery = Type.Object({
   page: Type.Optional(
     Type.Integer({
       minimum: 1,
+      maximum: MAX_PAGE,
       description: 'Page to answer, from 1. Without page and page_size the whole list is answered.',
     }),
   ),

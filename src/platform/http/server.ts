@@ -2,19 +2,27 @@ import type { IncomingHttpHeaders } from 'node:http';
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { newId } from '#kernel/ids.ts';
-import { notFound } from '#kernel/errors.ts';
+import { methodNotAllowed, notFound } from '#kernel/errors.ts';
 import { CallerMemory } from '#platform/access/remembered.ts';
+import { Admission } from '#platform/http/admission.ts';
 import { drain } from '#platform/http/drain.ts';
 import { answerTo } from '#platform/http/errors.ts';
+import { loggedPath } from '#platform/http/logged-path.ts';
+import { MethodsOfPaths } from '#platform/http/methods.ts';
 import { handle, type Pipeline } from '#platform/http/pipeline.ts';
 import type { Route } from '#platform/http/route.ts';
+import { SocketServer, type Socket } from '#platform/sockets/index.ts';
 import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
 import { traceRequests } from '#platform/telemetry/requests.ts';
 
 const BODY_LIMIT = 1024 * 1024;
 
-export interface ServerOptions extends Omit<Pipeline, 'getOf' | 'memory' | 'closing'> {
+export interface ServerOptions extends Omit<Pipeline, 'getOf' | 'memory' | 'closing' | 'admission'> {
   routes: Route[];
+  /** Web sockets beside the routes; without it there are none. */
+  sockets?: readonly Socket[];
+  /** Milliseconds between two pings of a web socket; 25 s without. */
+  socketPingMs?: number;
   log: Logger;
   /** Gets a span per request; without it none is made. */
   tracer?: Tracer;
@@ -27,8 +35,14 @@ const hasNoBody = (headers: IncomingHttpHeaders): boolean =>
 
 function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const answer = answerTo(error, request.id);
-  if (answer.status >= 500)
+  if (answer.status === 500)
     request.log.error({ err: error, detail: (error as { detail?: unknown }).detail }, 'request failed');
+  // Another system has failed or this one is busy: no fault of the program, of which a stack would tell something.
+  else if (answer.status > 500)
+    request.log.warn(
+      { status: answer.status, problem: answer.body.message, cause: causeOf(error) },
+      'request could not be served',
+    );
   return reply
     .code(answer.status)
     .headers({ ...answer.headers, 'x-request-id': request.id })
@@ -36,9 +50,15 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
     .send(JSON.stringify(answer.body));
 }
 
+const causeOf = (error: unknown): string | undefined =>
+  error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined;
+
 /** The API's HTTP server with all its routes; the caller listens. Every path is served bare and under /api/v1 (decisions.md 3). */
 export function createServer(options: ServerOptions): FastifyInstance {
+  let sockets: SocketServer | undefined;
   const app = Fastify({
+    // Whoever offers HTTP/2, as some clients always do, or asks a route for a web socket, is answered as without.
+    http: { shouldUpgradeCallback: (request) => sockets?.wants(request) ?? false },
     loggerInstance: options.log as never,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT,
@@ -72,7 +92,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     request.log.info(
       {
         method: request.method,
-        path: request.url.split('?')[0],
+        path: loggedPath(request),
         status: reply.statusCode,
         ms: Math.round(ms * 10) / 10,
       },
@@ -81,23 +101,42 @@ export function createServer(options: ServerOptions): FastifyInstance {
     done();
   });
   app.setErrorHandler(answerError);
-  app.setNotFoundHandler(() => {
-    throw notFound('Path');
+  const paths = new MethodsOfPaths(options.routes);
+  app.setNotFoundHandler((request) => {
+    const allowed = paths.methodsOf(request.url);
+    throw allowed.length > 0 ? methodNotAllowed(request.method, allowed) : notFound('Path');
   });
+  // Who opens the address of the API in a browser is led to what it can do.
+  app.get('/', { exposeHeadRoute: false }, (_request, reply) => reply.redirect('/openapi.json'));
 
   const gets = new Map(options.routes.filter((route) => route.method === 'GET').map((route) => [route.path, route]));
   const closing = new AbortController();
   // Before it waits for what is under way: a stream has no end of its own.
   app.addHook('preClose', async () => {
     closing.abort();
+    await sockets?.closed();
     await drain(app.server);
   });
+  const { settings } = options.platform;
   const pipeline: Pipeline = {
     ...options,
     memory: new CallerMemory(),
+    admission: new Admission({
+      perCaller: settings.requestsInFlightPerCaller,
+      perOrganization: settings.requestsInFlightPerOrganization,
+      // The rest is for reads.
+      writes: Math.floor((settings.databasePoolSize * 3) / 4),
+    }),
     getOf: (path) => gets.get(path),
     closing: closing.signal,
   };
+  sockets = new SocketServer({
+    pipeline,
+    sockets: options.sockets ?? [],
+    ...(options.onAnswer ? { onAnswer: options.onAnswer } : {}),
+    ...(options.socketPingMs === undefined ? {} : { pingMs: options.socketPingMs }),
+  });
+  sockets.attach(app);
   for (const route of options.routes) {
     app.route({
       method: route.method,

@@ -1,13 +1,10 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { Logger } from 'pino';
-import { AppError } from '#kernel/errors.ts';
 import type { Principal } from '#platform/access/principal.ts';
 import { answerTo } from '#platform/http/errors.ts';
+import { AccessWatch } from '#platform/http/access-watch.ts';
 
-/** Between two looks whether the caller still may: a revoked token ends its streams within this time, on every replica. */
-const CHECK_MS = 3_000;
-const MAX_FAILURES = 5;
 /** A client that takes nothing for so long is cut off; it resumes from the last event that it has. */
 const STALL_MS = 60_000;
 /** What is written ahead of a slow client, in bytes. */
@@ -70,7 +67,7 @@ export function sendStream(reply: FastifyReply, answer: EventStreamAnswer, parts
 }
 
 async function* run(answer: EventStreamAnswer, parts: StreamParts, cut: () => void): AsyncGenerator<string> {
-  const watch = new Watch(answer.principal, parts);
+  const watch = new AccessWatch(answer.principal, parts);
   try {
     for await (const text of answer.text(watch.signal, () => watch.principal)) {
       const stalled = setTimeout(cut, STALL_MS);
@@ -90,50 +87,4 @@ async function* run(answer: EventStreamAnswer, parts: StreamParts, cut: () => vo
   if (watch.refusal === undefined) return;
   const { status, body } = answerTo(watch.refusal, parts.requestId);
   yield answer.farewell(status, body.message);
-}
-
-/** Looks again and again whether the caller still may. */
-class Watch {
-  principal: Principal;
-  /** Why the stream is to end, other than that somebody went away. */
-  refusal: unknown;
-  readonly signal: AbortSignal;
-  readonly #parts: StreamParts;
-  readonly #end = new AbortController();
-  #timer: NodeJS.Timeout;
-  #failures = 0;
-
-  constructor(principal: Principal, parts: StreamParts) {
-    this.principal = principal;
-    this.#parts = parts;
-    this.signal = AbortSignal.any([parts.signal, this.#end.signal]);
-    this.#timer = this.#later();
-  }
-
-  end(reason: unknown): void {
-    this.refusal ??= reason;
-    this.stop();
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#end.abort();
-  }
-
-  #later(): NodeJS.Timeout {
-    return setTimeout(() => void this.#look(), CHECK_MS);
-  }
-
-  async #look(): Promise<void> {
-    try {
-      this.principal = await this.#parts.check();
-      this.#failures = 0;
-    } catch (error) {
-      // That it cannot be found out at the moment is no refusal; in the long run it is.
-      const known = error instanceof AppError && error.code !== 'unavailable' && error.code !== 'internal';
-      if (known || ++this.#failures === MAX_FAILURES) return this.end(error);
-      this.#parts.log.warn({ err: error }, 'the caller of a stream could not be checked');
-    }
-    if (!this.signal.aborted) this.#timer = this.#later();
-  }
 }

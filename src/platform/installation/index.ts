@@ -42,6 +42,20 @@ export async function readInstallation(db: Database): Promise<InstallationState>
   };
 }
 
+/** Whether an organization is the operator's own, made at the first start. */
+export async function isFirstOrganization(db: Database, organizationId: string): Promise<boolean> {
+  const row = await db.selectFrom('installation').select('first_organization_id').executeTakeFirstOrThrow();
+  return row.first_organization_id === organizationId;
+}
+
+/** Records the first organization of the installation; every later one changes nothing. */
+export const recordOrganization = (db: Database, organizationId: string) =>
+  db
+    .updateTable('installation')
+    .set({ first_organization_id: organizationId })
+    .where('first_organization_id', 'is', null)
+    .execute();
+
 /**
  * The installation after a restore: a higher epoch, and read-only. Each table refuses writes by itself, so that a process that knows
  * nothing of the restore cannot write either. Call it in a transaction, as the last that it writes.

@@ -1,16 +1,30 @@
+import { anySignal } from '#kernel/lease-signal.ts';
+import { randomUUID } from 'node:crypto';
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
+import { Poll } from '#platform/jobs/pace.ts';
 
 /** Something that recurs. It must be safe to run again after it was broken off. */
 export interface RecurringTask {
   name: string;
   everySeconds: number;
+  /** Seconds after which its signal is aborted; ten minutes unless it says otherwise. */
+  deadlineSeconds?: number;
   run(platform: Platform, signal: AbortSignal): Promise<void>;
 }
 
-/** Seconds that a task may take before another process takes it over. */
-const LOCK_SECONDS = 600;
+const DEADLINE_SECONDS = 600;
+/** Seconds that a task has, once its signal is aborted, before another process takes it over. */
+const GRACE_SECONDS = 30;
 const LOOK_MS = 5_000;
+/** Tasks of one process at a time: one that takes long keeps the others from nothing. */
+const AT_ONCE = 4;
+
+/** A task that this process runs, fenced by the token. */
+interface Claimed {
+  task: RecurringTask;
+  token: string;
+}
 
 /**
  * Runs recurring tasks, each by one process at a time over all replicas, with its next time kept in the database: after a downtime a missed
@@ -18,62 +32,78 @@ const LOOK_MS = 5_000;
  */
 export class Schedule {
   readonly #platform: Platform;
-  readonly #tasks: RecurringTask[];
+  readonly #tasks: Map<string, RecurringTask>;
   readonly #abort = new AbortController();
-  #timer: NodeJS.Timeout | undefined;
+  readonly #running = new Set<Promise<void>>();
+  readonly #poll: Poll;
   #looking: Promise<void> | undefined;
 
   constructor(platform: Platform, tasks: RecurringTask[]) {
     this.#platform = platform;
-    this.#tasks = tasks;
+    this.#tasks = new Map(tasks.map((task) => [task.name, task]));
+    this.#poll = new Poll(platform.db, LOOK_MS, () => this.#look());
   }
 
   async start(): Promise<void> {
     await this.#platform.db
       .insertInto('scheduled_task')
-      .values(this.#tasks.map(({ name }) => ({ name })))
+      .values([...this.#tasks.keys()].map((name) => ({ name })))
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    this.#timer = setInterval(() => this.#look(), LOOK_MS);
+    this.#poll.start();
     this.#look();
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#poll.stop();
     this.#abort.abort();
     await this.#looking;
+    await Promise.all(this.#running);
   }
 
   #look(): void {
-    this.#looking ??= this.#runDue().finally(() => (this.#looking = undefined));
+    this.#looking ??= this.#beginDue()
+      .catch((error: unknown) => this.#platform.log.warn({ err: error }, 'cannot look after recurring tasks'))
+      .finally(() => (this.#looking = undefined));
   }
 
-  async #runDue(): Promise<void> {
-    for (const task of this.#tasks) {
-      if (this.#abort.signal.aborted) return;
-      try {
-        if (await this.#claim(task)) await this.#run(task);
-      } catch (error) {
-        this.#platform.log.warn({ err: error, task: task.name }, 'cannot look after a recurring task');
-      }
+  async #beginDue(): Promise<void> {
+    while (this.#running.size < AT_ONCE && !this.#abort.signal.aborted) {
+      const claimed = await this.#claim();
+      if (!claimed) return;
+      const running = this.#run(claimed)
+        .catch((error: unknown) =>
+          this.#platform.log.warn({ err: error, task: claimed.task.name }, 'cannot write the end of a recurring task'),
+        )
+        .finally(() => {
+          this.#running.delete(running);
+          // What waited for its place.
+          if (!this.#abort.signal.aborted) this.#look();
+        });
+      this.#running.add(running);
     }
   }
 
-  async #claim(task: RecurringTask): Promise<boolean> {
-    const claimed = await this.#platform.db
-      .updateTable('scheduled_task')
-      .set({ locked_until: sql`now() + make_interval(secs => ${LOCK_SECONDS})` })
-      .where('name', '=', task.name)
-      .where('next_at', '<=', sql<Date>`now()`)
-      .where((eb) => eb.or([eb('locked_until', 'is', null), eb('locked_until', '<', sql<Date>`now()`)]))
-      .executeTakeFirst();
-    return claimed.numUpdatedRows > 0n;
+  /** Claims the task that has been due for longest. Its lock lasts as long as the longest of them may take. */
+  async #claim(): Promise<Claimed | undefined> {
+    const token = randomUUID();
+    const { rows } = await sql<{ name: string }>`update scheduled_task set lock_token = ${token},
+        locked_until = now() + make_interval(secs => ${this.#longest() + GRACE_SECONDS})
+      where name = (
+        select name from scheduled_task where name = any(${[...this.#tasks.keys()]}) and next_at <= now()
+          and (locked_until is null or locked_until < now()) order by next_at limit 1 for update skip locked)
+      returning name`.execute(this.#platform.db);
+    return rows[0] && { task: this.#tasks.get(rows[0].name)!, token };
   }
 
-  async #run(task: RecurringTask): Promise<void> {
+  #longest(): number {
+    return Math.max(...[...this.#tasks.values()].map(deadlineOf));
+  }
+
+  async #run({ task, token }: Claimed): Promise<void> {
     let failure: string | null = null;
     try {
-      await task.run(this.#platform, this.#abort.signal);
+      await runInTime(task, this.#platform, this.#abort.signal);
     } catch (error) {
       failure = (error as Error).message;
       this.#platform.log.error(
@@ -81,15 +111,34 @@ export class Schedule {
         'a recurring task failed; it is tried again at its next time',
       );
     }
-    await this.#platform.db
+    const ended = await this.#platform.db
       .updateTable('scheduled_task')
       .set({
         locked_until: null,
+        lock_token: null,
         last_error: failure,
         last_ended_at: sql`now()`,
         next_at: sql`now() + make_interval(secs => ${task.everySeconds})`,
       })
       .where('name', '=', task.name)
-      .execute();
+      .where('lock_token', '=', token)
+      .executeTakeFirst();
+    if (ended.numUpdatedRows === 0n)
+      this.#platform.log.warn({ task: task.name }, 'a recurring task took so long that another process has it by now');
+  }
+}
+
+const deadlineOf = (task: RecurringTask): number => task.deadlineSeconds ?? DEADLINE_SECONDS;
+
+/** Runs a task until its deadline; one that does not heed its signal is left behind, and its failure is told. */
+async function runInTime(task: RecurringTask, platform: Platform, stopping: AbortSignal): Promise<void> {
+  const deadline = AbortSignal.timeout(deadlineOf(task) * 1000);
+  const { promise: over, reject } = Promise.withResolvers<never>();
+  const late = () => reject(new Error(`It has not ended within ${deadlineOf(task)} s.`));
+  deadline.addEventListener('abort', late, { once: true });
+  try {
+    await Promise.race([task.run(platform, anySignal([stopping, deadline])), over]);
+  } finally {
+    deadline.removeEventListener('abort', late);
   }
 }

@@ -4,6 +4,9 @@ import { SETTINGS, type Setting, type SettingValues } from '#platform/settings/s
 
 export type Settings = SettingValues;
 
+/** Settings of earlier releases that have another name now. */
+const RENAMED: Record<string, string> = { QUARTERDECK_DATABASE_PORTS: 'QUARTERDECK_PUBLISHED_PORTS' };
+
 /** Wrong settings, all of them together, each with what would be right. */
 export class SettingsError extends Error {
   readonly problems: string[];
@@ -39,7 +42,12 @@ export function readSettings(environment: Record<string, string | undefined>): S
     ...Object.keys(environment).filter((key) => key.startsWith('QUARTERDECK_')),
     ...Object.keys(file),
   ])
-    if (!known.has(name)) problems.push(`${name} is not a setting: docs/settings.md lists them.`);
+    if (!known.has(name))
+      problems.push(
+        RENAMED[name]
+          ? `${name} is called ${RENAMED[name]} now.`
+          : `${name} is not a setting: docs/settings.md lists them.`,
+      );
   if (problems.length > 0) throw new SettingsError(problems);
   const settings = values as unknown as Settings;
   return { ...settings, dataDir: path.resolve(settings.dataDir) };

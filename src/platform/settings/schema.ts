@@ -1,5 +1,7 @@
 import ipaddr from 'ipaddr.js';
+import { Resolver } from 'node:dns';
 import path from 'node:path';
+import { isUuid, OrganizationRules } from '#platform/settings/organization-rules.ts';
 
 /** One setting: its environment variable, how its text is read, and what it is without. */
 export interface Setting<T> {
@@ -67,16 +69,66 @@ const folders = (value: string): string[] =>
       return folder;
     });
 
-const networks = (value: string): string[] =>
-  value
+/** Makes the reader of a list separated by commas, whose parts `check` refuses by throwing. */
+const listOf =
+  (check: (part: string) => void) =>
+  (value: string): string[] => {
+    const parts = value
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => part !== '');
+    parts.forEach(check);
+    return parts;
+  };
+
+const networks = listOf((cidr) => {
+  if (!ipaddr.isValidCIDR(cidr))
+    throw new Error(`${cidr} is not a network; CIDRs separated by commas are wanted (10.0.0.0/8).`);
+});
+
+const origins = listOf((origin) => {
+  if (origin !== '*' && (!URL.canParse(origin) || new URL(origin).origin !== origin))
+    throw new Error(`${origin} is not an origin; scheme, host and port are wanted (https://console.example.com).`);
+});
+
+const addresses = listOf((address) => {
+  if (!ipaddr.isValid(address))
+    throw new Error(`${address} must be an IP address; separate several by commas (192.0.2.10,2001:db8::10).`);
+});
+
+const lowerHostNames = listOf((name) => {
+  if (!/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(name))
+    throw new Error(`${name} is not a host name; names separated by commas are allowed (example.com).`);
+});
+
+const hostNames = (value: string): string[] => lowerHostNames(value.toLowerCase());
+
+const dnsServers = (value: string): string[] => {
+  const servers = value
     .split(',')
     .map((part) => part.trim())
-    .filter((part) => part !== '')
-    .map((cidr) => {
-      if (!ipaddr.isValidCIDR(cidr))
-        throw new Error(`${cidr} is not a network; CIDRs separated by commas are wanted (10.0.0.0/8).`);
-      return cidr;
+    .filter((part) => part !== '');
+  try {
+    new Resolver().setServers(servers);
+  } catch (cause) {
+    throw new Error('addresses of DNS servers separated by commas are allowed (192.0.2.53, [2001:db8::53]:5353).', {
+      cause,
     });
+  }
+  return servers;
+};
+
+const absolutePath = (value: string): string => {
+  if (value !== '' && !path.isAbsolute(value))
+    throw new Error('an absolute path is required (/etc/ssl/acme-roots.pem).');
+  return value;
+};
+
+const proxyProgram = (value: string): string => {
+  if (!['caddy', 'builtin'].includes(value) && !path.isAbsolute(value))
+    throw new Error('builtin, caddy or the absolute path of Caddy is required.');
+  return value;
+};
 
 const portRange = (value: string): string => {
   const [, from, to] = /^(\d{1,5})-(\d{1,5})$/.exec(value) ?? [];
@@ -84,6 +136,19 @@ const portRange = (value: string): string => {
     throw new Error('two ports from 1024 to 65535 with a hyphen between them are wanted (30000-32767).');
   return value;
 };
+
+const imageNames = (value: string): string[] =>
+  value
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .map((name) => {
+      if (!/^([a-zA-Z0-9.-]+(:\d+)?\/)?[a-z0-9]+([._/-]+[a-z0-9]+)*(:\w[\w.-]*)?$/.test(name))
+        throw new Error(
+          `${name} must be the name of an image, with or without its tag; several are separated by commas (node:24,debian).`,
+        );
+      return name;
+    });
 
 const imagePrefix = (value: string): string => {
   if (!/^[a-z0-9][a-z0-9.-]*(:\d+)?\/([a-z0-9._-]+\/)*$/.test(value))
@@ -96,6 +161,14 @@ const prefix = (value: string): string => {
     throw new Error('upper-case letters, digits and _ are wanted, with _ at the end.');
   return value;
 };
+
+const RUNTIMES = ['host', 'docker', 'kubernetes', 'fake'];
+
+const runtimeRules = (value: string): OrganizationRules =>
+  new OrganizationRules(value, (one) => RUNTIMES.includes(one), `one of ${RUNTIMES.join(', ')}`);
+
+const nodeRules = (value: string): OrganizationRules =>
+  new OrganizationRules(value, isUuid, 'the id of a machine (the file node-id in its data directory)');
 
 const EXAMPLES = path.join(import.meta.dirname, '../../../examples');
 const OWN_PROJECT = path.join(import.meta.dirname, '../../..');
@@ -122,11 +195,47 @@ export const SETTINGS = {
     integer(0, 65535),
     'Port of the reverse proxy to deployed services; 0 takes a free one.',
   ),
+  proxy: setting(
+    'QUARTERDECK_PROXY',
+    'builtin',
+    proxyProgram,
+    'Reverse proxy to deployed services: builtin, which serves no HTTPS, or caddy, which is looked for on the usual PATH unless this is its absolute path.',
+  ),
+  proxyHttpsPort: setting(
+    'QUARTERDECK_PROXY_HTTPS_PORT',
+    8443,
+    integer(1, 65535),
+    'Port of HTTPS, which Caddy listens on while a custom domain asks for a certificate. Authorities connect to 80 and 443: lead those here, or set them.',
+  ),
+  acmeDirectory: setting(
+    'QUARTERDECK_ACME_DIRECTORY',
+    'https://acme-v02.api.letsencrypt.org/directory',
+    url('https:'),
+    'ACME directory of the authority that issues certificates for custom domains.',
+  ),
+  acmeEmail: setting(
+    'QUARTERDECK_ACME_EMAIL',
+    '',
+    text,
+    'Address that the authority may write to about certificates; sent to it with the account.',
+  ),
+  acmeRootsFile: setting(
+    'QUARTERDECK_ACME_ROOTS_FILE',
+    '',
+    absolutePath,
+    "PEM file with the roots that the ACME directory's own certificate is checked against, for an authority of your own; without it the machine's.",
+  ),
   proxyPublicUrl: setting(
     'QUARTERDECK_PROXY_PUBLIC_URL',
     '',
     url('http:', 'https:'),
     'Scheme and port by which people reach the reverse proxy, such as https://apps.example.com where TLS ends in front of it (its host is not used); without it http and the port of the proxy.',
+  ),
+  trustedProxies: setting(
+    'QUARTERDECK_TRUSTED_PROXIES',
+    [] as string[],
+    networks,
+    'Networks of proxies in front of this installation, such as 127.0.0.1/32 for a TLS terminator on this machine, separated by commas. What they say about their clients (X-Forwarded-For and -Proto) counts, for workloads and for lists of addresses that may call webhooks; without it the address of the connection counts.',
   ),
   dataDir: setting(
     'QUARTERDECK_DATA_DIR',
@@ -151,14 +260,14 @@ export const SETTINGS = {
     'DATABASE_DIRECT_URL',
     '',
     url('postgres:', 'postgresql:'),
-    'The same database not through a pooler, for LISTEN and liveness.',
+    'The same database not through a pooler, for migrations, LISTEN and the liveness of workers. Required where DATABASE_URL leads through a pooler (docs/operations.md); each process has up to five connections to it.',
     true,
   ),
   databasePoolSize: setting(
     'QUARTERDECK_DATABASE_POOL_SIZE',
     16,
     integer(2, 200),
-    'Connections for requests; the engine has half as many of its own.',
+    'Connections for requests; the engine has as many of its own as QUARTERDECK_WORKER_SLOTS, and at least 4.',
   ),
   vaultKeyFile: setting(
     'QUARTERDECK_VAULT_KEY_FILE',
@@ -173,18 +282,41 @@ export const SETTINGS = {
     oneOf('auto', 'docker', 'host', 'fake'),
     'Runtime of the first cluster; auto is docker where an engine answers, else host.',
   ),
+  organizationRuntimes: setting(
+    'QUARTERDECK_ORGANIZATION_RUNTIMES',
+    runtimeRules('*=docker,kubernetes,fake;first=*'),
+    runtimeRules,
+    'Runtimes that the clusters of each organization may have: <organization>=<runtimes>, rules separated by semicolons, runtimes by commas. An organization is its id, `first` (the one that the first start makes) or * (all others); the most exact rule holds. The host runtime is for code that you trust with this machine.',
+  ),
+  organizationNodes: setting(
+    'QUARTERDECK_ORGANIZATION_NODES',
+    nodeRules('*=*'),
+    nodeRules,
+    'Machines that the clusters of each organization may be on, in the same form, by their ids (the file node-id in the data directory of each).',
+  ),
   dockerHost: setting(
     'DOCKER_HOST',
     '',
     text,
     'Docker Engine or Podman to use; without it the usual sockets are tried.',
   ),
-  kubeconfig: setting('KUBECONFIG', '', text, 'Kubernetes configuration, for `doctor`.'),
   rateLimitPerHour: setting(
     'QUARTERDECK_RATE_LIMIT_PER_HOUR',
     1000,
     integer(0, 1_000_000_000),
     'Requests an hour per API token; 0 switches the limit off.',
+  ),
+  requestsInFlightPerCaller: setting(
+    'QUARTERDECK_REQUESTS_IN_FLIGHT_PER_CALLER',
+    200,
+    integer(0, 1_000_000),
+    'Requests of one token or user that a process serves at a time, waiting ones and event streams included; more are answered 429. 0 switches the limit off.',
+  ),
+  requestsInFlightPerOrganization: setting(
+    'QUARTERDECK_REQUESTS_IN_FLIGHT_PER_ORGANIZATION',
+    400,
+    integer(0, 1_000_000),
+    'The same for all callers of an organization together.',
   ),
   builtInVariablePrefix: setting(
     'QUARTERDECK_BUILT_IN_VARIABLE_PREFIX',
@@ -222,6 +354,12 @@ export const SETTINGS = {
     template,
     'Addresses of AWS; {service} is secretsmanager, ssm or sts.',
   ),
+  ecrUrl: setting(
+    'QUARTERDECK_ECR_URL',
+    'https://api.ecr.{region}.{domain}',
+    template,
+    "Address of the API of Amazon's registries (ECR); {domain} is amazonaws.com, or amazonaws.com.cn for regions in China.",
+  ),
   awsAccessKey: setting(
     'QUARTERDECK_AWS_ACCESS_KEY',
     '',
@@ -246,6 +384,12 @@ export const SETTINGS = {
     [] as string[],
     networks,
     'Networks that webhooks and other outgoing calls may reach although private, separated by commas.',
+  ),
+  outgoingAddresses: setting(
+    'QUARTERDECK_OUTGOING_ADDRESSES',
+    [] as string[],
+    addresses,
+    'IP addresses from which this installation calls git servers, registries and webhooks, separated by commas. GET /ips answers them, for firewalls that let only known addresses in; without it the list is empty.',
   ),
   ownedBy: setting(
     'QUARTERDECK_OWNED_BY',
@@ -276,6 +420,30 @@ export const SETTINGS = {
     'localhost',
     text,
     'Domain under which the proxy serves services: <service>-z<8>.<domain>.',
+  ),
+  reservedDomains: setting(
+    'QUARTERDECK_RESERVED_DOMAINS',
+    [] as string[],
+    hostNames,
+    'Domains that no organization may add as custom domains, with all names below them, separated by commas. The domain of the proxy, the host of QUARTERDECK_BASE_URL and localhost are always among them.',
+  ),
+  domainClaimDays: setting(
+    'QUARTERDECK_DOMAIN_CLAIM_DAYS',
+    7,
+    integer(1, 365),
+    'Days after which a custom domain without the TXT record that proves it is no longer looked up by itself.',
+  ),
+  domainGraceHours: setting(
+    'QUARTERDECK_DOMAIN_GRACE_HOURS',
+    72,
+    integer(1, 8760),
+    'Hours for which the TXT record of a proven custom domain may be missing before deployments stop routing the domain.',
+  ),
+  dnsServers: setting(
+    'QUARTERDECK_DNS_SERVERS',
+    [] as string[],
+    dnsServers,
+    "DNS servers that custom domains are looked up with, as addresses with or without a port, separated by commas; without it the machine's.",
   ),
   oidcIssuer: setting(
     'QUARTERDECK_OIDC_ISSUER',
@@ -320,17 +488,35 @@ export const SETTINGS = {
     imagePrefix,
     "What the images of database servers begin with; at first Docker Hub's official ones (postgres, mysql, mongo, redis). A mirror has them under the same names.",
   ),
+  localBaseImages: setting(
+    'QUARTERDECK_LOCAL_BASE_IMAGES',
+    [] as string[],
+    imageNames,
+    'Images that lie on the Docker Engine and that builds of every organization may start from although no registry is asked for them, separated by commas; a name without a tag stands for all its tags. For machines without a way to a registry. Every other image of a Dockerfile must be one that a registry lets the organization read.',
+  ),
   databaseBackupDays: setting(
     'QUARTERDECK_DATABASE_BACKUP_DAYS',
     7,
     integer(1, 3650),
     'Days that the daily backups of managed databases are kept, and those before a delete or a restore.',
   ),
-  databasePorts: setting(
-    'QUARTERDECK_DATABASE_PORTS',
+  processLimit: setting(
+    'QUARTERDECK_PROCESS_LIMIT',
+    1024,
+    integer(16, 4_000_000),
+    'Processes and threads that one instance, execution or host build may have at a time, where control groups can be written.',
+  ),
+  publishedPorts: setting(
+    'QUARTERDECK_PUBLISHED_PORTS',
     '30000-32767',
     portRange,
-    'Ports of a machine that databases with public accessibility are published on.',
+    'Ports of a machine on which services are published: public TCP and UDP ports of applications and containers, and databases with public accessibility. The ports of this program are left out. HTTP and gRPC go through the proxy instead.',
+  ),
+  organizationPorts: setting(
+    'QUARTERDECK_ORGANIZATION_PORTS',
+    200,
+    integer(0, 65_535),
+    'Published ports that one organization may have on all machines together.',
   ),
   workerSlots: setting('QUARTERDECK_WORKER_SLOTS', 8, integer(1, 1000), 'Deployments that one worker runs at a time.'),
   stepProgressSeconds: setting(
@@ -411,6 +597,19 @@ export const SETTINGS = {
     1000,
     integer(1, 100_000),
     'Event streams that one process serves at a time.',
+  ),
+  socketsPerCaller: setting(
+    'QUARTERDECK_SOCKETS_PER_CALLER',
+    100,
+    integer(1, 100_000),
+    'Web sockets that one caller may have open in one process.',
+  ),
+  sockets: setting('QUARTERDECK_SOCKETS', 1000, integer(1, 100_000), 'Web sockets that one process serves at a time.'),
+  socketOrigins: setting(
+    'QUARTERDECK_SOCKET_ORIGINS',
+    [] as string[],
+    origins,
+    'Origins, such as https://console.example.com, whose pages may open web sockets besides those of the host of the API itself, separated by commas. * is every origin.',
   ),
   agenticRunHours: setting(
     'QUARTERDECK_AGENTIC_RUN_HOURS',

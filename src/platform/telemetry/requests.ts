@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { loggedPath } from '#platform/http/logged-path.ts';
 import type { Span, Tracer } from '#platform/telemetry/index.ts';
 
-/** A span per request: route, method, status and request id. Addresses of things stand in it, query strings don't. */
+/** A span per request: route, method, status and request id. Ids of things stand in it, credentials and query strings don't. */
 export function traceRequests(app: FastifyInstance, tracer: Tracer): void {
   const spans = new WeakMap<FastifyRequest, Span>();
   app.addHook('onRequest', async (request) => {
@@ -12,7 +13,7 @@ export function traceRequests(app: FastifyInstance, tracer: Tracer): void {
       attributes: {
         'http.request.method': request.method,
         ...(route ? { 'http.route': route } : {}),
-        'url.path': request.url.split('?')[0]!,
+        'url.path': loggedPath(request),
         'quarterdeck.request.id': request.id,
       },
       traceparent: typeof traceparent === 'string' ? traceparent : undefined,

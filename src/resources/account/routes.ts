@@ -10,6 +10,7 @@ export const accountRoutes: Route[] = [
     path: '/account',
     tag: 'Account Info',
     summary: 'Get your own account',
+    description: 'Answers your names, picture and address for messages. A token answers the account of its creator.',
     action: 'authenticated',
     answer: { status: 200, body: AccountInfo },
     handler: (call) => getAccount(call, call.principal.userId),
@@ -20,6 +21,8 @@ export const accountRoutes: Route[] = [
     path: '/account',
     tag: 'Account Info',
     summary: 'Edit your own account',
+    description:
+      'Sets the address for messages, which is never used to recognise you. Without the field nothing changes.',
     action: 'authenticated',
     body: AccountInfoEditRequest,
     answer: { status: 200, body: AccountInfo },

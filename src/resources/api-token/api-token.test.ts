@@ -67,6 +67,13 @@ describe('an API token', () => {
       expect(ok(await admin.post(tokensOf(admin), { name: newId(), ...body }), 400).errors[0].field).toBe(field);
   });
 
+  test('a role_id that is no id is refused with the operation that lists the roles', async () => {
+    const admin = await app.organization();
+    const { errors } = ok(await admin.post(tokensOf(admin), { name: 'a', role_id: 'viewer' }), 400);
+    const message = 'must be the id of a role; GET /organization/{organizationId}/availableRole lists them';
+    expect(errors).toEqual([{ field: 'role_id', message }]);
+  });
+
   test('ends when it is revoked, and when its time is over', async () => {
     const admin = await app.organization();
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();

@@ -23,7 +23,7 @@ export const createApiToken = (context: Context, organizationId: string, input: 
   inTransaction(context, async (inside) => {
     const owner = await queries.findFirstOwner(inside.db, { organizationId });
     if (!owner) throw notFound('Organization');
-    return createToken(inside, organizationId, owner.user_id, input, () => undefined);
+    return createToken(inside, organizationId, { creatorId: owner.user_id, parentId: null }, input, () => undefined);
   });
 
 /** Revokes a token by its id or its name. 404 if there is none. */

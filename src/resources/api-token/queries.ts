@@ -65,6 +65,8 @@ export interface NewToken {
   secret_hash: Buffer;
   created_by: string;
   expires_at: Date | null;
+  /** The token that it was made with. */
+  parent_id: string | null;
 }
 
 export const insertToken = (db: Database, { policy, ...token }: NewToken) =>
@@ -82,6 +84,21 @@ export const listTokensByCreator = (db: Database, scope: Scope, userId: string) 
     .where('api_token.organization_id', '=', scope.organizationId)
     .where('api_token.created_by', '=', userId)
     .execute();
+
+/** Tokens that were made with a token. */
+export const listTokensByParent = (db: Database, scope: Scope, parentId: string) =>
+  selectTokens(db)
+    .where('api_token.organization_id', '=', scope.organizationId)
+    .where('api_token.parent_id', '=', parentId)
+    .execute();
+
+/** End of a token, whichever of the caller's organizations it is of. */
+export const findTokenEnd = (db: Database, id: string) =>
+  db.selectFrom('api_token').select('expires_at').where('id', '=', id).executeTakeFirst();
+
+/** End of a token that cannot be revoked until the commit; undefined once it is revoked. */
+export const holdToken = (db: Database, id: string) =>
+  db.selectFrom('api_token').select('expires_at').where('id', '=', id).forKeyShare().executeTakeFirst();
 
 /** Ids of the built-in roles by their names: what a scope is called where a role is expected. */
 export const findBuiltInRoleIds = async (db: Database, scope: Scope): Promise<Map<string, string>> => {

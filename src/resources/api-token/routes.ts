@@ -9,10 +9,10 @@ import { createToken, revokeToken, toTokenView, type TokenInput } from '#resourc
 import { apiTokenTarget, policyApiTokenTarget } from '#resources/api-token/target.ts';
 
 /** A token of the caller's, who gives no more than they have. */
-const create = (call: Call<OrganizationTarget>, input: TokenInput) =>
-  createToken(call, call.target.organizationId, call.principal.userId, input, (grant) =>
-    requireGrantable(call.principal, grant),
-  );
+const create = ({ principal, ...call }: Call<OrganizationTarget>, input: TokenInput) => {
+  const maker = { creatorId: principal.userId, parentId: principal.kind === 'token' ? principal.id : null };
+  return createToken(call, call.target.organizationId, maker, input, (grant) => requireGrantable(principal, grant));
+};
 
 export const apiTokenRoutes: Route[] = [
   defineRoute({
@@ -21,6 +21,7 @@ export const apiTokenRoutes: Route[] = [
     path: '/organization/{organizationId}/apiToken',
     tag: 'Organization Api Token',
     summary: 'List the API tokens of an organization',
+    description: 'Answers name, role or scope and expiry of each token, never the token itself.',
     target: organizationTarget,
     action: 'apiToken.read',
     query: schema.ApiTokenQuery,
@@ -37,10 +38,11 @@ export const apiTokenRoutes: Route[] = [
     tag: 'Organization Api Token',
     summary: 'Create an API token',
     description:
-      'The token is shown in this answer only. It acts for its creator and never does more than they may: it ends when they leave the organization.',
+      'The token is shown in this answer only. It acts for its creator and never does more than they may: it ends when they leave the organization. One that is made with another token ends and is revoked with that.',
     target: organizationTarget,
     action: 'apiToken.edit',
     body: schema.OrganizationApiTokenCreateRequest,
+    refusesUnknownFields: true,
     answer: { status: 201, body: schema.OrganizationApiTokenCreate },
     errors: [409],
     handler: (call) => create(call, call.body),
@@ -51,6 +53,7 @@ export const apiTokenRoutes: Route[] = [
     path: '/organization/{organizationId}/apiToken/{apiTokenId}',
     tag: 'Organization Api Token',
     summary: 'Revoke an API token',
+    description: 'Revokes the token at once, with every token that was made with it.',
     target: apiTokenTarget,
     action: 'apiToken.edit',
     answer: { status: 204, body: null },
@@ -62,6 +65,7 @@ export const apiTokenRoutes: Route[] = [
     path: '/organization/{organizationId}/policyApiToken',
     tag: 'Organization Policy Api Token',
     summary: 'List the API tokens with a policy',
+    description: 'Answers each token with its policy in Rego, never the token itself.',
     target: organizationTarget,
     action: 'apiToken.read',
     query: PageQuery,
@@ -82,6 +86,7 @@ export const apiTokenRoutes: Route[] = [
     target: organizationTarget,
     action: 'apiToken.edit',
     body: schema.OrganizationPolicyApiTokenCreateRequest,
+    refusesUnknownFields: true,
     answer: { status: 201, body: schema.OrganizationPolicyApiTokenCreate },
     errors: [409],
     handler: (call) => create(call, call.body),
@@ -92,6 +97,7 @@ export const apiTokenRoutes: Route[] = [
     path: '/organization/{organizationId}/policyApiToken/{policyApiTokenId}',
     tag: 'Organization Policy Api Token',
     summary: 'Revoke an API token with a policy',
+    description: 'Revokes the token at once, with every token that was made with it.',
     target: policyApiTokenTarget,
     action: 'apiToken.edit',
     answer: { status: 204, body: null },

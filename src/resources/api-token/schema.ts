@@ -1,5 +1,6 @@
 import { MAX_POLICY_LENGTH } from '#platform/access/policy.ts';
 import { DateTime, ListOf, Merge, Name, named, Nullable, OneOf, PageQuery, Type, Uuid } from '#platform/http/schema.ts';
+import { RoleId } from '#resources/role/index.ts';
 
 const Description = Type.Optional(Type.String({ maxLength: 2000 }));
 const ExpiresAt = Type.Optional(Nullable(DateTime));
@@ -10,9 +11,11 @@ export const OrganizationApiTokenCreateRequest = named(
     name: Name,
     description: Description,
     scope: Type.Optional(
-      Nullable(Type.String({ description: 'ADMIN, WRITE, DEPLOY or READ, in any case; or else role_id.' })),
+      Nullable(Type.String({ description: 'ADMIN, WRITE, DEPLOY or READ, in any case; required without role_id.' })),
     ),
-    role_id: Type.Optional(Nullable(Uuid)),
+    role_id: Type.Optional(
+      Nullable(Type.String({ ...RoleId, description: 'Role of the token; required without a scope.' })),
+    ),
     expires_at: ExpiresAt,
   }),
 );
@@ -56,7 +59,7 @@ export const OrganizationPolicyApiTokenCreateRequest = named(
       description:
         'Rego: the rule `allow` decides on every action, with `input` {action, level, organization_id, project_id, environment_id, environment_mode, cluster_id}; what does not apply is left out.',
     }),
-    role_id: Type.Optional(Nullable(Uuid)),
+    role_id: Type.Optional(Nullable(RoleId)),
     expires_at: ExpiresAt,
   }),
 );

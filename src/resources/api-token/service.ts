@@ -1,4 +1,4 @@
-import { conflict, internal, invalidField } from '#kernel/errors.ts';
+import { internal, invalidField, unauthenticated } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import { LEVELS, type Level } from '#platform/access/actions.ts';
 import { compilePolicy, PolicyError } from '#platform/access/policy.ts';
@@ -6,10 +6,12 @@ import type { Grant, RolePermissions } from '#platform/access/principal.ts';
 import { BUILT_IN_ROLES, grantOfRole } from '#platform/access/roles.ts';
 import { makeToken } from '#platform/access/tokens.ts';
 import type { Context } from '#platform/context.ts';
-import { brokenConstraint } from '#platform/database/index.ts';
+import { takenNames } from '#platform/database/taken-name.ts';
 import { audit } from '#platform/events/audit.ts';
 import { requireRole } from '#resources/role/index.ts';
 import * as queries from '#resources/api-token/queries.ts';
+
+const refuseTakenName = takenNames('api_token', 'token of the organization');
 
 export interface TokenInput {
   name: string;
@@ -43,13 +45,14 @@ export function toTokenView(row: queries.ApiTokenRow, builtInRoles: Map<string, 
 }
 
 /**
- * Makes a token of an organization for its creator. `mayGrant` throws when the caller holds less than they would give.
+ * Makes a token of an organization for its creator. `mayGrant` throws when the caller holds less than they would give. A token that is made
+ * with another one, `parentId`, ends and is revoked with it.
  * The text of the token is answered here and never again. 409 if the name is taken.
  */
 export async function createToken(
   context: Context,
   organizationId: string,
-  creatorId: string,
+  { creatorId, parentId }: { creatorId: string; parentId: string | null },
   input: TokenInput,
   mayGrant: (grant: Grant) => void,
 ) {
@@ -68,7 +71,8 @@ export async function createToken(
     policy: input.opa_policy ?? null,
     secret_hash: hash,
     created_by: creatorId,
-    expires_at: expiryOf(context, input.expires_at),
+    expires_at: await expiryOf(context, input.expires_at, parentId),
+    parent_id: parentId,
   };
   await refuseTakenName(name, () => queries.insertToken(context.db, row));
   const made = await queries.findTokenById(context.db, [organizationId], id);
@@ -78,9 +82,11 @@ export async function createToken(
   return { ...view, token, user_sub: made.creator_subject?.split('|').pop() ?? made.created_by };
 }
 
-/** Revokes a token: its next request is refused. */
+/** Revokes a token with those that were made with it: their next request is refused. */
 export async function revokeToken(context: Context, token: queries.ApiTokenRow): Promise<void> {
   const organizationId = token.organization_id;
+  for (const child of await queries.listTokensByParent(context.db, { organizationId }, token.id))
+    await revokeToken(context, child);
   const before = toTokenView(token, await queries.findBuiltInRoleIds(context.db, { organizationId }));
   await queries.deleteTokenRow(context.db, { organizationId }, token.id);
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(token), before });
@@ -89,7 +95,8 @@ export async function revokeToken(context: Context, token: queries.ApiTokenRow):
 /** Revokes what a person who leaves the organization made in it: nobody else knows who holds those. */
 export async function revokeTokensOf(context: Context, organizationId: string, userId: string): Promise<void> {
   for (const token of await queries.listTokensByCreator(context.db, { organizationId }, userId))
-    await revokeToken(context, token);
+    // One that was made with another is gone with that.
+    if (await queries.findTokenEnd(context.db, token.id)) await revokeToken(context, token);
 }
 
 /** What the input asks for: a scope, a role, or (for a policy, which narrows it) everything. */
@@ -122,10 +129,27 @@ function checkPolicy(text: string): void {
   }
 }
 
-function expiryOf(context: Context, text: string | null | undefined): Date | null {
-  if (text == null) return null;
+/** End of the token that another one is made with. 401 where it was revoked after the request came. */
+async function endOfParent({ db }: Context, id: string): Promise<Date | null> {
+  const parent = await queries.holdToken(db, id);
+  if (!parent) throw unauthenticated();
+  return parent.expires_at;
+}
+
+async function expiryOf(
+  context: Context,
+  text: string | null | undefined,
+  parentId: string | null,
+): Promise<Date | null> {
+  const end = parentId === null ? null : await endOfParent(context, parentId);
+  if (text == null) return end;
   const at = new Date(text);
   if (!(at > context.clock.now())) throw invalidField('expires_at', 'must lie in the future');
+  if (end && at > end)
+    throw invalidField(
+      'expires_at',
+      `must not be after ${end.toISOString()}, when the token ends that this one is made with`,
+    );
   return at;
 }
 
@@ -135,13 +159,3 @@ const targetOf = (token: queries.ApiTokenRow) => ({
   name: token.name,
   sub: token.policy === null ? ('API_TOKEN' as const) : ('POLICY_API_TOKEN' as const),
 });
-
-async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
-  try {
-    await write();
-  } catch (error) {
-    if (brokenConstraint(error) === 'api_token_name')
-      throw conflict(`The name "${name}" is taken by another token of the organization: choose another.`);
-    throw error;
-  }
-}

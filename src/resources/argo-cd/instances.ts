@@ -1,12 +1,18 @@
+import type { Principal } from '#platform/access/principal.ts';
+import { visibleClusters } from '#platform/access/visibility.ts';
 import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
 import * as queries from '#resources/argo-cd/queries.ts';
 import { kubernetesOf } from '#resources/cluster/index.ts';
 
 /** Every Argo CD of an organization with the clusters that it deploys to, by whether they are clusters of ours, as last read. */
-export async function listInstances(context: Context, scope: Scope) {
-  const instances = await queries.listInstances(context.db, scope);
-  const linked = Map.groupBy(await queries.listLinked(context.db, scope), (row) => row.argo_cd_id);
+export async function listInstances(context: Context, principal: Principal, scope: Scope) {
+  const visible = visibleClusters(principal, scope.organizationId);
+  const instances = await queries.listInstances(context.db, scope).where(visible).execute();
+  const linked = Map.groupBy(
+    await queries.listLinked(context.db, scope).where(visible).execute(),
+    (row) => row.argo_cd_id,
+  );
   const unlinked = Map.groupBy(await queries.listUnlinked(context.db, scope), (row) => row.argo_cd_id);
   return {
     results: instances.map((row) => ({

@@ -110,8 +110,7 @@ export const listInstances = (db: Database, scope: Scope) =>
     .select(['cluster.id as cluster_id', 'cluster.name as cluster_name', 'cluster.cloud_provider'])
     .where('argo_cd.organization_id', '=', scope.organizationId)
     .orderBy('argo_cd.created_at')
-    .orderBy('argo_cd.id')
-    .execute();
+    .orderBy('argo_cd.id');
 
 /** Destinations that are mapped, whether an app goes there or not. */
 export const listLinked = (db: Database, scope: Scope) =>
@@ -129,8 +128,7 @@ export const listLinked = (db: Database, scope: Scope) =>
     .select(sql<string | null>`cluster.spec ->> 'kubernetes'`.as('kubernetes'))
     .where('mapping.organization_id', '=', scope.organizationId)
     .orderBy('mapping.created_at')
-    .orderBy('mapping.url')
-    .execute();
+    .orderBy('mapping.url');
 
 /** Destinations that Argo CD knows and that are no cluster of ours yet. */
 export const listUnlinked = (db: Database, scope: Scope) =>

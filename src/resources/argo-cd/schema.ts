@@ -1,9 +1,9 @@
 import { DateTime, named, Nullable, OneOf, PlainListOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import { CloudVendor } from '#resources/cluster/index.ts';
 
 const Url = Type.String({ minLength: 1, maxLength: 2000 });
 const Status = OneOf(['connected', 'error']);
 const Reason = OneOf(['authentication_failed', 'unreachable', 'insufficient_permissions']);
-const Provider = OneOf(['AWS', 'SCW', 'GCP', 'DO', 'AZURE', 'OVH', 'CIVO', 'HETZNER', 'ORACLE', 'IBM', 'ON_PREMISE']);
 
 export const ArgoCdRequest = named(
   'ArgoCdCredentialsRequest',
@@ -60,7 +60,7 @@ const ArgoCdInstance = named(
   Type.Object({
     agent_cluster_id: Uuid,
     agent_cluster_name: Type.String(),
-    agent_cluster_cloud_provider: Provider,
+    agent_cluster_cloud_provider: CloudVendor,
     credentials_id: Uuid,
     argocd_url: Type.String(),
     status: Status,
@@ -70,7 +70,7 @@ const ArgoCdInstance = named(
         ...destination,
         qovery_cluster_id: Uuid,
         qovery_cluster_name: Type.String(),
-        qovery_cluster_cloud_provider: Provider,
+        qovery_cluster_cloud_provider: CloudVendor,
         qovery_cluster_type: OneOf(['MANAGED', 'SELF_MANAGED', 'PARTIALLY_MANAGED']),
         applications_count: Type.Integer(),
       }),

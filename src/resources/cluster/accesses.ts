@@ -3,7 +3,7 @@ import { newId } from '#kernel/ids.ts';
 import { brokenConstraint, sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Context } from '#platform/context.ts';
-import { checkUrl } from '#platform/http-client/index.ts';
+import { checkUrl, isProtected } from '#platform/http-client/index.ts';
 import type { AccessRow } from '#resources/cluster/queries.ts';
 import type { SecretManagerAuthentication, SecretManagerEndpoint } from '#resources/cluster/schema/secret-managers.ts';
 
@@ -96,6 +96,11 @@ function checkAccess(
       `AUTOMATICALLY_CONFIGURED needs a cluster that has an identity of its own at the provider, which none has here: give ${wanted
         .filter((mode) => mode !== authentication.mode)
         .join(' or ')}`,
+    );
+  if (endpoint.url !== undefined && !isProtected(endpoint.url, context.settings.allowedPrivateAddresses))
+    throw invalidField(
+      `${field}.endpoint.url`,
+      'must begin with https://; http:// is for addresses in QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES, such as http://10.0.0.5:8200',
     );
   if (endpoint.url !== undefined)
     checkUrl(endpoint.url, `${field}.endpoint.url`, context.settings.allowedPrivateAddresses);

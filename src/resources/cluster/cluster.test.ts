@@ -84,7 +84,8 @@ describe('a cluster', () => {
     const gateway = { nat_gateway_type: { provider: 'gcp', static_ips_enabled: true, static_ips_count: 2 } };
     const network = { vpc_name: 'main', private_nodes: true };
     const values = ['text', true, network, gateway, { nat_gateway_type: null }, null];
-    const features = values.map((value) => ({ id: newId(), value }));
+    const ids = ['STATIC_IP', 'KARPENTER', 'EXISTING_VPC', 'NAT_GATEWAY', 'VPC_SUBNET', 'GKE_KMS_KEY'];
+    const features = values.map((value, index) => ({ id: ids[index], value }));
     const cluster = await create(admin, { features });
     expect(cluster.features.map((feature: any) => [feature.value_object?.type, feature.value_object?.value])).toEqual([
       ['STRING', 'text'],
@@ -94,7 +95,8 @@ describe('a cluster', () => {
       ['NAT_GATEWAY', {}],
       [undefined, undefined],
     ]);
-    const wrong = [{ value: { vpc_id: 'neither of them' } }, { value: 7 }];
+    expect(cluster.features.map((feature: any) => feature.id)).toEqual(ids);
+    const wrong = [{ value: { vpc_id: 'neither of them' } }, { value: 7 }, { id: newId(), value: true }];
     for (const feature of wrong)
       expect((await admin.post(urlOf(admin), request({ features: [feature] }))).status).toBe(400);
   });

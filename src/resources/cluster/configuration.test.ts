@@ -10,12 +10,10 @@ import {
 import { openSecretManagerAccess } from '#resources/cluster/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
-const CREDENTIALS = { id: newId(), name: 'aws account', cloudProvider: 'AWS' };
 const node = newId();
 const app = useApp(
   {},
   {
-    findCredentials: async (_context, _organization, id) => (id === CREDENTIALS.id ? CREDENTIALS : undefined),
     nodeMetrics: async (cluster) =>
       cluster.node_id === node
         ? {
@@ -103,15 +101,21 @@ describe('the credentials of a cluster', () => {
   test('are those of the organization for the same provider', async () => {
     const admin = await app.organization();
     const { url } = await makeCluster(admin);
-    expect(ok(await admin.get(`${url}/cloudProviderInfo`), 200)).toEqual({ cloud_provider: 'AWS', region: 'here' });
-    const info = { cloud_provider: 'AWS', credentials: { id: CREDENTIALS.id }, region: 'there' };
-    const saved = { ...info, credentials: { id: CREDENTIALS.id, name: 'aws account' } };
+    expect(ok(await admin.get(`${url}/cloudProviderInfo`), 200)).toEqual({
+      cloud_provider: 'AWS',
+      credentials: {},
+      region: 'here',
+    });
+    const account = { type: 'AWS_ROLE', name: 'aws account', role_arn: 'arn:aws:iam::1:role/r' };
+    const { id } = ok(await admin.post(`/organization/${admin.organizationId}/aws/credentials`, account), 201);
+    const info = { cloud_provider: 'AWS', credentials: { id }, region: 'there' };
+    const saved = { ...info, credentials: { id: id, name: 'aws account' } };
     expect(ok(await admin.post(`${url}/cloudProviderInfo`, info), 201)).toEqual(saved);
     expect(ok(await admin.get(`${url}/cloudProviderInfo`), 200)).toEqual(saved);
     for (const wrong of [{ credentials: { id: newId() } }, { cloud_provider: 'GCP' }])
       expect((await admin.post(`${url}/cloudProviderInfo`, wrong)).status).toBe(400);
     const other = await makeCluster(admin, { cloud_provider: 'GCP' });
-    const answer = await admin.post(`${other.url}/cloudProviderInfo`, { credentials: { id: CREDENTIALS.id } });
+    const answer = await admin.post(`${other.url}/cloudProviderInfo`, { credentials: { id: id } });
     expect(ok(answer, 400).message).toContain('AWS');
   });
 });
@@ -229,7 +233,7 @@ describe('what only a managed Kubernetes has', () => {
     const repository = { url: 'https://github.com/acme/eks.git', git_token_id: token };
     const { id, url } = await makeCluster(admin, {
       kubernetes: 'PARTIALLY_MANAGED',
-      features: [{ id: newId(), value: network }],
+      features: [{ id: 'EXISTING_VPC', value: network }],
       infrastructure_charts_parameters: {
         eks_anywhere_parameters: { git_repository: repository, yaml_file_path: 'eks.yaml' },
       },

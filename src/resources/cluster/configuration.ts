@@ -7,19 +7,18 @@ import type { ClusterNeeds } from '#resources/cluster/needs.ts';
 import * as queries from '#resources/cluster/queries.ts';
 import { auditCluster, findRow } from '#resources/cluster/rules.ts';
 import type { KarpenterSubnetsRequest } from '#resources/cluster/schema/kubernetes.ts';
-import type { ClusterCloudProviderInfo, DnsProviderInput } from '#resources/cluster/schema/provider.ts';
+import type { ClusterCloudProviderInfoRequest, DnsProviderInput } from '#resources/cluster/schema/provider.ts';
 import { deleteClusterSecret, openClusterSecret, saveClusterSecret } from '#resources/cluster/secrets.ts';
 import { credentialsOf } from '#resources/cluster/service.ts';
 import { featureTypeOf, type FeatureValue } from '#resources/cluster/view.ts';
 
 const INFO_PROVIDERS = new Set(['AWS', 'SCW', 'GCP', 'ON_PREMISE', 'AZURE']);
 
-/** With which account of which provider the cluster is run; what isn't known is left out. */
+/** With which account of which provider the cluster is run; what isn't known is left out, or empty. */
 export const toCloudProviderInfo = (row: queries.ClusterRow) => ({
   ...(INFO_PROVIDERS.has(row.cloud_provider) ? { cloud_provider: row.cloud_provider } : {}),
-  ...(row.credentials_id === null
-    ? {}
-    : { credentials: { id: row.credentials_id, name: row.credentials_name ?? undefined } }),
+  // Existing clients read its fields without a look at whether it is there.
+  credentials: row.credentials_id === null ? {} : { id: row.credentials_id, name: row.credentials_name ?? undefined },
   region: row.region,
 });
 
@@ -28,16 +27,16 @@ export async function specifyCloudProviderInfo(
   context: Context,
   needs: ClusterNeeds,
   cluster: queries.ClusterRow,
-  input: Static<typeof ClusterCloudProviderInfo>,
+  input: Static<typeof ClusterCloudProviderInfoRequest>,
 ): Promise<unknown> {
-  if (input.cloud_provider !== undefined && input.cloud_provider !== cluster.cloud_provider)
+  if (input.cloud_provider && input.cloud_provider !== cluster.cloud_provider)
     throw invalidField('cloud_provider', `can't be changed from ${cluster.cloud_provider}: make another cluster`);
   const id = input.credentials?.id;
   const credentials =
     id === undefined
       ? {}
       : await credentialsOf(context, needs, cluster.organization_id, cluster.cloud_provider, id, '');
-  const change = { ...credentials, ...(input.region === undefined ? {} : { region: input.region.trim() }) };
+  const change = { ...credentials, ...(input.region ? { region: input.region.trim() } : {}) };
   return applyChange(context, cluster, change, toCloudProviderInfo, 'CLUSTER_CREDENTIALS');
 }
 
@@ -140,11 +139,16 @@ export function requireKubernetes(cluster: queries.ClusterRow, what: string): vo
     );
 }
 
-/** Stores the kubeconfig of a Kubernetes cluster. 400 says what is wrong with it. */
-export async function saveKubeconfig(context: Context, cluster: queries.ClusterRow, text: string): Promise<void> {
+/** Throws 400 that says what is wrong with a kubeconfig, or that the cluster takes none. */
+export async function refuseKubeconfig(cluster: queries.ClusterRow, text: string): Promise<void> {
   requireKubernetes(cluster, 'A kubeconfig has no place here');
   const { checkKubeconfig } = await kubeconfigs();
-  checkKubeconfig(text);
+  await checkKubeconfig(cluster.organization_id, text);
+}
+
+/** Stores the kubeconfig of a Kubernetes cluster, which `refuseKubeconfig` has checked. */
+export async function saveKubeconfig(context: Context, cluster: queries.ClusterRow, text: string): Promise<void> {
+  requireKubernetes(cluster, 'A kubeconfig has no place here');
   const scope = { organizationId: cluster.organization_id };
   await saveClusterSecret(context, scope, cluster.id, 'kubeconfig', text);
   await queries.updateCluster(context.db, scope, cluster.id, {});
@@ -161,10 +165,10 @@ export async function kubeconfigOf(context: Context, cluster: queries.ClusterRow
   if (text === null)
     throw new AppError('not_found', `Cluster ${cluster.name} has no kubeconfig yet: PUT one to the same path.`);
   const { withoutCredentials } = await kubeconfigs();
-  return withoutCredentials(text);
+  return withoutCredentials(cluster.organization_id, text);
 }
 
-/** Loaded when one is there: few installations have any, and its YAML takes 3 MB. */
+/** Loaded when one is there: few installations have any. */
 const kubeconfigs = () => import('#resources/cluster/kubeconfig.ts');
 
 /** Writes a change with its event and answers the changed part. */

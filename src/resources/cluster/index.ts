@@ -1,3 +1,4 @@
+export { refuseCluster } from '#resources/cluster/allowed.ts';
 export { clusterRoutes } from '#resources/cluster/routes/index.ts';
 export type { ClusterNeeds, NodeMetrics } from '#resources/cluster/needs.ts';
 export { clusterTarget, type ClusterTarget } from '#resources/cluster/target.ts';
@@ -10,3 +11,7 @@ export {
   type ClusterToCheck,
   type ClusterWorker,
 } from '#resources/cluster/work.ts';
+export { listClustersWithCredentials, renameCredentialsOfClusters } from '#resources/cluster/queries.ts';
+export { CLOUDS, CloudVendor } from '#resources/cluster/schema/vendors.ts';
+export { Feature } from '#resources/cluster/schema/features.ts';
+export { clusterSockets } from '#resources/cluster/sockets.ts';

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { checkKubeconfig, withoutCredentials } from '#resources/cluster/kubeconfig.ts';
+import { newId } from '#kernel/ids.ts';
+import * as kubeconfig from '#resources/cluster/kubeconfig.ts';
+
+const organizationId = newId();
+const checkKubeconfig = (text: string) => kubeconfig.checkKubeconfig(organizationId, text);
+const withoutCredentials = (text: string) => kubeconfig.withoutCredentials(organizationId, text);
 
 const make = (cluster: object, user: object, more: object = {}) =>
   JSON.stringify({
@@ -13,9 +18,9 @@ const make = (cluster: object, user: object, more: object = {}) =>
 const SERVER = { server: 'https://10.0.0.1:6443' };
 
 describe('checking a kubeconfig', () => {
-  test('accepts tokens and certificates that are in it', () => {
-    checkKubeconfig(make(SERVER, { token: 't' }));
-    checkKubeconfig(
+  test('accepts tokens and certificates that are in it', async () => {
+    await checkKubeconfig(make(SERVER, { token: 't' }));
+    await checkKubeconfig(
       make(
         { ...SERVER, 'certificate-authority-data': 'Q0E=' },
         { 'client-certificate-data': 'a', 'client-key-data': 'b' },
@@ -23,7 +28,7 @@ describe('checking a kubeconfig', () => {
     );
   });
 
-  test('refuses what would run a program or read a file of the control plane, in any entry', () => {
+  test('refuses what would run a program or read a file of the control plane, in any entry', async () => {
     for (const [cluster, user] of [
       [SERVER, { exec: { command: 'aws' } }],
       [SERVER, { 'auth-provider': { name: 'gcp' } }],
@@ -32,15 +37,15 @@ describe('checking a kubeconfig', () => {
       [SERVER, { 'client-key': '/b' }],
       [{ ...SERVER, 'certificate-authority': '/c' }, { token: 't' }],
     ] as const)
-      expect(() => checkKubeconfig(make(cluster, user)), JSON.stringify([cluster, user])).toThrow('instead');
+      await expect(checkKubeconfig(make(cluster, user)), JSON.stringify([cluster, user])).rejects.toThrow('instead');
     const users = [
       { name: 'admin', user: { token: 't' } },
       { name: 'other', user: { exec: {} } },
     ];
-    expect(() => checkKubeconfig(make(SERVER, {}, { users }))).toThrow('exec');
+    await expect(checkKubeconfig(make(SERVER, {}, { users }))).rejects.toThrow('exec');
   });
 
-  test('sees what a reader of YAML sees: merged, aliased and tagged entries hide nothing', () => {
+  test('sees what a reader of YAML sees: merged, aliased and tagged entries hide nothing', async () => {
     const config = (user: string, more = '') => `
 current-context: main
 contexts: [{name: main, context: {cluster: k8s, user: admin}}]
@@ -49,7 +54,7 @@ ${more}
 users:
   - name: admin
     user: ${user}`;
-    checkKubeconfig(config('{token: t}'));
+    await checkKubeconfig(config('{token: t}'));
     for (const [user, more] of [
       ['{token: t, <<: {exec: {command: sh}}}', ''],
       ['{<<: [*a], token: t}', 'x: &a {exec: {command: sh}}'],
@@ -57,17 +62,17 @@ users:
       ['{token: t, "ex\\u0065c": {command: sh}}', ''],
       ['{token: t, !!str exec: {command: sh}}', ''],
     ] as const)
-      expect(() => checkKubeconfig(config(user, more)), user).toThrow('exec runs a program');
+      await expect(checkKubeconfig(config(user, more)), user).rejects.toThrow('exec runs a program');
     for (const text of [config('{token: t}\n---\n{}'), config('{token: t, token: u}'), config('!!js/function x')])
-      expect(() => checkKubeconfig(text), text).toThrow(/^kubeconfig: /);
+      await expect(checkKubeconfig(text), text).rejects.toThrow(/^kubeconfig: /);
   });
 
-  test('is not brought to a halt by aliases of aliases', () => {
+  test('is not brought to a halt by aliases of aliases', async () => {
     const bomb = ['a0: &a0 [x, x]', ...Array.from({ length: 40 }, (_, n) => `a${n + 1}: &a${n + 1} [*a${n}, *a${n}]`)];
-    expect(() => checkKubeconfig(bomb.join('\n'))).toThrow(/^kubeconfig: /);
+    await expect(checkKubeconfig(bomb.join('\n'))).rejects.toThrow(/^kubeconfig: /);
   });
 
-  test('refuses what is no kubeconfig, and never quotes it', () => {
+  test('refuses what is no kubeconfig, and never quotes it', async () => {
     for (const text of [
       'token: [s3cret',
       's3cret',
@@ -78,13 +83,13 @@ users:
       make({}, { token: 's3cret' }),
       JSON.stringify({ kind: 's3cret' }),
     ]) {
-      expect(() => checkKubeconfig(text), text).toThrow(/^kubeconfig: (?!.*s3cret)/);
+      await expect(checkKubeconfig(text), text).rejects.toThrow(/^kubeconfig: (?!.*s3cret)/);
     }
   });
 
-  test('leaves out credentials, also those in addresses of proxies', () => {
+  test('leaves out credentials, also those in addresses of proxies', async () => {
     const cluster = { ...SERVER, 'proxy-url': 'http://user:s3cret@proxy' };
-    const text = withoutCredentials(make(cluster, { token: 's3cret', password: 's3cret' }));
+    const text = await withoutCredentials(make(cluster, { token: 's3cret', password: 's3cret' }));
     expect(text).not.toContain('s3cret');
     expect(parse(text)).toMatchObject({
       'current-context': 'main',

@@ -1,5 +1,5 @@
-import { parse, stringify } from 'yaml';
 import { badRequest } from '#kernel/errors.ts';
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
 
 interface Named {
   name?: unknown;
@@ -25,8 +25,8 @@ const PUBLIC = ['server', 'tls-server-name', 'certificate-authority-data', 'inse
  * Checks a kubeconfig: a current context that leads to a cluster and a user, nothing that runs programs or reads files.
  * Throws 400 that says what would be right; it never quotes what the file holds.
  */
-export function checkKubeconfig(text: string): void {
-  const config = read(text);
+export async function checkKubeconfig(organizationId: string, text: string): Promise<void> {
+  const config = await read(organizationId, text);
   const context = entryOf(config, 'contexts', 'context', config['current-context'], 'current-context');
   const cluster = entryOf(config, 'clusters', 'cluster', context.cluster, "the current context's cluster");
   entryOf(config, 'users', 'user', context.user, "the current context's user");
@@ -41,8 +41,8 @@ export function checkKubeconfig(text: string): void {
 }
 
 /** The kubeconfig without what lets in: where the cluster is, not how to be let in. */
-export function withoutCredentials(text: string): string {
-  const config = read(text);
+export async function withoutCredentials(organizationId: string, text: string): Promise<string> {
+  const config = await read(organizationId, text);
   const clusters = listOf(config, 'clusters').map((entry) => ({
     name: entry.name,
     cluster: Object.fromEntries(
@@ -50,7 +50,7 @@ export function withoutCredentials(text: string): string {
     ),
   }));
   const users = listOf(config, 'users').map((entry) => ({ name: entry.name, user: {} }));
-  return stringify({
+  const json = JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',
     'current-context': config['current-context'],
@@ -58,20 +58,26 @@ export function withoutCredentials(text: string): string {
     contexts: listOf(config, 'contexts'),
     users,
   });
+  return readFileOf(organizationId, 'json-to-yaml', { name: 'kubeconfig', text: json });
 }
 
-function read(text: string): Fields {
-  let config: unknown;
-  try {
-    // With merge keys (`<<`), as other readers of YAML take them: what is checked is what a client makes of it.
-    config = parse(text, { merge: true, maxAliasCount: 100 });
-  } catch {
-    // The parser's message quotes the line, which may hold a credential.
-    throw badRequest('kubeconfig: not YAML.');
-  }
+async function read(organizationId: string, text: string): Promise<Fields> {
+  const config = await parse(organizationId, text);
   if (!isFields(config) || (config.kind !== undefined && config.kind !== 'Config'))
     throw badRequest('kubeconfig: a Kubernetes configuration of kind Config is wanted.');
   return config;
+}
+
+async function parse(organizationId: string, text: string): Promise<unknown> {
+  try {
+    // With merge keys (`<<`), as other readers of YAML take them: what is checked is what a client makes of it.
+    const options = { merge: true, maxAliasCount: 100 };
+    return await readFileOf(organizationId, 'yaml', { name: 'kubeconfig', text }, options);
+  } catch (error) {
+    // A parser's message quotes the line, which may hold a credential; a limit quotes nothing.
+    if (error instanceof ParsingError && error.kind === 'fault') throw badRequest('kubeconfig: not YAML.');
+    throw error;
+  }
 }
 
 function listOf(config: Fields, name: string): Named[] {

@@ -1,3 +1,5 @@
+import type { Principal } from '#platform/access/principal.ts';
+import { visibleClusters } from '#platform/access/visibility.ts';
 import { conflict } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import * as queries from '#resources/cluster/queries.ts';
@@ -51,8 +53,9 @@ export async function endExpiredLocks(context: Context): Promise<number> {
   return expired.length;
 }
 
-/** Locks of an organization's clusters that hold now. */
-export async function listLocks(context: Context, organizationId: string) {
-  const rows = await queries.listLockedClusters(context.db, { organizationId });
+/** Locks that hold now of the clusters that the caller may see. */
+export async function listLocks(context: Context, principal: Principal, organizationId: string) {
+  const visible = visibleClusters(principal, organizationId);
+  const rows = await queries.listLockedClusters(context.db, { organizationId }).where(visible).execute();
   return { results: rows.flatMap((row) => toLockView(row, context.clock.now()) ?? []) };
 }

@@ -3,6 +3,7 @@ import { accessVersionOf } from '#platform/access/remembered.ts';
 import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
+import { lockSubject } from '#platform/database/locks.ts';
 import { preparedRead } from '#platform/database/prepared.ts';
 
 /** A secret manager access as it may be shown: its secret is not selected. */
@@ -52,7 +53,7 @@ export const listClusters = (db: Database, scope: Scope) =>
     .orderBy('cluster.id');
 
 export const listLockedClusters = (db: Database, scope: Scope) =>
-  listClusters(db, scope).where('cluster.locked_at', 'is not', null).execute();
+  listClusters(db, scope).where('cluster.locked_at', 'is not', null);
 
 const selectById = preparedRead((db, organizationIds: string[], id: string, userId: string | null) =>
   selectClusters(db)
@@ -172,7 +173,7 @@ export const deleteClusterRow = (db: Database, scope: Scope, id: string) =>
 
 /** Whether the organization has a cluster. Held until the commit, so that only one becomes the first. */
 export const hasClusters = async (db: Database, scope: Scope): Promise<boolean> => {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`first cluster ${scope.organizationId}`}, 0))`.execute(db);
+  await lockSubject(db, 'first cluster of organization', scope.organizationId);
   const found = await db
     .selectFrom('cluster')
     .select('id')
@@ -241,3 +242,23 @@ export const findGitToken = (db: Database, scope: Scope, id: string) =>
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .executeTakeFirst();
+
+/** Clusters of an organization that name credentials, in creation order. */
+export const listClustersWithCredentials = (db: Database, scope: Scope) =>
+  db
+    .selectFrom('cluster')
+    .select(['id', 'name', 'cloud_provider', 'credentials_id'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('credentials_id', 'is not', null)
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+
+/** Renames credentials where clusters keep their name beside the id. */
+export const renameCredentialsOfClusters = (db: Database, scope: Scope, id: string, name: string) =>
+  db
+    .updateTable('cluster')
+    .set({ credentials_name: name })
+    .where('organization_id', '=', scope.organizationId)
+    .where('credentials_id', '=', id)
+    .execute();

@@ -1,15 +1,19 @@
-import { conflict, invalidField, notFound } from '#kernel/errors.ts';
+import { takenNames } from '#platform/database/taken-name.ts';
+import { conflict, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import { brokenConstraint, type Scope } from '#platform/database/index.ts';
+import { type Scope } from '#platform/database/index.ts';
 import type { Static } from '#platform/http/schema.ts';
 import { removeAccesses, replaceAccesses } from '#resources/cluster/accesses.ts';
+import { allowedNodes, refusePlace } from '#resources/cluster/allowed.ts';
 import { requestWork } from '#resources/cluster/actions.ts';
 import type { ClusterNeeds } from '#resources/cluster/needs.ts';
 import * as queries from '#resources/cluster/queries.ts';
 import { auditCluster, findRow, refuseLocked } from '#resources/cluster/rules.ts';
 import { SPEC_FIELDS, type ClusterRequest } from '#resources/cluster/schema/cluster.ts';
 import { kubernetesOf, toClusterView, type FeatureValue } from '#resources/cluster/view.ts';
+
+const refuseTakenName = takenNames('cluster', 'cluster of the organization');
 
 export type ClusterInput = Static<typeof ClusterRequest>;
 
@@ -59,12 +63,14 @@ export async function createCluster(
 ): Promise<unknown> {
   const runtime = input.runtime ?? 'kubernetes';
   const id = newId();
+  const node = await chooseNode(context, organizationId, runtime, input.node_id);
+  await refusePlace(context, organizationId, { runtime, node_id: node });
   const parts = await partsOf(context, needs, organizationId, input);
   await insertRow(context, {
     id,
     organization_id: organizationId,
     runtime,
-    node_id: await chooseNode(context, runtime, input.node_id),
+    node_id: node,
     cloud_provider: input.cloud_provider,
     credentials_id: null,
     credentials_name: null,
@@ -88,6 +94,7 @@ export async function editCluster(
 ): Promise<unknown> {
   const scope = { organizationId: cluster.organization_id };
   refuseFixed(cluster, input);
+  await refusePlace(context, cluster.organization_id, cluster);
   const { spec, ...change } = await partsOf(context, needs, cluster.organization_id, input);
   await refuseTakenName(change.name, () =>
     queries.updateCluster(context.db, scope, cluster.id, { ...change, spec: { ...cluster.spec, ...spec } }),
@@ -219,29 +226,27 @@ function refuseFixed(cluster: queries.ClusterRow, input: ClusterInput): void {
       throw invalidField(field, `can't be changed from ${String(present)}: make another cluster`);
 }
 
-async function chooseNode(context: Context, runtime: string, wanted: string | undefined): Promise<string | null> {
+/** The machine of a new cluster. Machines are told by their ids: names are the operator's. */
+async function chooseNode(
+  context: Context,
+  organizationId: string,
+  runtime: string,
+  wanted: string | undefined,
+): Promise<string | null> {
   if (!RUNTIMES_OF_A_MACHINE.has(runtime)) {
     if (wanted !== undefined) throw invalidField('node_id', `a ${runtime} cluster lives on no machine of ours`);
     return null;
   }
-  const nodes = await queries.listNodes(context.db);
+  const nodes = await allowedNodes(context, organizationId, await queries.listNodes(context.db));
   if (wanted === undefined) {
     if (nodes.length === 1) return nodes[0]!.id;
-    const choices = nodes.map((node) => `${node.name} ${node.id}`).join(', ');
-    throw invalidField('node_id', choices ? `is required: one of ${choices}` : 'no worker runs on any machine');
+    const choices = nodes.map((node) => node.id).join(', ');
+    throw invalidField(
+      'node_id',
+      choices ? `is required: one of ${choices}` : 'no worker runs on any machine that this organization may use',
+    );
   }
-  if (!nodes.some((node) => node.id === wanted)) throw invalidField('node_id', 'names no machine of ours');
+  if (!nodes.some((node) => node.id === wanted))
+    throw invalidField('node_id', 'names no machine that this organization may use');
   return wanted;
-}
-
-async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
-  try {
-    await write();
-  } catch (error) {
-    const constraint = brokenConstraint(error);
-    if (constraint === 'cluster_name')
-      throw conflict(`The name "${name}" is taken by another cluster of the organization: choose another.`);
-    if (constraint === 'cluster_organization_id_fkey') throw notFound('Organization');
-    throw error;
-  }
 }

@@ -7,8 +7,8 @@ export type ClusterState = Static<typeof Schema>;
 /** What can be asked of a cluster. */
 export type WorkAction = 'DEPLOY' | 'DRY_RUN' | 'UPGRADE' | 'STOP';
 
-/** How work ended. INVALID_CREDENTIALS: the cluster was there and refused the credentials. */
-export type WorkEnd = 'succeeded' | 'failed' | 'credentials_refused';
+/** How work ended. */
+export type WorkEnd = 'succeeded' | 'failed';
 
 interface Course {
   queued: ClusterState;
@@ -24,20 +24,20 @@ interface Course {
 const DEPLOYING: Course = {
   queued: 'DEPLOYMENT_QUEUED',
   running: 'DEPLOYING',
-  ends: { succeeded: 'DEPLOYED', failed: 'DEPLOYMENT_ERROR', credentials_refused: 'INVALID_CREDENTIALS' },
+  ends: { succeeded: 'DEPLOYED', failed: 'DEPLOYMENT_ERROR' },
   requested: ['TRIGGER_DEPLOY', 'DEPLOY_QUEUED'],
   succeeded: 'DEPLOYED',
   failed: 'DEPLOY_FAILED',
 };
 
-/** The states of a cluster under each kind of work (engine.md, *Clusters*). A dry run changes nothing. */
+/** The states of a cluster under each kind of work (docs/states.md). A dry run changes nothing. */
 export const COURSES: Record<WorkAction, Course> = {
   DEPLOY: DEPLOYING,
   UPGRADE: { ...DEPLOYING, requested: ['MAINTENANCE', 'DEPLOY_QUEUED'] },
   STOP: {
     queued: 'STOP_QUEUED',
     running: 'STOPPING',
-    ends: { succeeded: 'STOPPED', failed: 'STOP_ERROR', credentials_refused: 'STOP_ERROR' },
+    ends: { succeeded: 'STOPPED', failed: 'STOP_ERROR' },
     requested: ['TRIGGER_STOP', 'STOP_QUEUED'],
     succeeded: 'STOPPED',
     failed: 'STOP_FAILED',
@@ -45,7 +45,7 @@ export const COURSES: Record<WorkAction, Course> = {
   DRY_RUN: {
     queued: 'QUEUED',
     running: 'DRY_RUN',
-    ends: { succeeded: null, failed: null, credentials_refused: null },
+    ends: { succeeded: null, failed: null },
     requested: ['TRIGGER_DEPLOY_DRY_RUN', 'DRY_RUN'],
     succeeded: 'DEPLOYED_DRY_RUN',
     failed: 'DEPLOYED_DRY_RUN_FAILED',

@@ -16,3 +16,6 @@ export const clusterTarget: Target<ClusterTarget> = {
     return row && { ...row, organizationId: row.organization_id, clusterId: row.id };
   },
 };
+
+/** The same for what existing clients ask for with a nil organization id in the path. */
+export const clusterOfAnyOrganization: Target<ClusterTarget> = { ...clusterTarget, inAnyOrganization: true };

@@ -23,9 +23,14 @@ const rfc3339 = (text: string): Date | undefined =>
 
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
+/** A century: further back there is nothing, and no date either. */
+const MAX_DURATION_MS = 36_500 * UNITS['d']!;
+
 /** A length of time such as `5m` or bare seconds, in milliseconds. Throws 400 that names the field. */
 export function parseDuration(field: string, text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)?$/.exec(text);
   if (!match) throw invalidField(field, 'must be a length of time such as 30s, 5m or 1h');
-  return Number(match[1]) * UNITS[match[2] ?? 's']!;
+  const duration = Number(match[1]) * UNITS[match[2] ?? 's']!;
+  if (duration > MAX_DURATION_MS) throw invalidField(field, 'must be a length of time of at most 36500d');
+  return duration;
 }

@@ -34,7 +34,7 @@ const claimable = sql<boolean>`(
   or (w.status = 'WAITING' and c.locked_at is null
     and not exists (select 1 from cluster_work o where o.cluster_id = c.id and o.status <> 'ENDED' and o.number < w.number)
     and not exists (select 1 from deployment d where d.cluster_id = c.id
-      and (d.status in ('RUNNING', 'RECAP') or (d.status = 'WAITING' and d.created_at <= w.created_at)))))`;
+      and (d.status in ('RUNNING', 'RECAP') or (d.status = 'WAITING' and d.queue_number < w.number)))))`;
 
 /**
  * Claims the next work of clusters that live on the node or on none. The cluster's row is locked first and the question asked
@@ -116,18 +116,16 @@ export interface ClusterEnd {
   settled_state: string;
   engine_version?: string;
   deployed_version?: number;
-  reached?: boolean;
   deployed?: boolean;
 }
 
 /** Writes the end on the cluster, whose row the transaction has locked. */
 export const endOnCluster = (db: Database, claim: Claim, end: ClusterEnd) => {
-  const { reached, deployed, ...columns } = end;
+  const { deployed, ...columns } = end;
   return db
     .updateTable('cluster')
     .set({
       ...columns,
-      ...(reached ? { last_reached_at: sql<Date>`now()` } : {}),
       ...(deployed ? { last_deployment_at: sql<Date>`now()` } : {}),
     })
     .where('organization_id', '=', claim.organization_id)

@@ -5,7 +5,7 @@ import type { WorkAction } from '#resources/cluster/states.ts';
 /** Ended work that is kept of each cluster, with its logs. */
 const KEPT_WORK = 50;
 
-/** The next number of a cluster's work, given under its row's lock. */
+/** Takes the next number of a cluster's queue, under its row's lock. Deployments on it take theirs from the same (migration 0165). */
 export const takeWorkNumber = async (db: Database, scope: Scope, clusterId: string): Promise<number> => {
   const row = await db
     .updateTable('cluster')
@@ -59,10 +59,13 @@ export const pruneWork = (db: Database, scope: Scope, clusterId: string) =>
     .where('status', '=', 'ENDED')
     .where('number', '<=', (eb) =>
       eb
-        .selectFrom('cluster')
-        .select(sql<number>`work_number - ${KEPT_WORK}`.as('limit'))
-        .where('cluster.organization_id', '=', scope.organizationId)
-        .where('cluster.id', '=', clusterId),
+        .selectFrom('cluster_work as newer')
+        .select('newer.number')
+        .where('newer.organization_id', '=', scope.organizationId)
+        .where('newer.cluster_id', '=', clusterId)
+        .orderBy('newer.number', 'desc')
+        .offset(KEPT_WORK)
+        .limit(1),
     )
     .execute();
 

@@ -1,5 +1,7 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import type { Origin } from '#platform/access/principal.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
+import { placeRefusal } from '#resources/cluster/allowed.ts';
 import { lackOf } from '#resources/cluster/missing.ts';
 import * as queries from '#resources/cluster/queries.ts';
 import { auditCluster } from '#resources/cluster/rules.ts';
@@ -36,8 +38,6 @@ export interface ClusterReport {
   description: string;
   /** What doesn't work here and what would mend it, a sentence each. */
   limits: string[];
-  /** The cluster is there, but it refuses the credentials. */
-  credentialsRefused?: boolean;
 }
 
 export interface WorkParts {
@@ -85,6 +85,9 @@ async function carryOut(
       error: `It was begun ${MAX_ATTEMPTS} times, and each time its worker was gone before the end.`,
     };
   if (claim.action === 'STOP') return stop(parts, claim);
+  const refusal = await placeRefusal(parts.platform, claim.organization_id, row);
+  if (refusal)
+    return { end: 'failed', error: `${refusal.message}.`, hint: 'Ask the operator, or make another cluster.' };
   const lack = lackOf(row);
   if (lack) return { end: 'failed', error: lack.message, hint: lack.hint };
   return check(parts, claim, row, signal);
@@ -126,13 +129,13 @@ async function check(parts: WorkParts, claim: Claim, row: queries.ClusterRow, si
       });
     return { end: 'succeeded', error: null, report };
   }
-  return { end: report.credentialsRefused ? 'credentials_refused' : 'failed', error: report.description, report };
+  return { end: 'failed', error: report.description, report };
 }
 
 /** The report, or one that says that there was none in time. */
 async function askRuntime(parts: WorkParts, cluster: ClusterToCheck, signal: AbortSignal): Promise<ClusterReport> {
   const deadline = AbortSignal.timeout(parts.checkTimeoutMs);
-  const either = AbortSignal.any([signal, deadline]);
+  const either = anySignal([signal, deadline]);
   let giveUp: () => void = () => undefined;
   const over = new Promise<ClusterReport>((resolve) => {
     giveUp = () =>
@@ -176,7 +179,7 @@ async function finish(
     await endOnCluster(context.db, claim, {
       state: next ? COURSES[next.action as Claim['action']].queued : settled,
       settled_state: settled,
-      ...(report?.ok ? { engine_version: report.description, reached: true } : {}),
+      ...(report?.ok ? { engine_version: report.description } : {}),
       // The version that was read when the work began: what was edited meanwhile is not deployed.
       ...(deploys && end === 'succeeded' ? { deployed_version: row.version } : {}),
       deployed: deploys,

@@ -1,6 +1,8 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import type { ClientConfig } from 'pg';
 import { inTransaction, systemContext } from '#platform/context.ts';
 import { createListener, type Listener } from '#platform/database/notify.ts';
+import { Poll } from '#platform/jobs/pace.ts';
 import { CLUSTER_WORK } from '#resources/cluster/channels.ts';
 import { endExpiredLocks } from '#resources/cluster/lock.ts';
 import { setState } from '#resources/cluster/queries.ts';
@@ -38,18 +40,19 @@ class Worker implements ClusterWorker {
   readonly #abort = new AbortController();
   readonly #running = new Set<Promise<void>>();
   #listener: Listener | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #poll: Poll;
   #looking: Promise<void> | undefined;
   #again = false;
 
   constructor({ directConfig, ...options }: ClusterWorkerOptions) {
     this.#directConfig = directConfig;
     this.#options = { leaseSeconds: 15, pollMs: 1000, checkTimeoutMs: 60_000, slots: 4, ...options };
+    this.#poll = new Poll(options.platform.db, this.#options.pollMs, () => this.#nudge());
   }
 
   start(): void {
     const { log } = this.#options.platform;
-    this.#timer = setInterval(() => this.#nudge(), this.#options.pollMs);
+    this.#poll.start();
     if (this.#directConfig)
       this.#listener = createListener(
         this.#directConfig,
@@ -61,7 +64,7 @@ class Worker implements ClusterWorker {
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#poll.stop();
     this.#abort.abort();
     await this.#listener?.close();
     await this.#looking;
@@ -121,7 +124,7 @@ class Worker implements ClusterWorker {
       (leaseSeconds * 1000) / 3,
     );
     try {
-      await runWork(this.#options, claim, AbortSignal.any([lost.signal, this.#abort.signal]));
+      await runWork(this.#options, claim, anySignal([lost.signal, this.#abort.signal]));
     } catch (error) {
       if (this.#abort.signal.aborted) await this.#giveBack(claim, log);
       else if (!(error instanceof ClaimLost))

@@ -42,7 +42,7 @@ describe('a rule of a project', () => {
     expect(ok(await admin.get(`${url}/${made.id}`), 200)).toEqual(made);
     expect(ok(await admin.get(url), 200).results).toEqual([made]);
     const edited = ok(await admin.put(`${url}/${made.id}`, body({ mode: 'STAGING', weekdays: ['SUNDAY'] })), 200);
-    expect(edited).toMatchObject({ mode: 'STAGING', weekdays: ['SUNDAY'], auto_stop: false, description: 'd' });
+    expect(edited).toMatchObject({ mode: 'STAGING', weekdays: ['SUNDAY'], auto_stop: true, description: 'd' });
     expect(edited.cluster_id).toBe(cluster.id);
     ok(await admin.delete(`${url}/${made.id}`), 204);
     ok(await admin.get(`${url}/${made.id}`), 404);

@@ -71,6 +71,7 @@ export interface EnvironmentRuleColumns extends ScheduleColumns {
   auto_preview: boolean;
   on_demand_preview: boolean;
   next_at: Date | null;
+  set_by: string | null;
 }
 
 export const findEnvironmentRule = (db: Database, scope: Scope, environmentId: string) =>

@@ -13,7 +13,7 @@ const Days = Type.Array(OneOf(WEEKDAYS), {
 
 const scheduleInput = {
   auto_stop: Type.Optional(
-    Type.Boolean({ default: false, description: 'Stop at the end of the hours, and start at their beginning.' }),
+    Type.Boolean({ description: 'Stop at the end of the hours, and start at their beginning.' }),
   ),
   timezone: Type.String({ minLength: 1, maxLength: 100, description: 'An IANA time zone.' }),
   start_time: Time,
@@ -77,8 +77,8 @@ const previews = { on_demand_preview: Type.Boolean(), auto_preview: Type.Boolean
 export const EnvironmentDeploymentRuleRequest = named(
   'EnvironmentDeploymentRuleRequest',
   Type.Object({
-    on_demand_preview: Type.Optional(Type.Boolean({ default: false })),
-    auto_preview: Type.Optional(Type.Boolean({ default: false })),
+    on_demand_preview: Type.Optional(Type.Boolean()),
+    auto_preview: Type.Optional(Type.Boolean()),
     ...scheduleInput,
   }),
 );

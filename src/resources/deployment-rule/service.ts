@@ -69,12 +69,13 @@ export async function editProjectRule(context: Context, project: ProjectTarget, 
   refuseDeleting(project);
   const { organizationId } = project;
   const before = toProjectRuleView(await findProjectRule(context, project, id));
-  await queries.updateProjectRule(
-    context.db,
-    { organizationId },
-    id,
-    await toColumns(context, organizationId, input, before.description),
+  const columns = await toColumns(
+    context,
+    organizationId,
+    { auto_stop: before.auto_stop, ...input },
+    before.description,
   );
+  await queries.updateProjectRule(context.db, { organizationId }, id, columns);
   const after = toProjectRuleView(await findProjectRule(context, project, id));
   await audit(context, { organizationId, type: 'UPDATE', ...placeOf(project, after), before, after });
   return after;
@@ -138,6 +139,7 @@ export async function giveRule(
     organization_id: environment.organizationId,
     environment_id: environment.id,
     ...previews,
+    set_by: context.actor.userId,
     ...(from ? { auto_stop, timezone, start_time, stop_time, weekdays } : {}),
     next_at: from ? nextLook(from, context.clock.now()) : null,
   });
@@ -161,13 +163,14 @@ export async function editEnvironmentRule(
   const { organizationId } = environment;
   const present = await environmentRule(context, environment);
   if (present.id !== id) throw notFound('Deployment rule');
-  const schedule = toSchedule(input);
+  const schedule = toSchedule({ auto_stop: present.auto_stop, ...input });
   const same = JSON.stringify(toScheduleView(present)) === JSON.stringify(toScheduleView(schedule));
   await queries.updateEnvironmentRule(context.db, { organizationId }, id, {
     ...schedule,
-    auto_preview: input.auto_preview ?? false,
-    on_demand_preview: input.on_demand_preview ?? false,
+    auto_preview: input.auto_preview ?? present.auto_preview,
+    on_demand_preview: input.on_demand_preview ?? present.on_demand_preview,
     next_at: same ? present.next_at : nextLook(schedule, context.clock.now()),
+    set_by: context.actor.userId,
   });
   const [before, after] = [present, await environmentRule(context, environment)].map(toEnvironmentRuleView);
   await audit(context, {

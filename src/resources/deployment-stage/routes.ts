@@ -1,4 +1,5 @@
 import { defineRoute, type Route } from '#platform/http/route.ts';
+import { PageQuery } from '#platform/http/schema.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { AttachRequest, Stage, StageList, StageRequest } from '#resources/deployment-stage/schema.ts';
 import {
@@ -21,10 +22,12 @@ export const deploymentStageRoutes: Route[] = [
     path: '/environment/{environmentId}/deploymentStage',
     tag,
     summary: 'List the deployment stages of an environment in their order',
+    description: 'Services of a stage are deployed side by side, stages one after the other.',
     target: environmentTarget,
     action: 'environment.read',
+    query: PageQuery,
     answer: { status: 200, body: StageList },
-    handler: (call) => listStageViews(call, call.target),
+    handler: (call) => listStageViews(call, call.target, call.query),
   }),
   defineRoute({
     id: 'createEnvironmentDeploymentStage',
@@ -32,6 +35,7 @@ export const deploymentStageRoutes: Route[] = [
     path: '/environment/{environmentId}/deploymentStage',
     tag,
     summary: 'Create a deployment stage after the present ones',
+    description: 'Makes an empty stage at the end of the order.',
     target: environmentTarget,
     action: 'environment.edit',
     body: StageRequest,
@@ -45,6 +49,7 @@ export const deploymentStageRoutes: Route[] = [
     path: '/deploymentStage/{deploymentStageId}',
     tag,
     summary: 'Get a deployment stage',
+    description: 'Answers the stage with its services and its place in the order.',
     target: stageTarget,
     action: 'environment.read',
     answer: { status: 200, body: Stage },
@@ -56,6 +61,7 @@ export const deploymentStageRoutes: Route[] = [
     path: '/deploymentStage/{deploymentStageId}',
     tag,
     summary: 'Edit a deployment stage',
+    description: 'Changes name and description; the order and the services of the stage stay.',
     target: stageTarget,
     action: 'environment.edit',
     body: StageRequest,
@@ -69,6 +75,7 @@ export const deploymentStageRoutes: Route[] = [
     path: '/deploymentStage/{deploymentStageId}',
     tag,
     summary: 'Delete an empty deployment stage',
+    description: '400 while services are in the stage, or when it is the last one of its environment.',
     target: stageTarget,
     action: 'environment.edit',
     answer: { status: 204, body: null },
@@ -82,6 +89,7 @@ export const deploymentStageRoutes: Route[] = [
       path: `/deploymentStage/{deploymentStageId}/move${side === 'before' ? 'Before' : 'After'}/{stageId}`,
       tag,
       summary: `Move a deployment stage ${side} another one`,
+      description: `Puts the stage directly ${side} the other one, which must be of the same environment, and answers the new order.`,
       target: stageTarget,
       action: 'environment.edit',
       answer: { status: 200, body: StageList },
@@ -95,6 +103,8 @@ export const deploymentStageRoutes: Route[] = [
     path: '/deploymentStage/{deploymentStageId}/service/{serviceId}',
     tag,
     summary: 'Put a service into a deployment stage',
+    description:
+      'The service leaves its present stage. `is_skipped` says whether deployments of the whole environment leave it out.',
     target: stageTarget,
     action: 'environment.edit',
     body: AttachRequest,

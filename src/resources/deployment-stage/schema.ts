@@ -1,4 +1,4 @@
-import { DateTime, Name, named, Nullable, PlainListOf, Reference, Type, Uuid } from '#platform/http/schema.ts';
+import { DateTime, Name, named, Nullable, ListOf, Reference, Type, Uuid } from '#platform/http/schema.ts';
 
 export const StageRequest = named(
   'DeploymentStageRequest',
@@ -37,4 +37,4 @@ export const Stage = named(
   }),
 );
 
-export const StageList = PlainListOf(Stage);
+export const StageList = ListOf(Stage);

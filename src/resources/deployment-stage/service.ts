@@ -1,6 +1,8 @@
 import { badRequest, conflict, invalidField, notFound } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
+import { slicePage } from '#platform/http/paging.ts';
+import type { PageQuery } from '#platform/http/schema.ts';
 import { audit, type EventType } from '#platform/events/audit.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import * as queries from '#resources/deployment-stage/queries.ts';
@@ -40,10 +42,13 @@ interface Place {
 }
 
 /** Stages of an environment in their order, with their services. */
-export async function listStageViews(context: Context, place: Place) {
+export async function listStageViews(context: Context, place: Place, page: PageQuery = {}) {
   const stages = await queries.listStages(context.db, place, place.environmentId);
   const services = await queries.listStageServices(context.db, place, place.environmentId);
-  return { results: stages.map((stage) => toStageView(stage, services)) };
+  return slicePage(
+    stages.map((stage) => toStageView(stage, services)),
+    page,
+  );
 }
 
 /** One stage as it is answered. */

@@ -3,11 +3,13 @@ import { newId, shortId } from '#kernel/ids.ts';
 import type { Principal } from '#platform/access/principal.ts';
 import { visibleEnvironments } from '#platform/access/visibility.ts';
 import type { Context } from '#platform/context.ts';
-import { brokenConstraint } from '#platform/database/index.ts';
+import { takenNames } from '#platform/database/taken-name.ts';
 import { audit } from '#platform/events/audit.ts';
 import { giveRule, matchRule, type EnvironmentRuleRow, type ProjectRuleRow } from '#resources/deployment-rule/index.ts';
 import type { ProjectTarget } from '#resources/project/index.ts';
 import * as queries from '#resources/environment/queries.ts';
+
+const refuseTakenName = takenNames('environment', 'environment of the project');
 
 /** Stages that every environment begins with. */
 export const DEFAULT_STAGES = ['DATABASE DEFAULT', 'JOB DEFAULT', 'CONTAINER DEFAULT', 'APPLICATION DEFAULT'];
@@ -150,14 +152,4 @@ async function findRow(context: Context, organizationId: string, id: string) {
   const row = await queries.findEnvironmentById(context.db, [organizationId], id);
   if (!row) throw internal(`Environment ${id} is gone within its own transaction.`);
   return row;
-}
-
-async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
-  try {
-    await write();
-  } catch (error) {
-    if (brokenConstraint(error) === 'environment_name')
-      throw conflict(`The name "${name}" is taken by another environment of the project: choose another.`);
-    throw error;
-  }
 }

@@ -51,7 +51,7 @@ describe('access to a stream', () => {
   test('of a custom role leaves out what it has no access to, also of what is gone', async () => {
     const admin = await app.organization();
     const [shown, hidden] = [await makeExample(admin), await makeExample(admin)];
-    const token = await guestToken(admin, hidden.project.id, ['PRODUCTION']);
+    const token = await guestToken(admin, hidden.project.id, ['PRODUCTION'], [shown.project.id]);
     const guest = await stream({ organizationId: admin.organizationId, token });
     for (const { application } of [hidden, shown])
       ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
@@ -60,7 +60,8 @@ describe('access to a stream', () => {
     const environments = guest.events.flatMap(({ data }) => data.environment_id ?? []);
     expect(new Set(environments)).toEqual(new Set([shown.environment.id]));
     ok(await admin.delete(`/environment/${hidden.environment.id}`), 204);
-    const marker = await makeProject(admin);
+    const marker = shown.project;
+    ok(await admin.put(`/project/${marker.id}`, { name: `p ${newId()}` }), 200);
     await guest.until((events) => events.some(({ data }) => data.target_id === marker.id));
     const all = await stream(admin, { lastId: guest.begin });
     await all.until((events) => events.some(({ data }) => data.target_id === marker.id));
@@ -132,19 +133,20 @@ describe('access to a stream', () => {
   test('that changes, changes what an open stream tells', async () => {
     const admin = await app.organization();
     const { project } = await makeExample(admin);
-    const token = await guestToken(admin, project.id, []);
+    const open = await makeProject(admin);
+    const token = await guestToken(admin, project.id, [], [open.id]);
     const guest = await stream({ organizationId: admin.organizationId, token });
     const tells = async (): Promise<boolean> => {
       ok(await admin.put(`/project/${project.id}`, { name: `p ${newId()}` }), 200);
-      const marker = await makeProject(admin);
       const before = guest.events.length;
-      const events = await guest.until((all) => all.some(({ data }) => data.target_id === marker.id));
+      ok(await admin.put(`/project/${open.id}`, { name: `p ${newId()}` }), 200);
+      const events = await guest.until((all) => all.slice(before).some(({ data }) => data.target_id === open.id));
       return events.slice(before).some(({ data }) => data.project_id === project.id);
     };
     expect(await tells()).toBe(true);
     await app.db
       .updateTable('role')
-      .set({ permissions: json(permissionsOf(project.id, [...ENVIRONMENT_MODES])) })
+      .set({ permissions: json(permissionsOf(project.id, [...ENVIRONMENT_MODES], [open.id])) })
       .where('organization_id', '=', admin.organizationId)
       .where('name', '=', 'guest')
       .execute();
@@ -153,7 +155,7 @@ describe('access to a stream', () => {
 });
 
 /** What a role says that has no access to some modes of a project. */
-const permissionsOf = (project_id: string, modes: string[]): RolePermissions => ({
+const permissionsOf = (project_id: string, modes: string[], open: string[]): RolePermissions => ({
   clusters: [],
   projects: [
     {
@@ -161,10 +163,11 @@ const permissionsOf = (project_id: string, modes: string[]): RolePermissions => 
       is_admin: false,
       permissions: modes.map((environment_type) => ({ environment_type, permission: 'NO_ACCESS' })),
     },
+    ...open.map((id) => ({ project_id: id, is_admin: false, permissions: [] })),
   ],
 });
 
-async function guestToken(admin: Actor, projectId: string, modes: string[]): Promise<string> {
+async function guestToken(admin: Actor, projectId: string, modes: string[], open: string[] = []): Promise<string> {
   const [role, id] = [newId(), newId()];
   const { token, hash } = makeToken(id);
   const common = { organization_id: admin.organizationId, name: 'guest' };
@@ -174,7 +177,7 @@ async function guestToken(admin: Actor, projectId: string, modes: string[]): Pro
       ...common,
       id: role,
       built_in: false,
-      permissions: json(permissionsOf(projectId, modes)),
+      permissions: json(permissionsOf(projectId, modes, open)),
     })
     .execute();
   await app.db

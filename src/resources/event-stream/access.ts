@@ -1,5 +1,6 @@
 import type { Action } from '#platform/access/actions.ts';
-import { hiddenPlaces, permits, type Principal } from '#platform/access/principal.ts';
+import { grantIn, isLimited, permits, type Principal } from '#platform/access/principal.ts';
+import { seesGoneEnvironments } from '#platform/access/visibility.ts';
 import type { StreamRow, StreamType } from '#platform/events/stream.ts';
 
 /** What reading the same over REST takes. */
@@ -12,19 +13,29 @@ const ACTION: Record<StreamType, Action> = {
 };
 
 /**
- * Whether a caller may read an event: what a role has NO_ACCESS to is left out, as in lists. Of an environment that is gone the mode is not
- * known any more: it is hidden in a project of which anything is (resources/event).
+ * Whether a caller may read an event: what role or policy does not permit is left out, as in lists. Of an environment that is gone the mode is
+ * not known any more: its events are for those who see every mode of the project.
  */
 export function mayRead(principal: Principal, row: StreamRow): boolean {
-  if (row.environment_id && row.mode === null && hidesAnythingIn(principal, row)) return false;
-  return permits(principal, ACTION[row.type], {
-    organizationId: row.organization_id,
+  const [action, organizationId] = [ACTION[row.type], row.organization_id];
+  if (row.environment_id && row.mode === null && row.project_id) {
+    const grant = grantIn(principal, organizationId);
+    if (
+      !grant ||
+      (isLimited(grant) && !seesGoneEnvironments(principal, { organizationId, projectId: row.project_id }, action))
+    )
+      return false;
+  }
+  // What a custom role says names every project: who does not see all of them reads roles at their own address.
+  if (row.audit?.sub_target_type === 'CUSTOM_ROLE') {
+    const grant = grantIn(principal, organizationId);
+    if (!grant || isLimited(grant)) return false;
+  }
+  return permits(principal, action, {
+    organizationId,
     projectId: row.project_id ?? undefined,
     environmentId: row.environment_id ?? undefined,
     mode: row.mode ?? undefined,
     clusterId: row.cluster_id ?? undefined,
   });
 }
-
-const hidesAnythingIn = (principal: Principal, row: StreamRow): boolean =>
-  hiddenPlaces(principal, row.organization_id).some((place) => place.projectId === row.project_id);

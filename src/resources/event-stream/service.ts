@@ -8,13 +8,13 @@ import {
   type StreamItem,
 } from '#platform/events/stream.ts';
 import type { Call } from '#platform/http/route.ts';
+import type { Slots } from '#platform/http/slots.ts';
 import { EventStreamAnswer } from '#platform/http/stream.ts';
 import type { OrganizationTarget } from '#resources/organization/index.ts';
 import { mayRead } from '#resources/event-stream/access.ts';
 import { LogLines } from '#resources/event-stream/log-lines.ts';
 import * as queries from '#resources/event-stream/queries.ts';
 import type { StreamQuery } from '#resources/event-stream/schema.ts';
-import type { StreamSlots } from '#resources/event-stream/slots.ts';
 import * as view from '#resources/event-stream/view.ts';
 
 type StreamCall = Call<OrganizationTarget, { organizationId: string }, StreamQuery>;
@@ -26,11 +26,7 @@ const DEFAULT_TYPES = STREAM_TYPES.filter((type) => type !== 'log');
 const LOGS_AT_ONCE = 8;
 
 /** Opens a stream: whatever can be refused is refused here, before the answer begins. */
-export async function openStream(
-  call: StreamCall,
-  streams: EventStreams,
-  slots: StreamSlots,
-): Promise<EventStreamAnswer> {
+export async function openStream(call: StreamCall, streams: EventStreams, slots: Slots): Promise<EventStreamAnswer> {
   const filter = await checkFilter(call);
   const cursor = checkCursor(call);
   const release = slots.take(call.principal.id, {

@@ -14,14 +14,19 @@ export interface EventFilter {
   origin?: string;
   project_id?: string;
   environment_id?: string;
-  hidden: Hidden;
+  /** Null where the caller sees all. */
+  visible: Visible | null;
 }
 
-/** Where the caller may not look: whole projects, and of some projects all environments but those that are named. */
-export interface Hidden {
+/** Places whose events a caller sees. */
+export interface Visible {
+  /** Whether those that belong to no project and no cluster are seen. */
+  ofOrganization: boolean;
   projectIds: string[];
-  partlyProjectIds: string[];
-  visibleEnvironmentIds: string[];
+  environmentIds: string[];
+  /** Projects of which environments that are gone are seen, too. */
+  wholeProjectIds: string[];
+  clusterIds: string[];
 }
 
 const COLUMNS = [
@@ -49,12 +54,17 @@ function chosen<O>(query: Events<O>, scope: Scope, filter: EventFilter): Events<
   return next;
 }
 
-function visible(hidden: Hidden) {
-  const { projectIds, partlyProjectIds, visibleEnvironmentIds } = hidden;
-  if (projectIds.length + partlyProjectIds.length === 0) return sql<boolean>`true`;
-  return sql<boolean>`(project_id is null or (
-    project_id <> all(${projectIds}::uuid[])
-    and (environment_id is null or project_id <> all(${partlyProjectIds}::uuid[]) or environment_id = any(${visibleEnvironmentIds}::uuid[]))))`;
+/** What a custom role says names every project: who does not see all of them reads roles at their own address. */
+const isNoRole = sql<boolean>`audit_event.sub_target_type is distinct from 'CUSTOM_ROLE'`;
+
+function seen(visible: Visible | null) {
+  if (!visible) return sql<boolean>`true`;
+  const { ofOrganization, projectIds, environmentIds, wholeProjectIds, clusterIds } = visible;
+  return sql<boolean>`case
+    when project_id is null and target_type = 'CLUSTER' then target_id = any(${clusterIds}::uuid[])
+    when project_id is null then ${ofOrganization}
+    when environment_id is null then project_id = any(${projectIds}::uuid[])
+    else environment_id = any(${environmentIds}::uuid[]) or project_id = any(${wholeProjectIds}::uuid[]) end`;
 }
 
 /** Events from a place on, in the order of the list (the newest first) or, `newer`, away from it in the other direction. */
@@ -65,7 +75,8 @@ export const listEvents = (
   page: { after?: Cursor; newer: boolean; limit: number },
 ) => {
   const direction = page.newer ? 'asc' : 'desc';
-  let query = chosen(db.selectFrom('audit_event'), scope, filter).where(visible(filter.hidden));
+  let query = chosen(db.selectFrom('audit_event'), scope, filter).where(seen(filter.visible));
+  if (filter.visible) query = query.where(isNoRole);
   if (page.after) {
     const { micros, id } = page.after;
     const beyond = page.newer ? sql.raw('>') : sql.raw('<');
@@ -100,7 +111,7 @@ export const listTargets = (db: Database, scope: Scope, filter: EventFilter, lev
     .selectFrom('audit_target as target')
     .where('target.organization_id', '=', scope.organizationId)
     .where(id, 'is not', null)
-    .where(visible(filter.hidden));
+    .where(seen(filter.visible));
   for (const column of ['target_type', 'project_id', 'environment_id'] as const)
     if (filter[column] !== undefined) targets = targets.where(column, '=', filter[column]);
   if (OF_EVENTS.some((column) => filter[column] !== undefined))
@@ -127,12 +138,3 @@ export const listTargets = (db: Database, scope: Scope, filter: EventFilter, lev
     .orderBy('id')
     .execute();
 };
-
-/** Environments of some projects with their modes. */
-export const listEnvironmentModes = (db: Database, scope: Scope, projectIds: string[]) =>
-  db
-    .selectFrom('environment')
-    .select(['id', 'project_id', 'mode'])
-    .where('organization_id', '=', scope.organizationId)
-    .where('project_id', '=', sql<string>`any(${projectIds})`)
-    .execute();

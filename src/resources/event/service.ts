@@ -1,5 +1,11 @@
 import { badRequest, invalidField } from '#kernel/errors.ts';
-import { ENVIRONMENT_MODES, hiddenPlaces, type Principal } from '#platform/access/principal.ts';
+import { permits, type Principal } from '#platform/access/principal.ts';
+import {
+  seesGoneEnvironments,
+  visibleClusterIds,
+  visibleEnvironmentIds,
+  visibleProjectIds,
+} from '#platform/access/visibility.ts';
 import type { Database, Scope } from '#platform/database/index.ts';
 import { readCursor, writeCursor } from '#resources/event/cursor.ts';
 import * as queries from '#resources/event/queries.ts';
@@ -25,7 +31,7 @@ export async function findEvents(
   const newer = stepBackToken !== undefined;
   const size = query.pageSize ?? PAGE_SIZE;
   const filter: queries.EventFilter = {
-    ...(await commonFilter(db, principal, scope, query)),
+    ...commonFilter(principal, scope, query),
     target_id: query.targetId ?? undefined,
     sub_target_type: query.subTargetType ?? undefined,
     project_id: query.serviceProjectId,
@@ -85,19 +91,14 @@ export async function findTargets(db: Database, principal: Principal, scope: Sco
   if (isService && level === undefined && query.environmentId === undefined)
     throw invalidField('environmentId', `is required for ${query.targetType}, unless targetLevelToFetch is given`);
   const filter: queries.EventFilter = {
-    ...(await commonFilter(db, principal, scope, query)),
+    ...commonFilter(principal, scope, query),
     project_id: query.projectId,
     environment_id: query.environmentId,
   };
   return { targets: await queries.listTargets(db, scope, filter, level ?? 'TARGET') };
 }
 
-async function commonFilter(
-  db: Database,
-  principal: Principal,
-  scope: Scope,
-  query: EventQuery | TargetQuery,
-): Promise<queries.EventFilter> {
+function commonFilter(principal: Principal, scope: Scope, query: EventQuery | TargetQuery): queries.EventFilter {
   return {
     from: readTimestamp('fromTimestamp', query.fromTimestamp),
     to: readTimestamp('toTimestamp', query.toTimestamp),
@@ -105,28 +106,22 @@ async function commonFilter(
     target_type: query.targetType,
     triggered_by: query.triggeredBy,
     origin: query.origin,
-    hidden: await findHidden(db, principal, scope),
+    visible: findVisible(principal, scope),
   };
 }
 
-/**
- * Where the caller's role gives NO_ACCESS. Events of an environment that is gone are hidden in a project of which anything is:
- * its mode is no longer known.
- */
-async function findHidden(db: Database, principal: Principal, scope: Scope): Promise<queries.Hidden> {
-  const places = hiddenPlaces(principal, scope.organizationId);
-  const projectIds = [...new Set(places.map((place) => place.projectId))];
-  if (projectIds.length === 0) return { projectIds: [], partlyProjectIds: [], visibleEnvironmentIds: [] };
-  const hides = (projectId: string, mode: string) =>
-    places.some((place) => place.projectId === projectId && place.mode === mode);
-  const whole = projectIds.filter((id) => ENVIRONMENT_MODES.every((mode) => hides(id, mode)));
-  const partly = projectIds.filter((id) => !whole.includes(id));
-  const environments = await queries.listEnvironmentModes(db, scope, partly);
+/** Places whose events the caller may read; null for all. Each kind of place is asked about with `event.read`. */
+function findVisible(principal: Principal, { organizationId }: Scope): queries.Visible | null {
+  const environmentIds = visibleEnvironmentIds(principal, organizationId, 'event.read');
+  if (environmentIds === null) return null;
+  const projectIds = visibleProjectIds(principal, organizationId, 'event.read')!;
   return {
-    projectIds: whole,
-    partlyProjectIds: partly,
-    visibleEnvironmentIds: environments
-      .filter((environment) => !hides(environment.project_id, environment.mode))
-      .map((environment) => environment.id),
+    ofOrganization: permits(principal, 'event.read', { organizationId }),
+    projectIds,
+    environmentIds,
+    wholeProjectIds: projectIds.filter((projectId) =>
+      seesGoneEnvironments(principal, { organizationId, projectId }, 'event.read'),
+    ),
+    clusterIds: visibleClusterIds(principal, organizationId, 'event.read')!,
   };
 }

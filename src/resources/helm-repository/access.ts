@@ -6,6 +6,7 @@ import { loginOf, openSecrets } from '#resources/registry/index.ts';
 
 /** A repository that can be asked. */
 export interface OpenRepository {
+  organizationId: string;
   http: HttpClient;
   /** Whether it is an index; else it is a registry. */
   hasIndex: boolean;
@@ -22,7 +23,12 @@ export async function openRepository(
   const http = createHttpClient({ allowedPrivateAddresses: context.settings.allowedPrivateAddresses });
   const secrets = await openSecrets(context, row.organization_id, 'helm_repository', row.id, row.secrets);
   const split = { config: row.config as Record<string, string>, secrets };
-  const credentials = await loginOf(split, { http, now: context.clock.now(), signal });
+  const credentials = await loginOf(split, {
+    http,
+    now: context.clock.now(),
+    ecrUrl: context.settings.ecrUrl,
+    signal,
+  });
   const access = { url: row.url, credentials, skipTlsVerification: row.skip_tls_verification };
-  return { http, hasIndex: row.kind === 'HTTPS', access, signal };
+  return { organizationId: row.organization_id, http, hasIndex: row.kind === 'HTTPS', access, signal };
 }

@@ -1,9 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { RegistryError, registryProblem } from '#platform/oci/index.ts';
 import { openRepository, type OpenRepository } from '#resources/helm-repository/access.ts';
 import { readPackedFile } from '#resources/helm-repository/archive.ts';
-import type { ChartInIndex } from '#resources/helm-repository/index-parser.ts';
+import type { ChartIndex, ChartInIndex } from '#resources/helm-repository/chart-index.ts';
 import { findHelmRepositoryById, type HelmRepositoryRow } from '#resources/helm-repository/queries.ts';
 import { chartsInRegistry, pullArchive, type Chart } from '#resources/helm-repository/registry-charts.ts';
 import { newestFirst } from '#resources/helm-repository/versions.ts';
@@ -25,12 +26,27 @@ export async function listCharts(
   try {
     const repository = await openRepository(context, row);
     if (!repository.hasIndex) return await chartsInRegistry(repository, chartName);
-    return [...(await readIndex(repository))]
-      .filter(([name]) => chartName === undefined || name === chartName)
-      .map(([name, charts]) => ({ chart_name: name, versions: newestFirst(charts.map(({ version }) => version)) }));
+    return await chartsIn(await readIndex(repository), chartName);
   } catch (error) {
     throw registryProblem(error);
   }
+}
+
+/** Versions that are sorted in one turn of the event loop. */
+const VERSIONS_A_TURN = 2_000;
+
+async function chartsIn(index: ChartIndex, chartName: string | undefined): Promise<Chart[]> {
+  const charts: Chart[] = [];
+  let sorted = 0;
+  for (const name of index.names().filter((one) => chartName === undefined || one === chartName)) {
+    const versions = newestFirst(index.get(name)!.map(({ version }) => version));
+    charts.push({ chart_name: name, versions });
+    sorted += versions.length + 1;
+    if (sorted < VERSIONS_A_TURN) continue;
+    sorted = 0;
+    await nextTurn();
+  }
+  return charts;
 }
 
 /** A version of a chart of a repository. */

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { badGateway, badRequest } from '#kernel/errors.ts';
+import { ParsingError } from '#kernel/parsing/index.ts';
 import { OutgoingError, requestFollowing, type OutgoingAnswer } from '#platform/http-client/index.ts';
 import type { OpenRepository } from '#resources/helm-repository/access.ts';
-import { parseIndex, type ChartIndex, type ChartInIndex } from '#resources/helm-repository/index-parser.ts';
+import { readChartIndex, type ChartIndex, type ChartInIndex } from '#resources/helm-repository/chart-index.ts';
 
 const INDEX_BYTES = 16 * 1024 * 1024;
 const TIMEOUT_MS = 30_000;
@@ -17,8 +18,9 @@ export async function readIndex(repository: OpenRepository): Promise<ChartIndex>
   if (answer.status === 404) throw badRequest(`There is no Helm repository at ${url}: it has no index.yaml.`);
   if (answer.status !== 200) throw badGateway(`The Helm repository ${host} answered ${answer.status}.`);
   if (answer.truncated) throw badRequest(`The index of ${host} is larger than ${INDEX_BYTES / 1024 / 1024} MiB.`);
-  return parseIndex(answer.body).catch((error: Error) => {
-    throw badRequest(`${url}/index.yaml is not the index of a Helm repository: ${error.message}.`);
+  return readChartIndex(repository.organizationId, indexUrl(url), answer.body).catch((error: unknown) => {
+    if (!(error instanceof ParsingError) || error.kind === 'busy') throw error;
+    throw badRequest(`${url}/index.yaml is not the index of a Helm repository: ${error.problem}.`);
   });
 }
 

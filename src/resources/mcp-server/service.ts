@@ -1,12 +1,15 @@
+import { takenNames } from '#platform/database/taken-name.ts';
 import { conflict, internal, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import { brokenConstraint, type Scope } from '#platform/database/index.ts';
+import { type Scope } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
 import { checkUrl } from '#platform/http-client/index.ts';
 import { checkHeaders, type Headers } from '#resources/mcp-server/headers.ts';
 import * as queries from '#resources/mcp-server/queries.ts';
 import type { McpServerInput } from '#resources/mcp-server/schema.ts';
+
+const refuseTakenName = takenNames('mcp_server', 'MCP server of the organization');
 
 /** An MCP server as it is answered: of its headers the names only. */
 export const toMcpServerView = (row: queries.McpServerRow) => ({
@@ -128,14 +131,4 @@ async function findRow(context: Context, organizationId: string, id: string) {
   const row = await queries.findMcpServerById(context.db, [organizationId], id);
   if (!row) throw internal(`MCP server ${id} is gone within its own transaction.`);
   return row;
-}
-
-async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
-  try {
-    await write();
-  } catch (error) {
-    if (brokenConstraint(error) === 'mcp_server_name')
-      throw conflict(`The name "${name}" is taken by another MCP server of the organization: choose another.`);
-    throw error;
-  }
 }

@@ -1,13 +1,13 @@
 import { conflict, forbidden, internal, invalidField, notFound } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
-import { requireGrantable } from '#platform/access/granting.ts';
-import { displayName } from '#platform/access/people.ts';
+import { mayGrant, requireGrantable } from '#platform/access/granting.ts';
+import { displayName, findMemberPrincipal } from '#platform/access/people.ts';
 import { grantIn, permits, type Principal, type RolePermissions } from '#platform/access/principal.ts';
 import { grantOfRole } from '#platform/access/roles.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
-import { isOwner, requireOwner } from '#resources/member/owner.ts';
+import { isOwner, mayMakeOwners, requireOwner } from '#resources/member/owner.ts';
 import * as queries from '#resources/member/queries.ts';
 import { roleNameOf } from '#resources/member/role-names.ts';
 import { findBuiltInRole, requireRole } from '#resources/role/index.ts';
@@ -38,6 +38,16 @@ export const toInvitationView = (context: Context, row: queries.InvitationRow) =
 function linkOf({ settings }: Context, row: queries.InvitationRow): string {
   const base = settings.baseUrl || `http://${settings.host}:${settings.port}`;
   return `${base}/accept-invitation?organization=${row.organization_id}&inviteToken=${row.id}`;
+}
+
+/** How an invitation is accepted, for whoever follows its link. It says the same of every id, so that nobody learns which invitations there are. */
+export function guideOf({ settings }: Pick<Context, 'settings'>, ids: { organization?: string; inviteToken?: string }) {
+  const { organization = '{organizationId}', inviteToken = '{inviteId}' } = ids;
+  const acceptWith = `POST /organization/${organization}/inviteMember/${inviteToken}`;
+  const message = settings.oidcIssuer
+    ? `Sign in at ${settings.oidcIssuer} with the address that was invited, verified there. Then accept in a console of this installation, or send ${acceptWith} with the token of the session.`
+    : `Nobody can sign in at this installation yet: its operator sets QUARTERDECK_OIDC_ISSUER and QUARTERDECK_OIDC_AUDIENCE. Then sign in with the address that was invited and send ${acceptWith}. Until then an administrator can make an API token: POST /organization/${organization}/apiToken.`;
+  return { message, sign_in_at: settings.oidcIssuer || null, accept_with: acceptWith };
 }
 
 /**
@@ -99,11 +109,29 @@ export async function accept(context: Context, principal: Principal, organizatio
   if (before.invitation_status === 'EXPIRED')
     throw conflict(`The invitation ended at ${before.expires_at}: ask ${before.inviter} for another.`);
   if (grantIn(principal, organizationId)) throw conflict('You are a member of this organization already.');
+  await refuseWithdrawn(context, row);
   await refuseTwice(row.email, () => queries.insertMember(context.db, scope, principal.userId, row.role_id));
   await queries.deleteInvitationRow(context.db, scope, id);
   const after = { user_id: principal.userId, role_id: row.role_id };
   await audit(context, { organizationId, type: 'ACCEPT', target: targetOf(row), before, after });
   return before;
+}
+
+/** 403 where the person who sent the invitation may no longer give the role: an invitation gives what its sender holds when it is accepted. */
+async function refuseWithdrawn(context: Context, row: queries.InvitationRow): Promise<void> {
+  const scope = { organizationId: row.organization_id };
+  const sender = await findMemberPrincipal(context.db, scope, row.invited_by);
+  const role = await requireRole(context, scope.organizationId, row.role_id);
+  const grant = grantOfRole(scope.organizationId, { ...role, permissions: role.permissions as RolePermissions });
+  const holds =
+    sender !== undefined &&
+    mayGrant(sender, grant) &&
+    permits(sender, 'member.edit', scope) &&
+    (!isOwner({ ...role, role_name: role.name }) || (await mayMakeOwners(context, sender, scope.organizationId)));
+  if (!holds)
+    throw forbidden(
+      `Whoever sent this invitation may no longer give the role ${role.name}: ask an administrator of ${row.organization_name} for another invitation.`,
+    );
 }
 
 /** Takes an invitation back. */

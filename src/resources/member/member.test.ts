@@ -99,6 +99,23 @@ describe('an invitation', () => {
     }
   });
 
+  test('has a link that answers anybody where to sign in and what accepts it, the same for every id', async () => {
+    const admin = await app.organization();
+    const { id, invitation_link } = ok(await admin.post(`${urlOf(admin)}/inviteMember`, { email: 'b@c.example' }), 201);
+    const { pathname, search } = new URL(invitation_link);
+    const guide = await app.anonymous('GET', pathname + search);
+    const acceptWith = `POST ${urlOf(admin)}/inviteMember/${id}`;
+    expect(ok(guide, 200)).toEqual({
+      message: expect.stringContaining(acceptWith),
+      sign_in_at: guide.body.sign_in_at,
+      accept_with: acceptWith,
+    });
+    expect(guide.body.message).toContain(guide.body.sign_in_at ?? 'QUARTERDECK_OIDC_ISSUER');
+    const unknown = await app.anonymous('GET', pathname + search.replaceAll(id, newId()));
+    expect(Object.keys(ok(unknown, 200))).toEqual(Object.keys(guide.body));
+    ok(await app.anonymous('GET', `${pathname}?organization=x`), 400);
+  });
+
   test('ends after its days, and can be sent anew then', async () => {
     const [admin, ada] = [await app.organization(), await person()];
     const { id } = ok(await admin.post(`${urlOf(admin)}/inviteMember`, { email: ada.email }), 201);

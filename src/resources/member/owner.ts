@@ -13,8 +13,14 @@ export const isOwner = (role: { built_in: boolean; role_name: string }): boolean
  * hold (decisions.md 23). A token does so for its creator if it may do everything in their place.
  */
 export async function requireOwner(context: Context, principal: Principal, organizationId: string): Promise<void> {
+  if (!(await mayMakeOwners(context, principal, organizationId)))
+    throw forbidden('This takes an owner of the organization.');
+}
+
+/** Whether the caller owns the organization, by themselves or by a token that may do everything in their place. */
+export async function mayMakeOwners(context: Context, principal: Principal, organizationId: string): Promise<boolean> {
   const member = await findMember(context.db, { organizationId }, principal.userId);
   const grant = grantIn(principal, organizationId);
   const whole = grant !== undefined && !grant.policy && includes(levelAt(grant, { organizationId }), 'ADMIN');
-  if (!member || !isOwner(member) || !whole) throw forbidden('This takes an owner of the organization.');
+  return member !== undefined && isOwner(member) && whole;
 }

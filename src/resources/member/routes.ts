@@ -1,8 +1,8 @@
 import { fetchPage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
-import { PageQuery } from '#platform/http/schema.ts';
+import { PageQuery, Type, Uuid } from '#platform/http/schema.ts';
 import { organizationTarget } from '#resources/organization/index.ts';
-import { accept, getInvitation, invite, toInvitationView, withdraw } from '#resources/member/invitations.ts';
+import { accept, getInvitation, guideOf, invite, toInvitationView, withdraw } from '#resources/member/invitations.ts';
 import { listInvitations, listMembers } from '#resources/member/queries.ts';
 import * as schema from '#resources/member/schema.ts';
 import { changeRole, removeMember, toMemberView, transferOwnership } from '#resources/member/service.ts';
@@ -17,6 +17,7 @@ const members: Route[] = [
     path: '/organization/{organizationId}/member',
     tag: TAG,
     summary: 'List the members of an organization',
+    description: 'Answers each member with role and last activity, which is written down at most every 5 minutes.',
     target: organizationTarget,
     action: 'member.read',
     query: PageQuery,
@@ -33,6 +34,7 @@ const members: Route[] = [
     target: organizationTarget,
     action: 'member.edit',
     body: schema.MemberRoleUpdateRequest,
+    refusesUnknownFields: true,
     answer: { status: 200, body: schema.Member },
     errors: [409],
     handler: (call) => changeRole(call, call.principal, call.target.organizationId, call.body),
@@ -48,6 +50,7 @@ const members: Route[] = [
     target: organizationTarget,
     action: 'member.edit',
     body: schema.MemberReference,
+    refusesUnknownFields: true,
     answer: { status: 204, body: null },
     errors: [409],
     handler: (call) => removeMember(call, call.principal, call.target.organizationId, call.body.user_id),
@@ -58,9 +61,11 @@ const members: Route[] = [
     path: '/organization/{organizationId}/transferOwnership',
     tag: TAG,
     summary: 'Make another member the owner',
+    description: 'The member of the body becomes the owner; the present owner becomes an administrator.',
     target: organizationTarget,
     action: 'member.edit',
     body: schema.MemberReference,
+    refusesUnknownFields: true,
     answer: { status: 204, body: null },
     handler: (call) => transferOwnership(call, call.principal, call.target.organizationId, call.body.user_id),
   }),
@@ -73,6 +78,7 @@ const invitations: Route[] = [
     path: '/organization/{organizationId}/inviteMember',
     tag: TAG,
     summary: 'List the invitations of an organization',
+    description: 'Answers the invitations that nobody has accepted yet, with the address and role of each.',
     target: organizationTarget,
     action: 'member.read',
     query: PageQuery,
@@ -90,6 +96,7 @@ const invitations: Route[] = [
     target: organizationTarget,
     action: 'member.edit',
     body: schema.InviteMemberRequest,
+    refusesUnknownFields: true,
     answer: { status: 201, body: schema.InviteMember },
     errors: [409],
     handler: (call) => invite(call, call.principal, call.target.organizationId, call.body),
@@ -118,11 +125,25 @@ const invitations: Route[] = [
     handler: (call) => accept(call, call.principal, call.params.organizationId, call.params.inviteId),
   }),
   defineRoute({
+    id: 'getInvitationGuide',
+    method: 'GET',
+    path: '/accept-invitation',
+    tag: TAG,
+    summary: 'Say how an invitation is accepted',
+    description: 'The link of an invitation leads here. Nothing is accepted by it.',
+    action: 'public',
+    query: Type.Object({ organization: Type.Optional(Uuid), inviteToken: Type.Optional(Uuid) }),
+    answer: { status: 200, body: schema.InvitationGuide },
+    readsOnlyTarget: true,
+    handler: (call) => guideOf(call, call.query),
+  }),
+  defineRoute({
     id: 'deleteInviteMember',
     method: 'DELETE',
     path: '/organization/{organizationId}/inviteMember/{inviteId}',
     tag: TAG,
     summary: 'Withdraw an invitation',
+    description: 'Removes the invitation: its link is 404 from then on.',
     target: invitationTarget,
     action: 'member.edit',
     answer: { status: 204, body: null },

@@ -1,4 +1,5 @@
-import { DateTime, ListOf, named, OneOf, Type, Uuid } from '#platform/http/schema.ts';
+import { DateTime, ListOf, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
+import { RoleId } from '#resources/role/index.ts';
 
 export const MEMBER_ROLES = ['ADMIN', 'DEVELOPER', 'OWNER', 'VIEWER'] as const;
 const MemberRole = OneOf(MEMBER_ROLES);
@@ -24,7 +25,7 @@ export const MemberList = ListOf(Member);
 
 export const MemberRoleUpdateRequest = named(
   'MemberRoleUpdateRequest',
-  Type.Object({ user_id: Type.String(), role_id: Uuid }),
+  Type.Object({ user_id: Type.String(), role_id: RoleId }),
 );
 
 /** Names one member, where the path names none. */
@@ -35,7 +36,7 @@ export const InviteMemberRequest = named(
   Type.Object({
     email: Email,
     role: Type.Optional(MemberRole),
-    role_id: Type.Optional(Uuid),
+    role_id: Type.Optional(RoleId),
   }),
 );
 
@@ -58,3 +59,12 @@ export const InviteMember = named(
   }),
 );
 export const InviteMemberList = ListOf(InviteMember);
+
+export const InvitationGuide = named(
+  'InvitationGuide',
+  Type.Object({
+    message: Type.String({ description: 'How the invitation is accepted, for people.' }),
+    sign_in_at: Nullable(Type.String({ description: 'Identity provider of the installation, null without one.' })),
+    accept_with: Type.String({ description: 'Method and path of the operation that accepts it.' }),
+  }),
+);

@@ -1,5 +1,5 @@
 import type { Principal } from '#platform/access/principal.ts';
-import { visibleEnvironments } from '#platform/access/visibility.ts';
+import { visibleClusters, visibleEnvironments } from '#platform/access/visibility.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Entry } from '#resources/metadata-group/rules.ts';
@@ -156,7 +156,7 @@ export const listItems = (db: Database, principal: Principal, scope: Scope, id: 
     .select(['environment.id as environment_id', 'environment.name as environment_name'])
     .where('service.organization_id', '=', scope.organizationId)
     .where(namedByService(id))
-    .where(visibleEnvironments(principal, scope.organizationId));
+    .where(visibleEnvironments(principal, scope.organizationId, 'service.read'));
   const none = sql<null>`null`;
   const clusters = db
     .selectFrom('cluster')
@@ -164,6 +164,7 @@ export const listItems = (db: Database, principal: Principal, scope: Scope, id: 
     .select(['created_at', 'id as cluster_id', 'name as cluster_name'])
     .select([none.as('project_id'), none.as('project_name'), none.as('environment_id'), none.as('environment_name')])
     .where('organization_id', '=', scope.organizationId)
+    .where(visibleClusters(principal, scope.organizationId))
     .where(namedByCluster(id));
   const both = sql<ItemRow & { rank: number; created_at: Date }>`(${clusters} union all ${services})`;
   return db.selectFrom(both.as('item')).selectAll().orderBy('rank').orderBy('created_at').orderBy('item_id');

@@ -21,6 +21,7 @@ function routesOf(of: MetadataKind): Route[] {
       path: all,
       tag,
       summary: `List the ${of.name}s of an organization`,
+      description: `Answers each ${of.name} with the number of services and clusters that carry it.`,
       target: organizationTarget,
       action: 'metadataGroup.read',
       query: PageQuery,
@@ -36,7 +37,8 @@ function routesOf(of: MetadataKind): Route[] {
       method: 'POST',
       path: all,
       tag,
-      summary: `Create a ${of.name}`,
+      summary: `Create ${article(of.name)} ${of.name}`,
+      description: `Makes ${article(of.name)} ${of.name}, which services and clusters can then carry.`,
       target: organizationTarget,
       action: 'metadataGroup.edit',
       body: of.request,
@@ -48,7 +50,8 @@ function routesOf(of: MetadataKind): Route[] {
       method: 'GET',
       path: one,
       tag,
-      summary: `Get a ${of.name}`,
+      summary: `Get ${article(of.name)} ${of.name}`,
+      description: `Answers what the ${of.name} puts on the objects of whatever carries it.`,
       target,
       action: 'metadataGroup.read',
       answer: { status: 200, body: of.answer },
@@ -59,7 +62,7 @@ function routesOf(of: MetadataKind): Route[] {
       method: 'PUT',
       path: one,
       tag,
-      summary: `Edit a ${of.name}`,
+      summary: `Edit ${article(of.name)} ${of.name}`,
       description: 'What carries it shows OUT_OF_DATE until it is deployed again.',
       target,
       action: 'metadataGroup.edit',
@@ -72,7 +75,8 @@ function routesOf(of: MetadataKind): Route[] {
       method: 'DELETE',
       path: one,
       tag,
-      summary: `Delete a ${of.name} that nothing carries`,
+      summary: `Delete ${article(of.name)} ${of.name} that nothing carries`,
+      description: `Removes the ${of.name}. 409 while a service or cluster carries it; associatedItems lists them.`,
       target,
       action: 'metadataGroup.edit',
       answer: { status: 204, body: null },
@@ -84,9 +88,11 @@ function routesOf(of: MetadataKind): Route[] {
       method: 'GET',
       path: `${one}/associatedItems`,
       tag,
-      summary: `List the services and clusters that carry a ${of.name}`,
+      summary: `List the services and clusters that carry ${article(of.name)} ${of.name}`,
+      description: `Answers which services and clusters would change with the ${of.name}.`,
       target,
       action: 'metadataGroup.read',
+      filtersRows: true,
       query: PageQuery,
       answer: { status: 200, body: GroupItemList },
       handler: ({ db, principal, target: group, query }) =>
@@ -96,3 +102,7 @@ function routesOf(of: MetadataKind): Route[] {
 }
 
 export const metadataGroupRoutes: Route[] = [LABELS, ANNOTATIONS].flatMap(routesOf);
+
+function article(name: string): string {
+  return /^[aeiou]/.test(name) ? 'an' : 'a';
+}

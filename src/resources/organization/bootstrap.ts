@@ -3,6 +3,7 @@ import { makeToken } from '#platform/access/tokens.ts';
 import { BUILT_IN_ROLES } from '#platform/access/roles.ts';
 import type { Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
+import { recordOrganization } from '#platform/installation/index.ts';
 
 /** Makes an organization with its built-in roles and its owner. The name must be free (`organization_name`). */
 export async function makeOrganization(context: Context, name: string, ownerId: string): Promise<string> {
@@ -12,6 +13,7 @@ export async function makeOrganization(context: Context, name: string, ownerId: 
     .insertInto('organization')
     .values({ id, name, data_key: context.vault.newDataKey(id) })
     .execute();
+  await recordOrganization(db, id);
   const roles = Object.keys(BUILT_IN_ROLES).map((role) => ({
     id: newId(),
     organization_id: id,

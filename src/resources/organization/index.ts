@@ -1,5 +1,18 @@
 export { organizationRoutes, type OrganizationRoutesNeeds } from '#resources/organization/routes.ts';
-export { organizationTarget, findOrganization, type OrganizationTarget } from '#resources/organization/target.ts';
+export {
+  organizationItself,
+  organizationTarget,
+  findOrganization,
+  type OrganizationTarget,
+} from '#resources/organization/target.ts';
 export { makeAdministrator, makeAdministratorToken, makeOrganization } from '#resources/organization/bootstrap.ts';
 export { listServicesUsing, toServiceUseView, type Used } from '#resources/organization/inventory.ts';
-export { serviceUse } from '#resources/organization/schema.ts';
+export {
+  ClusterCredentials,
+  Organization,
+  Plan,
+  serviceUse,
+  ServiceType,
+  type OrganizationCredentials,
+} from '#resources/organization/schema.ts';
+export { editOrganization } from '#resources/organization/service.ts';

@@ -13,7 +13,7 @@ const selectVisibleServices = (db: Database, principal: Principal, organizationI
     .select(['environment.name as environment_name', 'environment.cluster_id'])
     .select(JOB_TYPE.as('job_type'))
     .where('service.organization_id', '=', organizationId)
-    .where(visibleEnvironments(principal, organizationId))
+    .where(visibleEnvironments(principal, organizationId, 'service.read'))
     .orderBy('service.created_at')
     .orderBy('service.id');
 

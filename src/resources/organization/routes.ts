@@ -27,6 +27,8 @@ const organizations: Route[] = [
     path: '/organization',
     tag: TAG,
     summary: 'List your organizations',
+    description:
+      'Answers the organizations that you are a member of. If there is just one, its `id`, `name` and `created_at` stand at the top level too.',
     action: 'authenticated',
     query: PageQuery,
     answer: { status: 200, body: schema.OrganizationList },
@@ -51,6 +53,7 @@ const organizations: Route[] = [
     path: '/organization/{organizationId}',
     tag: TAG,
     summary: 'Get an organization',
+    description: 'Answers name, plan and contact details. The plan is a word for clients: it limits nothing.',
     target: organizationTarget,
     action: 'organization.read',
     answer: { status: 200, body: schema.Organization },
@@ -62,6 +65,8 @@ const organizations: Route[] = [
     path: '/organization/{organizationId}',
     tag: TAG,
     summary: 'Edit an organization',
+    description:
+      'Changes the named fields; fields that are left out keep their values. 409 if another organization has the name.',
     target: organizationItself,
     action: 'organization.edit',
     body: schema.OrganizationEditRequest,
@@ -75,6 +80,8 @@ const organizations: Route[] = [
     path: '/organization/{organizationId}',
     tag: TAG,
     summary: 'Delete an organization that has no clusters',
+    description:
+      'Deletes the organization with everything in it. 409 while it has clusters: what runs there must be torn down first.',
     target: organizationItself,
     action: 'organization.delete',
     answer: { status: 204, body: null },
@@ -90,8 +97,11 @@ const inventories: Route[] = [
     path: '/organization/{organizationId}/services',
     tag: TAG,
     summary: 'List the services of an organization',
+    description:
+      'Answers the services that you may read, with project, environment and cluster; the query narrows the list to one of these.',
     target: organizationTarget,
     action: 'organization.read',
+    filtersRows: true,
     query: schema.ServicesQuery,
     answer: { status: 200, body: schema.ServiceLightList },
     handler: ({ db, principal, target, query }) =>
@@ -103,8 +113,10 @@ const inventories: Route[] = [
     path: '/organization/{organizationId}/environments',
     tag: TAG,
     summary: 'List the environments of an organization',
+    description: 'Answers the environments that you may read, of all projects.',
     target: organizationTarget,
     action: 'organization.read',
+    filtersRows: true,
     query: PageQuery,
     answer: { status: 200, body: schema.OrganizationEnvironmentList },
     handler: ({ db, principal, target, query }) =>
@@ -119,6 +131,8 @@ const credentials = ({ listCredentials }: OrganizationRoutesNeeds): Route =>
     path: '/organization/{organizationId}/credentials',
     tag: TAG,
     summary: 'List the credentials of cloud providers, with the clusters that use them',
+    description:
+      'Answers the credentials of every provider without their secrets, each with the clusters that name them.',
     target: organizationTarget,
     action: 'credentials.read',
     query: PageQuery,

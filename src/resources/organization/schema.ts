@@ -15,7 +15,8 @@ import {
   type Static,
 } from '#platform/http/schema.ts';
 
-const Plan = OneOf([
+/** Word that clients show: no plan limits anything here. */
+export const Plan = OneOf([
   'FREE',
   'TEAM',
   'TEAM_YEARLY',
@@ -80,7 +81,7 @@ export const OrganizationList = named(
   }),
 );
 
-const ServiceType = OneOf([
+export const ServiceType = OneOf([
   'APPLICATION',
   'DATABASE',
   'CONTAINER',
@@ -144,36 +145,42 @@ export const serviceUse = {
 };
 
 const Part = Type.Optional(Type.String());
+const Unregistered = Type.Optional(
+  Type.String({ description: 'Empty: storing credentials registers no application in Azure.' }),
+);
 
-/** Of a credential only what is no secret; which fields there are depends on `object_type`. */
-const ClusterCredentials = Type.Object({
-  id: Uuid,
-  name: Type.String(),
-  object_type: OneOf([
-    'AWS',
-    'AWS_ROLE',
-    'EKS_ANYWHERE_VSPHERE',
-    'SCW',
-    'OTHER',
-    'AZURE',
-    'GCP',
-    'GCP_WORKLOAD_IDENTITY_FEDERATION',
-  ]),
-  access_key_id: Type.Optional(Nullable(Type.String())),
-  role_arn: Type.Optional(Nullable(Type.String())),
-  scaleway_access_key: Part,
-  scaleway_project_id: Part,
-  scaleway_organization_id: Part,
-  vsphere_user: Part,
-  azure_subscription_id: Part,
-  azure_tenant_id: Part,
-  azure_application_id: Part,
-  azure_application_object_id: Part,
-  project_id: Part,
-  service_account_email: Part,
-  workload_identity_provider_resource: Part,
-  token_lifetime_seconds: Type.Optional(Type.Integer()),
-});
+/** Credentials as they are answered, without secrets; `object_type` decides which fields there are. */
+export const ClusterCredentials = named(
+  'ClusterCredentials',
+  Type.Object({
+    id: Uuid,
+    name: Type.String(),
+    object_type: OneOf([
+      'AWS',
+      'AWS_ROLE',
+      'EKS_ANYWHERE_VSPHERE',
+      'SCW',
+      'OTHER',
+      'AZURE',
+      'GCP',
+      'GCP_WORKLOAD_IDENTITY_FEDERATION',
+    ]),
+    access_key_id: Type.Optional(Nullable(Type.String())),
+    role_arn: Type.Optional(Nullable(Type.String())),
+    scaleway_access_key: Part,
+    scaleway_project_id: Part,
+    scaleway_organization_id: Part,
+    vsphere_user: Part,
+    azure_subscription_id: Part,
+    azure_tenant_id: Part,
+    azure_application_id: Unregistered,
+    azure_application_object_id: Unregistered,
+    project_id: Part,
+    service_account_email: Part,
+    workload_identity_provider_resource: Part,
+    token_lifetime_seconds: Type.Optional(Type.Integer()),
+  }),
+);
 
 export const OrganizationCredentials = named(
   'OrganizationCredentials',

@@ -3,13 +3,15 @@ import { includes } from '#platform/access/actions.ts';
 import { refuseConditions } from '#platform/access/granting.ts';
 import { levelAt, type Principal } from '#platform/access/principal.ts';
 import type { Context } from '#platform/context.ts';
-import { brokenConstraint } from '#platform/database/index.ts';
+import { takenNames } from '#platform/database/taken-name.ts';
 import { audit } from '#platform/events/audit.ts';
 import { fetchPage } from '#platform/http/paging.ts';
 import type { PageQuery } from '#platform/http/schema.ts';
 import { makeOrganization } from '#resources/organization/bootstrap.ts';
 import * as queries from '#resources/organization/queries.ts';
 import type { OrganizationTarget } from '#resources/organization/target.ts';
+
+const refuseTakenName = takenNames('organization', 'organization');
 
 /** An organization as it is answered. There is no billing: a plan is a word that clients show. */
 export const toOrganizationView = (context: Context, row: queries.OrganizationRow) => ({
@@ -102,14 +104,4 @@ async function requireFounder(context: Context, principal: Principal): Promise<v
     throw forbidden(
       'Only the first administrator creates organizations here; QUARTERDECK_OPEN_ORGANIZATIONS=true opens it to everybody.',
     );
-}
-
-async function refuseTakenName<T>(name: string, write: () => Promise<T>): Promise<T> {
-  try {
-    return await write();
-  } catch (error) {
-    if (brokenConstraint(error) === 'organization_name')
-      throw conflict(`The name "${name}" is taken by another organization: choose another.`);
-    throw error;
-  }
 }

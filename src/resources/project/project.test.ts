@@ -74,7 +74,7 @@ describe('a project', () => {
     const answer = await admin.post(`/organization/${admin.organizationId}/project`, { name: '  ', description: 7 });
     expect(answer).toMatchObject({
       status: 400,
-      body: { errors: [{ field: 'name' }, { field: 'description', message: 'must be string' }] },
+      body: { errors: [{ field: 'name' }, { field: 'description', message: 'must be a text' }] },
     });
     expect((await admin.post(`/organization/${admin.organizationId}/project`, {})).body.message).toBe(
       'name: is required',

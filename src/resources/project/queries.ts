@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely';
 import { accessVersionOf } from '#platform/access/remembered.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { preparedRead } from '#platform/database/prepared.ts';
@@ -65,11 +66,11 @@ export const markProjectDeleting = (db: Database, scope: Scope, id: string) =>
 export const deleteProjectRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('project').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** Number of environments and services of each project. */
-export const listProjectStats = (db: Database, scope: Scope) =>
+/** Number of environments and services of each project; `visible` is the condition on the environments that count. */
+export const listProjectStats = (db: Database, scope: Scope, visible: RawBuilder<boolean>) =>
   db
     .selectFrom('project')
-    .leftJoin('environment', 'environment.project_id', 'project.id')
+    .leftJoin('environment', (join) => join.onRef('environment.project_id', '=', 'project.id').on(visible))
     .leftJoin('service', 'service.environment_id', 'environment.id')
     .select([
       'project.id',

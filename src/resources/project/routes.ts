@@ -6,7 +6,7 @@ import type { Context } from '#platform/context.ts';
 import { organizationTarget } from '#resources/organization/target.ts';
 import { listProjects } from '#resources/project/queries.ts';
 import { Project, ProjectList, ProjectRequest, ProjectStatsList } from '#resources/project/schema.ts';
-import { createProject, editProject, projectStats, toProjectView } from '#resources/project/service.ts';
+import { createProject, editProject, projectStats, toVisibleProjectView } from '#resources/project/service.ts';
 import { projectTarget, type ProjectTarget } from '#resources/project/target.ts';
 
 export interface ProjectRoutesNeeds {
@@ -21,13 +21,17 @@ export const projectRoutes = (needs: ProjectRoutesNeeds): Route[] => [
     path: '/organization/{organizationId}/project',
     tag: 'Projects',
     summary: 'List the projects of an organization',
+    description: 'Answers the projects that you may read; a custom role shows those that it names.',
     target: organizationTarget,
     action: 'project.read',
+    filtersRows: true,
     query: PageQuery,
     answer: { status: 200, body: ProjectList },
     handler: ({ db, principal, target, query }) => {
       const visible = visibleProjects(principal, target.organizationId);
-      return fetchPage(db, listProjects(db, target).where(visible), query, toProjectView);
+      return fetchPage(db, listProjects(db, target).where(visible), query, (row) =>
+        toVisibleProjectView(principal, row),
+      );
     },
   }),
   defineRoute({
@@ -36,6 +40,7 @@ export const projectRoutes = (needs: ProjectRoutesNeeds): Route[] => [
     path: '/organization/{organizationId}/project',
     tag: 'Projects',
     summary: 'Create a project',
+    description: 'Makes an empty project. 409 if the organization has one of that name, compared without case.',
     target: organizationTarget,
     action: 'project.create',
     body: ProjectRequest,
@@ -49,8 +54,10 @@ export const projectRoutes = (needs: ProjectRoutesNeeds): Route[] => [
     path: '/organization/{organizationId}/project/stats',
     tag: 'Projects',
     summary: 'Count the environments and services of each project',
+    description: 'Answers two numbers for each project that you may read.',
     target: organizationTarget,
     action: 'project.read',
+    filtersRows: true,
     answer: { status: 200, body: ProjectStatsList },
     handler: (call) => projectStats(call, call.principal, call.target.organizationId),
   }),
@@ -60,10 +67,13 @@ export const projectRoutes = (needs: ProjectRoutesNeeds): Route[] => [
     path: '/project/{projectId}',
     tag: 'Project Main Calls',
     summary: 'Get a project',
+    description: 'Answers name, description and the number of environments.',
     target: projectTarget,
     action: 'project.read',
+    filtersRows: true,
     answer: { status: 200, body: Project },
-    handler: ({ target }) => toProjectView(target),
+    readsOnlyTarget: true,
+    handler: ({ principal, target }) => toVisibleProjectView(principal, target),
   }),
   defineRoute({
     id: 'editProject',
@@ -71,8 +81,11 @@ export const projectRoutes = (needs: ProjectRoutesNeeds): Route[] => [
     path: '/project/{projectId}',
     tag: 'Project Main Calls',
     summary: 'Edit a project',
+    description:
+      'Changes name and description; fields that are left out keep their values. 409 if another project has the name.',
     target: projectTarget,
     action: 'project.edit',
+    filtersRows: true,
     body: ProjectRequest,
     answer: { status: 200, body: Project },
     errors: [409],

@@ -1,15 +1,23 @@
-import { conflict, internal, notFound } from '#kernel/errors.ts';
+import { internal } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import { audit } from '#platform/events/audit.ts';
-import { brokenConstraint } from '#platform/database/index.ts';
+import { takenNames } from '#platform/database/taken-name.ts';
 import type { Principal } from '#platform/access/principal.ts';
-import { visibleProjects } from '#platform/access/visibility.ts';
+import { visibleEnvironmentIds, visibleEnvironments, visibleProjects } from '#platform/access/visibility.ts';
 import type { Context } from '#platform/context.ts';
 import * as queries from '#resources/project/queries.ts';
+
+const refuseTakenName = takenNames('project', 'project of the organization');
 
 export interface ProjectInput {
   name: string;
   description?: string;
+}
+
+/** A project as it is answered to a caller who does not see all of its environments. */
+export function toVisibleProjectView(principal: Principal, row: queries.ProjectRow) {
+  const ids = visibleEnvironmentIds(principal, row.organization_id, 'environment.read', row.id);
+  return toProjectView(ids ? { ...row, environments: ids.length } : row);
 }
 
 /** A project as it is answered. */
@@ -67,7 +75,10 @@ export async function editProject(context: Context, project: queries.ProjectRow,
 /** Services and environments of each project of the organization. */
 export async function projectStats(context: Context, principal: Principal, organizationId: string) {
   const visible = visibleProjects(principal, organizationId);
-  const rows = await queries.listProjectStats(context.db, { organizationId }).where(visible).execute();
+  const rows = await queries
+    .listProjectStats(context.db, { organizationId }, visibleEnvironments(principal, organizationId))
+    .where(visible)
+    .execute();
   return {
     results: rows.map((row) => ({
       id: row.id,
@@ -81,15 +92,4 @@ async function findView(context: Context, organizationId: string, id: string) {
   const row = await queries.findProjectById(context.db, [organizationId], id);
   if (!row) throw internal(`Project ${id} is gone within its own transaction.`);
   return toProjectView(row);
-}
-
-async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
-  try {
-    await write();
-  } catch (error) {
-    if (brokenConstraint(error) === 'project_name')
-      throw conflict(`The name "${name}" is taken by another project of the organization: choose another.`);
-    if (brokenConstraint(error) === 'project_organization_id_fkey') throw notFound('Organization');
-    throw error;
-  }
 }

@@ -1,9 +1,9 @@
 import { invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
-import { registryHost, type RegistryAccess } from '#platform/oci/index.ts';
+import { locateImage, parseRegistry, registryHost, type RegistryAccess } from '#platform/oci/index.ts';
 import { loginOf } from '#resources/registry/login.ts';
-import { findRegistryById, type RegistryRow } from '#resources/registry/queries.ts';
+import { findRegistryById, listRegistries, type RegistryRow } from '#resources/registry/queries.ts';
 import { openSecrets } from '#resources/registry/secrets.ts';
 
 /** What of a context it takes to get at credentials: the engine has no actor. */
@@ -45,6 +45,33 @@ export async function accessTo(
   const secrets = await openSecrets(parts, row.organization_id, 'container_registry', row.id, row.secrets);
   const http = createHttpClient({ allowedPrivateAddresses: parts.settings.allowedPrivateAddresses });
   const split = { config: row.config as Record<string, string>, secrets };
-  const credentials = await loginOf(split, { http, now: parts.clock.now(), ...(signal ? { signal } : {}) });
+  const credentials = await loginOf(split, {
+    http,
+    now: parts.clock.now(),
+    ecrUrl: parts.settings.ecrUrl,
+    ...(signal ? { signal } : {}),
+  });
   return { url: row.url, host: registryHost(row.url), credentials };
 }
+
+/**
+ * How the registry of an organization is entered that holds an image, by the image's name with its registry's host; undefined where the
+ * organization has none there. The longest prefix of names wins. Never inside a transaction. Throws RegistryError.
+ */
+export async function findRegistryOf(
+  parts: Parts,
+  organizationId: string,
+  imageName: string,
+  signal?: AbortSignal,
+): Promise<(RegistryAccess & { host: string }) | undefined> {
+  const image = locateImage(imageName, 'latest', null);
+  const rows = await listRegistries(parts.db, { organizationId }).execute();
+  const [nearest] = rows
+    .map((row) => ({ row, at: parseRegistry(row.url) }))
+    .filter(({ at }) => hostOf(at.base) === hostOf(image.base))
+    .filter(({ at }) => at.prefix === '' || image.name.startsWith(`${at.prefix}/`))
+    .toSorted((one, other) => other.at.prefix.length - one.at.prefix.length);
+  return nearest && accessTo(parts, nearest.row, signal);
+}
+
+const hostOf = (url: string): string => new URL(url).host;

@@ -3,6 +3,7 @@ import { OutgoingError, type HttpClient, type OutgoingRequest } from '#platform/
 import { ecrLogin } from '#resources/registry/ecr.ts';
 
 const KEYS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'a-very-secret-key' };
+const AT_PARIS = { template: 'https://api.ecr.{region}.{domain}', region: 'eu-west-3' };
 const AT = new Date('2026-01-02T03:04:05Z');
 
 /** AWS, which answers one thing and keeps what it was asked. */
@@ -19,7 +20,7 @@ describe('a password for a registry of Amazon', () => {
   test('is asked of the region with a signature that has no key in it', async () => {
     const authorizationToken = Buffer.from('AWS:good:password').toString('base64');
     const { asked, http } = aws(200, { authorizationData: [{ authorizationToken, expiresAt: 1 }] });
-    expect(await ecrLogin(http, 'eu-west-3', KEYS, AT)).toEqual({ username: 'AWS', password: 'good:password' });
+    expect(await ecrLogin(http, AT_PARIS, KEYS, AT)).toEqual({ username: 'AWS', password: 'good:password' });
     const [[url, request]] = asked as [[string, OutgoingRequest]];
     expect(url).toBe('https://api.ecr.eu-west-3.amazonaws.com/');
     expect(request.headers).toMatchObject({
@@ -36,13 +37,13 @@ describe('a password for a registry of Amazon', () => {
     [200, { authorizationData: [] }, 'unreachable'],
     [200, null, 'unreachable'],
   ])('that AWS answers with %i and %j is refused', async (status, body, failure) => {
-    const refused = ecrLogin(aws(status, body).http, 'eu-west-3', KEYS, AT);
+    const refused = ecrLogin(aws(status, body).http, AT_PARIS, KEYS, AT);
     await expect(refused).rejects.toMatchObject({ failure, message: expect.not.stringContaining('AKIDEXAMPLE') });
   });
 
   test('that cannot be asked for is refused', async () => {
     const request = () => Promise.reject(new OutgoingError('timeout', 'no answer'));
-    await expect(ecrLogin({ request } as unknown as HttpClient, 'eu-west-3', KEYS, AT)).rejects.toMatchObject({
+    await expect(ecrLogin({ request } as unknown as HttpClient, AT_PARIS, KEYS, AT)).rejects.toMatchObject({
       failure: 'unreachable',
     });
   });

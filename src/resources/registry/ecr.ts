@@ -8,13 +8,13 @@ import { RegistryError, type Credentials } from '#platform/oci/index.ts';
  */
 export async function ecrLogin(
   http: HttpClient,
-  region: string,
+  { template, region }: { template: string; region: string },
   keys: AwsKeys,
   at: Date,
   signal?: AbortSignal,
 ): Promise<Credentials> {
-  const suffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
-  const url = `https://api.ecr.${region}.${suffix}/`;
+  const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
+  const url = `${template.replaceAll('{region}', region).replaceAll('{domain}', domain)}/`;
   const headers = {
     'content-type': 'application/x-amz-json-1.1',
     'x-amz-target': 'AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken',

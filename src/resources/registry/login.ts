@@ -7,6 +7,8 @@ import { ecrLogin } from '#resources/registry/ecr.ts';
 export interface LoginParts {
   http: HttpClient;
   now: Date;
+  /** Setting: address of ECR's API, with `{region}` and `{domain}` to be filled in. */
+  ecrUrl: string;
   signal?: AbortSignal;
 }
 
@@ -16,12 +18,12 @@ export interface LoginParts {
  */
 export async function loginOf(
   { config, secrets }: SplitConfiguration,
-  { http, now, signal }: LoginParts,
+  { http, now, ecrUrl, signal }: LoginParts,
 ): Promise<Credentials | null> {
   if (secrets['secret_access_key'])
     return ecrLogin(
       http,
-      String(config['region']),
+      { template: ecrUrl, region: String(config['region']) },
       { accessKeyId: String(config['access_key_id']), secretAccessKey: String(secrets['secret_access_key']) },
       now,
       signal,

@@ -77,7 +77,7 @@ function required<T>(value: T | undefined, field: string): T {
 
 /**
  * The permissions as they are answered: whole, with every cluster, project and mode. What the role leaves unsaid is what it has
- * there all the same (principal.ts): clients send the whole back.
+ * there all the same (principal.ts): clients send the whole back. `places` are those that the caller sees.
  */
 export const toPermissionsView = (permissions: RolePermissions, places: Places) => ({
   cluster_permissions: places.clusters.map((cluster) => ({
@@ -93,7 +93,9 @@ export const toPermissionsView = (permissions: RolePermissions, places: Places) 
       is_admin: said?.is_admin ?? false,
       permissions: ENVIRONMENT_MODES.map((mode) => ({
         environment_type: mode,
-        permission: said?.permissions.find((entry) => entry.environment_type === mode)?.permission ?? 'VIEWER',
+        permission:
+          said?.permissions.find((entry) => entry.environment_type === mode)?.permission ??
+          (said ? 'VIEWER' : 'NO_ACCESS'),
       })),
     };
   }),

@@ -48,7 +48,7 @@ describe('a custom role', () => {
     const role = ok(await admin.post(rolesOf(admin), { name: ' Ops ', description: 'd' }), 201);
     const permissions = ['DEVELOPMENT', 'PREVIEW', 'PRODUCTION', 'STAGING'].map((environment_type) => ({
       environment_type,
-      permission: 'VIEWER',
+      permission: 'NO_ACCESS',
     }));
     expect(role).toMatchObject({
       name: 'Ops',
@@ -83,6 +83,8 @@ describe('a custom role', () => {
           call('PUT', `/environment/${environments[mode]!.id}`, { name: mode }).then((answer) => answer.status),
         ]),
       );
+    expect(await statuses()).toEqual([403, 403, 403, 403, 403, 403]);
+    ok(await edit([]), 200);
     expect(await statuses()).toEqual([200, 403, 200, 403, 200, 403]);
     ok(
       await edit([
@@ -97,12 +99,37 @@ describe('a custom role', () => {
     ok(await call('PUT', `/environment/${environments.DEVELOPMENT!.id}`, { name: 'x', mode: 'PRODUCTION' }), 403);
     ok(await call('PUT', `/project/${shop.id}`, { name: 'x' }), 403);
     ok(await call('PUT', `/project/${blog.id}`, { name: 'x' }), 403);
-    ok(await call('GET', `/project/${blog.id}`), 200);
+    ok(await call('GET', `/project/${blog.id}`), 403);
     ok(await call('POST', `${urlOf(admin)}/apiToken`, { name: 'x', scope: 'READ' }), 403);
     ok(await edit([], true), 200);
     expect(await statuses()).toEqual([200, 200, 200, 200, 200, 200]);
     ok(await call('PUT', `/project/${shop.id}`, { name: 'shop 2' }), 200);
     ok(await call('POST', `${urlOf(admin)}/project`, { name: 'x' }), 403);
+  });
+
+  test('has no access to a project that it does not name, nor to one that is made later', async () => {
+    const admin = await app.organization();
+    const [shop, blog] = [await project(admin, 'shop'), await project(admin, 'blog')];
+    const project_permissions = [{ project_id: shop.id, is_admin: true }];
+    const role = ok(await admin.post(rolesOf(admin), { name: 'r', project_permissions }), 201);
+    const call = await withRole(admin, role.id);
+    const later = await project(admin, 'later');
+    for (const { id } of [blog, later]) {
+      ok(await call('GET', `/project/${id}`), 403);
+      ok(await call('GET', `/project/${id}/environment`), 403);
+      ok(await call('POST', `/project/${id}/environment`, { name: 'e' }), 403);
+    }
+    expect(ok(await call('GET', `${urlOf(admin)}/project`), 200).results).toMatchObject([{ id: shop.id }]);
+    const told = JSON.stringify([
+      ok(await call('GET', rolesOf(admin)), 200),
+      ok(await call('GET', `${urlOf(admin)}/events?pageSize=100`), 200),
+      ok(await call('GET', `${urlOf(admin)}/targets?targetType=PROJECT`), 200),
+    ]);
+    expect(told).toContain(shop.id);
+    for (const { id } of [blog, later]) expect(told).not.toContain(id);
+    const said = ok(await admin.get(`${rolesOf(admin)}/${role.id}`), 200).project_permissions;
+    const closed = said.filter((one: any) => one.permissions.every((mode: any) => mode.permission === 'NO_ACCESS'));
+    expect(closed.map((one: any) => one.project_id)).toEqual([blog.id, later.id]);
   });
 
   test('makes environments only on clusters that it may use', async () => {

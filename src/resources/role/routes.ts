@@ -2,7 +2,7 @@ import { fetchPage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { PageQuery } from '#platform/http/schema.ts';
 import { organizationTarget } from '#resources/organization/index.ts';
-import { listCustomRoles, listPlaces, listRoles } from '#resources/role/queries.ts';
+import { listCustomRoles, listRoles } from '#resources/role/queries.ts';
 import {
   OrganizationAvailableRoleList,
   OrganizationCustomRole,
@@ -10,7 +10,7 @@ import {
   OrganizationCustomRoleList,
   OrganizationCustomRoleUpdateRequest,
 } from '#resources/role/schema.ts';
-import { createRole, deleteRole, editRole, getRole, toRoleView } from '#resources/role/service.ts';
+import { createRole, deleteRole, editRole, getRole, toRoleView, visiblePlaces } from '#resources/role/service.ts';
 import { roleTarget } from '#resources/role/target.ts';
 
 const TAG = 'Organization Custom Role';
@@ -22,6 +22,8 @@ export const roleRoutes: Route[] = [
     path: '/organization/{organizationId}/availableRole',
     tag: 'Organization Main Calls',
     summary: 'List the built-in and custom roles of an organization',
+    description:
+      'Answers the roles that a member or token can get: owner, admin, devops, billing and viewer, then the custom ones.',
     target: organizationTarget,
     action: 'role.read',
     query: PageQuery,
@@ -34,12 +36,15 @@ export const roleRoutes: Route[] = [
     path: '/organization/{organizationId}/customRole',
     tag: TAG,
     summary: 'List the custom roles of an organization',
+    description: 'Answers each role with its permissions on the clusters and projects that you may see.',
     target: organizationTarget,
     action: 'role.read',
+    filtersRows: true,
     query: PageQuery,
     answer: { status: 200, body: OrganizationCustomRoleList },
-    handler: async ({ db, target, query }) => {
-      const places = await listPlaces(db, target);
+    handler: async (call) => {
+      const { db, principal, target, query } = call;
+      const places = await visiblePlaces(call, principal, target.organizationId);
       return fetchPage(db, listCustomRoles(db, target), query, (row) => toRoleView(row, places));
     },
   }),
@@ -49,9 +54,11 @@ export const roleRoutes: Route[] = [
     path: '/organization/{organizationId}/customRole',
     tag: TAG,
     summary: 'Create a custom role',
+    description: 'A project that the role does not name is NO_ACCESS. 409 if the organization has a role of that name.',
     target: organizationTarget,
     action: 'role.edit',
     body: OrganizationCustomRoleCreateRequest,
+    refusesUnknownFields: true,
     answer: { status: 201, body: OrganizationCustomRole },
     errors: [409],
     handler: (call) => createRole(call, call.principal, call.target.organizationId, call.body),
@@ -62,10 +69,12 @@ export const roleRoutes: Route[] = [
     path: '/organization/{organizationId}/customRole/{customRoleId}',
     tag: TAG,
     summary: 'Get a custom role',
+    description: 'Answers the permissions of the role on the clusters and projects that you may see.',
     target: roleTarget,
     action: 'role.read',
+    filtersRows: true,
     answer: { status: 200, body: OrganizationCustomRole },
-    handler: (call) => getRole(call, call.target),
+    handler: (call) => getRole(call, call.principal, call.target),
   }),
   defineRoute({
     id: 'editOrganizationCustomRole',
@@ -77,6 +86,7 @@ export const roleRoutes: Route[] = [
     target: roleTarget,
     action: 'role.edit',
     body: OrganizationCustomRoleUpdateRequest,
+    refusesUnknownFields: true,
     answer: { status: 200, body: OrganizationCustomRole },
     errors: [409],
     handler: (call) => editRole(call, call.principal, call.target, call.body),
@@ -87,6 +97,7 @@ export const roleRoutes: Route[] = [
     path: '/organization/{organizationId}/customRole/{customRoleId}',
     tag: TAG,
     summary: 'Delete a custom role that nobody has',
+    description: 'Removes the role. 409 while members, invitations or tokens have it.',
     target: roleTarget,
     action: 'role.edit',
     answer: { status: 204, body: null },

@@ -1,5 +1,8 @@
 import { ENVIRONMENT_MODES } from '#platform/access/principal.ts';
-import { DateTime, ListOf, Name, named, OneOf, Type, Uuid } from '#platform/http/schema.ts';
+import { DateTime, ListOf, Name, named, OneOf, Type, Uuid, UuidOf } from '#platform/http/schema.ts';
+
+/** Id by which requests name a role. */
+export const RoleId = UuidOf('a role', 'GET /organization/{organizationId}/availableRole');
 
 const ClusterPermission = OneOf(['VIEWER', 'ENV_CREATOR', 'ADMIN']);
 const ProjectPermission = OneOf(['NO_ACCESS', 'VIEWER', 'DEPLOYER', 'MANAGER']);

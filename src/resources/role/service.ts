@@ -3,11 +3,14 @@ import { newId } from '#kernel/ids.ts';
 import { requireGrantable } from '#platform/access/granting.ts';
 import type { Principal, RolePermissions } from '#platform/access/principal.ts';
 import { grantOfRole } from '#platform/access/roles.ts';
+import { visibleClusterIds, visibleProjectIds } from '#platform/access/visibility.ts';
 import type { Context } from '#platform/context.ts';
-import { brokenConstraint } from '#platform/database/index.ts';
+import { takenNames } from '#platform/database/taken-name.ts';
 import { audit } from '#platform/events/audit.ts';
 import { toPermissions, toPermissionsView, type PermissionsInput, type Places } from '#resources/role/permissions.ts';
 import * as queries from '#resources/role/queries.ts';
+
+const refuseTakenName = takenNames('role', 'role of the organization');
 
 export interface RoleInput extends PermissionsInput {
   name: string;
@@ -24,10 +27,30 @@ export const toRoleView = (row: queries.RoleRow, places: Places) => ({
   ...toPermissionsView(row.permissions as RolePermissions, places),
 });
 
-export async function getRole(context: Context, role: queries.RoleRow) {
+/** A custom role with what it says of the places that the caller sees. */
+export async function getRole(context: Context, principal: Principal, role: queries.RoleRow) {
   if (role.built_in) throw notFound('Custom role');
-  return toRoleView(role, await queries.listPlaces(context.db, { organizationId: role.organization_id }));
+  return toRoleView(role, await visiblePlaces(context, principal, role.organization_id));
 }
+
+/** Clusters and projects that the caller may see. */
+export async function visiblePlaces(context: Context, principal: Principal, organizationId: string): Promise<Places> {
+  const { clusters, projects } = await queries.listPlaces(context.db, { organizationId });
+  const clusterIds = visibleClusterIds(principal, organizationId, 'cluster.read');
+  const projectIds = visibleProjectIds(principal, organizationId, 'project.read');
+  return {
+    clusters: clusters.filter(({ id }) => clusterIds?.includes(id) ?? true),
+    projects: projects.filter(({ id }) => projectIds?.includes(id) ?? true),
+  };
+}
+
+/** A custom role as events record it: what it says by itself, without the names of what it says it of. */
+const toRecordedRole = (row: queries.RoleRow) => ({
+  id: row.id,
+  name: row.name,
+  description: row.description ?? '',
+  permissions: row.permissions,
+});
 
 /** Makes a custom role. 409 if the organization has a role of that name, a built-in one included. */
 export async function createRole(context: Context, principal: Principal, organizationId: string, input: RoleInput) {
@@ -38,9 +61,9 @@ export async function createRole(context: Context, principal: Principal, organiz
   const role = { id, organization_id: organizationId, name, description: input.description ?? '', permissions };
   requireGrantable(principal, grantOfRole(organizationId, { id, name, built_in: false, permissions }));
   await refuseTakenName(name, () => queries.insertRole(context.db, role));
-  const view = toRoleView(await findRow(context, organizationId, id), places);
-  await audit(context, { organizationId, type: 'CREATE', target: targetOf(id, name), after: view });
-  return view;
+  const made = await findRow(context, organizationId, id);
+  await audit(context, { organizationId, type: 'CREATE', target: targetOf(id, name), after: toRecordedRole(made) });
+  return toRoleView(made, places);
 }
 
 /** Changes a custom role; members and tokens that have it may do at once what it says now. */
@@ -53,10 +76,10 @@ export async function editRole(context: Context, principal: Principal, role: que
   requireGrantable(principal, grantOfRole(organizationId, { id, name, built_in: false, permissions }));
   const change = { name, permissions, ...(input.description === undefined ? {} : { description: input.description }) };
   await refuseTakenName(name, () => queries.updateRole(context.db, { organizationId }, id, change));
-  const view = toRoleView(await findRow(context, organizationId, id), places);
-  const before = toRoleView(role, places);
-  await audit(context, { organizationId, type: 'UPDATE', target: targetOf(id, name), before, after: view });
-  return view;
+  const changed = await findRow(context, organizationId, id);
+  const [before, after] = [role, changed].map(toRecordedRole);
+  await audit(context, { organizationId, type: 'UPDATE', target: targetOf(id, name), before, after });
+  return toRoleView(changed, places);
 }
 
 /** Deletes a custom role that nobody has. 409 otherwise: they would be left without any. */
@@ -68,7 +91,7 @@ export async function deleteRole(context: Context, role: queries.RoleRow): Promi
     throw conflict(
       `The role ${name} is in use by ${uses.members} members, ${uses.tokens} API tokens and ${uses.invitations} invitations: give them another role first.`,
     );
-  const before = await getRole(context, role);
+  const before = toRecordedRole(role);
   await queries.deleteRoleRow(context.db, { organizationId }, id);
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(id, name), before });
 }
@@ -76,7 +99,11 @@ export async function deleteRole(context: Context, role: queries.RoleRow): Promi
 /** The role that a body names. 400 for one of another organization, as for one that is nowhere (decisions.md 7). */
 export async function requireRole(context: Context, organizationId: string, id: string, field = 'role_id') {
   const role = await queries.holdRole(context.db, { organizationId }, id);
-  if (!role) throw invalidField(field, 'names no role of this organization: availableRole lists them');
+  if (!role)
+    throw invalidField(
+      field,
+      'names no role of this organization: GET /organization/{organizationId}/availableRole lists them',
+    );
   return role;
 }
 
@@ -96,14 +123,4 @@ async function findRow(context: Context, organizationId: string, id: string) {
   const row = await queries.findRoleById(context.db, [organizationId], id);
   if (!row) throw internal(`Role ${id} is gone within its own transaction.`);
   return row;
-}
-
-async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
-  try {
-    await write();
-  } catch (error) {
-    if (brokenConstraint(error) === 'role_name')
-      throw conflict(`The name "${name}" is taken by another role of the organization: choose another.`);
-    throw error;
-  }
 }

@@ -1,8 +1,11 @@
+import { anySignal } from '#kernel/lease-signal.ts';
+import { findMemberPrincipal } from '#platform/access/people.ts';
+import { permits } from '#platform/access/principal.ts';
 import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
-import { createHttpClient } from '#platform/http-client/index.ts';
+import { createHttpClient, isProtected } from '#platform/http-client/index.ts';
 import { effectiveRecords, valueHolderOf, VariableError, type VariableRecord } from '#deployments/model/variables.ts';
-import { openSecretManagerAccess } from '#resources/cluster/index.ts';
+import { openSecretManagerAccess, type OpenAccess } from '#resources/cluster/index.ts';
 import {
   openSecretManager,
   SecretManagerError,
@@ -20,30 +23,42 @@ export async function openManagerOf(
   scope: Scope,
   id: string,
   signal: AbortSignal,
-): Promise<(SecretManager & { name: string }) | undefined> {
+): Promise<(SecretManager & { name: string; clusterId: string }) | undefined> {
   const access = await openSecretManagerAccess(context, scope, id);
   if (!access) return undefined;
   const { settings, clock } = context;
+  const { url } = access.endpoint;
+  if (url !== undefined && !isProtected(url, settings.allowedPrivateAddresses)) return refused(access);
   const manager = openSecretManager(access, {
     http: createHttpClient({ allowedPrivateAddresses: settings.allowedPrivateAddresses }),
     settings,
     clock,
-    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    signal: anySignal([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     organizationId: scope.organizationId,
   });
-  return { ...manager, name: access.name };
+  return { ...manager, name: access.name, clusterId: access.clusterId };
+}
+
+/** An access from before plain http:// was refused: its token is not sent. */
+function refused({ name, clusterId, endpoint }: OpenAccess) {
+  const refuse = () =>
+    Promise.reject(new SecretManagerError('http:// would show its token to others: give the access an https:// URL'));
+  return { name, clusterId, label: endpoint.url!, list: refuse, read: refuse };
 }
 
 /** A secret that is wanted, and the records that it is the value of. */
 interface Wanted {
   access: string;
   name: string;
+  /** Person with whose right it is read; undefined where an earlier release did not record them. */
+  chosenBy: string | undefined;
   records: VariableRecord[];
 }
 
 /**
  * The records with the values of external secrets, read now and kept nowhere (decisions.md 34): only of those that count, so that what is
- * overridden asks nobody. Throws VariableError, which names each key and the manager that did not give its secret.
+ * overridden asks nobody. It is read with the right of whoever chose it: without `cluster.use` on the cluster of the access nothing is read.
+ * Throws VariableError, which names each key and the manager that did not give its secret.
  */
 export async function readExternalSecrets(
   context: Context,
@@ -61,7 +76,7 @@ export async function readExternalSecrets(
   const waiting = [...wanted];
   const work = async () => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
-      const result = await readOne(managers.get(next.access), next);
+      const result = await readOne(context, scope, managers.get(next.access), next);
       if ('failure' in result) failures.push({ keys: keysOf(next), message: result.failure });
       else for (const record of next.records) values.set(record, result.value);
     }
@@ -80,22 +95,35 @@ function wantedOf(records: VariableRecord[]): Wanted[] {
   for (const record of effectiveRecords(records).values()) {
     const holder = valueHolderOf(record, byId);
     if (!holder?.external || holder.value !== null) continue;
-    const { access, name } = holder.external;
-    const entry = wanted.get(`${access} ${name}`) ?? { access, name, records: [] };
+    const { access, name, chosenBy } = holder.external;
+    const key = `${access} ${chosenBy} ${name}`;
+    const entry = wanted.get(key) ?? { access, name, chosenBy, records: [] };
     if (!entry.records.includes(holder)) entry.records.push(holder);
-    wanted.set(`${access} ${name}`, entry);
+    wanted.set(key, entry);
   }
   return [...wanted.values()];
 }
 
 const keysOf = ({ records }: Wanted): string[] => records.map(({ key }) => key).sort();
 
+async function mayRead(context: Context, scope: Scope, clusterId: string, chosenBy: string | undefined) {
+  if (chosenBy === undefined) return true;
+  const person = await findMemberPrincipal(context.db, scope, chosenBy);
+  return person !== undefined && permits(person, 'cluster.use', { organizationId: scope.organizationId, clusterId });
+}
+
 async function readOne(
+  context: Context,
+  scope: Scope,
   manager: Awaited<ReturnType<typeof openManagerOf>>,
   wanted: Wanted,
 ): Promise<{ value: string } | { failure: string }> {
   const what = `${keysOf(wanted).join(' and ')} cannot be had: the external secret "${wanted.name}"`;
   if (!manager) return { failure: `${what} is of a secret manager access that is gone.` };
+  if (!(await mayRead(context, scope, manager.clusterId, wanted.chosenBy)))
+    return {
+      failure: `${what} is of ${manager.name}, and whoever chose it has no permission cluster.use on its cluster any more: somebody who has it must choose it again.`,
+    };
   try {
     return { value: await manager.read(wanted.name) };
   } catch (error) {

@@ -34,7 +34,7 @@ export const listExternalSecrets = (db: Database, principal: Principal, organiza
     .select(['variable.scope', 'variable.key', 'variable.value'])
     .where('variable.organization_id', '=', organizationId)
     .where('variable.secret_manager_access_id', '=', accessId)
-    .where(visibleEnvironments(principal, organizationId))
+    .where(visibleEnvironments(principal, organizationId, 'variable.read'))
     .orderBy('variable.created_at')
     .orderBy('variable.id')
     .orderBy('environment.created_at')

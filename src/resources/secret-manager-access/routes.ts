@@ -16,11 +16,14 @@ export const secretManagerAccessRoutes: Route[] = [
     path: '/secretManagerAccess/{secretManagerAccessId}/secrets',
     tag,
     summary: 'Ask a secret manager for the names of its secrets',
+    description:
+      'Answers at most 2,000 names, narrowed by `namePrefix`, never a value. 502 if the manager cannot be asked.',
     target: secretManagerAccessTarget,
     action: 'cluster.read',
     query: schema.UpstreamSecretsQuery,
     answer: { status: 200, body: schema.UpstreamSecretList },
     errors: [502],
+    transaction: false,
     handler: (call) => listUpstreamSecrets(call, call.target, call.query.namePrefix),
   }),
   defineRoute({
@@ -29,8 +32,11 @@ export const secretManagerAccessRoutes: Route[] = [
     path: '/secretManagerAccess/{secretManagerAccessId}/associatedServices',
     tag,
     summary: 'List the variables whose values a secret manager access reads, with where they are seen',
+    description:
+      'Answers each variable with its project, environment or service, so that you see what a change would touch.',
     target: secretManagerAccessTarget,
     action: 'cluster.read',
+    filtersRows: true,
     query: PageQuery,
     answer: { status: 200, body: schema.ExternalSecretUseList },
     handler: ({ db, principal, target, query }) =>

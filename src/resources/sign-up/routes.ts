@@ -16,6 +16,7 @@ export const signUpRoutes: Route[] = [
     path: '/admin/userSignUp',
     tag: 'User Sign Up',
     summary: 'Get what you said at sign-up',
+    description: 'Answers what you said last; 404 until you have said something.',
     action: 'authenticated',
     answer: { status: 200, body: SignUp },
     handler: (call) => getSignUp(call, call.principal.userId),
@@ -26,6 +27,8 @@ export const signUpRoutes: Route[] = [
     path: '/admin/userSignUp',
     tag: 'User Sign Up',
     summary: 'Say who you are at sign-up',
+    description:
+      'Stores your answers in place of earlier ones. Names that the identity provider left out are taken from here.',
     action: 'authenticated',
     body: SignUpRequest,
     answer: { status: 200, body: SignUp },
@@ -40,6 +43,8 @@ export const signUpRoutes: Route[] = [
     path: '/organization/{organizationId}/onboarding',
     tag: 'Organization Main Calls',
     summary: 'Get your own onboarding',
+    description:
+      'Answers your own record, whichever of your organizations the path names; at first it is IN_PROGRESS without use cases.',
     target: organizationTarget,
     action: 'account.read',
     answer: { status: 200, body: OrganizationOnboarding },

@@ -1,7 +1,9 @@
-import { notFound } from '#kernel/errors.ts';
+import { forbidden, notFound } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Static } from 'typebox';
-import type { Principal } from '#platform/access/principal.ts';
+import { includes } from '#platform/access/actions.ts';
+import { highestLevelOf } from '#platform/access/granting.ts';
+import { grantIn, type Principal } from '#platform/access/principal.ts';
 import type { Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
 import * as queries from '#resources/sign-up/queries.ts';
@@ -46,12 +48,22 @@ export async function getOnboarding(context: Context, userId: string) {
 }
 
 /** Changes the caller's own onboarding; what is left out stays, and an empty body changes nothing. */
+/** A token that only reads does not change its creator's record; people change their own, whatever their role. */
+function refuseReadToken(principal: Principal, organizationId: string): void {
+  const grant = grantIn(principal, organizationId);
+  if (principal.kind === 'token' && !(grant && includes(highestLevelOf(grant), 'DEPLOY')))
+    throw forbidden(
+      'Your token only reads: changing the onboarding takes a token of scope DEPLOY or higher, or a session.',
+    );
+}
+
 export async function editOnboarding(
   context: Context,
   organizationId: string,
   principal: Principal,
   input: Static<typeof OrganizationOnboardingRequest>,
 ) {
+  refuseReadToken(principal, organizationId);
   const before = await getOnboarding(context, principal.userId);
   const after = { use_cases: input.use_cases ?? before.use_cases, status: input.status ?? before.status };
   if (after.use_cases === before.use_cases && after.status === before.status) return before;

@@ -52,8 +52,8 @@ export const cancelPendingDeliveries = (db: Database, scope: Scope, webhookId: s
     .where('state', '=', 'PENDING')
     .execute();
 
-/** Finished attempts of a webhook, the newest first. */
-export const listAttempts = (db: Database, scope: Scope, webhookId: string) =>
+/** Finished attempts of a webhook, the newest first: of calls about the given environments, or all of them. */
+export const listAttempts = (db: Database, scope: Scope, webhookId: string, environmentIds: string[] | null) =>
   db
     .selectFrom('webhook_attempt as attempt')
     .innerJoin('webhook_delivery as delivery', 'delivery.id', 'attempt.delivery_id')
@@ -62,6 +62,13 @@ export const listAttempts = (db: Database, scope: Scope, webhookId: string) =>
     .where('attempt.organization_id', '=', scope.organizationId)
     .where('attempt.webhook_id', '=', webhookId)
     .where('attempt.ended_at', 'is not', null)
+    // A call in the form of Slack names its environment in words only: who does not see all environments sees none of these.
+    .$if(environmentIds !== null, (query) =>
+      query.where(
+        sql<boolean>`case when delivery.kind <> 'SLACK'
+          then delivery.body::jsonb #>> '{payload,environment_id}' = any(${environmentIds}) else false end`,
+      ),
+    )
     .orderBy('attempt.id', 'desc');
 
 /** The delivery that an attempt belongs to, locked against the worker that would claim it. */
@@ -81,11 +88,11 @@ export const lockDeliveryOfAttempt = (db: Database, scope: Scope, webhookId: str
     .forUpdate()
     .executeTakeFirst();
 
-/** Makes a delivery due at once, with its whole schedule before it. */
+/** Makes a delivery due at once, with its whole schedule before it: it expires as a new one does. */
 export const renewDelivery = (db: Database, scope: Scope, id: string) =>
   db
     .updateTable('webhook_delivery')
-    .set({ state: 'PENDING', tries: 0, next_attempt_at: sql`now()` })
+    .set({ state: 'PENDING', tries: 0, next_attempt_at: sql`now()`, created_at: sql`now()` })
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .returningAll()

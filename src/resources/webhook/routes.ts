@@ -1,3 +1,4 @@
+import { visibleEnvironmentIds } from '#platform/access/visibility.ts';
 import { fetchPage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { PageQuery } from '#platform/http/schema.ts';
@@ -25,6 +26,7 @@ export const webhookRoutes: Route[] = [
     path: '/organization/{organizationId}/webhook',
     tag,
     summary: 'List the webhooks of an organization',
+    description: 'Answers each webhook with its events; of its secret only whether there is one.',
     target: organizationTarget,
     action: 'webhook.read',
     query: PageQuery,
@@ -37,6 +39,8 @@ export const webhookRoutes: Route[] = [
     path: '/organization/{organizationId}/webhook',
     tag,
     summary: 'Register a webhook',
+    description:
+      'Calls are made for each service and deployment, signed if there is a secret. 400 for a URL that can never be called.',
     target: organizationTarget,
     action: 'webhook.edit',
     body: WebhookRequest,
@@ -49,9 +53,11 @@ export const webhookRoutes: Route[] = [
     path: '/organization/{organizationId}/webhook/{webhookId}',
     tag,
     summary: 'Get a webhook',
+    description: 'Answers the webhook with its events and filters; of its secret only whether there is one.',
     target: webhookTarget,
     action: 'webhook.read',
     answer: { status: 200, body: Webhook },
+    readsOnlyTarget: true,
     handler: ({ target }) => toWebhookView(target),
   }),
   defineRoute({
@@ -60,6 +66,8 @@ export const webhookRoutes: Route[] = [
     path: '/organization/{organizationId}/webhook/{webhookId}',
     tag,
     summary: 'Edit a webhook',
+    description:
+      'Fields that are left out keep their values. A webhook that is switched off is not called for what waits either.',
     target: webhookTarget,
     action: 'webhook.edit',
     body: WebhookRequest,
@@ -72,6 +80,7 @@ export const webhookRoutes: Route[] = [
     path: '/organization/{organizationId}/webhook/{webhookId}',
     tag,
     summary: 'Delete a webhook',
+    description: 'Removes the webhook with its calls; those that wait are not made.',
     target: webhookTarget,
     action: 'webhook.edit',
     answer: { status: 204, body: null },
@@ -86,11 +95,13 @@ export const webhookRoutes: Route[] = [
     description: `Without page and page_size the newest ${ATTEMPTS} are answered. Attempts are kept for 30 days.`,
     target: webhookTarget,
     action: 'webhook.read',
+    filtersRows: true,
     query: PageQuery,
     answer: { status: 200, body: WebhookEventList },
-    handler: ({ db, target, query }) => {
+    handler: ({ db, principal, target, query }) => {
+      const seen = visibleEnvironmentIds(principal, target.organizationId, 'event.read');
       const ask = query.page === undefined && query.page_size === undefined ? { page_size: ATTEMPTS } : query;
-      return fetchPage(db, listAttempts(db, target, target.id), ask, toAttemptView);
+      return fetchPage(db, listAttempts(db, target, target.id, seen), ask, toAttemptView);
     },
   }),
   defineRoute({

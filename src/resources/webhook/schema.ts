@@ -8,7 +8,11 @@ export const WebhookRequest = named(
   'OrganizationWebhookRequest',
   Type.Object({
     kind: Type.Optional(OneOf(KINDS, { description: 'STANDARD when left out; SLACK sends `{text}`.' })),
-    target_url: Type.String({ minLength: 1, maxLength: 2048, description: 'http or https; not a private address.' }),
+    target_url: Type.String({
+      minLength: 1,
+      maxLength: 2048,
+      description: 'URL that begins with https:// or http://; not a private address, unless the operator allows it.',
+    }),
     target_secret: Type.Optional(
       Type.String({
         maxLength: 1024,

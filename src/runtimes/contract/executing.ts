@@ -1,4 +1,4 @@
-import { Readable, Writable } from 'node:stream';
+import { PassThrough, Readable, Writable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { newContext } from '#runtimes/contract/fixture.ts';
 import type { Contract } from '#runtimes/contract/setup.ts';
@@ -56,6 +56,54 @@ export function describeExecuting(contract: () => Contract): void {
       code: 'aborted',
     });
     expect(taken).toBeLessThan(8 * MIB);
+  });
+
+  test('both outputs of a program beside it are handed on, it runs in the instance that is named, and no other', async () => {
+    const c = contract();
+    if (!c.runtime.exec) return;
+    const handle = await c.apply(c.spec());
+    const { instances } = await c.runtime.observe(handle);
+    const errors: Buffer[] = [];
+    const stderr = new Writable({ write: (part: Buffer, _encoding, done) => (errors.push(part), done()) });
+    const command = ['node', '-e', 'console.log("out"); console.error("err"); process.exitCode = 3'];
+    const end = await run(handle, { command, stderr, instance: instances[0]!.name });
+    expect([end.exitCode, String(end.output), String(Buffer.concat(errors))]).toEqual([3, 'out\n', 'err\n']);
+    await expect(run(handle, { command, instance: 'none' })).rejects.toMatchObject({ code: 'failed' });
+  });
+
+  test('a program on a terminal knows its size, and what it wrote to both outputs comes as one', async () => {
+    const c = contract();
+    if (!c.runtime.exec) return;
+    const handle = await c.apply(c.spec({ environment: { OWN: "it's" } }));
+    const program = `console.log([process.stdin.isTTY, process.stdout.columns, process.stdout.rows, process.env.OWN, ...process.argv.slice(1)].join(' '));
+      console.error(String(Object.keys(process.env).filter((name) => name.startsWith('QUARTERDECK_ARGUMENT')).length));
+      process.stdin.once('data', (data) => { console.log('read ' + String(data).trim()); process.exit(5); });`;
+    const stdin = new PassThrough();
+    stdin.write('hello\n');
+    const { exitCode, output } = await run(handle, {
+      command: ['node', '-e', program, '--', '$(id)', "a'b"],
+      terminal: { columns: 91, rows: 37 },
+      stdin,
+    });
+    expect(exitCode).toBe(5);
+    expect(String(output)).toContain("true 91 37 it's $(id) a'b\r\n0\r\n");
+    expect(String(output)).toContain('read hello\r\n');
+  });
+
+  test('a cancelled program on a terminal is gone with what it started', async () => {
+    const c = contract();
+    if (!c.runtime.exec) return;
+    const handle = await c.apply(c.spec());
+    const abort = new AbortController();
+    const stdout = new Writable({
+      write: (part: Buffer, _encoding, done) => {
+        if (String(part).includes('ready')) setTimeout(() => abort.abort(), 100);
+        done();
+      },
+    });
+    const command = ['node', '-e', 'process.on("SIGHUP", () => {}); console.log("ready"); setInterval(() => {}, 1000)'];
+    const ending = run(handle, { command, stdout, terminal: { columns: 80, rows: 24 } }, abort.signal);
+    await expect(ending).rejects.toMatchObject({ code: 'aborted' });
   });
 
   test('beside what is stopped no program runs', async () => {

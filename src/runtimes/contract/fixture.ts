@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
-import type { BuildSpec, RuntimeContext, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { BuildContext, BuildSpec, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 import type { TaskStep } from '#runtimes/fake/task-program.ts';
 
 /** Starts the application of `fake/application.ts` as an ordinary process; written for whichever Node the base image has. */
@@ -197,7 +197,14 @@ export const newBuild = (
 });
 
 /** A context whose log lines are kept, with a signal that ends with the given one. */
-export function newContext(signal: AbortSignal = new AbortController().signal): RuntimeContext & { lines: string[] } {
+export function newContext(signal: AbortSignal = new AbortController().signal): BuildContext & { lines: string[] } {
   const lines: string[] = [];
-  return { signal, lines, log: (line) => void lines.push(line) };
+  return {
+    signal,
+    lines,
+    log: (line) => void lines.push(line),
+    // As of an operator who shares every image of the engine.
+    resolveImage: async (name) => ({ reference: name, onBuild: [], registry: null }),
+    checkHost: async () => undefined,
+  };
 }

@@ -135,6 +135,33 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     }
   });
 
+  test('an attempt that lost its claim takes nothing away from the one that goes on with its work', async () => {
+    const c = contract();
+    const spec = c.spec();
+    const handle = await c.apply(spec);
+    const readiness = { ...spec.readiness!, initialDelaySeconds: 3 };
+    const slow = nextSpec(spec, { readiness });
+    const attempt = (number: number, abort: AbortController) => {
+      return { ...newContext(abort.signal), attempt: { number, holds: () => !abort.signal.aborted } };
+    };
+    const other = await c.subject.reopen();
+    try {
+      const lost = new AbortController();
+      const first = c.runtime.apply(slow, attempt(1, lost)).catch((error: Error) => error);
+      await until(
+        () => c.runtime.observe(handle),
+        ({ instances }) => instances.some(({ name }) => name.includes('-2-')),
+      );
+      const second = other.apply(slow, attempt(2, new AbortController()));
+      lost.abort('lost');
+      await first;
+      expect(await other.observe(await second)).toMatchObject({ state: 'running', generation: 2 });
+      expect(await c.ask(slow, '/')).toMatchObject({ release: '2' });
+    } finally {
+      await other.close();
+    }
+  });
+
   test('the upstreams of its routes can be reached, and go with the service', async () => {
     const c = contract();
     if (c.subject.get) return;

@@ -1,5 +1,6 @@
 import { request } from 'node:http';
-import type { RouteEntry, Router, Upstream } from '#runtimes/router.ts';
+import { unsupportedCertificates } from '#runtimes/router.ts';
+import type { CertificateStatus, RouteEntry, Router, Upstream } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 export interface HttpAnswer {
@@ -34,6 +35,10 @@ export class MemoryRouter implements Router {
 
   async remove(serviceId: string): Promise<void> {
     this.services.delete(serviceId);
+  }
+
+  async certificates(hosts: string[]): Promise<CertificateStatus[]> {
+    return unsupportedCertificates(hosts);
   }
 
   /** The upstreams of a host, none when it is unknown. */

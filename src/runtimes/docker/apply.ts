@@ -1,4 +1,5 @@
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { attemptNumber } from '#runtimes/attempt.ts';
+import { rangeRefusals, RuntimeError } from '#runtimes/runtime.ts';
 import type { Handle, RuntimeContext, WorkloadSpec } from '#runtimes/runtime.ts';
 import { cloneOptions, containerOptions } from './container-config.ts';
 import { ensureVolumes } from './files.ts';
@@ -14,22 +15,27 @@ import { rollOut } from './rollout.ts';
 /** Makes a spec true (`Runtime.apply`). */
 export async function applySpec(node: DockerNode, spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
   context.signal.throwIfAborted();
-  const refused = refusals(spec);
+  const refused = [...refusals(spec), ...rangeRefusals(spec, node.publishedPorts)];
   if (refused.length > 0) throw new RuntimeError('refused', refused.join(' '));
   const { cpus } = await node.about();
+  refuseSuperseded(spec, await listInstances(node, spec.identity));
+  const imageId = await ensureImage(node, spec, context);
+  // Pulling takes its time: what is there is looked at after it.
   const present = await listInstances(node, spec.identity);
   refuseSuperseded(spec, present);
-  const imageId = await ensureImage(node, spec, context);
   const release = releaseOf(spec, imageId);
-  const image = { id: imageId, configHash: release.configHash, cpus };
+  const image = { id: imageId, configHash: release.configHash, cpus, processes: node.processLimit };
+  const attempt = attemptNumber(context);
   return rollOut(
     node,
     {
       identity: spec.identity,
+      asked: spec.identity.generation,
+      attempt,
       release,
       present,
       adopted: sameRelease(present, spec.identity.generation, release.configHash)
-        .filter(({ connected }) => connected)
+        .filter((one) => one.connected && isAdoptable(one, attempt))
         .slice(0, release.wanted),
       optionsFor: (placement) => containerOptions(spec, image, placement),
       prepare: () => ensureVolumes(node, spec, imageId),
@@ -56,6 +62,12 @@ function sameRelease(present: Instance[], generation: number, configHash: string
     .toSorted((one, other) => rank(other) - rank(one));
 }
 
+/**
+ * Whether an attempt may go on with what is there. A candidate that is not ready yet stays with the attempt that made it: that one may still
+ * be at work, and take it away.
+ */
+const isAdoptable = (instance: Instance, attempt: number): boolean => instance.named || instance.attempt === attempt;
+
 const rank = (instance: Instance): number => (instance.named ? 2 : 0) + (isUp(instance) ? 1 : 0);
 
 /**
@@ -73,16 +85,21 @@ export async function restartRelease(
   const present = await listInstances(node, handle.identity);
   const same = sameRelease(present, handle.identity.generation, release.configHash);
   const template = same[0];
+  const attempt = attemptNumber(context);
   if (!template && release.wanted > 0)
     throw new RuntimeError('failed', 'No container of this release is left to restart: deploy the service again.');
   return rollOut(
     node,
     {
       identity: handle.identity,
+      asked,
+      attempt,
       release,
       present,
       // What an earlier call has made for the same request stays.
-      adopted: same.filter((one) => one.labels[LABEL.restart] === String(asked)).slice(0, release.wanted),
+      adopted: same
+        .filter((one) => one.labels[LABEL.restart] === String(asked) && isAdoptable(one, attempt))
+        .slice(0, release.wanted),
       optionsFor: (placement) => cloneOptions(template!.inspected, placement, release.ports, asked),
       prepare: async () => undefined,
       filePaths: JSON.parse(template?.labels[LABEL.files] ?? '[]') as string[],

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -28,7 +28,8 @@ const find = (rootPath: string, dockerfilePath: string) =>
 async function entries(rootPath = 'app', dockerfilePath = 'Dockerfile'): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   const archive = extract();
-  packContext(await find(rootPath, dockerfilePath)).pipe(archive);
+  const source = await find(rootPath, dockerfilePath);
+  packContext(source, await readFile(source.dockerfile, 'utf8')).pipe(archive);
   for await (const entry of archive) {
     const { name, type, linkname } = entry.header;
     const content = await text(entry as unknown as Readable);

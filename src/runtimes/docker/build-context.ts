@@ -63,10 +63,11 @@ async function resolveInside(checkout: string, path: string, what: string): Prom
 /**
  * The context as a tar stream: what `.dockerignore` doesn't leave out. A link goes in as a link, never as what it leads to,
  * so nothing outside the context is read; sockets and devices stay out. Owners are 0, as every client of the engine does it.
+ * `dockerfile` stands in place of the Dockerfile's own text.
  */
-export function packContext(source: BuildSource): Readable {
+export function packContext(source: BuildSource, dockerfile: string): Readable {
   const archive = pack();
-  fill(archive, source).then(
+  fill(archive, source, dockerfile).then(
     () => archive.finalize(),
     (error: Error) => archive.destroy(error),
   );
@@ -96,11 +97,11 @@ interface FolderSource {
 
 type Keep = (path: string) => boolean;
 
-async function fill(archive: Pack, source: BuildSource): Promise<void> {
+async function fill(archive: Pack, source: BuildSource, dockerfile: string): Promise<void> {
   const keep = await readIgnore(source);
-  if (source.dockerfileName === FOREIGN_DOCKERFILE)
-    await addBytes(archive, FOREIGN_DOCKERFILE, await readFile(source.dockerfile));
-  await addFolder(archive, source, keep, '');
+  const { dockerfileName } = source;
+  await addBytes(archive, dockerfileName, Buffer.from(dockerfile));
+  await addFolder(archive, source, (name) => name !== dockerfileName && keep(name), '');
 }
 
 /** A `<Dockerfile>.dockerignore` beside the Dockerfile stands before the context's own file. */

@@ -1,17 +1,22 @@
+import { anySignal } from '#kernel/lease-signal.ts';
+import { maskOf } from '#kernel/secrets-mask.ts';
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
-import { RuntimeError } from '#runtimes/runtime.ts';
-import type { BuildSpec, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
+import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
+import type { BaseImage, BuildContext, BuildSpec, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
 import { findSource, packContext } from './build-context.ts';
 import type { BuildSource } from './build-context.ts';
 import { BuildProgress } from './build-progress.ts';
 import { openSession } from './build-session.ts';
+import { pinDockerfile, SCOPE_ARGUMENT } from './dockerfile/pin.ts';
+import type { PinOptions } from './dockerfile/pin.ts';
 import { asRuntimeError, engineMessage, statusOf, unless } from './errors.ts';
 import { LABEL, identityLabels, imageRepository } from './labels.ts';
-import { mask } from './readiness.ts';
-import type { DockerNode } from './node.ts';
-import { removePulled } from './pull.ts';
+import type { DockerNode, EngineAbout } from './node.ts';
+import { ensureImage, removePulled } from './pull.ts';
 import { findImages } from './search.ts';
 
 /** Output lines that a failed build's error repeats. */
@@ -27,7 +32,7 @@ export function imageTag(serviceId: string, cacheKey: string): string {
 export async function buildImage(
   node: DockerNode,
   spec: BuildSpec,
-  context: RuntimeContext,
+  context: BuildContext,
 ): Promise<{ image: string; cached: boolean }> {
   context.signal.throwIfAborted();
   const tag = imageTag(spec.identity.serviceId, spec.cacheKey);
@@ -40,10 +45,27 @@ export async function buildImage(
   );
   if (buildkit && spec.resources.memoryMib > 0)
     context.log('BuildKit takes no limit of memory or CPU for one build: the engine’s own limits hold.');
-  await runBuild(node, { spec, source, tag, buildkit }, context);
+  const given = withoutBuilders(spec.arguments, context);
+  const text = await readDockerfile(source, spec.dockerfilePath);
+  const options = pinOptions(spec.identity, await node.about(), given);
+  const bases: BaseImage[] = [];
+  const resolveImage: BuildContext['resolveImage'] = async (name, platform) => {
+    const base = await context.resolveImage(name, platform);
+    bases.push(base);
+    return base;
+  };
+  const dockerfile = await pinDockerfile(text, options, { ...context, resolveImage });
+  await pullPrivate(node, bases, context);
+  await runBuild(node, { spec: { ...spec, arguments: given }, source, dockerfile, tag, buildkit }, context);
   const made = await findBuilt(node, spec, tag);
   if (!made) throw new RuntimeError('build_failed', `The build ended, but its image ${tag} is not there.`);
   return { image: made, cached: false };
+}
+
+/** Pulls the bases that take credentials: a builder is given none, and takes an image of the engine that has the digest. */
+async function pullPrivate(node: DockerNode, bases: BaseImage[], context: RuntimeContext): Promise<void> {
+  for (const { reference, registry } of bases)
+    if (registry !== null) await ensureImage(node, { image: reference, registry }, context);
 }
 
 async function findBuilt(node: DockerNode, spec: BuildSpec, tag: string): Promise<string | null> {
@@ -59,21 +81,69 @@ export const hasImage = async (node: DockerNode, image: string): Promise<boolean
 interface Build {
   spec: BuildSpec;
   source: BuildSource;
+  /** Text that the builder gets instead of the repository's. */
+  dockerfile: string;
   tag: string;
   buildkit: boolean;
 }
 
 /** What the engine is asked for. Build arguments go in the request, so no secret is on a command line. */
-export function buildOptions({ spec, source, tag, buildkit }: Build): Docker.ImageBuildOptions {
+export function buildOptions({ spec, source, tag, buildkit }: Omit<Build, 'dockerfile'>): Docker.ImageBuildOptions {
+  const scope = cacheScope(spec.identity);
   return {
     t: tag,
     dockerfile: source.dockerfileName,
-    buildargs: spec.arguments,
+    buildargs: {
+      ...spec.arguments,
+      [SCOPE_ARGUMENT]: scope,
+      ...(buildkit ? { BUILDKIT_CACHE_MOUNT_NS: scope } : {}),
+    },
     labels: { ...identityLabels(spec.identity), [LABEL.cacheKey]: spec.cacheKey },
     rm: true,
     forcerm: true,
     ...(spec.targetStage === null ? {} : { target: spec.targetStage }),
     ...(buildkit ? {} : classicLimits(spec)),
+  };
+}
+
+/**
+ * Name of an organization's part of the builder's caches. What one organization built is nothing that another gets: a build argument such
+ * as HTTP_PROXY changes what a step makes, but not its cache key. Nobody can tell the name of another organization's part.
+ */
+const cacheScope = ({ installation, organizationId }: WorkloadIdentity): string =>
+  createHash('sha256').update(`${installation}/${organizationId}`).digest('hex').slice(0, 32);
+
+/** Leaves out the arguments by which the builder itself is told what to do. */
+function withoutBuilders(given: Record<string, string>, { log }: RuntimeContext): Record<string, string> {
+  const taken = Object.keys(given).filter((name) => /^BUILDKIT_/i.test(name));
+  if (taken.length > 0) log(`Build arguments that are the builder's own are left out: ${taken.join(', ')}.`);
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !taken.includes(name)));
+}
+
+async function readDockerfile({ dockerfile }: BuildSource, path: string): Promise<string> {
+  const bytes = await readFile(dockerfile);
+  if (!isUtf8(bytes)) throw new RuntimeError('build_failed', `The Dockerfile ${path} must be text in UTF-8.`);
+  return bytes.toString();
+}
+
+function pinOptions(
+  { organizationId }: WorkloadIdentity,
+  about: EngineAbout,
+  given: Record<string, string>,
+): PinOptions {
+  const platform = `linux/${about.architecture}`;
+  const parts = (name: string) => ({
+    [`${name}PLATFORM`]: platform,
+    [`${name}OS`]: 'linux',
+    [`${name}ARCH`]: about.architecture,
+    [`${name}VARIANT`]: '',
+  });
+  return {
+    organizationId,
+    variables: about.buildkit ? { ...parts('BUILD'), ...parts('TARGET'), ...given } : given,
+    separatesCaches: about.buildkit,
+    hereDocuments: about.hereDocuments,
+    platform,
   };
 }
 
@@ -87,7 +157,7 @@ const classicLimits = ({ resources }: BuildSpec): Docker.ImageBuildOptions => ({
 async function runBuild(node: DockerNode, build: Build, context: RuntimeContext): Promise<void> {
   const { spec } = build;
   const deadline = AbortSignal.timeout(spec.timeoutSeconds * 1000);
-  const abortSignal = AbortSignal.any([context.signal, deadline]);
+  const abortSignal = anySignal([context.signal, deadline]);
   const lines: string[] = [];
   const progress = new BuildProgress((line) => {
     context.log(line);
@@ -96,12 +166,15 @@ async function runBuild(node: DockerNode, build: Build, context: RuntimeContext)
   try {
     await using session = build.buildkit ? await openSession(node.engine) : null;
     const options = { ...buildOptions(build), ...session?.options, abortSignal } as Docker.ImageBuildOptions;
-    const stream = (await node.engine.buildImage(packContext(build.source), options)) as unknown as Readable;
+    const stream = (await node.engine.buildImage(
+      packContext(build.source, build.dockerfile),
+      options,
+    )) as unknown as Readable;
     stream.setEncoding('utf8');
     for await (const part of stream) progress.write(part as string);
     progress.end();
   } catch (error) {
-    if (context.signal.aborted) throw new RuntimeError('aborted', 'The build was ended: cancelled.', error);
+    if (context.signal.aborted) throw cancelled(error);
     if (deadline.aborted)
       throw new RuntimeError(
         'build_failed',
@@ -110,11 +183,11 @@ async function runBuild(node: DockerNode, build: Build, context: RuntimeContext)
       );
     const known = asRuntimeError(error);
     if (known.code === 'unreachable') throw known;
-    throw new RuntimeError('build_failed', mask(engineMessage(error), spec.secrets), error);
+    throw new RuntimeError('build_failed', maskOf(spec.secrets)(engineMessage(error)), error);
   }
   if (progress.error === null) return;
   const message = `${progress.error}\n${lines.map((line) => `  ${line}`).join('\n')}`;
-  throw new RuntimeError('build_failed', mask(message, spec.secrets));
+  throw new RuntimeError('build_failed', maskOf(spec.secrets)(message));
 }
 
 /**

@@ -1,5 +1,6 @@
 import Docker from 'dockerode';
 import { DEFAULT_PORT, HTTP } from './socket.ts';
+import { limitCalls } from './time-limits.ts';
 
 export interface EngineAddress {
   /** Path of the engine's unix socket. */
@@ -8,13 +9,13 @@ export interface EngineAddress {
   host?: string;
 }
 
-/** A client of the engine. Throws when neither or both addresses are given, or `host` isn't one. */
+/** A client of the engine whose calls have limits of time. Throws when neither or both addresses are given, or `host` isn't one. */
 export function connect(address: EngineAddress): Docker {
   if ((address.socketPath === undefined) === (address.host === undefined))
     throw new Error('Docker runtime: give either `socketPath` or `host`.');
-  if (address.socketPath !== undefined) return new Docker({ socketPath: address.socketPath });
+  if (address.socketPath !== undefined) return limitCalls(new Docker({ socketPath: address.socketPath }));
   const url = new URL(address.host!);
   if (!HTTP.includes(url.protocol))
     throw new Error(`Docker runtime: ${address.host} is not of the form tcp://host:port.`);
-  return new Docker({ host: url.hostname, port: url.port || DEFAULT_PORT, protocol: 'http' });
+  return limitCalls(new Docker({ host: url.hostname, port: url.port || DEFAULT_PORT, protocol: 'http' }));
 }

@@ -7,8 +7,8 @@ import { releaseOf, isExclusive } from './release.ts';
 import { refusals } from './refusals.ts';
 
 const identity = newIdentity('installation');
-const placement: Placement = { instance: 2, network: 'qd-e', address: '10.201.0.5', published: null };
-const image = { id: 'sha256:1', configHash: 'hash', cpus: 2 };
+const placement: Placement = { instance: 2, attempt: 3, network: 'qd-e', address: '10.201.0.5', published: null };
+const image = { id: 'sha256:1', configHash: 'hash', cpus: 2, processes: 1024 };
 const port = (changes: Partial<WorkloadPort>): WorkloadPort => {
   return {
     id: 'p',

@@ -6,9 +6,11 @@ import { fileMounts } from './files.ts';
 import { isPinned } from './references.ts';
 import { publishedPorts } from './release.ts';
 
-/** Where a container stands: decided when it is made, fixed for its life. */
+/** What is decided when a container is made and fixed for its life: where it stands, and whose it is. */
 export interface Placement {
   instance: number;
+  /** Attempt at the deployment that makes it. */
+  attempt: number;
   network: string;
   /** Its address in the network. */
   address: string;
@@ -21,6 +23,8 @@ export type Endpoints = Record<string, Upstream>;
 
 export const LOOPBACK = '127.0.0.1';
 const MIB = 2 ** 20;
+/** A program that is set-uid in an image gives nobody more than they have. */
+const NO_NEW_PRIVILEGES = ['no-new-privileges'];
 /** The engine takes no lower limit, and none above the machine's number of CPUs. */
 const LEAST_CPU_MILLI = 10;
 /** Kept output of an instance: the last 30 MB. Without a limit the engine fills the disk. */
@@ -48,7 +52,7 @@ export function upstreamOf(endpoints: Endpoints, internalPort: number): Upstream
 }
 
 /** What containers of instances and of executions have in common. Values go over the socket, never onto a command line. */
-export function programOptions(spec: ProgramSpec, image: { id: string; cpus: number }) {
+export function programOptions(spec: ProgramSpec, image: { id: string; cpus: number; processes: number }) {
   return {
     Image: image.id,
     ...(spec.entrypoint.length > 0 ? { Entrypoint: spec.entrypoint } : {}),
@@ -70,6 +74,8 @@ export function programOptions(spec: ProgramSpec, image: { id: string; cpus: num
       MemorySwap: spec.resources.memoryMib * MIB,
       Mounts: [...storageMounts(spec), ...fileMounts(spec)],
       LogConfig: LOG_CONFIG,
+      PidsLimit: image.processes,
+      SecurityOpt: NO_NEW_PRIVILEGES,
     },
   } satisfies Docker.ContainerCreateOptions;
 }
@@ -77,7 +83,7 @@ export function programOptions(spec: ProgramSpec, image: { id: string; cpus: num
 /** What the engine is asked to make for one instance of a spec. */
 export function containerOptions(
   spec: WorkloadSpec,
-  image: { id: string; configHash: string; cpus: number },
+  image: { id: string; configHash: string; cpus: number; processes: number },
   placement: Placement,
 ): Docker.ContainerCreateOptions {
   const name = containerName(spec.hostname, spec.identity.generation, placement.instance);
@@ -117,6 +123,7 @@ function instanceLabels(spec: WorkloadSpec, configHash: string, placement: Place
 
 const placementLabels = (placement: Placement): Record<string, string> => ({
   [LABEL.instance]: String(placement.instance),
+  [LABEL.attempt]: String(placement.attempt),
   [LABEL.address]: placement.address,
   [LABEL.endpoints]: JSON.stringify(endpointsOf(placement)),
 });
@@ -153,7 +160,7 @@ const ownMounts = (mounts: Docker.ContainerInspectInfo['Mounts']): Docker.MountC
     .filter((mount) => mount.Type === 'volume' && mount.Name?.startsWith('qd-'))
     .map((mount) => ({ Type: 'volume', Source: mount.Name!, Target: mount.Destination, ReadOnly: !mount.RW }));
 
-/** The same container once more for a restart that the deployment `asked` wants: all of its configuration, in another place. */
+/** The same container once more for the restart that the deployment `asked` wants: all of its configuration, in another place. */
 export function cloneOptions(
   original: Docker.ContainerInspectInfo,
   placement: Placement,
@@ -186,6 +193,8 @@ export function cloneOptions(
       MemorySwap: host.MemorySwap,
       Mounts: ownMounts(original.Mounts),
       LogConfig: host.LogConfig,
+      PidsLimit: host.PidsLimit,
+      SecurityOpt: host.SecurityOpt,
     },
   };
 }

@@ -1,4 +1,4 @@
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
 
 const UNREACHABLE = new Set([
   'ENOENT',
@@ -30,7 +30,7 @@ export const isBeingRemoved = (error: unknown): boolean =>
 /** Makes a RuntimeError of whatever a call to the engine threw. */
 export function asRuntimeError(error: unknown, signal?: AbortSignal): RuntimeError {
   if (error instanceof RuntimeError) return error;
-  if (signal?.aborted) return new RuntimeError('aborted', 'Ended: cancelled.', error);
+  if (signal?.aborted) return cancelled(error);
   const code = (error as NodeJS.ErrnoException).code;
   if (code !== undefined && UNREACHABLE.has(code))
     return new RuntimeError('unreachable', `The container engine does not answer (${code}): is it running?`, error);

@@ -1,4 +1,5 @@
-import type { Duplex } from 'node:stream';
+import type Docker from 'dockerode';
+import type { Duplex, Writable } from 'node:stream';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { LastBytes, TOLD_BYTES } from '#runtimes/tools/last-bytes.ts';
@@ -18,24 +19,41 @@ export async function execInService(
 ): Promise<ExecEnd> {
   signal.throwIfAborted();
   const instances = await listInstances(node, handle.identity);
-  const instance = instances.findLast((one) => one.state.Running && !one.state.Restarting && one.named);
-  if (!instance) throw new RuntimeError('failed', 'No instance of the service runs.');
+  const instance = instances.findLast(
+    (one) =>
+      one.state.Running &&
+      !one.state.Restarting &&
+      one.named &&
+      (request.instance === undefined || one.name === request.instance),
+  );
+  if (!instance)
+    throw new RuntimeError(
+      'failed',
+      request.instance === undefined
+        ? 'No instance of the service runs.'
+        : `No instance ${request.instance} of the service runs.`,
+    );
+  const { terminal } = request;
   const exec = await node.engine.getContainer(instance.id).exec({
     Cmd: request.command,
     Env: Object.entries(request.environment).map(([key, value]) => `${key}=${value}`),
     AttachStdin: request.stdin !== undefined,
     AttachStdout: true,
     AttachStderr: true,
-  });
-  const stream = await exec.start({ hijack: true, stdin: request.stdin !== undefined });
+    ...(terminal ? { Tty: true, ConsoleSize: [terminal.rows, terminal.columns] } : {}),
+  } as Docker.ExecCreateOptions);
+  const stream = await exec.start({ hijack: true, stdin: request.stdin !== undefined, Tty: terminal !== undefined });
+  if (terminal) await exec.resize({ h: terminal.rows, w: terminal.columns });
   const stop = () => stream.destroy();
   signal.addEventListener('abort', stop, { once: true });
   const told = new LastBytes(TOLD_BYTES);
   try {
     const given = request.stdin ? sendInput(request.stdin, stream) : Promise.resolve();
-    // A program that ends early takes no more input: its own end says why.
-    const output = pipeline(Readable.from(outputOf(stream, told)), request.stdout, { end: false, signal });
-    await Promise.all([output, given.catch(ignoreClosed)]);
+    // A terminal has one output, which comes without the engine's frames.
+    const read = terminal ? stream : Readable.from(outputOf(stream, told, request.stderr));
+    const output = pipeline(read, request.stdout, { end: false, signal });
+    // A program that ends early takes no more input: its own end says why, and input that goes on is not waited for.
+    await Promise.all([output, Promise.race([output, given.catch(ignoreClosed)])]);
     signal.throwIfAborted();
     const { ExitCode: exitCode } = await exec.inspect();
     return { exitCode: exitCode ?? 128, stderr: told.text() };
@@ -54,7 +72,7 @@ async function sendInput(input: Readable, stream: Duplex): Promise<void> {
   stream.end();
 }
 
-const drained = (stream: Duplex): Promise<void> =>
+const drained = (stream: Duplex | Writable): Promise<void> =>
   new Promise((resolve) => {
     const go = () => {
       stream.off('drain', go);
@@ -71,7 +89,7 @@ function ignoreClosed(error: NodeJS.ErrnoException): void {
 }
 
 /** Takes the engine's frames apart: standard output is passed on, the end of standard error is kept. */
-async function* outputOf(stream: Duplex, told: LastBytes): AsyncGenerator<Buffer> {
+async function* outputOf(stream: Duplex, told: LastBytes, errors?: Writable): AsyncGenerator<Buffer> {
   let pending: Buffer = Buffer.alloc(0);
   for await (const part of stream) {
     pending = pending.length === 0 ? (part as Buffer) : Buffer.concat([pending, part as Buffer]);
@@ -79,8 +97,11 @@ async function* outputOf(stream: Duplex, told: LastBytes): AsyncGenerator<Buffer
       const end = HEADER_BYTES + pending.readUInt32BE(4);
       if (pending.length < end) break;
       const payload = pending.subarray(HEADER_BYTES, end);
-      if (pending[0] === STDERR) told.push(payload);
-      else yield payload;
+      if (pending[0] !== STDERR) yield payload;
+      else {
+        told.push(payload);
+        if (errors && !errors.write(payload)) await drained(errors);
+      }
       pending = pending.subarray(end);
     }
   }

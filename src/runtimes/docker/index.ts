@@ -1,3 +1,4 @@
+import type { PortRange } from '#kernel/port-range.ts';
 import type { Router } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { LogLine, Runtime } from '#runtimes/runtime.ts';
@@ -17,7 +18,7 @@ import { readLogs } from './logs.ts';
 import { findHostAddress, removeEnvironmentNetwork } from './network.ts';
 import { makeNode } from './node.ts';
 import type { DockerNode } from './node.ts';
-import { measureService, observeService } from './observe.ts';
+import { endpointsOfService, measureService, observeService } from './observe.ts';
 import { refusals } from './refusals.ts';
 import { report } from './report.ts';
 import { makeSupervise } from './supervise.ts';
@@ -35,6 +36,10 @@ export interface DockerRuntimeOptions {
   dataDir: string;
   /** IPv4 network from which environments get theirs; 10.201.0.0/16 without. */
   addressPool?: string;
+  /** Ports on which services may be published; every one without. */
+  publishedPorts?: PortRange;
+  /** Processes and threads that one container may have; 1024 without. */
+  processLimit?: number;
   /** Image with Node 24 or later that proxies of executions run from. */
   egressImage?: string;
   /** Lines for the operator: what belongs to no deployment. */
@@ -65,6 +70,8 @@ export async function createDockerRuntime(options: DockerRuntimeOptions): Promis
     pool: addressPool,
     egressImage,
     publishAddress: host === undefined ? LOOPBACK : new URL(host).hostname,
+    publishedPorts: options.publishedPorts ?? null,
+    ...(options.processLimit === undefined ? {} : { processLimit: options.processLimit }),
     supervise: makeSupervise({ engine, address, installation, dataDir }),
     log,
   });
@@ -76,18 +83,24 @@ export async function createDockerRuntime(options: DockerRuntimeOptions): Promis
 }
 
 function runtimeOf(node: DockerNode): Runtime {
+  /** A call that hung may come back while the next one for the same service is made: the next one waits for it. */
+  const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>, signal: AbortSignal) =>
+    answer(node.services.run(serviceId, work), signal);
   return {
     name: 'docker',
     check: () => report(node),
     refusals,
-    apply: (spec, context) => answer(applySpec(node, spec, context), context.signal),
+    apply: (spec, context) => alone(spec.identity, () => applySpec(node, spec, context), context.signal),
     observe: (handle) => answer(observeService(node, handle)),
-    stop: (handle, context) => answer(stopService(node, handle, context), context.signal),
-    restart: (handle, asked, context) => answer(restartRelease(node, handle, asked, context), context.signal),
-    remove: (identity, handle, context) => answer(removeService(node, identity, handle, context), context.signal),
+    stop: (handle, context) => alone(handle.identity, () => stopService(node, handle, context), context.signal),
+    restart: (handle, asked, context) =>
+      alone(handle.identity, () => restartRelease(node, handle, asked, context), context.signal),
+    remove: (identity, handle, context) =>
+      alone(identity, () => removeService(node, identity, handle, context), context.signal),
     logs: (handle, options) => translated(readLogs(node, handle, options), options.signal),
     build: (spec, context) => answer(buildImage(node, spec, context), context.signal),
     exec: (handle, request, signal) => answer(execInService(node, handle, request, signal), signal),
+    endpoints: (handle) => answer(endpointsOfService(node, handle)),
     metrics: (handle) => answer(measureService(node, handle)),
     hasImage: (_identity, image) => answer(hasImage(node, image)),
     removeImages: (identity, images) => answer(removeImages(node, identity, images)),

@@ -17,6 +17,10 @@ export interface Instance {
   generation: number;
   /** Its number within the generation. */
   number: number;
+  /** Generation of the deployment that it was made for: its own, or that of the restart. */
+  asked: number;
+  /** Attempt at that deployment which made it. */
+  attempt: number;
   configHash: string;
   state: Docker.ContainerInspectInfo['State'];
   /** How often the engine started it again. */
@@ -56,6 +60,8 @@ export async function findInstance(node: DockerNode, id: string): Promise<Instan
     name: inspected.Name.slice(1),
     generation: Number(labels[LABEL.generation]),
     number: Number(labels[LABEL.instance]),
+    asked: Number(labels[LABEL.restart] ?? labels[LABEL.generation]),
+    attempt: Number(labels[LABEL.attempt] ?? 0),
     configHash: labels[LABEL.config]!,
     state: inspected.State,
     restarts: inspected.RestartCount,
@@ -72,6 +78,23 @@ export const isUp = (instance: Instance): boolean => instance.state.Running || i
 /** Ends an instance (SIGTERM, after the grace period SIGKILL); one that doesn't run or isn't there is done. */
 export async function stopInstance(node: DockerNode, instance: Instance, graceSeconds: number): Promise<void> {
   await unless([304, 404], node.engine.getContainer(instance.id).stop({ t: graceSeconds }));
+}
+
+/** Ends instances that nothing may run beside, and sees that they have ended. Throws RuntimeError `failed` where one has not. */
+export async function endInstances(node: DockerNode, instances: Instance[], graceSeconds: number): Promise<void> {
+  await Promise.all(instances.map((instance) => stopInstance(node, instance, graceSeconds)));
+  const now = await Promise.all(instances.map(({ id }) => findInstance(node, id)));
+  const left = now.filter((instance) => instance !== null && isUp(instance));
+  if (left.length > 0)
+    throw new RuntimeError(
+      'failed',
+      `${left.map((instance) => instance!.name).join(', ')} did not end within ${graceSeconds} s and its SIGKILL: nothing is started beside it.`,
+    );
+}
+
+/** Starts a container; one that runs is left alone. */
+export async function startContainer(node: DockerNode, id: string): Promise<void> {
+  await unless([304], node.engine.getContainer(id).start());
 }
 
 /** Removes an instance with its anonymous volumes, running or not. 409 means that its removal is under way: wait for it. */
@@ -94,6 +117,7 @@ export function routesTo(
         `The route ${route.host} leads to port ${route.portId}, which is no HTTP or GRPC port.`,
       );
     const upstreams = instances.flatMap((instance) => upstreamOf(instance.endpoints, port.internalPort) ?? []);
-    return { host: route.host, protocol: port.protocol, upstreams };
+    const { host, certificate } = route;
+    return { host, protocol: port.protocol, upstreams, ...(certificate ? { certificate } : {}) };
   });
 }

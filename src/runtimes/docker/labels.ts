@@ -11,6 +11,8 @@ export const LABEL = {
   environment: 'quarterdeck.environment',
   service: 'quarterdeck.service',
   generation: 'quarterdeck.generation',
+  /** Number of the attempt at the deployment that made it; none where no other attempt could follow. */
+  attempt: 'quarterdeck.attempt',
   /** Number of the instance within its generation, from 1. */
   instance: 'quarterdeck.instance',
   /** Internal host name of the service. */

@@ -1,3 +1,4 @@
+import { requireHeld } from '#runtimes/attempt.ts';
 import { RuntimeError, type Handle, type RuntimeContext, type WorkloadIdentity } from '#runtimes/runtime.ts';
 import { removeImages } from './build.ts';
 import { removeWaysOut } from './egress.ts';
@@ -23,8 +24,10 @@ export async function stopService(node: DockerNode, handle: Handle, context: Run
   const running = instances.filter(isUp);
   await node.router.remove(handle.identity.serviceId);
   await node.router.drained(upstreamsOf(running), release.gracePeriodSeconds * 1000);
+  requireHeld(context);
   for (const instance of running) context.log(`Stopping ${instance.name}.`);
   await stopAll(node, running, release.gracePeriodSeconds);
+  requireHeld(context);
   // Candidates that a crash left and former releases aren't needed for a restart.
   const others = instances.filter((instance) => instance.generation !== handle.identity.generation);
   await Promise.all(others.map((instance) => removeInstance(node, instance.id)));
@@ -69,6 +72,7 @@ export async function removeService(
   const instances = await listInstances(node, identity);
   for (const instance of instances) context.log(`Removing ${instance.name}.`);
   await stopAll(node, instances.filter(isUp), handle ? releaseFrom(handle).gracePeriodSeconds : DEFAULT_GRACE_SECONDS);
+  requireHeld(context);
   const mine = { [LABEL.service]: identity.serviceId };
   const containers = await findContainers(node, mine);
   await Promise.all(containers.map((container) => removeInstance(node, container.Id)));

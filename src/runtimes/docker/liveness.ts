@@ -1,3 +1,4 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { Probe } from '#runtimes/runtime.ts';
@@ -71,7 +72,7 @@ export class LivenessWatch {
   #begin(instance: Watched, signal: AbortSignal): void {
     const own = new AbortController();
     this.#watched.set(instance.id, own);
-    this.#watch(instance, AbortSignal.any([signal, own.signal]))
+    this.#watch(instance, anySignal([signal, own.signal]))
       .catch((error: unknown) => this.#log(`${instance.name}: ${engineMessage(error)}`))
       .finally(() => this.#watched.delete(instance.id));
   }

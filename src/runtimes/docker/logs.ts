@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
+import { LineQueue } from '#runtimes/tools/line-queue.ts';
 import type { Handle, LogLine } from '#runtimes/runtime.ts';
 import { unless } from './errors.ts';
 import { findInstance, listInstances } from './instances.ts';
@@ -56,9 +57,8 @@ async function readTail(node: DockerNode, instance: Instance, tail: number): Pro
 }
 
 /** The last lines of one instance as text, for error messages. */
-export async function lastLines(node: DockerNode, instance: Instance, count: number): Promise<string[]> {
-  return (await readTail(node, instance, count)).map((line) => line.text);
-}
+export const lastLines = (node: DockerNode, instance: Instance, count: number): Promise<LogLine[]> =>
+  readTail(node, instance, count);
 
 /** New lines of these instances and of those that start later, until the signal is aborted. */
 async function* follow(
@@ -151,42 +151,9 @@ async function followInstance(
     told.set(instance.id, line.stamp);
     queue.push(withoutStamp(toLine(instance, line)));
   });
-  for await (const part of stream) frames.write(part as Buffer);
+  for await (const part of stream) {
+    frames.write(part as Buffer);
+    await queue.room();
+  }
   frames.end();
-}
-
-/** Lines between those who bring them and the one who reads them; ends without an error when the signal is aborted. */
-class LineQueue {
-  #lines: LogLine[] = [];
-  #failure: { error: unknown } | undefined;
-  #wake: () => void = () => undefined;
-  readonly #signal: AbortSignal;
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-    signal.addEventListener('abort', () => this.#wake(), { once: true });
-  }
-
-  push(line: LogLine): void {
-    this.#lines.push(line);
-    this.#wake();
-  }
-
-  fail(error: unknown): void {
-    this.#failure ??= { error };
-    this.#wake();
-  }
-
-  async *lines(): AsyncGenerator<LogLine> {
-    for (;;) {
-      if (this.#signal.aborted) return;
-      for (const line of this.#lines.splice(0)) {
-        yield line;
-        if (this.#signal.aborted) return;
-      }
-      if (this.#failure) throw this.#failure.error;
-      if (this.#lines.length === 0 && !this.#signal.aborted)
-        await new Promise<void>((resolve) => (this.#wake = resolve));
-    }
-  }
 }

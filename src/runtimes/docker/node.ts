@@ -1,8 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import type Docker from 'dockerode';
+import type { PortRange } from '#kernel/port-range.ts';
 import type { Router } from '#runtimes/router.ts';
 import { parseRoutes } from './address-pool.ts';
-import { KeyedLock } from './lock.ts';
+import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
+
+/** Of the setting QUARTERDECK_PROCESS_LIMIT. */
+const DEFAULT_PROCESS_LIMIT = 1024;
 
 /** What was found out about the engine. */
 export interface EngineAbout {
@@ -10,6 +14,10 @@ export interface EngineAbout {
   version: string;
   /** BuildKit answers behind the build endpoint. */
   buildkit: boolean;
+  /** Whether its builder knows here-documents in a Dockerfile. */
+  hereDocuments: boolean;
+  /** Of the machine, as images name it: `amd64`. */
+  architecture: string;
   cpus: number;
   rootless: boolean;
   /** Whether the kernel lets the engine limit memory and CPU. */
@@ -27,8 +35,14 @@ export interface DockerNode {
   egressImage: string;
   /** Where ports are published when container addresses can't be reached: loopback, or the address of an engine elsewhere. */
   publishAddress: string;
+  /** Processes and threads that one container may have. */
+  processLimit: number;
+  /** Ports on which services may be published; null for every one. */
+  publishedPorts: PortRange | null;
   /** Serialises what must not interleave in one environment: choosing addresses, making and removing its network. */
   environments: KeyedLock;
+  /** Serialises what changes the instances of one service within this process. */
+  services: KeyedLock;
   /** Per network: the address given out last. */
   lastAddress: Map<string, string>;
   about(): Promise<EngineAbout>;
@@ -45,11 +59,17 @@ export async function askAbout(engine: Docker): Promise<EngineAbout> {
   const components = (version as { Components?: { Name: string; Version: string }[] }).Components ?? [];
   const podman = components.find((component) => component.Name === 'Podman Engine');
   const security: string[] = info.SecurityOptions ?? [];
+  // Sessions came with API 1.39; Podman has no BuildKit, its own builder knows the same instructions.
+  const buildkit = !podman && info.OSType !== 'windows' && Number(version.ApiVersion.split('.')[1]) >= 39;
   return {
     product: podman ? 'Podman' : 'Docker Engine',
     version: podman?.Version ?? version.Version,
-    // Sessions came with API 1.39; Podman has no BuildKit, its own builder knows the same instructions.
-    buildkit: !podman && info.OSType !== 'windows' && Number(version.ApiVersion.split('.')[1]) >= 39,
+    buildkit,
+    // The frontends in Docker Engine 23 and Podman 5 are the first that know them by themselves.
+    hereDocuments: podman
+      ? Number.parseInt(podman.Version, 10) >= 5
+      : buildkit && Number.parseInt(version.Version, 10) >= 23,
+    architecture: version.Arch,
     cpus: info.NCPU,
     rootless: security.some((option) => option.includes('name=rootless')),
     limitsMemory: info.MemoryLimit !== false,
@@ -85,11 +105,15 @@ export const makeNode = (
   options: Pick<
     DockerNode,
     'installation' | 'router' | 'pool' | 'egressImage' | 'publishAddress' | 'log' | 'supervise'
-  >,
+  > &
+    Partial<Pick<DockerNode, 'publishedPorts' | 'processLimit'>>,
 ): DockerNode => ({
+  publishedPorts: null,
+  processLimit: DEFAULT_PROCESS_LIMIT,
   ...options,
   engine,
   environments: new KeyedLock(),
+  services: new KeyedLock(),
   lastAddress: new Map(),
   about: rememberAbout(engine),
   hostRoutes: readHostRoutes,

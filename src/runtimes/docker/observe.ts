@@ -1,6 +1,13 @@
 import type Docker from 'dockerode';
 import type { Readable } from 'node:stream';
-import type { Handle, InstanceMetrics, InstanceObservation, Observation } from '#runtimes/runtime.ts';
+import type {
+  Handle,
+  InstanceEndpoints,
+  InstanceMetrics,
+  InstanceObservation,
+  Observation,
+} from '#runtimes/runtime.ts';
+import { upstreamOf } from './container-config.ts';
 import { unless } from './errors.ts';
 import { listInstances } from './instances.ts';
 import type { Instance } from './instances.ts';
@@ -21,6 +28,20 @@ export async function observeService(node: DockerNode, handle: Handle): Promise<
   const seen = await Promise.all(counted.map((instance) => view(node, instance, release)));
   const serving = counted.filter((_, index) => seen[index]!.state === 'ready');
   return { ...judge(release, seen), generation: serving.at(-1)?.generation ?? null, instances: seen };
+}
+
+/** How the ports of each instance that serves are reached; of an engine elsewhere those that are published there. */
+export async function endpointsOfService(node: DockerNode, handle: Handle): Promise<InstanceEndpoints[]> {
+  const ports = releaseFrom(handle).ports.filter(({ protocol }) => protocol !== 'UDP');
+  const instances = await listInstances(node, handle.identity);
+  const serving = instances.filter((one) => one.state.Running && !one.state.Restarting && one.named);
+  return serving.map(({ name, endpoints }) => ({
+    instance: name,
+    ports: ports.flatMap(({ internalPort }) => {
+      const reached = upstreamOf(endpoints, internalPort);
+      return reached ? [{ internalPort, ...reached }] : [];
+    }),
+  }));
 }
 
 /** The state as a whole, and a sentence about it when something is wrong. */

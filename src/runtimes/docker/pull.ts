@@ -1,3 +1,4 @@
+import { maskOf } from '#kernel/secrets-mask.ts';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { RuntimeError } from '#runtimes/runtime.ts';
@@ -5,7 +6,6 @@ import type { ProgramSpec, RegistryAccess, RuntimeContext } from '#runtimes/runt
 import { BuildProgress } from './build-progress.ts';
 import { asRuntimeError, engineMessage, unless } from './errors.ts';
 import type { DockerNode } from './node.ts';
-import { mask } from './readiness.ts';
 import { digestOf, isPinned, registryHost } from './references.ts';
 
 /** The local id of the image that a spec names, pulled if it comes from a registry and isn't here yet. */
@@ -65,7 +65,7 @@ async function pull(
     progress.error = engineMessage(error);
   }
   if (progress.error === null) return;
-  const said = mask(progress.error, registry ? [registry.password] : []);
+  const said = maskOf(registry ? [registry.password] : [])(progress.error);
   throw new RuntimeError('failed', `${pullProblem(reference, said, registry !== null)} The engine says: ${said}`);
 }
 

@@ -1,6 +1,7 @@
 import type Docker from 'dockerode';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { maskOf } from '#kernel/secrets-mask.ts';
+import { LAST_LINES, RuntimeError } from '#runtimes/runtime.ts';
 import type { Probe, ProbeCheck } from '#runtimes/runtime.ts';
 import { probeOnce } from '#runtimes/tools/shim/index.ts';
 import { LOOPBACK } from './container-config.ts';
@@ -154,15 +155,9 @@ async function failedCheck(
 }
 
 async function notReady(node: DockerNode, instance: Instance, waiting: Waiting, why: string): Promise<RuntimeError> {
-  const lines = (await lastLines(node, instance, LOG_LINES)).map((line) => `  ${line}`);
+  const written = await lastLines(node, instance, LAST_LINES);
+  const lines = written.slice(-LOG_LINES).map(({ text }) => `  ${text}`);
   const log = lines.length > 0 ? `Last lines of its log:\n${lines.join('\n')}` : 'It wrote no log.';
   const message = `${instance.name} was not ready within ${waiting.release.readyTimeoutSeconds} s: ${why}. ${log}`;
-  return new RuntimeError('not_ready', mask(message, waiting.secrets));
+  return new RuntimeError('not_ready', maskOf(waiting.secrets)(message)).withLines(written);
 }
-
-/** Replaces secret values of four characters or more (decisions.md 36). */
-export const mask = (text: string, secrets: string[]): string =>
-  secrets
-    .filter((secret) => secret.length >= 4)
-    .toSorted((one, other) => other.length - one.length)
-    .reduce((masked, secret) => masked.replaceAll(secret, '********'), text);

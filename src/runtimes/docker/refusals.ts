@@ -1,6 +1,6 @@
 import { isAbsolute, normalize } from 'node:path/posix';
+import { publishedPorts } from '#runtimes/runtime.ts';
 import type { Probe, ProgramSpec, TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
-import { publishedPorts } from './release.ts';
 
 /** The engine takes no lower limit. */
 const LEAST_MEMORY_MIB = 6;

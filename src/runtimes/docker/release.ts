@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { carriedLabels } from './labels.ts';
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { publishedPorts, RuntimeError } from '#runtimes/runtime.ts';
 import type { Handle, Probe, Route, WorkloadIdentity, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+
+export { publishedPorts } from '#runtimes/runtime.ts';
 
 /** Format of `Handle.data` that this version writes. */
 export const HANDLE_FORMAT = 1;
@@ -69,10 +71,6 @@ function sorted(value: unknown): unknown {
   const entries = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]));
 }
-
-/** TCP and UDP ports that are published on the machine: only one container can hold each. */
-export const publishedPorts = <P extends Pick<WorkloadPort, 'protocol' | 'publiclyAccessible'>>(ports: P[]): P[] =>
-  ports.filter((port) => port.publiclyAccessible && (port.protocol === 'TCP' || port.protocol === 'UDP'));
 
 /** Whether old and new instances can't run side by side: they share storage or a port of the machine. */
 export const isExclusive = (release: Pick<Release, 'storage' | 'ports'>): boolean =>

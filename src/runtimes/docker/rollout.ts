@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { isReplaced, requireHeld } from '#runtimes/attempt.ts';
 import type { Upstream } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { Handle, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
@@ -9,7 +10,15 @@ import { LOOPBACK, reachedPorts } from './container-config.ts';
 import type { Placement } from './container-config.ts';
 import { asRuntimeError, engineMessage } from './errors.ts';
 import { collectFileVolumes, linkFiles } from './files.ts';
-import { isUp, listInstances, removeInstance, routesTo, stopInstance } from './instances.ts';
+import {
+  endInstances,
+  isUp,
+  listInstances,
+  removeInstance,
+  routesTo,
+  startContainer,
+  stopInstance,
+} from './instances.ts';
 import type { Instance } from './instances.ts';
 import { LABEL } from './labels.ts';
 import { chooseAddress, ensureNetwork, setAliases } from './network.ts';
@@ -23,6 +32,9 @@ import { findContainers } from './search.ts';
 /** A change from what is there to instances of one release. */
 export interface Rollout {
   identity: WorkloadIdentity;
+  /** Generation of the deployment that asks for it, and number of the attempt at it. */
+  asked: number;
+  attempt: number;
   release: Release;
   /** All containers of the service before it. */
   present: Instance[];
@@ -44,6 +56,8 @@ interface Stage extends Rollout {
   old: Instance[];
   /** Those of them that serve, or served until a rollout that crashed stopped them: they run again if it fails. */
   serving: Instance[];
+  /** Those of them that an earlier attempt made and did not get ready: they never run again. */
+  abandoned: Instance[];
 }
 
 /**
@@ -56,13 +70,18 @@ export async function rollOut(node: DockerNode, rollout: Rollout, context: Runti
   context.signal.throwIfAborted();
   const network = await ensureNetwork(node, identity);
   const old = present.filter((instance) => !adopted.includes(instance));
+  const abandoned = old.filter((one) => one.asked === rollout.asked && one.attempt < rollout.attempt && !one.named);
   const stage: Stage = {
     ...rollout,
     network,
     old,
-    serving: old.filter((instance) => isUp(instance) || instance.named),
+    serving: old.filter((one) => (isUp(one) || one.named) && !abandoned.includes(one)),
+    abandoned,
   };
+  requireNewest(stage, present);
   const instances = await startInstances(node, stage, context);
+  requireHeld(context);
+  requireNewest(stage, await listInstances(node, identity));
   await switchOver(node, stage, instances);
   await retire(node, stage, context);
   await collectFileVolumes(node, identity);
@@ -70,29 +89,66 @@ export async function rollOut(node: DockerNode, rollout: Rollout, context: Runti
   return handleOf(identity, release);
 }
 
+/** Whether an instance was made by a later attempt at the same deployment, or for a later deployment. */
+const isNewer = (stage: Stage, instance: Instance): boolean =>
+  instance.generation > stage.asked || (instance.asked === stage.asked && instance.attempt > stage.attempt);
+
+/** Throws RuntimeError `superseded` where a later attempt has begun: this one changes nothing any more. */
+function requireNewest(stage: Stage, present: Instance[]): void {
+  const newer = present.find((instance) => isNewer(stage, instance));
+  if (newer)
+    throw new RuntimeError(
+      'superseded',
+      `${newer.name} was made by a later attempt (generation ${newer.generation}, attempt ${newer.attempt}): attempt ${stage.attempt} came too late.`,
+    );
+}
+
 /** Ready instances, adopted and new ones. On failure nothing new is left and what was stopped for them runs again. */
 async function startInstances(node: DockerNode, stage: Stage, context: RuntimeContext): Promise<Instance[]> {
   const made: string[] = [];
   let stopped = false;
   try {
-    const candidates = await createCandidates(node, stage, made);
-    if (candidates.length > 0 && stage.serving.length > 0 && isExclusive(stage.release)) {
+    // What an attempt makes shows to an earlier one that it has begun: so it is made before anything is stopped.
+    const present = await createCandidates(node, stage, made, context);
+    requireNewest(stage, present);
+    const ids = new Set([...made, ...stage.adopted.map(({ id }) => id)]);
+    const all = present.filter(({ id }) => ids.has(id));
+    const waiting = all.filter((instance) => !isUp(instance));
+    const inTheWay = present.filter((instance) => !ids.has(instance.id) && isUp(instance));
+    if (waiting.length > 0 && inTheWay.length > 0 && isExclusive(stage.release)) {
       context.log('Storage or a published port is shared with the previous release: it is stopped first.');
       stopped = true;
-      await stopAll(node, stage.serving, stage.release.gracePeriodSeconds);
+      await endInstances(node, inTheWay, stage.release.gracePeriodSeconds);
     }
-    const all = [...stage.adopted, ...candidates];
-    await Promise.all(
-      all.filter((instance) => !isUp(instance)).map((instance) => start(node, stage, instance, context)),
-    );
+    requireHeld(context);
+    await Promise.all(waiting.map((instance) => start(node, stage, instance, context)));
     await Promise.all(all.map((instance) => waitFor(node, stage, instance, context)));
     return all;
   } catch (error) {
     const cause = asRuntimeError(error, context.signal);
-    const unready = stage.adopted.filter((instance) => !instance.named).map((instance) => instance.id);
-    await Promise.all([...made, ...unready].map((id) => removeInstance(node, id)));
-    if (stopped) await startAgain(node, stage, context);
+    await undo(node, stage, { made, stopped }, context);
     throw cause;
+  }
+}
+
+/** Removes the candidates of a rollout that failed and starts what had to make room; leaves all to a later attempt where there is one. */
+async function undo(
+  node: DockerNode,
+  stage: Stage,
+  { made, stopped }: { made: string[]; stopped: boolean },
+  context: RuntimeContext,
+): Promise<void> {
+  if (isReplaced(context)) return;
+  try {
+    const present = await listInstances(node, stage.identity);
+    if (present.some((instance) => isNewer(stage, instance))) return;
+    const unready = [...stage.adopted.filter((instance) => !instance.named), ...stage.abandoned].map(({ id }) => id);
+    await Promise.all([...made, ...unready].map((id) => removeInstance(node, id)));
+    // Those of the new release that an earlier attempt brought to serve stay: nothing runs beside them.
+    const serves = stage.adopted.some((instance) => instance.named);
+    if (stopped && !serves && !isReplaced(context)) await startAgain(node, stage, context);
+  } catch (error) {
+    context.log(`What was made could not all be removed: ${engineMessage(error)}`);
   }
 }
 
@@ -104,14 +160,20 @@ const waitFor = (node: DockerNode, stage: Stage, instance: Instance, context: Ru
     log: (line) => context.log(line),
   });
 
-/** Makes what is missing. The ids come into `made` one by one, so that a failure in between leaves none unknown. */
-async function createCandidates(node: DockerNode, stage: Stage, made: string[]): Promise<Instance[]> {
+/** Makes what is missing and answers all that is there. The ids come into `made` one by one, so that a failure in between leaves none unknown. */
+async function createCandidates(
+  node: DockerNode,
+  stage: Stage,
+  made: string[],
+  context: RuntimeContext,
+): Promise<Instance[]> {
   const { identity, release, present, adopted } = stage;
   const taken = new Set(present.filter((one) => one.generation === identity.generation).map((one) => one.number));
   const missing = Math.max(release.wanted - adopted.length, 0);
   if (missing > 0) await stage.prepare();
   const numbers = Array.from({ length: taken.size + missing }, (_, index) => index + 1).filter((n) => !taken.has(n));
   for (const instance of numbers.slice(0, missing)) {
+    requireHeld(context);
     // Addresses are chosen and taken under one lock: no two containers of the environment get the same.
     await node.environments.run(identity.environmentId, async () => {
       const placement = await place(node, stage, instance);
@@ -120,18 +182,17 @@ async function createCandidates(node: DockerNode, stage: Stage, made: string[]):
       await linkFiles(container, stage.filePaths);
     });
   }
-  const now = await listInstances(node, identity);
-  return now.filter((instance) => made.includes(instance.id));
+  return listInstances(node, identity);
 }
 
 async function place(node: DockerNode, stage: Stage, instance: number): Promise<Placement> {
-  const { network, release } = stage;
+  const { network, release, attempt } = stage;
   const address = await chooseAddress(node, network);
-  if (network.direct) return { instance, network: network.name, address, published: null };
+  if (network.direct) return { instance, attempt, network: network.name, address, published: null };
   const published: Record<number, Upstream> = {};
   for (const port of reachedPorts(release.ports, [release.readiness, release.liveness]))
     published[port] = { address: node.publishAddress, port: await freePort(node.publishAddress) };
-  return { instance, network: network.name, address, published };
+  return { instance, attempt, network: network.name, address, published };
 }
 
 /** A port for publishing that is free now and stays the same over restarts; of another machine's we know none: a guess. */
@@ -151,7 +212,7 @@ async function start(node: DockerNode, stage: Stage, instance: Instance, context
   context.signal.throwIfAborted();
   context.log(`Starting ${instance.name}.`);
   try {
-    await node.engine.getContainer(instance.id).start();
+    await startContainer(node, instance.id);
   } catch (error) {
     const said = engineMessage(error);
     if (!/port is already allocated|address already in use/i.test(said))
@@ -190,13 +251,16 @@ async function retire(node: DockerNode, stage: Stage, context: RuntimeContext): 
   );
   // Not cut short when cancelled: the new release serves already, and whoever goes on would do the same.
   await node.router.drained(upstreamsOf(running), release.gracePeriodSeconds * 1000);
+  requireHeld(context);
   await takeName(
     node,
     stage,
     running.filter((one) => one.named && one.state.Running),
     context,
   );
+  requireHeld(context);
   await stopAll(node, running, release.gracePeriodSeconds);
+  requireHeld(context);
   for (const instance of old) context.log(`Removing ${instance.name}.`);
   await Promise.all(old.map((instance) => removeInstance(node, instance.id)));
 }
@@ -238,5 +302,5 @@ export const stopAll = async (node: DockerNode, instances: Instance[], graceSeco
 /** Brings the previous release back after a candidate that it had to make room for. Its routes were never moved. */
 async function startAgain(node: DockerNode, stage: Stage, context: RuntimeContext): Promise<void> {
   context.log('The previous release is started again.');
-  await Promise.all(stage.serving.map((instance) => node.engine.getContainer(instance.id).start()));
+  await Promise.all(stage.serving.map((instance) => startContainer(node, instance.id)));
 }

@@ -12,7 +12,7 @@ const LONGEST_HOSTNAME = 63;
 /** What the engine is asked to make for an execution: it runs once, and stays when it has ended. */
 export function taskOptions(
   spec: TaskSpec,
-  image: { id: string; cpus: number },
+  image: { id: string; cpus: number; processes: number },
   place: Pick<Placement, 'network' | 'address'>,
   way: WayOut | null,
 ): Docker.ContainerCreateOptions {

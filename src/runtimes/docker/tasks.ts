@@ -1,3 +1,4 @@
+import { maskOf } from '#kernel/secrets-mask.ts';
 import type Docker from 'dockerode';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { RuntimeContext, TaskContext, TaskEnd, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
@@ -9,7 +10,6 @@ import { LABEL, taskName } from './labels.ts';
 import { chooseAddress, ensureNetwork, removeNetworkIfLast } from './network.ts';
 import type { DockerNode } from './node.ts';
 import { ensureImage } from './pull.ts';
-import { mask } from './readiness.ts';
 import { refusals } from './refusals.ts';
 import { findContainers } from './search.ts';
 import { taskOptions } from './task-config.ts';
@@ -77,7 +77,7 @@ async function makeOnce(
     context.signal.throwIfAborted();
     await ensureVolumes(node, spec, id);
     const place = network ? { network: network.name, address: await chooseAddress(node, network) } : way!;
-    return node.engine.createContainer(taskOptions(spec, { id, cpus }, place, way));
+    return node.engine.createContainer(taskOptions(spec, { id, cpus, processes: node.processLimit }, place, way));
   });
   try {
     await linkFiles(
@@ -110,7 +110,7 @@ async function start(
     if (inspected && hasBegun(inspected.State)) return inspected;
     await removeInstance(node, container.id);
     context.signal.throwIfAborted();
-    throw new RuntimeError('failed', mask(`The command cannot be started: ${engineMessage(error)}`, spec.secrets));
+    throw new RuntimeError('failed', maskOf(spec.secrets)(`The command cannot be started: ${engineMessage(error)}`));
   }
 }
 

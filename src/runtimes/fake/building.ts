@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { BuildSpec, RuntimeContext } from '#runtimes/runtime.ts';
@@ -7,7 +7,7 @@ import type { FakeImage, FakeStore } from '#runtimes/fake/store.ts';
 
 /**
  * Pretends to build: reads the Dockerfile and logs its instructions. ARG, ENV and WORKDIR are kept, `RUN echo "…" > path` makes that file, and
- * `RUN exit n` or `RUN false` fails; any other instruction is only named in the log.
+ * `RUN exit n` or `RUN false` fails; any other instruction is only named in the log. An empty folder stands for any repository.
  */
 export async function pretendBuild(
   store: FakeStore,
@@ -20,10 +20,15 @@ export async function pretendBuild(
   const file = resolve(spec.directory, `./${path}`);
   if (relative(spec.directory, file).startsWith('..'))
     throw new RuntimeError('refused', `The Dockerfile ${path} lies outside the repository.`);
+  const made: FakeImage = { serviceId: spec.identity.serviceId, folder: '/', files: {}, environment: {} };
+  if ((await readdir(spec.directory)).length === 0) {
+    context.log('The fake runtime builds nothing.');
+    store.writeImage(image, made);
+    return { image, cached: false };
+  }
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
     throw new RuntimeError('build_failed', `The Dockerfile ${spec.dockerfilePath} cannot be read.`, cause);
   });
-  const made: FakeImage = { serviceId: spec.identity.serviceId, folder: '/', files: {}, environment: {} };
   const lines = text.split('\n').filter((line) => /^\s*[A-Z]+\s/.test(line));
   const values: Record<string, string> = {};
   for (const [index, line] of lines.entries()) {

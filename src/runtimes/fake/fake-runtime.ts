@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { identify, isRunning, readBootId } from '#runtimes/tools/shim/identity.ts';
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { LAST_LINES, RuntimeError } from '#runtimes/runtime.ts';
 import type {
   BuildSpec,
   FoundWorkload,
   Handle,
+  InstanceEndpoints,
   InstanceMetrics,
   LogLine,
   Observation,
@@ -55,6 +56,7 @@ export interface FakeRuntime extends Runtime {
 /** Use `createFakeRuntime`. */
 export class FakeRuntimeObject implements FakeRuntime {
   readonly name = 'fake';
+  readonly pretends = true;
   readonly #store: FakeStore;
   readonly #options: FakeOptions;
   readonly #servers: FakeServers;
@@ -201,6 +203,18 @@ export class FakeRuntimeObject implements FakeRuntime {
     this.#tasks.remove(identity, names);
   }
 
+  async endpoints(handle: Handle): Promise<InstanceEndpoints[]> {
+    await this.#enter('endpoints', handle.identity);
+    const service = this.#store.read(handle.identity.serviceId);
+    if (!service || service.stopped) return [];
+    const ports = service.spec.ports.filter(({ protocol }) => protocol !== 'UDP');
+    return service.instances.map(({ name, port }) => ({
+      instance: name,
+      // Without a router nothing is served: connections are refused there.
+      ports: ports.map(({ internalPort }) => ({ internalPort, address: '127.0.0.1', port: port ?? 1 })),
+    }));
+  }
+
   async metrics(handle: Handle): Promise<InstanceMetrics[]> {
     await this.#enter('metrics', handle.identity);
     const service = this.#store.read(handle.identity.serviceId);
@@ -273,7 +287,10 @@ export class FakeRuntimeObject implements FakeRuntime {
     const problem = startProblem(spec.environment);
     if (problem) {
       writeLog(this.#store, { spec }, name, problem, 'stderr');
-      throw new RuntimeError('not_ready', `${name} ended with status 3. The last lines of its log:\n${problem}`);
+      throw new RuntimeError(
+        'not_ready',
+        `${name} ended with status 3. The last lines of its log:\n${problem}`,
+      ).withLines(this.#store.readLog(spec.identity.serviceId, 0).slice(-LAST_LINES));
     }
     if (isReady(spec.environment)) return;
     await wait(spec.readyTimeoutSeconds * 1000, context.signal);

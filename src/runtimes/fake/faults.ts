@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readJson } from '#runtimes/tools/shim/state.ts';
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { FakeOutcome } from '#runtimes/fake/outcome.ts';
 
@@ -15,6 +15,7 @@ export type FakeVerb =
   | 'remove'
   | 'logs'
   | 'build'
+  | 'endpoints'
   | 'metrics'
   | 'run'
   /** The moment after an execution has begun, before anything of it is told: not a verb of its own. */
@@ -32,6 +33,8 @@ export interface FakeFaults {
   failAt?: Partial<Record<FakeVerb, number | { call: number; error: Error }>>;
   /** The call that goes on until its signal is aborted (for ever, where the verb has none). */
   hangAt?: Partial<Record<FakeVerb, number>>;
+  /** Verbs whose calls hang as long as they stand here, whatever becomes of their signal: an engine that does not answer. */
+  deaf?: FakeVerb[];
   /** The call in which the whole process ends with status 137, as if it were killed. */
   dieAt?: Partial<Record<FakeVerb, number>>;
   /** How executions go, by the service's id or `*` for all; `FakeRuntime.onTask` goes before. */
@@ -49,7 +52,7 @@ export interface FakeCall {
 
 /** Throws RuntimeError `aborted` if the signal is. */
 export function assertNotAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new RuntimeError('aborted', 'It was cancelled.', signal.reason);
+  if (signal?.aborted) throw cancelled(signal.reason);
 }
 
 /** Waits; throws RuntimeError `aborted` as soon as the signal is. */
@@ -60,6 +63,9 @@ export async function wait(ms: number, signal: AbortSignal | undefined): Promise
     throw error;
   });
 }
+
+/** Milliseconds between two looks whether calls still hang. */
+const DEAF_LOOK_MS = 50;
 
 /** Calls that are kept to be looked at: a control plane on the fake runtime runs for weeks. */
 const KEPT_CALLS = 1000;
@@ -98,6 +104,8 @@ export class FaultPlan {
     if (delay) await wait(delay, signal);
     if (dieAt?.[verb] === call) process.exit(137);
     if (hangAt?.[verb] === call) await hang(signal);
+    while (this.faults.deaf?.includes(verb)) await sleep(DEAF_LOOK_MS);
+    assertNotAborted(signal);
     const fail = failAt?.[verb];
     const failing = typeof fail === 'number' ? { call: fail, error: null } : fail;
     if (failing?.call === call)

@@ -141,10 +141,11 @@ export const upstreamsOf = (service: FakeService): Upstream[] =>
   service.instances.flatMap(({ port }) => (port === null ? [] : [{ address: '127.0.0.1', port }]));
 
 export function routesOf(service: FakeService): RouteEntry[] {
-  return service.spec.routes.flatMap(({ host, portId }) => {
+  return service.spec.routes.flatMap(({ host, portId, certificate }) => {
     const port = service.spec.ports.find((entry) => entry.id === portId);
     if (!port) return [];
-    return [{ host, protocol: port.protocol === 'GRPC' ? 'GRPC' : 'HTTP', upstreams: upstreamsOf(service) }];
+    const protocol = port.protocol === 'GRPC' ? 'GRPC' : 'HTTP';
+    return [{ host, protocol, upstreams: upstreamsOf(service), ...(certificate ? { certificate } : {}) }];
   });
 }
 

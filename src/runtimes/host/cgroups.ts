@@ -23,11 +23,11 @@ const NONE: Cgroups = { usable: false, make: () => [], ranOutOfMemory: () => fal
 const PERIOD = 100_000;
 
 /** Finds out by trying which control groups can be made. `parent` names the group that ours are in. */
-export function findCgroups(parent: string): Cgroups {
+export function findCgroups(parent: string, processes = 1024): Cgroups {
   if (process.platform !== 'linux') return NONE;
   for (const open of [openUnified, openLegacy]) {
     try {
-      const cgroups = open(parent);
+      const cgroups = open(parent, processes);
       if (!cgroups) continue;
       cgroups.make('trial', { cpuMilli: 100, memoryMib: 64 });
       cgroups.remove('trial');
@@ -48,14 +48,15 @@ const cpuQuota = (limits: Limits) => Math.max(1000, Math.round((limits.cpuMilli 
 const memoryBytes = (limits: Limits) => String(limits.memoryMib * 2 ** 20);
 
 /** Version 2: one tree. A group with processes cannot hand out controllers, so ours stand below the root of what we see. */
-function openUnified(parent: string): Cgroups | null {
+function openUnified(parent: string, processes: number): Cgroups | null {
   const root = '/sys/fs/cgroup';
   if (!existsSync(join(root, 'cgroup.controllers'))) return null;
   const folder = join(root, parent);
+  const limitsProcesses = readFileSync(join(root, 'cgroup.controllers'), 'utf8').split(/\s+/).includes('pids');
   const open = () => {
     for (const at of [root, folder]) {
       mkdirSync(at, { recursive: true });
-      writeFileSync(join(at, 'cgroup.subtree_control'), '+cpu +memory');
+      writeFileSync(join(at, 'cgroup.subtree_control'), `+cpu +memory${limitsProcesses ? ' +pids' : ''}`);
     }
   };
   open();
@@ -67,6 +68,7 @@ function openUnified(parent: string): Cgroups | null {
       mkdirSync(group, { recursive: true });
       writeFileSync(join(group, 'memory.max'), memoryBytes(limits));
       writeFileSync(join(group, 'cpu.max'), `${cpuQuota(limits)} ${PERIOD}`);
+      if (limitsProcesses) writeFileSync(join(group, 'pids.max'), String(processes));
       return [join(group, 'cgroup.procs')];
     },
     ranOutOfMemory: (name) => countsKills(join(folder, name, 'memory.events')),
@@ -75,21 +77,23 @@ function openUnified(parent: string): Cgroups | null {
 }
 
 /** Version 1: a tree for each controller. */
-function openLegacy(parent: string): Cgroups | null {
+function openLegacy(parent: string, processes: number): Cgroups | null {
   const own = legacyFolders();
   if (!own) return null;
-  const folders = [join(own.memory, parent), join(own.cpu, parent)] as const;
+  const folders = [own.memory, own.cpu, ...own.pids].map((folder) => join(folder, parent));
   return {
     usable: true,
     make(name, limits) {
-      const [memory, cpu] = folders.map((folder) => join(folder, name)) as [string, string];
-      for (const group of [memory, cpu]) mkdirSync(group, { recursive: true });
+      const groups = folders.map((folder) => join(folder, name));
+      const [memory, cpu, pids] = groups as [string, string, string | undefined];
+      for (const group of groups) mkdirSync(group, { recursive: true });
       writeFileSync(join(memory, 'memory.limit_in_bytes'), memoryBytes(limits));
       writeFileSync(join(cpu, 'cpu.cfs_period_us'), String(PERIOD));
       writeFileSync(join(cpu, 'cpu.cfs_quota_us'), String(cpuQuota(limits)));
-      return [memory, cpu].map((group) => join(group, 'cgroup.procs'));
+      if (pids !== undefined) writeFileSync(join(pids, 'pids.max'), String(processes));
+      return groups.map((group) => join(group, 'cgroup.procs'));
     },
-    ranOutOfMemory: (name) => countsKills(join(folders[0], name, 'memory.oom_control')),
+    ranOutOfMemory: (name) => countsKills(join(folders[0]!, name, 'memory.oom_control')),
     remove: (name) =>
       removeGroups(
         folders.map((folder) => join(folder, name)),
@@ -98,8 +102,8 @@ function openLegacy(parent: string): Cgroups | null {
   };
 }
 
-/** Our own groups' folders of the memory and cpu controllers. */
-function legacyFolders(): { memory: string; cpu: string } | null {
+/** Our own groups' folders of the controllers; `pids` is empty where there is none. */
+function legacyFolders(): { memory: string; cpu: string; pids: string[] } | null {
   const mounts = readFileSync('/proc/mounts', 'utf8')
     .split('\n')
     .map((line) => line.split(' '));
@@ -115,7 +119,8 @@ function legacyFolders(): { memory: string; cpu: string } | null {
     return existsSync(folder) ? folder : mount[1]!;
   };
   const [memory, cpu] = [find('memory'), find('cpu')];
-  return memory && cpu ? { memory, cpu } : null;
+  const pids = find('pids');
+  return memory && cpu ? { memory, cpu, pids: pids ? [pids] : [] } : null;
 }
 
 /** Both versions have a line `oom_kill <count>`. */

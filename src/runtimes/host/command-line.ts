@@ -9,7 +9,10 @@ export function commandLine(spec: ProgramSpec, config: ImageConfig): string[] {
   const rest = own || spec.arguments.length > 0 ? spec.arguments : config.command;
   const line = [...entrypoint, ...rest];
   if (line.length === 0)
-    throw new RuntimeError('refused', 'The Dockerfile has neither CMD nor ENTRYPOINT; give the service arguments.');
+    throw new RuntimeError(
+      'refused',
+      'The Dockerfile has neither CMD nor ENTRYPOINT, and those of the image in FROM are not known: the host runtime pulls no images. Add a CMD, or give the service arguments, or use a docker cluster.',
+    );
   return line;
 }
 

@@ -2,13 +2,25 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { pipeline } from 'node:stream/promises';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { Instances } from '#runtimes/host/instances.ts';
+import { instanceName } from '#runtimes/host/layout.ts';
+import { processTree } from '#runtimes/host/processes.ts';
 import { ownCommand } from '#runtimes/host/programs/image-of.ts';
+import { onTerminal } from '#runtimes/host/terminal.ts';
 import { DEFAULT_PATH } from '#runtimes/tools/command.ts';
 import { LastBytes, TOLD_BYTES } from '#runtimes/tools/last-bytes.ts';
-import { enter, workloadPids } from '#runtimes/tools/shim/index.ts';
-import { RuntimeError, type ExecEnd, type ExecRequest } from '#runtimes/runtime.ts';
+import { enter, spawnSealed, workloadPids } from '#runtimes/tools/shim/index.ts';
+import {
+  RuntimeError,
+  throwIfCancelled,
+  type ExecEnd,
+  type ExecRequest,
+  type WorkloadSpec,
+} from '#runtimes/runtime.ts';
 
-/** Runs a program in an instance that serves, in its namespaces and as its account (`Runtime.exec`). */
+/** Joins the control groups of its first arguments, then becomes the program behind them. The script is fixed: nothing is put into it. */
+const JOIN = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 125; shift; done; shift; exec "$@"';
+
+/** Runs a program in an instance that serves, in its namespaces, as its account and within its limits (`Runtime.exec`). */
 export async function execInInstance(
   parts: HostParts,
   instances: Instances,
@@ -19,28 +31,47 @@ export async function execInInstance(
   const current = parts.releases.current(serviceId);
   const spec = current && parts.releases.read(serviceId, current.generation);
   const keys = (current?.instances ?? []).map((n) => ({ serviceId, generation: current!.generation, n }));
-  const at = keys.find((key) => instances.shim(key)?.running);
-  if (!spec || !at) throw new RuntimeError('failed', 'No instance of the service runs.');
+  const at = keys.find(
+    (key) => instances.shim(key)?.running && (request.instance === undefined || instanceName(key) === request.instance),
+  );
+  if (!spec || !at)
+    throw new RuntimeError(
+      'failed',
+      request.instance === undefined
+        ? 'No instance of the service runs.'
+        : `No instance ${request.instance} of the service runs.`,
+    );
   const target = instances.probeTarget(at, spec);
   const pids = workloadPids(instances.shim(at)!.state.process!.pid, parts.machine.mode === 'namespaces' ? 2 : 0);
   const wrap = enter(target.wrap, pids);
   if (wrap === null) throw new RuntimeError('failed', 'The instance of the service is only just starting.');
-  const [program, ...args] = [...wrap, ...ownCommand(parts, at, spec, request.command)];
-  const child = spawn(program!, args, {
-    env: { PATH: DEFAULT_PATH, ...target.env, ...request.environment },
+  const given = { ...target.env, ...request.environment };
+  const command = ownCommand(parts, at, spec, request.command);
+  const { argv, env } = request.terminal ? onTerminal(command, given, request.terminal) : { argv: command, env: given };
+  const [program, ...args] = [...limited(parts, instanceName(at), spec), ...wrap, ...argv];
+  const options = {
     cwd: target.cwd,
-    stdio: ['pipe', 'pipe', 'pipe'],
     // A group of its own, which ends as a whole: what enters a pid namespace has a child there.
     detached: true,
     ...(target.uid === undefined ? {} : { uid: target.uid, gid: target.gid }),
-  });
+  };
+  const stdio: ['pipe', 'pipe', 'pipe'] = ['pipe', 'pipe', 'pipe'];
+  const child = target.sealed
+    ? spawnSealed(program!, args, env, { ...options, stdio })
+    : spawn(program!, args, { ...options, stdio, env: { PATH: DEFAULT_PATH, ...env } });
   return endOf(child, request, signal);
+}
+
+/** Arguments put before a program that is to live within the limits of an instance; none where there are no control groups. */
+function limited({ cgroups, machine }: HostParts, name: string, { resources }: WorkloadSpec): string[] {
+  const files = machine.mode === 'namespaces' ? cgroups.make(name, resources) : [];
+  return files.length === 0 ? [] : ['/bin/sh', '-c', JOIN, 'sh', ...files, '--'];
 }
 
 async function endOf(child: ChildProcess, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd> {
   const told = new LastBytes(TOLD_BYTES);
   child.stderr!.on('data', (part: Buffer) => told.push(part));
-  const stop = () => endGroup(child);
+  const stop = () => endAll(child);
   signal.addEventListener('abort', stop, { once: true });
   if (signal.aborted) stop();
   try {
@@ -52,13 +83,15 @@ async function endOf(child: ChildProcess, request: ExecRequest, signal: AbortSig
     });
     const given = request.stdin ? pipeline(request.stdin, child.stdin!, { signal }) : child.stdin!.end();
     const taken = pipeline(child.stdout!, request.stdout, { end: false, signal });
+    const errors = request.stderr && pipeline(child.stderr!, request.stderr, { end: false, signal });
     // A program that ends early takes no more input: its own end says why.
-    const [exitCode] = await Promise.all([exited, taken, Promise.resolve(given).catch(ignoreClosed)]);
-    if (signal.aborted) throw new RuntimeError('aborted', 'Ended: cancelled.', signal.reason);
+    const taking = Promise.race([exited, Promise.resolve(given).catch(ignoreClosed)]);
+    const [exitCode] = await Promise.all([exited, taken, errors, taking]);
+    throwIfCancelled(signal);
     return { exitCode, stderr: told.text() };
   } catch (error) {
     stop();
-    if (signal.aborted) throw new RuntimeError('aborted', 'Ended: cancelled.', signal.reason);
+    throwIfCancelled(signal);
     throw error;
   } finally {
     signal.removeEventListener('abort', stop);
@@ -69,10 +102,16 @@ function ignoreClosed(error: NodeJS.ErrnoException): void {
   if (!['EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET'].includes(error.code ?? '')) throw error;
 }
 
-function endGroup(child: ChildProcess): void {
+/** Ends a program with all that it started: what runs on a terminal is in sessions of its own. */
+function endAll(child: ChildProcess): void {
   if (child.pid === undefined || child.exitCode !== null) return;
+  const below = process.platform === 'linux' ? processTree(child.pid).slice(1) : [];
+  for (const pid of [-child.pid, ...below]) endProcess(pid);
+}
+
+function endProcess(pid: number): void {
   try {
-    process.kill(-child.pid, 'SIGKILL');
+    process.kill(pid, 'SIGKILL');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }

@@ -1,3 +1,4 @@
+import type { PortRange } from '#kernel/port-range.ts';
 import type { Cgroups } from '#runtimes/host/cgroups.ts';
 import type { ImageStore } from '#runtimes/host/images.ts';
 import type { Layout } from '#runtimes/host/layout.ts';
@@ -18,6 +19,8 @@ export interface HostParts {
   network: InstanceNetwork;
   cgroups: Cgroups;
   published: PublishedPorts;
+  /** Ports on which services may be published; null for every one. */
+  publishedRange: PortRange | null;
   router: Router;
   /** Id of this installation: it names what the machine sees of us (groups, networks). */
   installation: string;

@@ -1,10 +1,13 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import { join } from 'node:path';
 import { buildImage } from '#runtimes/host/build/build.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
+import { AttemptFence } from '#runtimes/host/attempts.ts';
 import { Instances } from '#runtimes/host/instances.ts';
 import type { InstanceKey } from '#runtimes/host/layout.ts';
 import { listWorkloads } from '#runtimes/host/list.ts';
-import { KeyedLock } from '#runtimes/host/locks.ts';
+import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
+import { endpointsOf } from '#runtimes/host/endpoints.ts';
 import { execInInstance } from '#runtimes/host/exec.ts';
 import { followService, tailService } from '#runtimes/host/logs.ts';
 import { measure } from '#runtimes/host/metrics.ts';
@@ -21,7 +24,9 @@ import { removeVolumes } from '#runtimes/host/volumes.ts';
 import { measureDisk } from '#runtimes/host/disk-use.ts';
 import { removeAbandoned } from '#runtimes/host/work-folders.ts';
 import {
+  rangeRefusals,
   RuntimeError,
+  throwIfCancelled,
   type BuildSpec,
   type FoundWorkload,
   type DiskUse,
@@ -29,6 +34,7 @@ import {
   type ExecEnd,
   type ExecRequest,
   type Handle,
+  type InstanceEndpoints,
   type InstanceMetrics,
   type LogLine,
   type Observation,
@@ -89,11 +95,12 @@ export class HostRuntime implements Runtime {
     const { serviceId, generation } = spec.identity;
     const { releases } = this.#parts;
     requireGoing(context);
-    const refusals = this.refusals(spec);
+    const refusals = [...this.refusals(spec), ...rangeRefusals(spec, this.#parts.publishedRange)];
     if (refusals.length) throw new RuntimeError('refused', refusals.join('\n'));
     const highest = releases.generations(serviceId).at(-1) ?? 0;
     if (highest > generation)
       throw new RuntimeError('superseded', `Generation ${highest} of the service is there; ${generation} is older.`);
+    new AttemptFence(this.#parts.layout, serviceId, generation, context).begin();
     const changed = this.#isChanged(spec);
     releases.write(spec);
     await this.#rollout.roll(spec, this.#wanted(spec, changed), context);
@@ -184,12 +191,16 @@ export class HostRuntime implements Runtime {
     const { serviceId } = handle.identity;
     const { layout } = this.#parts;
     if (!options.follow) return yield* tailService(layout, serviceId, options.tail);
-    const signal = AbortSignal.any([options.signal, this.#closed.signal]);
+    const signal = anySignal([options.signal, this.#closed.signal]);
     return yield* followService(layout, serviceId, options.tail, signal);
   }
 
   exec(handle: Handle, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd> {
     return execInInstance(this.#parts, this.#instances, handle.identity.serviceId, request, signal);
+  }
+
+  async endpoints(handle: Handle): Promise<InstanceEndpoints[]> {
+    return endpointsOf(this.#parts, this.#instances, handle.identity.serviceId);
   }
 
   async metrics(handle: Handle): Promise<InstanceMetrics[]> {
@@ -260,5 +271,5 @@ export class HostRuntime implements Runtime {
 }
 
 function requireGoing(context: RuntimeContext): void {
-  if (context.signal.aborted) throw new RuntimeError('aborted', 'The deployment was cancelled.', context.signal.reason);
+  throwIfCancelled(context.signal);
 }

@@ -4,7 +4,8 @@ import { findCgroups } from '#runtimes/host/cgroups.ts';
 import { HostRuntime } from '#runtimes/host/host-runtime.ts';
 import { ImageStore } from '#runtimes/host/images.ts';
 import { Layout } from '#runtimes/host/layout.ts';
-import { findMachine, findProgram, type Machine } from '#runtimes/host/machine.ts';
+import { findMachine, type Machine } from '#runtimes/host/machine.ts';
+import { findProgram } from '#runtimes/tools/find-program.ts';
 import { findFirewall } from '#runtimes/host/network/firewall.ts';
 import { MachineNetwork } from '#runtimes/host/network/machine-network.ts';
 import { NamespaceNetwork, tryNamespaceNetwork } from '#runtimes/host/network/namespace-network.ts';
@@ -13,6 +14,7 @@ import { MachinePrograms } from '#runtimes/host/programs/programs.ts';
 import { PublishedPorts } from '#runtimes/host/publish/published-ports.ts';
 import { Releases } from '#runtimes/host/releases.ts';
 import { readBootId } from '#runtimes/tools/shim/identity.ts';
+import type { PortRange } from '#kernel/port-range.ts';
 import type { Router } from '#runtimes/router.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
@@ -32,6 +34,10 @@ export interface HostRuntimeOptions {
   hidden?: string[];
   /** Folder of PostgreSQL's binaries that databases run with; none without. */
   postgresql?: string | null;
+  /** Processes and threads that one instance may have, where control groups can be written; 1024 without. */
+  processLimit?: number;
+  /** Ports on which services may be published; every one without. */
+  publishedPorts?: PortRange;
   /** Name of this run of the machine; found out where it isn't given. */
   bootId?: string;
 }
@@ -55,10 +61,11 @@ export async function createHostRuntime(options: HostRuntimeOptions): Promise<Ru
     }),
     releases: new Releases(layout),
     network: await findNetwork(options, machine, layout),
-    cgroups: findCgroups(`quarterdeck-${options.installation.slice(0, 8)}`),
+    cgroups: findCgroups(`quarterdeck-${options.installation.slice(0, 8)}`, options.processLimit),
     router: options.router,
     installation: options.installation,
     published: new PublishedPorts(layout, machine, bootId),
+    publishedRange: options.publishedPorts ?? null,
     bootId,
   });
 }

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { environmentOf } from '#runtimes/host/command-line.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import { readInstance, writeInstance, type InstanceRecord } from '#runtimes/host/instance-record.ts';
@@ -6,8 +7,17 @@ import { Launcher, plainEnvironment } from '#runtimes/host/launch.ts';
 import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
 import { PlainPaths } from '#runtimes/host/plain-paths.ts';
 import { imageOf } from '#runtimes/host/programs/image-of.ts';
+import { APPEARS_MS, hasState, LOOK_MS } from '#runtimes/host/task-record.ts';
+import { OURS } from '#runtimes/host/view/plan.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
-import { readShim, startShim, stopShim, type ProbeTarget, type ShimView } from '#runtimes/tools/shim/index.ts';
+import {
+  becoming,
+  readShim,
+  startShim,
+  stopShim,
+  type ProbeTarget,
+  type ShimView,
+} from '#runtimes/tools/shim/index.ts';
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 
 /** Starts and ends single instances: a folder with a shim, and a view or a tree of its own. */
@@ -24,7 +34,7 @@ export class Instances {
   async start(at: InstanceKey, spec: WorkloadSpec): Promise<void> {
     const { layout, network } = this.#parts;
     const directory = layout.instance(at);
-    if (this.shim(at)?.alive) return;
+    if (this.shim(at)?.alive || (await this.#appears(at))) return;
     const name = instanceName(at);
     const attachment = await network.attach(name, spec, readInstance(directory)?.attachment ?? null);
     writeInstance(directory, { format: 1, displayName: spec.displayName, attachment, readyAt: null });
@@ -40,6 +50,17 @@ export class Instances {
     const launch = await this.#launcher.prepare(place, spec);
     const liveness = spec.liveness ? { probe: spec.liveness, target: this.probeTarget(at, spec) } : undefined;
     await startShim({ directory, liveness, ...launch });
+  }
+
+  /**
+   * Whether a shim shows that was started by a process which was killed over it: a second one would stand in its tree, and fight with it for
+   * its port.
+   */
+  async #appears(at: InstanceKey): Promise<boolean> {
+    const directory = this.#parts.layout.instance(at);
+    if (this.record(at) === null) return false;
+    for (let waited = 0; waited < APPEARS_MS && !hasState(directory); waited += LOOK_MS) await sleep(LOOK_MS);
+    return this.shim(at)?.alive ?? false;
   }
 
   /** Ends an instance; its folder stays. */
@@ -79,7 +100,10 @@ export class Instances {
       forced: !this.#parts.network.isolated,
     });
     const target = { address: attachment.address, ports: attachment.ports, env };
-    if (machine.mode === 'namespaces') return { ...target, cwd: '/', wrap: this.#enterArguments(record.uid) };
+    if (machine.mode === 'namespaces') {
+      const wrap = [...this.#enterArguments(record.uid), ...becoming(`${OURS}/bin/node`)];
+      return { ...target, cwd: '/', wrap, sealed: true };
+    }
     const tree = join(this.#parts.layout.instance(at), 'tree');
     const cwd = new PlainPaths(tree, record.workdirs).real(record.config.workdir);
     return { ...target, env: plainEnvironment(env, tree), cwd, wrap: [], ...this.#launcher.account(record) };

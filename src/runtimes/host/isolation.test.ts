@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { ATTEMPTS, seenIn, type Seen, type Targets } from '#runtimes/host/isolation-attempts.fixture.ts';
 import { newContext, newTask } from '#runtimes/contract/fixture.ts';
-import { findProgram } from '#runtimes/host/machine.ts';
+import { findProgram } from '#runtimes/tools/find-program.ts';
 import { TestHost, tryMachine } from '#runtimes/host/testing.ts';
 
 const { namespaces } = await tryMachine();

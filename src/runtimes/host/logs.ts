@@ -1,7 +1,9 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { instanceName, type InstanceKey, type Layout } from '#runtimes/host/layout.ts';
 import { followShimLog, readShimLog, type ShimLogLine } from '#runtimes/tools/shim/index.ts';
-import type { LogLine } from '#runtimes/runtime.ts';
+import { LineQueue } from '#runtimes/tools/line-queue.ts';
+import { LAST_LINES, type LogLine } from '#runtimes/runtime.ts';
 
 /** How often new instances are looked for while a log is followed. */
 const LOOK_MS = 250;
@@ -14,6 +16,10 @@ export function tailService(layout: Layout, serviceId: string, tail: number): Lo
   return lines.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0)).slice(-tail);
 }
 
+/** The last lines of an instance that an error carries. */
+export const lastLinesOf = (layout: Layout, at: InstanceKey): LogLine[] =>
+  readShimLog(layout.instance(at), LAST_LINES).map((line) => toLine(at, line));
+
 /** The last lines, then the new ones of all instances, those that come later included, until the signal is aborted. */
 export async function* followService(
   layout: Layout,
@@ -21,10 +27,10 @@ export async function* followService(
   tail: number,
   signal: AbortSignal,
 ): AsyncGenerator<LogLine> {
-  const queue = new Queue();
   const known = new Set<string>();
   const end = new AbortController();
-  const stop = AbortSignal.any([signal, end.signal]);
+  const stop = anySignal([signal, end.signal]);
+  const queue = new LineQueue(stop);
   const readers: Promise<void>[] = [];
   const join = (fromStart: boolean) => {
     for (const at of layout.instances(serviceId)) {
@@ -33,15 +39,11 @@ export async function* followService(
       readers.push(pump(layout, at, fromStart, queue, stop));
     }
   };
-  signal.addEventListener('abort', () => queue.wake(), { once: true });
   join(false);
   const look = lookForOthers(() => join(true), stop);
   try {
     yield* tailService(layout, serviceId, tail);
-    while (!signal.aborted) {
-      const line = await queue.take(signal);
-      if (line) yield line;
-    }
+    yield* queue.lines();
   } finally {
     end.abort();
     await Promise.all([look, ...readers]);
@@ -62,12 +64,15 @@ async function pump(
   layout: Layout,
   at: InstanceKey,
   fromStart: boolean,
-  queue: Queue,
+  queue: LineQueue,
   signal: AbortSignal,
 ): Promise<void> {
   const directory = layout.instance(at);
   try {
-    for await (const line of followShimLog(directory, signal, fromStart)) queue.put(toLine(at, line));
+    for await (const line of followShimLog(directory, signal, fromStart)) {
+      queue.push(toLine(at, line));
+      await queue.room();
+    }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
@@ -80,22 +85,3 @@ const toLine = (at: InstanceKey, { time, stream, text }: ShimLogLine): LogLine =
   stream,
   text,
 });
-
-class Queue {
-  readonly #lines: LogLine[] = [];
-  #wake: () => void = () => undefined;
-
-  put(line: LogLine): void {
-    this.#lines.push(line);
-    this.#wake();
-  }
-
-  wake(): void {
-    this.#wake();
-  }
-
-  async take(signal: AbortSignal): Promise<LogLine | undefined> {
-    if (this.#lines.length === 0 && !signal.aborted) await new Promise<void>((resolve) => (this.#wake = resolve));
-    return this.#lines.shift();
-  }
-}

@@ -1,9 +1,7 @@
 import {
-  accessSync,
   chmodSync,
   constants,
   existsSync,
-  lstatSync,
   mkdirSync,
   readFileSync,
   readlinkSync,
@@ -15,8 +13,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
-import { DEFAULT_PATH, runCommand } from '#runtimes/tools/command.ts';
+import { dirname, join } from 'node:path';
+import { runCommand } from '#runtimes/tools/command.ts';
+import { findProgram, mayUse } from '#runtimes/tools/find-program.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { workFolder } from '#runtimes/host/work-folders.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
@@ -99,6 +98,9 @@ export async function findMachine(options: MachineOptions): Promise<Machine> {
   return problem === null ? { ...machine, mode: 'namespaces' } : { ...machine, reason: problem };
 }
 
+/** Characters of the reason why there are no namespaces. */
+const MAX_REASON = 600;
+
 /** Runs a program in a view as an instance would; null when it works, else why not. */
 async function tryView(machine: Machine, directory: string): Promise<string | null> {
   const place = workFolder(join(directory, `trial-${Date.now()}`));
@@ -107,7 +109,10 @@ async function tryView(machine: Machine, directory: string): Promise<string | nu
     const account = { kind: 'instance', uid: machine.asRoot ? serviceAccount('trial') : NESTED_UID } as const;
     const plan = viewPlan(machine, place, { action: { kind: 'run', argv, env: {}, cwd: '/', account } });
     const result = await runCommand(...enterCommand(machine, plan, place), { timeoutSeconds: 20 });
-    return result.exitCode === 0 ? null : (result.stderr.trim().split('\n').at(-1) ?? 'unshare failed');
+    // The first line says what was tried; hints of `mount` follow.
+    return result.exitCode === 0
+      ? null
+      : result.stderr.trim().split('\n', 1)[0]!.slice(0, MAX_REASON) || 'unshare failed';
   } finally {
     removeTree(place);
   }
@@ -171,29 +176,6 @@ async function findTools(): Promise<{ [K in keyof Tools]: string | null }> {
   };
   if (tools.env && (await runCommand(tools.env, ['--default-signal=PIPE', 'true'])).exitCode !== 0) tools.env = null;
   return tools;
-}
-
-/** Absolute path of a program of the machine, null when it has none. */
-export function findProgram(name: string, path: string = DEFAULT_PATH): string | null {
-  return (
-    path
-      .split(delimiter)
-      .map((folder) => join(folder, name))
-      .find(isExecutable) ?? null
-  );
-}
-
-const isExecutable = (path: string): boolean => mayUse(path, constants.X_OK) && lstatSync(realpathSync(path)).isFile();
-
-/** Whether we may use a path in this way; one that isn't there we may not. */
-function mayUse(path: string, how: number): boolean {
-  try {
-    accessSync(path, how);
-    return true;
-  } catch (error) {
-    if (['ENOENT', 'EACCES', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return false;
-    throw error;
-  }
 }
 
 /**

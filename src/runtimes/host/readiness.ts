@@ -3,12 +3,13 @@ import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { Instances } from '#runtimes/host/instances.ts';
 import { readInstance } from '#runtimes/host/instance-record.ts';
 import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
+import { lastLinesOf } from '#runtimes/host/logs.ts';
 import { mainPort } from '#runtimes/host/network/network.ts';
 import { isFree } from '#runtimes/host/network/machine-network.ts';
 import { imageOf, ownCommand } from '#runtimes/host/programs/image-of.ts';
 import { listeningPorts, processTree } from '#runtimes/host/processes.ts';
-import { probeOnce, readShimLog, workloadPids } from '#runtimes/tools/shim/index.ts';
-import { RuntimeError, type ProbeCheck, type WorkloadSpec } from '#runtimes/runtime.ts';
+import { probeOnce, workloadPids } from '#runtimes/tools/shim/index.ts';
+import { RuntimeError, cancelled, throwIfCancelled, type ProbeCheck, type WorkloadSpec } from '#runtimes/runtime.ts';
 
 /** Ends of a candidate before it is given up: with the shim's back-off that is about 15 s of trying. */
 const MOST_ENDS = 5;
@@ -17,6 +18,9 @@ const SETTLED_MS = 2_000;
 /** Time between two looks while nothing is known, and for a single check made besides. */
 const LOOK_MS = 50;
 const SINGLE_TIMEOUT_MS = 1_000;
+
+/** Lines of a candidate's log that stand in the reason why it is given up. */
+const SHOWN_LINES = 10;
 
 /** Finds out whether instances are ready. */
 export class Readiness {
@@ -36,7 +40,7 @@ export class Readiness {
     let why = 'it did not start';
     if (probe?.initialDelaySeconds) await pause(Math.min(probe.initialDelaySeconds * 1000, end - Date.now()), signal);
     while (Date.now() < end) {
-      if (signal.aborted) throw new RuntimeError('aborted', 'The deployment was cancelled.', signal.reason);
+      throwIfCancelled(signal);
       const shim = this.#instances.shim(at);
       if ((shim?.state.restarts ?? 0) >= MOST_ENDS) {
         why = `it ended ${MOST_ENDS} times: ${shim!.state.lastExit?.reason}`;
@@ -102,13 +106,15 @@ export class Readiness {
   }
 
   async #notReady(at: InstanceKey, spec: WorkloadSpec, why: string): Promise<RuntimeError> {
-    const lines = readShimLog(this.#parts.layout.instance(at), 10).map((line) => `  ${line.text}`);
+    const written = lastLinesOf(this.#parts.layout, at);
+    const lines = written.slice(-SHOWN_LINES).map((line) => `  ${line.text}`);
     const collision = await this.#collision(at, spec);
     const memory = this.#parts.cgroups.ranOutOfMemory(instanceName(at))
       ? ` It took more than its ${spec.resources.memoryMib} MiB of memory.`
       : '';
     const log = lines.length ? `\nIts last lines:\n${lines.join('\n')}` : '';
-    return new RuntimeError('not_ready', `Instance ${at.n} did not get ready: ${why}.${memory}${collision}${log}`);
+    const message = `Instance ${at.n} did not get ready: ${why}.${memory}${collision}${log}`;
+    return new RuntimeError('not_ready', message).withLines(written);
   }
 
   /** Who has the port of a service that passes PORT over; empty when nobody does. */
@@ -135,6 +141,6 @@ export class Readiness {
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(Math.max(0, ms), undefined, { signal }).catch((error: Error) => {
     if (error.name !== 'AbortError') throw error;
-    throw new RuntimeError('aborted', 'The deployment was cancelled.', signal.reason);
+    throw cancelled(signal.reason);
   });
 }

@@ -5,6 +5,7 @@ import { PublishedPorts } from '#runtimes/host/publish/published-ports.ts';
 import type { Table } from '#runtimes/host/publish/table.ts';
 import type { Readiness } from '#runtimes/host/readiness.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { AttemptFence } from '#runtimes/host/attempts.ts';
 import type { RouteEntry, Upstream } from '#runtimes/router.ts';
 import type { RuntimeContext, WorkloadSpec } from '#runtimes/runtime.ts';
 
@@ -26,7 +27,10 @@ export class Rollout {
    * `restartedFor` is written down with them.
    */
   async roll(spec: WorkloadSpec, wanted: InstanceKey[], context: RuntimeContext, restartedFor?: number): Promise<void> {
-    const present = this.#parts.layout.instances(spec.identity.serviceId);
+    const { serviceId, generation } = spec.identity;
+    const fence = new AttemptFence(this.#parts.layout, serviceId, restartedFor ?? generation, context);
+    fence.begin();
+    const present = this.#parts.layout.instances(serviceId);
     const others = present.filter((at) => !wanted.some((one) => same(one, at)));
     const makeRoom = wanted.length > 0 && this.#mustMakeRoom(spec, others);
     const fresh = wanted.filter((at) => !this.#instances.shim(at)?.alive);
@@ -35,16 +39,21 @@ export class Rollout {
         context.log('The present instances end before the new ones start: both cannot run at once.');
         await this.#endAll(others, spec);
       }
-      for (const at of fresh) await this.#instances.start(at, spec);
+      for (const at of fresh) {
+        fence.require();
+        await this.#instances.start(at, spec);
+      }
       const waiting = wanted.map((at) => this.#readiness.wait(at, spec, context.signal));
       await Promise.allSettled(waiting);
       await Promise.all(waiting);
+      fence.require();
       await this.#parts.published.set(spec.identity.serviceId, this.#published(spec, wanted));
     } catch (error) {
-      await this.#undo(spec, wanted, makeRoom ? others : []);
+      // A later attempt may wait for what this one has made.
+      if (!fence.isReplaced()) await this.#undo(spec, wanted, makeRoom ? others : [], fence);
       throw error;
     }
-    await this.#switchTo(spec, wanted, others, context, restartedFor);
+    await this.#switchTo(spec, wanted, others, { context, restartedFor, fence });
   }
 
   /** Routes of a spec to instances; without any the hosts are known and answer that nothing serves. */
@@ -53,7 +62,8 @@ export class Rollout {
       const port = spec.ports.find((one) => one.id === route.portId);
       if (!port || (port.protocol !== 'HTTP' && port.protocol !== 'GRPC')) return [];
       const upstreams = instances.flatMap((at) => this.#upstream(at, port.internalPort));
-      return [{ host: route.host, protocol: port.protocol, upstreams }];
+      const { host, certificate } = route;
+      return [{ host, protocol: port.protocol, upstreams, ...(certificate ? { certificate } : {}) }];
     });
   }
 
@@ -61,8 +71,11 @@ export class Rollout {
     spec: WorkloadSpec,
     wanted: InstanceKey[],
     others: InstanceKey[],
-    context: RuntimeContext,
-    restartedFor: number | undefined,
+    {
+      context,
+      restartedFor,
+      fence,
+    }: { context: RuntimeContext; restartedFor: number | undefined; fence: AttemptFence },
   ): Promise<void> {
     const { serviceId, generation } = spec.identity;
     const old = others.flatMap((at) => this.#upstreams(at));
@@ -77,6 +90,7 @@ export class Rollout {
       wanted.length ? `${wanted.length} ready; requests go to generation ${generation}.` : 'No instance is wanted.',
     );
     if (old.length) await this.#parts.router.drained(old, spec.gracePeriodSeconds * 1000);
+    fence.require();
     await Promise.all(others.map((at) => this.#instances.remove(at, spec.gracePeriodSeconds * 1000)));
     for (const older of this.#parts.layout.generations(serviceId))
       if (older < generation) removeTree(this.#parts.layout.generation(serviceId, older));
@@ -101,18 +115,20 @@ export class Rollout {
   }
 
   /** Instances that serve are never removed: under their shims they go on trying. */
-  async #undo(spec: WorkloadSpec, wanted: InstanceKey[], ended: InstanceKey[]): Promise<void> {
+  async #undo(spec: WorkloadSpec, wanted: InstanceKey[], ended: InstanceKey[], fence: AttemptFence): Promise<void> {
     const { serviceId, generation } = spec.identity;
     const { releases, layout } = this.#parts;
     const current = releases.current(serviceId);
     const serves = (at: InstanceKey) => current?.generation === at.generation && current.instances.includes(at.n);
     const candidates = wanted.filter((at) => !serves(at));
     await Promise.all(candidates.map((at) => this.#instances.remove(at, spec.gracePeriodSeconds * 1000)));
+    if (fence.isReplaced()) return;
     if (current?.generation !== generation) removeTree(layout.generation(serviceId, generation));
     const serving = current ? releases.read(serviceId, current.generation) : null;
     for (const at of ended.filter(serves)) {
       const previous = releases.read(at.serviceId, at.generation);
       if (!previous) continue;
+      if (fence.isReplaced()) return;
       await this.#instances.start(at, previous);
       await this.#readiness.wait(at, previous, new AbortController().signal);
     }

@@ -1,3 +1,4 @@
+import { maskOf } from '#kernel/secrets-mask.ts';
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
@@ -7,7 +8,6 @@ import { readEnd, writeEnd, type EndRecord } from '#runtimes/host/task-record.ts
 import { isWithin, resolveInRoot } from '#runtimes/host/view/root-path.ts';
 import { OURS } from '#runtimes/host/view/plan.ts';
 import { runChecked } from '#runtimes/tools/command.ts';
-import { masker } from '#runtimes/tools/shim/log.ts';
 import { readShim, stopShim, type ShimState } from '#runtimes/tools/shim/index.ts';
 import { MAX_OUTPUT_BYTES, outputTooLarge } from '#runtimes/tools/task-output.ts';
 import { RuntimeError, type RuntimeContext, type TaskEnd, type TaskSpec } from '#runtimes/runtime.ts';
@@ -129,7 +129,7 @@ function ended(
   spec: TaskSpec,
 ): TaskEnd {
   if (reason.startsWith('cannot be started'))
-    throw new RuntimeError('failed', masker(spec.secrets)(`The command ${reason}`));
+    throw new RuntimeError('failed', maskOf(spec.secrets)(`The command ${reason}`));
   const interrupted = reason === 'timeout' || reason === 'stopped';
   const killed = outOfMemory && code !== 0;
   const bySignal = killed ? 'SIGKILL' : (signal ?? (interrupted ? 'SIGTERM' : null));

@@ -3,6 +3,11 @@ import { join } from 'node:path';
 import type { TaskEnd, TaskSpec } from '#runtimes/runtime.ts';
 import { makePrivate, readJson, stateFile, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
+/** Milliseconds between two looks at what runs. */
+export const LOOK_MS = 50;
+/** How long a shim that was started by a process that was killed over it may take to write its state. */
+export const APPEARS_MS = 3000;
+
 /** `task.json` of an execution, written before anything of it: what its removal needs besides its folder. */
 export interface TaskRecord {
   format: 1;

@@ -4,19 +4,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { proxyFolder, startProxy, stopProxy } from '#runtimes/host/egress/sandbox-proxy.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import { Launcher, type Place } from '#runtimes/host/launch.ts';
-import { KeyedLock } from '#runtimes/host/locks.ts';
+import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
 import { refusalsOf } from '#runtimes/host/refusals.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { TaskEnds } from '#runtimes/host/task-end.ts';
-import { hasState, readTask, writeTask } from '#runtimes/host/task-record.ts';
+import { APPEARS_MS, hasState, LOOK_MS, readTask, writeTask } from '#runtimes/host/task-record.ts';
 import { readShim, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
 import { WholeLog } from '#runtimes/tools/shim/whole-log.ts';
-import { RuntimeError, type RuntimeContext, type TaskContext, type TaskEnd, type TaskSpec } from '#runtimes/runtime.ts';
+import {
+  RuntimeError,
+  throwIfCancelled,
+  type RuntimeContext,
+  type TaskContext,
+  type TaskEnd,
+  type TaskSpec,
+} from '#runtimes/runtime.ts';
 
-/** Milliseconds between two looks at a command that runs. */
-const LOOK_MS = 50;
-/** How long a shim that was started by a process that was killed over it may take to write its state. */
-const APPEARS_MS = 3000;
 /** Grace for what was made by a process that was killed before it wrote down how long it may take. */
 const REMOVE_GRACE_MS = 10_000;
 
@@ -152,5 +155,5 @@ function removeIfEmpty(...folders: string[]): void {
 }
 
 function requireGoing(context: RuntimeContext): void {
-  if (context.signal.aborted) throw new RuntimeError('aborted', 'It was cancelled.', context.signal.reason);
+  throwIfCancelled(context.signal);
 }

@@ -1,229 +1,59 @@
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { isDeepStrictEqual } from 'node:util';
-import type { RouteEntry, Router, Upstream } from '#runtimes/router.ts';
+import {
+  createRouter as createBuiltinRouter,
+  stopProxy as stopBuiltinProxy,
+  type RouterOptions as BuiltinOptions,
+} from '#runtimes/proxy/builtin/index.ts';
+import type { HttpsOptions } from '#runtimes/proxy/caddy/config.ts';
+import { createCaddyRouter, stopCaddyProxy } from '#runtimes/proxy/caddy/index.ts';
+import { featuresOf, findCaddy, type CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
-import { ensureCompiled } from '#runtimes/tools/shim/compiled.ts';
-import { readShim, readShimLog, replaceProcess, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
-import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
-import { askProxy, isAway } from '#runtimes/proxy/control-client.ts';
-import { RETIRE, UP } from '#runtimes/proxy/protocol.ts';
-import type { ControlAnswer, ControlRequest, ProxyConfig, ProxyStatus } from '#runtimes/proxy/protocol.ts';
+import type { Router } from '#runtimes/router.ts';
 
-export interface RouterOptions {
-  /** Folder of the proxy: its routes, its control socket, its shim with the log. */
-  directory: string;
-  /** Address that the proxy listens on. */
-  host: string;
-  /** 0 lets the proxy choose one, which it keeps. */
-  port: number;
-  /** Names the program text: a proxy of another one is replaced. What the text hashes to by default. */
-  revision?: string;
-  /** How long requests and websockets under way may take in a proxy that another one has replaced, in milliseconds (5 min). */
-  retireMs?: number;
-  log(line: string): void;
+export type { HttpsOptions } from '#runtimes/proxy/caddy/config.ts';
+
+/** Router whose proxy outlives this process; `close` only lets go of it. */
+export type NodeRouter = Router & { close(): Promise<void> };
+
+export interface RouterOptions extends BuiltinOptions {
+  /** `builtin`, `caddy`, or the absolute path of Caddy; absent is `builtin`. */
+  program?: string;
+  /** HTTPS for hosts that ask for a certificate; only Caddy serves it. */
+  https?: HttpsOptions;
 }
 
-/** How long a proxy that died may take until its shim has it up again. */
-const AWAY_MS = 15_000;
-const ENDING_MS = 10_000;
-const RETIRE_MS = 300_000;
-/** Keeps the port that was chosen when the setting is 0. */
-const PORT_FILE = 'port.json';
+const NO_HTTPS: HttpsOptions = { port: 0, directoryUrl: '', email: '', rootsFile: '' };
 
-const isTypeScript = import.meta.url.endsWith('.ts');
-const PROGRAM = new URL(isTypeScript ? './proxy-main.ts' : './proxy-main.js', import.meta.url);
+/** Finds Caddy for `RouterOptions.program`; null is the built-in proxy. Throws RuntimeError `failed` if Caddy cannot be used. */
+export async function chooseProxy(program: string): Promise<CaddyProgram | null> {
+  if (program === 'builtin') return null;
+  const caddy = await findCaddy(program);
+  if (caddy) return caddy;
+  throw new RuntimeError('failed', 'Caddy is not installed: `apt-get install caddy`.');
+}
 
-/**
- * Starts the proxy of this node, or takes over the one that runs in the folder already, with its routes. The proxy lives on
- * when this process ends; `close` only lets go of it. Throws RuntimeError `failed` when it can't listen.
- */
-export async function createRouter(options: RouterOptions): Promise<Router & { close(): Promise<void> }> {
-  mkdirSync(options.directory, { recursive: true, mode: 0o700 });
-  const directory = realpathSync(options.directory);
-  const { host, port, revision = fingerprint(), retireMs = RETIRE_MS } = options;
-  const config: ProxyConfig = { host, port, revision, retireMs };
-  const start = () => startProxy(directory, config, options.log);
-  const status = await start();
-  removeCompiled(directory, config);
-  return new ProxyRouter(directory, start, status);
+/** Limits of a version of Caddy, for operators: what newer ones do better. */
+export function limitsOf(caddy: CaddyProgram): string[] {
+  if (featuresOf(caddy).keepsStreams) return [];
+  return [
+    `Caddy ${caddy.version} closes all open WebSockets at each deployment: install 2.7 or later from https://caddyserver.com/docs/install.`,
+  ];
+}
+
+/** Starts the reverse proxy of this node, or takes over the one that runs in the folder already, with its routes. */
+export async function createRouter(options: RouterOptions): Promise<NodeRouter> {
+  const { program = 'builtin', https = NO_HTTPS, trustedProxies = [], ...common } = options;
+  const caddy = await chooseProxy(program);
+  if (!caddy) {
+    await stopCaddyProxy(options.directory);
+    return createBuiltinRouter({ ...common, trustedProxies });
+  }
+  // Both keep their routes in the same files, so that either goes on where the other was.
+  await stopBuiltinProxy(options.directory);
+  return createCaddyRouter({ ...common, program: caddy, https, trustedProxies });
 }
 
 /** Ends the proxy of a folder, if there is one; its routes stay for the next. */
 export async function stopProxy(directory: string): Promise<void> {
-  await stopShim(join(directory, 'shim'), ENDING_MS);
-}
-
-/** What the program text of the proxy hashes to. */
-function fingerprint(): string {
-  const folder = fileURLToPath(new URL('.', import.meta.url));
-  const hash = createHash('sha256').update(process.version);
-  for (const name of readdirSync(folder).sort())
-    if (!name.includes('test')) hash.update(readFileSync(join(folder, name)));
-  return hash.digest('hex').slice(0, 16);
-}
-
-async function startProxy(directory: string, config: ProxyConfig, log: (line: string) => void): Promise<ProxyStatus> {
-  const shim = join(directory, 'shim');
-  const view = readShim(shim);
-  if (view?.alive && view.state.listens) {
-    const present = await untilUp(directory).catch((error: unknown) => {
-      log(`The proxy in ${directory} is started anew: ${(error as Error).message}`);
-    });
-    if (present && isSame(present, config)) {
-      log(`The proxy on port ${present.port} (pid ${present.pid}) is taken over with ${present.services} service(s).`);
-      return present;
-    }
-    if (present && isThere(present, config)) return handOver(directory, config, present, log);
-  }
-  await stopShim(shim, ENDING_MS);
-  const status = await startFresh(directory, config).catch(async (error: unknown) => {
-    await stopShim(shim, ENDING_MS);
-    throw new RuntimeError('failed', `The proxy does not start: ${(error as Error).message}`, error);
-  });
-  log(`The proxy listens on ${config.host}:${status.port} (pid ${status.pid}).`);
-  return status;
-}
-
-/** Whether a proxy listens where it shall; a port of 0 is any. */
-const isThere = ({ port, config }: ProxyStatus, wanted: ProxyConfig): boolean =>
-  config.host === wanted.host && (wanted.port === 0 || wanted.port === port);
-
-const isSame = (present: ProxyStatus, wanted: ProxyConfig): boolean =>
-  isThere(present, wanted) && isDeepStrictEqual({ ...present.config, port: wanted.port }, wanted);
-
-/** Each release has compiled code of its own; that of those before goes when the next is started. */
-const compileCache = (directory: string, { revision }: ProxyConfig): string =>
-  join(directory, 'compiled', encodeURIComponent(revision));
-
-function removeCompiled(directory: string, { revision }: ProxyConfig): void {
-  const folder = join(directory, 'compiled');
-  if (!existsSync(folder)) return;
-  for (const name of readdirSync(folder))
-    if (name !== encodeURIComponent(revision)) rmSync(join(folder, name), { recursive: true, force: true });
-}
-
-/** How the proxy is run. */
-const program = (directory: string, config: ProxyConfig) => ({
-  command: process.execPath,
-  args: ['--disable-warning=ExperimentalWarning', fileURLToPath(PROGRAM), directory, JSON.stringify(config)],
-  env: { NODE_COMPILE_CACHE: compileCache(directory, config) },
-});
-
-/** Another program text, the same address: the new proxy and the old one share the listening socket until the old one is done. */
-async function handOver(
-  directory: string,
-  config: ProxyConfig,
-  old: ProxyStatus,
-  log: (line: string) => void,
-): Promise<ProxyStatus> {
-  await ensureCompiled(compileCache(directory, config), [PROGRAM]);
-  await replaceProcess(join(directory, 'shim'), {
-    ...program(directory, config),
-    ready: UP,
-    timeoutMs: AWAY_MS,
-    retire: RETIRE,
-    retireMs: old.config.retireMs + ENDING_MS,
-  });
-  const status = await untilUp(directory, (found) => found.pid !== old.pid);
-  log(`The proxy on port ${status.port} (pid ${status.pid}) takes over from that of another release (pid ${old.pid}).`);
-  return status;
-}
-
-/** Starts a shim and the proxy in it; with port 0 on the one of the last time if it is free. */
-async function startFresh(directory: string, config: ProxyConfig): Promise<ProxyStatus> {
-  const last = config.port === 0 ? readJson<{ port: number }>(join(directory, PORT_FILE))?.port : undefined;
-  const start = (port: number) =>
-    startShim({
-      ...program(directory, config),
-      directory: join(directory, 'shim'),
-      compileCache: compileCache(directory, config),
-      programs: [PROGRAM],
-      // A proxy that was killed is back at once: connections wait for it in the socket.
-      backoff: { firstMs: 10, maxMs: 5_000, resetAfterMs: 60_000 },
-      listen: { host: config.host, port },
-    });
-  await start(last ?? config.port).catch((error: NodeJS.ErrnoException) => {
-    if (last === undefined || error.code !== 'EADDRINUSE') throw error;
-    return start(0);
-  });
-  const status = await untilUp(directory);
-  writeAtomically(join(directory, PORT_FILE), JSON.stringify({ port: status.port }));
-  return status;
-}
-
-/** Waits until a proxy that serves answers; RuntimeError `failed` with its last words when it ends instead. */
-async function untilUp(directory: string, meant = (_found: ProxyStatus) => true): Promise<ProxyStatus> {
-  const shim = join(directory, 'shim');
-  for (const end = Date.now() + AWAY_MS; ;) {
-    try {
-      const answer = await askProxy(directory, { do: 'status' }, 2_000);
-      if (answer.ok && meant(answer.status!)) return answer.status!;
-    } catch (error) {
-      if (!isAway(error)) throw error;
-    }
-    const view = readShim(shim);
-    if (Date.now() > end || (view?.state.restarts ?? 0) > 3) break;
-    await sleep(20);
-  }
-  throw new RuntimeError('failed', await lastWords(shim));
-}
-
-async function lastWords(shim: string): Promise<string> {
-  const lines = readShimLog(shim, 5).filter((line) => line.stream === 'stderr');
-  return lines.at(-1)?.text ?? 'it says nothing.';
-}
-
-class ProxyRouter implements Router {
-  readonly #directory: string;
-  readonly #start: () => Promise<ProxyStatus>;
-  #port: number;
-  #closed = false;
-
-  constructor(directory: string, start: () => Promise<ProxyStatus>, status: ProxyStatus) {
-    this.#directory = directory;
-    this.#start = start;
-    this.#port = status.port;
-  }
-
-  get port(): number {
-    return this.#port;
-  }
-
-  async set(serviceId: string, generation: number, routes: RouteEntry[]): Promise<void> {
-    await this.#ask({ do: 'set', serviceId, generation, routes }, 10_000);
-  }
-
-  async remove(serviceId: string): Promise<void> {
-    await this.#ask({ do: 'remove', serviceId }, 10_000);
-  }
-
-  async drained(upstreams: Upstream[], timeoutMs: number): Promise<void> {
-    await this.#ask({ do: 'drained', upstreams, timeoutMs }, timeoutMs + 10_000);
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-  }
-
-  /** Asks until it is answered: a proxy that is away comes back, by its shim or because we start both. */
-  async #ask(request: ControlRequest, timeoutMs: number): Promise<void> {
-    for (const end = Date.now() + AWAY_MS; ;) {
-      if (this.#closed) throw new RuntimeError('failed', 'The router is closed.');
-      try {
-        return assertOk(await askProxy(this.#directory, request, timeoutMs));
-      } catch (error) {
-        if (!isAway(error) || Date.now() > end) throw error;
-      }
-      if (!readShim(join(this.#directory, 'shim'))?.alive) this.#port = (await this.#start()).port;
-      else await sleep(50);
-    }
-  }
-}
-
-function assertOk(answer: ControlAnswer): void {
-  if (!answer.ok) throw new RuntimeError(answer.code, answer.message);
+  await stopBuiltinProxy(directory);
+  await stopCaddyProxy(directory);
 }

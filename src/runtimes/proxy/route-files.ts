@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RouteEntry } from '#runtimes/router.ts';
-import { writeAtomically } from '#runtimes/tools/shim/state.ts';
+import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /** The routes of one service as they stand on disk. */
 export interface ServiceRoutes {
@@ -20,6 +20,16 @@ export class RouteFiles {
   constructor(directory: string) {
     this.#directory = directory;
     mkdirSync(directory, { recursive: true, mode: 0o700 });
+  }
+
+  /** Routes of one service, null if there are none or a power cut left an empty file. */
+  read(serviceId: string): ServiceRoutes | null {
+    try {
+      return readJson<ServiceRoutes>(this.#path(serviceId));
+    } catch (error) {
+      if (error instanceof SyntaxError) return null;
+      throw error;
+    }
   }
 
   write(service: ServiceRoutes): void {

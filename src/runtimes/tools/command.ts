@@ -1,4 +1,5 @@
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
 
 export interface CommandOptions {
   /** Working directory. */
@@ -80,10 +81,11 @@ export async function runCommand(
   };
   try {
     const [result] = await Promise.all([child, read('stdout').catch(ignoreEnded), read('stderr').catch(ignoreEnded)]);
-    if (options.signal?.aborted)
-      throw new RuntimeError('aborted', `${program} was ended: cancelled.`, options.signal.reason);
+    if (options.signal?.aborted) throw cancelled(options.signal.reason);
     if (timedOut)
       throw new RuntimeError('failed', `${program} did not end within ${options.timeoutSeconds} s and was ended.`);
+    if (isSignalled(result) && (await isAborted(options.signal, SAME_SIGNAL_MS)))
+      throw cancelled(options.signal!.reason);
     if (result.exitCode === undefined && result.code !== undefined)
       throw new RuntimeError(
         'failed',
@@ -95,6 +97,22 @@ export async function runCommand(
     clearTimeout(timer);
     options.signal?.removeEventListener('abort', endGroup);
   }
+}
+
+/** Milliseconds after a child's end by a signal within which its caller hears that it is to end, too. */
+const SAME_SIGNAL_MS = 1000;
+
+/**
+ * Whether a signal of somebody else ended the child, or what it ran. Who stops a service may send it to all processes of it at once (systemd does):
+ * a child may be gone before this process has told its work to end, and that is no failure of the child.
+ */
+const isSignalled = ({ signal, exitCode }: { signal?: string | undefined; exitCode?: number | undefined }): boolean =>
+  ['SIGTERM', 'SIGINT', 'SIGHUP'].includes(signal ?? '') || [129, 130, 143].includes(exitCode ?? 0);
+
+/** Waits for the abort of a signal, so long at most. */
+async function isAborted(signal: AbortSignal | undefined, ms: number): Promise<boolean> {
+  if (signal && !signal.aborted) await sleep(ms, undefined, { signal }).catch(() => undefined);
+  return signal?.aborted ?? false;
 }
 
 /** The iterators throw when the child fails; its end is judged by `await child`. */

@@ -62,6 +62,7 @@ const accountRoutes: Route[] = [
     path: '/organization/{organizationId}/account/gitAuthProvider',
     tag: ORGANIZATION,
     summary: 'List the git tokens of an organization by which providers can be asked',
+    description: 'Answers a row for each git token of the organization that has not expired.',
     target: organizationTarget,
     action: 'gitToken.read',
     query: PageQuery,
@@ -74,6 +75,7 @@ const accountRoutes: Route[] = [
     path: '/account/gitAuthProvider',
     tag: ACCOUNT,
     summary: 'List the git tokens of your organizations by which providers can be asked',
+    description: 'Answers a row for each git token of your organizations that has not expired.',
     action: 'authenticated',
     query: PageQuery,
     answer: { status: 200, body: schema.GitAuthProviderList },
@@ -89,11 +91,13 @@ const ofProvider = ([provider, path, name]: (typeof PROVIDERS)[number]): Route[]
     path: `/organization/{organizationId}/account/${path}/repository`,
     tag: ORGANIZATION,
     summary: `List the repositories that ${name} shows to a git token of the organization`,
+    description: `Asks ${name} with the named git token, else with the oldest usable one of the organization. Without a token the list is empty.`,
     target: organizationTarget,
     action: 'gitToken.read',
     query: schema.RepositoriesQuery,
     answer: { status: 200, body: schema.ProvidedRepositoryList },
     errors: [400, 502],
+    transaction: false,
     handler: async (call) => {
       const { gitTokenId, ...ask } = call.query;
       const found = await listRepositories({ context: call, organizationIds: [call.target.id], provider, gitTokenId });
@@ -106,11 +110,13 @@ const ofProvider = ([provider, path, name]: (typeof PROVIDERS)[number]): Route[]
     path: `/organization/{organizationId}/account/${path}/repository/branch`,
     tag: ORGANIZATION,
     summary: `List the branches of a repository of ${name}`,
+    description: `Asks ${name} for the branches of the repository \`name\`, such as acme/shop. Without a token the list is empty.`,
     target: organizationTarget,
     action: 'gitToken.read',
     query: schema.BranchesQuery,
     answer: { status: 200, body: schema.ProvidedBranchList },
     errors: [400, 502],
+    transaction: false,
     handler: async (call) => {
       const { gitTokenId, name: repository, ...ask } = call.query;
       const asking = { context: call, organizationIds: [call.target.id], provider, gitTokenId };
@@ -123,10 +129,12 @@ const ofProvider = ([provider, path, name]: (typeof PROVIDERS)[number]): Route[]
     path: `/account/${path}/repository`,
     tag: ACCOUNT,
     summary: `List the repositories that ${name} shows to a git token of your organizations`,
+    description: `Asks ${name} with the named git token, else with the oldest usable one of your organizations. Without a token the list is empty.`,
     action: 'authenticated',
     query: PageQuery,
     answer: { status: 200, body: schema.ProvidedRepositoryList },
     errors: [400, 502],
+    transaction: false,
     handler: async (call) => {
       const organizationIds = organizationsOf(call.principal);
       return slicePage(await listRepositories({ context: call, organizationIds, provider }), call.query);
@@ -138,10 +146,12 @@ const ofProvider = ([provider, path, name]: (typeof PROVIDERS)[number]): Route[]
     path: `/account/${path}/repository/branch`,
     tag: ACCOUNT,
     summary: `List the branches of a repository of ${name}`,
+    description: `Asks ${name} for the branches of the repository \`name\`, such as acme/shop. Without a token the list is empty.`,
     action: 'authenticated',
     query: schema.OwnBranchesQuery,
     answer: { status: 200, body: schema.ProvidedBranchList },
     errors: [400, 502],
+    transaction: false,
     handler: async (call) => {
       const { name: repository, ...ask } = call.query;
       const organizationIds = organizationsOf(call.principal);

@@ -1,3 +1,4 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import path from 'node:path';
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
@@ -87,7 +88,7 @@ async function askingProvider<T>(
   const token = await findToken(asking);
   if (!token) return undefined;
   const http = createHttpClient({ allowedPrivateAddresses: context.settings.allowedPrivateAddresses });
-  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  const signal = anySignal([context.signal, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
     return await ask(http, await accessOf(context, token, signal), token);
   } catch (error) {

@@ -50,9 +50,11 @@ export const lifecycleTemplateRoutes: Route[] = [
     path: '/environment/{environmentId}/lifecycleTemplate',
     tag: 'Lifecycle Template Main Calls',
     summary: 'List the templates of lifecycle jobs',
+    description: 'Answers templates that come with this release; none of them belongs to the environment.',
     target: environmentTarget,
     action: 'environment.read',
     answer: { status: 200, body: PlainListOf(LifecycleTemplateSummary) },
+    readsOnlyTarget: true,
     handler: (call) => ({ results: templatesOf(call) }),
   }),
   defineRoute({
@@ -61,9 +63,12 @@ export const lifecycleTemplateRoutes: Route[] = [
     path: '/environment/{environmentId}/lifecycleTemplate/{lifecycleTemplateId}',
     tag: 'Lifecycle Template Main Calls',
     summary: 'Get a template of a lifecycle job',
+    description:
+      'Answers the Dockerfile, the commands of each event and the variables that go into the body of a new job.',
     target: environmentTarget,
     action: 'environment.read',
     answer: { status: 200, body: LifecycleTemplate },
+    readsOnlyTarget: true,
     handler: (call) => {
       const template = templatesOf(call).find(({ id }) => id === call.params.lifecycleTemplateId);
       if (!template) throw notFound('Lifecycle template');

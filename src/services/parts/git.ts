@@ -1,11 +1,12 @@
 import { AppError, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
+import { BLANK_IS_ABSENT } from '#platform/http/blank.ts';
 import { DateTime, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 
 export const GitProvider = OneOf(['BITBUCKET', 'GITHUB', 'GITLAB']);
 
-/** service.md §4.2 sends only url and branch; the rest has defaults. */
 export const CommitId = Type.String({
+  ...BLANK_IS_ABSENT,
   pattern: '^[0-9a-f]{7,40}$',
   description: 'Commit to deploy instead of the head of the branch, for this deployment only.',
 });
@@ -13,9 +14,26 @@ export const CommitId = Type.String({
 export const GitRepositoryRequest = named(
   'GitRepositoryRequest',
   Type.Object({
-    url: Type.String({ minLength: 1, maxLength: 2000 }),
-    branch: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
-    root_path: Type.Optional(Type.String({ maxLength: 1000 })),
+    url: Type.String({
+      minLength: 1,
+      maxLength: 2000,
+      description:
+        'Begins with https://, http:// or ssh://, or is git@host:owner/name.git, or a local path under a folder that the operator allows. Carries no credentials.',
+    }),
+    branch: Type.Optional(
+      Type.String({
+        ...BLANK_IS_ABSENT,
+        minLength: 1,
+        maxLength: 255,
+        description: 'Without it, the one that HEAD of the repository names, else `main`.',
+      }),
+    ),
+    root_path: Type.Optional(
+      Type.String({
+        maxLength: 1000,
+        description: 'Folder within the repository, without `..`. Without it, the root.',
+      }),
+    ),
     git_token_id: Type.Optional(Nullable(Uuid)),
     provider: Type.Optional(GitProvider),
   }),

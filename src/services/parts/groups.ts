@@ -1,7 +1,7 @@
 import { invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import type { ServiceSnapshot } from '#deployments/index.ts';
-import { DateTime, named, Nullable, OneOf, Reference, Type, Uuid } from '#platform/http/schema.ts';
+import { Reference, Type } from '#platform/http/schema.ts';
 import {
   ANNOTATIONS,
   AnnotationsGroup,
@@ -88,58 +88,3 @@ export function freezeGroups(row: {
     })),
   };
 }
-
-const Role = OneOf(['PRIMARY', 'SAFETY']);
-
-export const AutoscalingRequest = named(
-  'AutoscalingRequest',
-  Type.Object({
-    mode: OneOf(['KEDA']),
-    polling_interval_seconds: Type.Optional(Type.Integer({ minimum: 1 })),
-    cooldown_period_seconds: Type.Optional(Type.Integer({ minimum: 0 })),
-    scalers: Type.Array(
-      Type.Object({
-        scaler_type: Type.String({ minLength: 1 }),
-        enabled: Type.Optional(Type.Boolean()),
-        role: Role,
-        config_json: Type.Optional(Type.Object({}, { additionalProperties: true })),
-        config_yaml: Type.Optional(Type.String()),
-        trigger_authentication: Type.Optional(
-          Type.Object({ name: Type.String({ minLength: 1 }), config_yaml: Type.Optional(Type.String()) }),
-        ),
-      }),
-      { maxItems: 50 },
-    ),
-  }),
-);
-
-const stamped = { id: Uuid, created_at: DateTime, updated_at: DateTime };
-
-export const Autoscaling = named(
-  'Autoscaling',
-  Type.Object({
-    ...stamped,
-    service_id: Uuid,
-    mode: OneOf(['KEDA']),
-    polling_interval_seconds: Type.Integer(),
-    cooldown_period_seconds: Type.Integer(),
-    scalers: Type.Array(
-      Type.Object({
-        ...stamped,
-        scaler_type: Type.String(),
-        enabled: Type.Boolean(),
-        role: Role,
-        config_json: Type.Optional(Nullable(Type.Object({}, { additionalProperties: true }))),
-        config_yaml: Type.Optional(Nullable(Type.String())),
-        trigger_authentication: Type.Optional(
-          Type.Object({
-            ...stamped,
-            organization_id: Uuid,
-            name: Type.String(),
-            config_yaml: Type.Optional(Type.String()),
-          }),
-        ),
-      }),
-    ),
-  }),
-);

@@ -1,5 +1,6 @@
 import { invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
+import { BLANK_IS_ABSENT } from '#platform/http/blank.ts';
 import { Type } from '#platform/http/schema.ts';
 import type { RegistryAccess } from '#platform/oci/index.ts';
 import type { ImageName as ImageOfRegistry } from '#deployments/index.ts';
@@ -22,6 +23,7 @@ export const ImageName = Type.String({ minLength: 1, maxLength: 255 });
 
 /** A tag, or a digest (`sha256:…`): then it is always the same image. */
 export const ImageTag = Type.String({
+  ...BLANK_IS_ABSENT,
   pattern: '^([a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}|sha256:[0-9a-f]{64})$',
   description: 'A tag of the image, or a digest (`sha256:…`).',
 });

@@ -6,22 +6,35 @@ import { commonInput } from '#services/parts/common.ts';
 import {
   Autoscaling,
   AutoscalingRequest,
-  groupsAnswer,
-  groupsRequest,
-  toGroups,
-  toGroupsView,
-  type GroupsSpec,
-} from '#services/parts/groups.ts';
+  toAutoscaling,
+  toAutoscalingView,
+  type AutoscalingSpec,
+} from '#services/parts/autoscaling.ts';
+import { groupsAnswer, groupsRequest, toGroups, toGroupsView, type GroupsSpec } from '#services/parts/groups.ts';
 import { Port, PortRequest, toPorts, type PortSpec } from '#services/parts/ports.ts';
+import { publishPorts } from '#services/parts/published-ports.ts';
 import { checkHealthchecks, Healthcheck, type HealthcheckInput } from '#services/parts/probes.ts';
 import { Storage, StorageRequest, toStorage, type StorageSpec } from '#services/parts/storage.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
-export const Cpu = Type.Integer({ minimum: 10, maximum: 1_000_000, description: 'Milli-CPU, a whole number.' });
-export const Memory = Type.Integer({ minimum: 1, maximum: 10_000_000, description: 'MiB, a whole number.' });
+export const Cpu = Type.Integer({
+  minimum: 10,
+  maximum: 1_000_000,
+  unit: 'milli-CPU, such as 500',
+  description: 'Milli-CPU, a whole number.',
+});
+export const Memory = Type.Integer({
+  minimum: 1,
+  maximum: 10_000_000,
+  unit: 'MiB, such as 512',
+  description: 'MiB, a whole number.',
+});
 const Instances = Type.Integer({ minimum: 0, maximum: 1000 });
 export const Arguments = Type.Array(Type.String({ maxLength: 10_000 }), { maxItems: 1000 });
-export const Entrypoint = Type.String({ maxLength: 10_000 });
+export const Entrypoint = Type.String({
+  maxLength: 10_000,
+  description: 'Left out of a change it is cleared; empty, the entry point of the image is used.',
+});
 export const Architecture = OneOf(['AMD64', 'ARM64']);
 
 /** Fields of bodies that create or edit what runs for ever. */
@@ -36,13 +49,13 @@ export const longRunningInput = {
   healthchecks: Type.Optional(Healthcheck),
   auto_preview: Type.Optional(Type.Boolean()),
   arguments: Type.Optional(Arguments),
-  entrypoint: Type.Optional(Entrypoint),
+  entrypoint: Type.Optional(Nullable(Entrypoint)),
   auto_deploy: Type.Optional(Nullable(Type.Boolean())),
   ...groupsRequest,
   cpu_architecture: Type.Optional(Nullable(Architecture)),
   storage: Type.Optional(Type.Array(StorageRequest, { maxItems: 100 })),
   ports: Type.Optional(Type.Array(PortRequest, { maxItems: 100 })),
-  autoscaling: Type.Optional(AutoscalingRequest),
+  autoscaling: Type.Optional(Nullable(AutoscalingRequest)),
 };
 const Input = Type.Object(longRunningInput);
 export type LongRunningInput = Static<typeof Input>;
@@ -87,6 +100,7 @@ export interface LongRunningSpec extends GroupsSpec {
   storage: StorageSpec[];
   arguments: string[];
   entrypoint?: string;
+  autoscaling?: AutoscalingSpec;
 }
 
 const FRESH: LongRunningSpec = {
@@ -97,7 +111,7 @@ const FRESH: LongRunningSpec = {
   min_running_instances: 1,
   max_running_instances: 1,
   healthchecks: {},
-  auto_preview: true,
+  auto_preview: false,
   auto_deploy: false,
   ports: [],
   storage: [],
@@ -111,7 +125,6 @@ export async function toLongRunningSpec(
   input: LongRunningInput,
   present: LongRunningSpec | null,
 ): Promise<LongRunningSpec> {
-  refuseUnsupported(input);
   const base = present ?? FRESH;
   const spec: LongRunningSpec = {
     cpu: input.cpu ?? base.cpu,
@@ -125,10 +138,12 @@ export async function toLongRunningSpec(
     healthchecks: input.healthchecks ? checkHealthchecks(input.healthchecks) : base.healthchecks,
     auto_preview: input.auto_preview ?? base.auto_preview,
     auto_deploy: input.auto_deploy ?? base.auto_deploy,
-    ports: input.ports ? toPorts(input.ports, base.ports) : base.ports,
+    ports: input.ports ? await publishPorts(context, place, toPorts(input.ports, base.ports)) : base.ports,
     storage: input.storage ? toStorage(input.storage, base.storage) : base.storage,
     arguments: input.arguments ?? base.arguments,
-    entrypoint: input.entrypoint === undefined ? base.entrypoint : input.entrypoint || undefined,
+    // Existing clients clear it by leaving it out, unlike every other field.
+    entrypoint: input.entrypoint ?? undefined,
+    autoscaling: toAutoscaling(input.autoscaling, base.autoscaling, context.clock.now()),
     ...(await toGroups(context, place, input, present)),
   };
   if (spec.max_running_instances < spec.min_running_instances)
@@ -139,19 +154,14 @@ export async function toLongRunningSpec(
   return spec;
 }
 
-/** What is part of the interface but needs what isn't there: it is refused by name instead of being forgotten. */
-function refuseUnsupported(input: LongRunningInput): void {
-  if (input.autoscaling)
-    throw invalidField(
-      'autoscaling',
-      'KEDA needs a Kubernetes cluster: leave it out, or set min_running_instances and max_running_instances',
-    );
-}
-
 /** The part of an answer that follows from it. */
-export const longRunningView = (row: Pick<ServiceRow, 'metadata'>, spec: LongRunningSpec) => ({
+export const longRunningView = (
+  row: Pick<ServiceRow, 'metadata' | 'id' | 'organization_id'>,
+  spec: LongRunningSpec,
+) => ({
   maximum_cpu: spec.cpu,
   maximum_memory: spec.memory,
+  autoscaling: toAutoscalingView(row, spec.autoscaling),
   ...toGroupsView(row, spec),
 });
 

@@ -40,7 +40,8 @@ export type PortSpec = Static<typeof Port>;
 
 /**
  * Ports to store: ids are kept by id, else by internal port, so that an edit that repeats a port changes nothing. Exactly one port is
- * the default one when there are any public ones.
+ * the default one when there are any public ones. A published port that names no external one keeps its own; a new one has none yet
+ * (published-ports.ts).
  */
 export function toPorts(input: PortInput[], present: PortSpec[]): PortSpec[] {
   const ports = input.map((port): PortSpec => {
@@ -49,13 +50,13 @@ export function toPorts(input: PortInput[], present: PortSpec[]): PortSpec[] {
       present.find((other) => other.internal_port === port.internal_port);
     const protocol = port.protocol ?? 'HTTP';
     const web = protocol === 'HTTP' || protocol === 'GRPC';
+    const kept = known?.publicly_accessible && known.protocol === protocol ? known.external_port : undefined;
+    const external = port.external_port ?? (port.publicly_accessible ? (web ? 443 : kept) : undefined);
     return {
       ...port,
       id: known?.id ?? newId(),
       name: port.name ?? `p${port.internal_port}${protocol === 'UDP' ? '-udp' : ''}`,
-      ...(port.external_port === undefined && port.publicly_accessible
-        ? { external_port: web ? 443 : port.internal_port }
-        : {}),
+      ...(external === undefined ? {} : { external_port: external }),
       is_default: port.is_default ?? false,
       protocol,
     };

@@ -1,3 +1,4 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import { badGateway, badRequest, type AppError } from '#kernel/errors.ts';
 import { RegistryError } from '#platform/oci/index.ts';
 import type { GitSource } from '#services/parts/git.ts';
@@ -24,6 +25,8 @@ export interface RepositoryCommit {
 
 /** Reads repositories of users, without a copy that stays. Throws RepositoryError. */
 export interface RepositoryReader {
+  /** The branch that HEAD of the repository names; undefined where it names none. The branch of the address means nothing here. */
+  defaultBranch(address: RepositoryAddress): Promise<string | undefined>;
   /** Newest commits of the branch, newest first. */
   listCommits(address: RepositoryAddress & { limit: number }): Promise<RepositoryCommit[]>;
   /** The commit of the branch's head, or the named one. */
@@ -54,7 +57,7 @@ export const addressOf = (organizationId: string, source: GitSource, signal: Abo
   url: source.url,
   branch: source.branch,
   gitTokenId: source.git_token_id,
-  signal: AbortSignal.any([signal, AbortSignal.timeout(READ_TIMEOUT_MS)]),
+  signal: anySignal([signal, AbortSignal.timeout(READ_TIMEOUT_MS)]),
 });
 
 /** Reads what a service's configuration names: what can't be read there is 502, since the request itself is right. */

@@ -6,6 +6,8 @@ export interface HostResolver {
   cname(host: string): Promise<string | undefined>;
   /** IPv4 and IPv6 addresses, CNAMEs followed. */
   addresses(host: string): Promise<string[]>;
+  /** Values of the name's TXT records, each in one piece. */
+  txt(host: string): Promise<string[]>;
 }
 
 /** Why the DNS gave no answer: a time-out, a server that failed or refused. */
@@ -19,10 +21,10 @@ export class ResolverError extends Error {
 const ABSENT = new Set(['ENOTFOUND', 'ENODATA']);
 const LOOPBACK = ['127.0.0.1', '::1'];
 
-/** Asks the DNS servers of the machine, or those given (`address:port`). Each question ends within about four seconds. */
-export function createResolver(servers?: string[], timeoutMs = 2000): HostResolver {
+/** Asks the DNS servers of the machine, or those given (`address:port`) if there are any. Each question ends within about four seconds. */
+export function createResolver(servers: string[] = [], timeoutMs = 2000): HostResolver {
   const resolver = new Resolver({ timeout: timeoutMs, tries: 2 });
-  if (servers) resolver.setServers(servers);
+  if (servers.length > 0) resolver.setServers(servers);
   const ask = async (host: string, question: () => Promise<string[]>): Promise<string[]> => {
     try {
       return await question();
@@ -42,6 +44,8 @@ export function createResolver(servers?: string[], timeoutMs = 2000): HostResolv
       ]);
       return answers.flat();
     },
+    txt: async (host) =>
+      isLocal(host) ? [] : ask(host, async () => (await resolver.resolveTxt(host)).map((parts) => parts.join(''))),
   };
 }
 

@@ -43,7 +43,13 @@ export function toWorkload(
     storage: spec.storage.map((volume) => ({ id: volume.id, mountPath: volume.mount_point, sizeGib: volume.size })),
     routes: [
       ...hosts.map(({ host, portId }) => ({ host, portId })),
-      ...(main ? service.customDomains.map((host) => ({ host, portId: main.portId })) : []),
+      ...(main
+        ? service.customDomains.map((host) => ({
+            host,
+            portId: main.portId,
+            ...(service.certificateDomains?.includes(host) ? { certificate: true } : {}),
+          }))
+        : []),
     ],
     labels: service.labels ?? {},
     annotations: service.annotations ?? [],

@@ -21,6 +21,7 @@ export const serviceListRoutes = (kinds: ShownKind[]): Route[] => {
       path: '/environment/{environmentId}/services',
       tag: 'Environment Main Calls',
       summary: 'List the services of an environment',
+      description: 'Answers services of every kind together; `service_type` tells them apart.',
       target: environmentTarget,
       action: 'environment.read',
       query: PageQuery,

@@ -1,10 +1,13 @@
 import { fetchPage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { ListOf, PageQuery, Type } from '#platform/http/schema.ts';
-import { environmentTarget } from '#resources/environment/index.ts';
+import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
 import { holderOf, paramOf, type CommonInput, type Kind } from '#services/kind.ts';
+import { askRepositories, namesRepository, namesRepositoryToAsk } from '#services/parts/asked-repositories.ts';
+import type { RepositoryReader } from '#services/parts/repository.ts';
 import { listServicesByEnvironment } from '#services/service/queries.ts';
 import { createService, editService, toServiceView } from '#services/service/service.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
 
 const ListQuery = Type.Object({
   ...PageQuery.properties,
@@ -16,7 +19,7 @@ const ListQuery = Type.Object({
 });
 
 /** List, create, get and edit of a kind. Delete is an action: it tears down what runs. */
-export function serviceRoutes(kind: Kind): Route[] {
+export function serviceRoutes(kind: Kind, repositories: RepositoryReader): Route[] {
   const { target } = holderOf(kind);
   const one = `/${kind.path}/{${paramOf(kind)}}` as const;
   return [
@@ -26,6 +29,7 @@ export function serviceRoutes(kind: Kind): Route[] {
       path: `/environment/{environmentId}/${kind.path}`,
       tag: kind.listTag,
       summary: `List the services of kind ${kind.path} of an environment`,
+      description: `Answers every service of kind ${kind.path} of the environment, in creation order.`,
       target: environmentTarget,
       action: 'environment.read',
       query: ListQuery,
@@ -42,12 +46,21 @@ export function serviceRoutes(kind: Kind): Route[] {
       path: `/environment/{environmentId}/${kind.path}`,
       tag: kind.listTag,
       summary: `Create a service of kind ${kind.path}`,
+      description: `Stores a new service of kind ${kind.path}; nothing is deployed by it. 409 if the environment has a service of that name.`,
       target: environmentTarget,
       action: 'service.create',
       body: kind.schemas.create,
       answer: { status: 201, body: kind.schemas.answer },
       errors: [409],
-      handler: (call) => createService(call, kind, call.target, call.body as unknown as CommonInput),
+      before: {
+        wanted: namesRepositoryToAsk,
+        run: (call) => askRepositories(repositories, placeOfNew(call.target), call),
+      },
+      handler: async (call) => {
+        const view = await createService(call, kind, call.target, call.body as unknown as CommonInput);
+        for (const warning of idleOptions(kind, view)) call.warn(warning);
+        return view;
+      },
     }),
     defineRoute({
       id: `get${kind.tag}`,
@@ -55,9 +68,12 @@ export function serviceRoutes(kind: Kind): Route[] {
       path: one,
       tag: `${kind.tag} Main Calls`,
       summary: `Get a service of kind ${kind.path}`,
+      description:
+        'Answers the configuration as it is stored, which may be newer than what is deployed. A deleted service shows until its teardown has ended.',
       target,
       action: 'service.read',
       answer: { status: 200, body: kind.schemas.answer },
+      readsOnlyTarget: true,
       handler: (call) => toServiceView(call, kind, call.target),
     }),
     defineRoute({
@@ -66,12 +82,46 @@ export function serviceRoutes(kind: Kind): Route[] {
       path: one,
       tag: `${kind.tag} Main Calls`,
       summary: `Edit a service of kind ${kind.path}`,
+      description:
+        'Changes the stored configuration; fields that are left out keep their values. What runs keeps its configuration until the next deployment.',
       target,
       action: 'service.edit',
       body: kind.schemas.edit,
       answer: { status: 200, body: kind.schemas.answer },
       errors: [409],
-      handler: (call) => editService(call, kind, call.target, call.body as unknown as CommonInput),
+      before: {
+        wanted: namesRepositoryToAsk,
+        run: (call) => askRepositories(repositories, placeOfPresent(call.target), call),
+      },
+      handler: async (call) => {
+        const view = await editService(call, kind, call.target, call.body as unknown as CommonInput);
+        for (const warning of idleOptions(kind, view)) call.warn(warning);
+        return view;
+      },
     }),
+  ];
+}
+
+const placeOfNew = ({ organizationId, runtime }: EnvironmentTarget) => ({ organizationId, runtime, spec: null });
+
+const placeOfPresent = ({ organizationId, cluster_runtime: runtime, spec }: ServiceTarget) => ({
+  organizationId,
+  runtime,
+  spec,
+});
+
+/** Options that existing clients send, that are kept and answered, and that nothing acts on yet. */
+function idleOptions(kind: Kind, view: Record<string, unknown>): string[] {
+  const inGit = namesRepository(view);
+  const { auto_deploy: deploys, auto_preview: previews } = view;
+  return [
+    ...(deploys === true && inGit
+      ? [
+          `auto_deploy: this release does not receive pushes of git repositories; deploy by POST /${kind.path}/${String(view.id)}/deploy`,
+        ]
+      : []),
+    ...(previews === true && !kind.capabilities?.imagePreview
+      ? ['auto_preview: this release makes previews of images only, and none for pull requests']
+      : []),
   ];
 }

@@ -1,12 +1,14 @@
 import { conflict, internal } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import { brokenConstraint } from '#platform/database/index.ts';
+import { takenNames } from '#platform/database/taken-name.ts';
 import { audit, type SubTargetType, type TargetType } from '#platform/events/audit.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { CommonInput, Kind, ShownKind } from '#services/kind.ts';
 import * as queries from '#services/service/queries.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
+
+export const refuseTakenName = takenNames('service', 'service of the environment');
 
 /** A service as it is answered: the common part and the kind's own. */
 export const toServiceView = (context: Context, kind: ShownKind, row: queries.ServiceRow) => ({
@@ -20,6 +22,10 @@ export const toServiceView = (context: Context, kind: ShownKind, row: queries.Se
   service_type: row.kind,
   ...kind.toView(context, row, row.spec),
 });
+
+/** The same as events record it, which more people read: without what only callers with more rights are shown. */
+export const toRecordedView = (context: Context, kind: ShownKind, row: queries.ServiceRow) =>
+  toServiceView({ ...context, may: undefined }, kind, row);
 
 /** Makes a service. 409 if the environment has one of that name or is being deleted. */
 export async function createService(context: Context, kind: Kind, environment: EnvironmentTarget, input: CommonInput) {
@@ -36,6 +42,7 @@ export async function createService(context: Context, kind: Kind, environment: E
     service: null,
     runtime: environment.runtime,
   };
+  const spec = await kind.toSpec(context, place, input, null);
   const service = {
     id,
     organization_id: organizationId,
@@ -44,16 +51,25 @@ export async function createService(context: Context, kind: Kind, environment: E
     kind: kind.kind,
     name: input.name.trim(),
     description: input.description ?? null,
-    icon_uri: input.icon_uri ?? `${context.settings.iconPrefix}${kind.path}`,
-    ...withDerived(kind, await kind.toSpec(context, place, input, null)),
+    icon_uri: input.icon_uri ?? iconOf(context, kind, spec),
+    ...withDerived(kind, spec),
     last_updated_by: context.actor.userId,
   };
   await refuseTakenName(service.name, () => queries.insertService(context.db, service));
   const row = await findRow(context, organizationId, service.id);
   const view = toServiceView(context, kind, row);
-  await audit(context, { organizationId, type: 'CREATE', ...placeOfService(row), after: view });
+  await audit(context, {
+    organizationId,
+    type: 'CREATE',
+    ...placeOfService(row),
+    after: toRecordedView(context, kind, row),
+  });
   return view;
 }
+
+/** Address of the icon that a service has unless a body names another. */
+export const iconOf = (context: Pick<Context, 'settings'>, kind: Kind, spec: unknown): string =>
+  `${context.settings.iconPrefix}${kind.icon?.(spec) ?? kind.path}`;
 
 /** Changes a service's configuration; what the body leaves out stays. */
 export async function editService(context: Context, kind: Kind, service: ServiceTarget, input: Partial<CommonInput>) {
@@ -61,10 +77,11 @@ export async function editService(context: Context, kind: Kind, service: Service
   const { organizationId, environmentId } = service;
   const place = { organizationId, environmentId, serviceId: service.id, service, runtime: service.cluster_runtime };
   const spec = await kind.toSpec(context, place, input, service.spec);
+  const hasOwnIcon = service.icon_uri !== iconOf(context, kind, service.spec);
   return change(context, kind, service, {
     name: input.name?.trim() ?? service.name,
     description: input.description === undefined ? service.description : input.description,
-    icon_uri: input.icon_uri ?? service.icon_uri,
+    icon_uri: input.icon_uri ?? (hasOwnIcon ? service.icon_uri : iconOf(context, kind, spec)),
     ...withDerived(kind, spec),
     last_updated_by: context.actor.userId,
   });
@@ -96,8 +113,8 @@ async function change(context: Context, kind: Kind, service: queries.ServiceRow,
     organizationId,
     type: 'UPDATE',
     ...placeOfService(row),
-    before: toServiceView(context, kind, service),
-    after: view,
+    before: toRecordedView(context, kind, service),
+    after: toRecordedView(context, kind, row),
   });
   return view;
 }
@@ -123,15 +140,4 @@ async function findRow(context: Context, organizationId: string, id: string) {
   const row = await queries.findServiceById(context.db, [organizationId], id);
   if (!row) throw internal(`Service ${id} is gone within its own transaction.`);
   return row;
-}
-
-/** 409 when the environment has a service of that name. */
-export async function refuseTakenName(name: string, write: () => Promise<unknown>): Promise<void> {
-  try {
-    await write();
-  } catch (error) {
-    if (brokenConstraint(error) === 'service_name')
-      throw conflict(`The name "${name}" is taken by another service of the environment: choose another.`);
-    throw error;
-  }
 }

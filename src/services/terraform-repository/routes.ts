@@ -19,6 +19,8 @@ export function terraformRepositoryRoutes(repositories: RepositoryReader): Route
       path: '/organization/{organizationId}/parseTerraformVariablesFromGitRepo',
       tag: 'Organization Main Calls',
       summary: 'List the variables that a Terraform module in a git repository declares',
+      description:
+        'Reads the module at the named branch and folder and answers name, default and description of each variable. Nothing is stored.',
       target: organizationTarget,
       action: 'organization.read',
       transaction: false,
@@ -33,6 +35,8 @@ export function terraformRepositoryRoutes(repositories: RepositoryReader): Route
       path: '/organization/{organizationId}/listTfVarsFilesFromGitRepo',
       tag: 'Organization Main Calls',
       summary: 'List the files of Terraform variables in a git repository, with what they set',
+      description:
+        'Finds the files by themselves or at the named paths, and answers the keys and values of each. Nothing is stored.',
       target: organizationTarget,
       action: 'organization.read',
       transaction: false,

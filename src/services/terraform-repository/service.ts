@@ -1,11 +1,12 @@
 import path from 'node:path';
 import type { Static } from 'typebox';
 import { badRequest, invalidField } from '#kernel/errors.ts';
+import type { UserFile } from '#kernel/parsing/index.ts';
 import type { Context } from '#platform/context.ts';
 import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/parts/git.ts';
 import { addressOf, readingGiven, type RepositoryAddress, type RepositoryReader } from '#services/parts/repository.ts';
 import type { TfVarsListRequest } from '#services/terraform-repository/schema.ts';
-import { structuredNamesIn, valuesIn, variablesOf, type SourceFile } from '#services/terraform-repository/variables.ts';
+import { structuredNamesIn, valuesIn, variablesOf } from '#services/terraform-repository/variables.ts';
 
 /** More files than a module has; each of them is fetched. */
 const MAX_FILES = 50;
@@ -23,7 +24,7 @@ export interface Reading {
 export async function parseVariables(reading: Reading, input: GitRepositoryInput) {
   const { address, root } = await locate(reading, input);
   const paths = (await listFiles(reading, address)).filter((file) => isOfModule(file, root));
-  return { results: variablesOf(await readFiles(reading, address, paths)) };
+  return { results: await variablesOf(reading.organizationId, await readFiles(reading, address, paths)) };
 }
 
 /** Names of the variables of a stored source's module whose values are expressions, as the head of its branch declares them. */
@@ -36,9 +37,9 @@ export async function structuredVariables(
   const root = rootOf(source);
   const paths = (await repositories.listFiles(address)).filter((file) => isOfModule(file, root)).slice(0, MAX_FILES);
   const files = await Promise.all(
-    paths.map(async (path) => ({ path, text: (await repositories.readFile({ ...address, path })) ?? '' })),
+    paths.map(async (path) => ({ name: path, text: (await repositories.readFile({ ...address, path })) ?? '' })),
   );
-  return new Set(structuredNamesIn(files));
+  return new Set(await structuredNamesIn(organizationId, files));
 }
 
 /** Files of variables with what they set: those found in the folder and below it, or the named ones. */
@@ -47,7 +48,10 @@ export async function listVariableFiles(reading: Reading, input: Static<typeof T
   const all = await listFiles(reading, address);
   const paths = input.mode.type === 'AutoDiscover' ? discover(all, root) : choose(all, root, input.mode.paths);
   const files = await readFiles(reading, address, paths);
-  return { results: files.map((file) => ({ source: file.path, variables: valuesIn(file) })) };
+  const results = [];
+  for (const file of files)
+    results.push({ source: file.name, variables: await valuesIn(reading.organizationId, file) });
+  return { results };
 }
 
 const discover = (all: string[], root: string): string[] =>
@@ -87,13 +91,13 @@ const listFiles = ({ repositories }: Reading, address: RepositoryAddress): Promi
 async function readFiles({ repositories }: Reading, address: RepositoryAddress, paths: string[]) {
   if (paths.length > MAX_FILES)
     throw badRequest(`${paths.length} files are too many: at most ${MAX_FILES} are read. Name a deeper root_path.`);
-  const files: SourceFile[] = [];
+  const files: UserFile[] = [];
   for (let from = 0; from < paths.length; from += AT_A_TIME) {
     const batch = paths.slice(from, from + AT_A_TIME);
     const texts = await Promise.all(
       batch.map((file) => readingGiven(repositories.readFile({ ...address, path: file }))),
     );
-    batch.forEach((file, at) => files.push({ path: file, text: texts[at] ?? '' }));
+    batch.forEach((file, at) => files.push({ name: file, text: texts[at] ?? '' }));
   }
   return files;
 }

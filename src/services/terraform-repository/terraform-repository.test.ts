@@ -46,9 +46,9 @@ describe('the variables of a Terraform module', () => {
     expect(ok(answer, 200).results).toEqual([
       { ...plain, key: 'size', default: '3', source: 'infra/extra.tf.json' },
       { ...plain, key: 'nothing', default: null, source: 'infra/extra.tf.json' },
-      { ...plain, key: 'region', default: 'eu-west-3', description: 'Where it runs', source: 'infra/variables.tf' },
       { ...plain, key: 'password', sensitive: true, nullable: false, source: 'infra/variables.tf' },
-      { ...plain, key: 'tags', default: '{ a = "b" }', source: 'infra/variables.tf' },
+      { ...plain, key: 'region', default: 'eu-west-3', description: 'Where it runs', source: 'infra/variables.tf' },
+      { ...plain, key: 'tags', default: '{"a":"b"}', source: 'infra/variables.tf' },
     ]);
     expect(ok(await parse(admin, { url: repository.url, branch: 'main' }), 200).results).toEqual([]);
   });
@@ -58,7 +58,7 @@ describe('the variables of a Terraform module', () => {
     const repository = root.make();
     repository.commit({ 'a.tf': 'variable "x" {\n  default = "\n}\n', 'b.tf.json': '{' });
     expect(ok(await parse(admin, { url: repository.url, branch: 'main' }), 400).message).toBe(
-      'a.tf: line 2: a string does not end',
+      'a.tf: line 2: Invalid multi-line string: Quoted strings may not be split over multiple lines. To produce a multi-line string, either use the \\n escape to represent a newline character or use the "heredoc" multi-line template syntax.',
     );
   });
 
@@ -87,7 +87,7 @@ describe('files of Terraform variables', () => {
     const source = { url: repository.url, branch: 'main', root_path: 'infra/' };
     expect(ok(await list(admin, source, { type: 'AutoDiscover' }), 200).results).toEqual([
       { source: 'infra/env/dev.auto.tfvars.json', variables: { region: 'local', size: '2' } },
-      { source: 'infra/prod.tfvars', variables: { region: 'us-east-1', tags: '{ a = 1 }', empty: 'null' } },
+      { source: 'infra/prod.tfvars', variables: { region: 'us-east-1', tags: '{"a":1}', empty: 'null' } },
     ]);
   });
 

@@ -1,3 +1,4 @@
+import { maskOf } from '#kernel/secrets-mask.ts';
 import { badRequest } from '#kernel/errors.ts';
 
 /** A resource of a state, as people list it: attributes without what is sensitive. */
@@ -187,14 +188,10 @@ function collect(value: unknown, into: Set<string>): void {
 
 /** The same data as it may be kept and shown: every sensitive string is taken out of its strings, keys too. */
 export function withoutSecrets<T>(data: T, secrets: readonly string[]): T {
-  const wanted = secrets.filter((secret) => secret.length >= LEAST_MASKED);
+  const masked = maskOf(secrets, SENSITIVE);
   const clean = (value: unknown): unknown => {
     // PostgreSQL keeps neither NUL nor half of a surrogate pair.
-    if (typeof value === 'string')
-      return wanted.reduce(
-        (text, secret) => text.replaceAll(secret, SENSITIVE),
-        value.toWellFormed().replaceAll('\0', ''),
-      );
+    if (typeof value === 'string') return masked(value.toWellFormed().replaceAll('\0', ''));
     if (Array.isArray(value)) return value.map(clean);
     if (value === null || typeof value !== 'object') return value;
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [clean(key), clean(inner)]));

@@ -93,6 +93,8 @@ async function readLoggedSteps(db: Database, environmentId: string, services: Re
       .toString()
       .split('\n')
       .map((line) => JSON.parse(line) as { serviceId: string | null; step: string })
+      // Whether a build has to wait for another one is chance.
+      .filter(({ step }) => step !== 'BUILD_QUEUEING')
       .map(({ serviceId, step }) => `${number} ${serviceId ? names.get(serviceId) : '-'} ${step}`),
   );
   return [...new Set(steps)].sort();

@@ -12,12 +12,13 @@ import { openDatabase, sql, type Database, type OpenDatabase } from '#platform/d
 import { readSettings } from '#platform/settings/index.ts';
 import { openInstallation, readVaultKeys } from '#platform/vault/key.ts';
 import { makeAdministrator, makeAdministratorToken, makeOrganization } from '#resources/organization/bootstrap.ts';
-import { stopProxy } from '#runtimes/proxy/index.ts';
+import { stopProxy } from '#runtimes/proxy/builtin/index.ts';
 import { HttpActor } from '#test/crash/harness/actor.ts';
 import { freePort, startService, type ChildOfTest, type ServiceProcess } from '#test/crash/harness/process.ts';
 import { until } from '#test/crash/harness/until.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
 import { makeRepositoryRoot, type RepositoryRoot, type TestRepository } from '#test/harness/repository.ts';
+import { MADE_IMAGES } from '#test/harness/made-images.ts';
 
 const EXAMPLE = path.join(import.meta.dirname, '../../../examples/hello');
 
@@ -100,9 +101,11 @@ export async function makeMachine(options: MachineOptions): Promise<Machine> {
     // Kept, or each process would start the machine's proxy anew under its own.
     QUARTERDECK_PROXY_PORT: String(await freePort()),
     QUARTERDECK_RUNTIME: 'fake',
+    QUARTERDECK_ORGANIZATION_RUNTIMES: '*=*',
     QUARTERDECK_RATE_LIMIT_PER_HOUR: '0',
     QUARTERDECK_LOG_LEVEL: 'info',
     QUARTERDECK_LOCAL_GIT_ROOTS: repositories.folder,
+    ...MADE_IMAGES,
     QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '127.0.0.0/8',
     ...options.settings,
   };

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { findProgram } from '#runtimes/host/machine.ts';
+import { findProgram } from '#runtimes/tools/find-program.ts';
 import { commandLines } from '#runtimes/host/testing.ts';
 
 const run = (program: string, ...args: string[]): string[] => {

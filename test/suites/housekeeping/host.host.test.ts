@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { findProgram } from '#runtimes/host/machine.ts';
+import { findProgram } from '#runtimes/tools/find-program.ts';
 import { tryMachine } from '#runtimes/host/testing.ts';
 import { filledFolders, machineState, processesWith } from './host-machine.ts';
 import { KEPT, Program } from '#test/harness/program.ts';

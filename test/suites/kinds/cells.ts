@@ -61,7 +61,7 @@ export const CELL_TESTS: Record<string, CellTest> = {
     await deploy(cell);
     ok(await (await cell.admin.withScope('DEPLOY')).delete(cell.url), 403);
     ok(await cell.stranger.delete(cell.url), 404);
-    expect([202, 204]).toContain((await cell.admin.delete(cell.url)).status);
+    ok(await cell.admin.delete(cell.url), cell.sample.deletion ?? 204);
     await isGone(cell);
     expect(cell.isThere()).toBe(false);
   },
@@ -213,8 +213,7 @@ export const CELL_TESTS: Record<string, CellTest> = {
   },
   commits: async (cell) => {
     const answer = await cell.admin.get(`${cell.url}/commit`);
-    if (cell.sample.repository === false) ok(answer, 400);
-    else expect(ok(answer, 200).results.length).toBeGreaterThan(0);
+    expect(ok(answer, 200).results.length).toBeGreaterThan(0);
   },
   logs: async (cell) => {
     await deploy(cell);

@@ -19,12 +19,12 @@ export interface Sample {
   body(place: SamplePlace): Promise<object> | object;
   /** What an edit changes; it must change what is deployed. */
   edit: object;
-  /** Whether it is made of a repository, where its kind can be. */
-  repository?: false;
   /** How many public links it has, where that isn't one. */
   links?: number;
   /** State after a stop, where it isn't STOPPED. */
   stopped?: string;
+  /** What its deletion answers, where that isn't 204. */
+  deletion?: 202;
 }
 
 const git_repository = { url: EXAMPLE, branch: 'HEAD' };
@@ -33,6 +33,7 @@ const ports = [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP
 /** A sample of each kind that can be created. A kind without one fails the suite. */
 export const SAMPLES: Partial<Record<ServiceKind, Sample>> = {
   AGENTIC_WORKFLOW: {
+    deletion: 202,
     body: () => ({ agent_prompt: 'Say what changed.', model: { type: 'CLAUDE', api_key: 'sk-never-shown-again' } }),
     edit: { agent_prompt: 'Say what is broken.' },
   },
@@ -73,6 +74,7 @@ export const SAMPLES: Partial<Record<ServiceKind, Sample>> = {
   },
   TERRAFORM: {
     body: () => ({
+      backend: { kubernetes: {} },
       terraform_files_source: { git: { git_repository } },
       provider_version: { explicit_version: '1.11.4' },
     }),

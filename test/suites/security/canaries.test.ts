@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,13 +15,13 @@ import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import { exampleOf } from '../answers.ts';
 import { rowsWith } from '../fuzz/digest.ts';
 import { makeWorld, type World } from '../world.ts';
+import { createMarks, mark } from './marks.ts';
 import { useHostEngine } from '#test/harness/real-engine.ts';
 
 /**
  * One life of a service with marked secrets, on the real parts: git server, build, instance, webhook, database. Everything that
  * comes out anywhere is kept and searched for the marks.
  */
-const mark = (name: string) => `canary-${name}-${randomBytes(12).toString('hex')}`;
 const CANARIES = {
   secret: mark('secret'),
   overridden: mark('overridden'),
@@ -33,21 +32,10 @@ const CANARIES = {
   registry: mark('registry'),
   charts: mark('charts'),
   argoCd: mark('argo-cd'),
+  awsKey: mark('aws-key'),
+  gcpKey: mark('gcp-key'),
 };
-/** What a mark looks like where somebody has encoded it. */
-const formsOf = (value: string): string[] =>
-  value
-    .split('\n')
-    .filter((line) => line.includes('canary'))
-    .flatMap((line) => {
-      // The middle of the text in base64 is there whatever stands before it.
-      const base64 = [0, 1, 2].map((at) => Buffer.from(line.slice(at)).toString('base64').slice(4, -6));
-      return [line, ...base64, Buffer.from(line).toString('hex')];
-    });
-const FORMS = Object.entries(CANARIES).flatMap(([name, value]) => formsOf(value).map((form) => ({ name, form })));
-const marksIn = (text: string): string[] => [
-  ...new Set(FORMS.filter(({ form }) => text.includes(form)).map(({ name }) => name)),
-];
+const { forms: FORMS, marksIn } = createMarks(CANARIES);
 
 const root = makeRepositoryRoot();
 const said: string[] = [];
@@ -93,11 +81,15 @@ ARG CANARY_SECRET
 COPY . /app
 WORKDIR /app
 RUN echo "in the build: $CANARY_SECRET"
+RUN echo "in base64: $(printf %s "x$CANARY_SECRET" | base64 -w 0)"
+RUN echo "in digits: $(printf %s "$CANARY_SECRET" | od -An -v -tx1 | tr -d ' \\n')"
 RUN sleep 0.3
 CMD ["node", "main.js"]
 `;
 const MAIN = `const fs = require('node:fs');
 const file = fs.readFileSync(process.env.KEY_FILE, 'utf8');
+const secret = Buffer.from(process.env.CANARY_SECRET);
+console.log('encoded', secret.toString('base64'), secret.toString('hex'), encodeURIComponent(\`/\${secret}\`), JSON.stringify({ secret: \`\${secret}\` }));
 console.log('has', process.env.CANARY_SECRET.length, file.length);
 require('node:http').createServer((_, response) => response.end('ok')).listen(process.env.PORT || 3000);
 `;
@@ -143,6 +135,9 @@ beforeAll(async () => {
   const { organizationId, projectId, environmentId } = world;
   const organization = `/organization/${organizationId}`;
   const token = { name: 'canary', type: 'GITLAB', git_api_url: `${gitServer.url}/api/v4` };
+  const account = { name: 'canary', type: 'AWS_STATIC', access_key_id: 'AKIA1', secret_access_key: CANARIES.awsKey };
+  await make(`${organization}/aws/credentials`, account);
+  await make(`${organization}/gcp/credentials`, { name: 'canary', gcp_credentials: CANARIES.gcpKey });
   const gitToken = await make(`${organization}/gitToken`, { ...token, token: CANARIES.gitToken });
   const port = (receiver.address() as AddressInfo).port;
   const events = ['DEPLOYMENT_STARTED', 'DEPLOYMENT_SUCCESSFUL', 'DEPLOYMENT_FAILURE'];

@@ -62,6 +62,8 @@ describe('an id of another organization is like one that never was', () => {
       const ask = (id: string) =>
         own.admin.call(route.method, pathWith(id) + (example.query ?? ''), example.body, typeOf(example));
       const answer = await asksForBoth(ask, foreign, name);
+      // Existing clients send any organization there: the cluster's own decides.
+      if (name === '{organizationId}' && route.target?.inAnyOrganization) continue;
       expect(answer.status, `${name}: ${JSON.stringify(answer.body)}`).toBe(404);
     }
   });

@@ -38,6 +38,7 @@ export async function makeService({ app, repositories, runtime, engine, version 
     await admin.post(`/environment/${environment.id}/terraform`, {
       name: 'infra',
       engine,
+      backend: { kubernetes: {} },
       terraform_files_source: {
         git: { git_repository: { url: repository.url, branch: 'main', root_path: '/infra' } },
       },

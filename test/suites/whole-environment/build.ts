@@ -116,6 +116,7 @@ async function makeTerraform({ program, terraform }: Stage, make: Make): Promise
   const repository = program.makeRepository();
   repository.commit({ 'main.tf': MODULE });
   await make('infra', 'terraform', {
+    backend: { kubernetes: {} },
     terraform_files_source: { git: { git_repository: { url: repository.url, branch: 'main' } } },
     provider_version: terraform,
   });

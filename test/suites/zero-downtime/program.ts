@@ -12,7 +12,7 @@ import {
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { stopProxy } from '#runtimes/proxy/index.ts';
+import { stopProxy } from '#runtimes/proxy/builtin/index.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
 const READY_MS = 60_000;
@@ -114,7 +114,7 @@ export class Installation {
     for (const part of ['src', 'migrations', 'package.json', 'openapi.json'])
       cpSync(path.join(ROOT, part), path.join(tree, part), { recursive: true });
     symlinkSync(path.join(ROOT, 'node_modules'), path.join(tree, 'node_modules'));
-    const main = path.join(tree, 'src/runtimes/proxy/proxy-main.ts');
+    const main = path.join(tree, 'src/runtimes/proxy/builtin/proxy-main.ts');
     writeFileSync(main, `${readFileSync(main, 'utf8')}\n// Release ${this.#trees.length}.\n`);
     this.#source = path.join(tree, 'src');
   }

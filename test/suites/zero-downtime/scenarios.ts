@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { askProxy } from '#runtimes/proxy/control-client.ts';
+import { askProxy } from '#runtimes/proxy/builtin/control-client.ts';
 import { Conversation, Traffic, type TrafficKind, type TrafficReport } from '#test/harness/traffic.ts';
 import type { Installation, Program } from './program.ts';
 import { GRACE_SECONDS, type Service } from './service.ts';

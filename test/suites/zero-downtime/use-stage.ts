@@ -3,6 +3,7 @@ import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import { Installation } from './program.ts';
 import { firstRelease, type Stage } from './scenarios.ts';
 import { Service } from './service.ts';
+import { MADE_IMAGES } from '#test/harness/made-images.ts';
 
 /** An installation with an application that serves, for the tests of a file. `settings` are asked for when they begin. */
 export function useStage(settings: () => Record<string, string>): () => Stage {
@@ -11,7 +12,11 @@ export function useStage(settings: () => Record<string, string>): () => Stage {
   let stage: Stage | undefined;
 
   beforeAll(async () => {
-    installation = await Installation.make({ QUARTERDECK_LOCAL_GIT_ROOTS: repositories.folder, ...settings() });
+    installation = await Installation.make({
+      QUARTERDECK_LOCAL_GIT_ROOTS: repositories.folder,
+      ...MADE_IMAGES,
+      ...settings(),
+    });
     const program = await installation.start();
     const service = await Service.make(installation, repositories.make());
     stage = await firstRelease({ installation, program, service });

@@ -383,6 +383,49 @@ describe('what the retention drops', () => {
     ]);
   });
 
+  test('goes with its month of seals, and one by one where a seal of the month still counts', async () => {
+    const partitions = async () =>
+      (
+        await run(`select inhrelid::regclass::text as name from pg_inherits where inhparent = 'audit_seal'::regclass
+        and inhrelid::regclass::text like 'audit_seal_2040%' order by 1`)
+      ).rows.map(({ name }) => name.slice(-2));
+    await givenYear();
+    now = new Date('2040-04-10T00:00:00Z');
+    await maintainEventPartitions(platform);
+    // January has the third seal too, and the second one, of February, stands before it.
+    expect(await partitions()).toEqual(['01', '02', '03', '04', '05', '06']);
+    now = new Date('2040-05-10T00:00:00Z');
+    await maintainEventPartitions(platform);
+    expect(await partitions()).toEqual(['03', '04', '05', '06', '07']);
+    expect((await seals()).map(({ sequence }) => sequence)).toEqual([5]);
+    expect(await verify()).toMatchObject({ findings: [], events: 1 });
+  });
+
+  test('is taken off the chains a few at a time, while others are sealed', async () => {
+    const others = Array.from({ length: 250 }, () => newId());
+    now = new Date('2041-01-05T00:00:00Z');
+    for (const other of others) await write('early', {}, other);
+    await sealer.sealAll();
+    now = new Date('2041-04-10T00:00:00Z');
+    await write('late');
+    let over = false;
+    const dropped = maintainEventPartitions(platform).finally(() => (over = true));
+    while (!over) await sealer.sealAll();
+    await dropped;
+    expect(
+      (await run('select count(*)::int as n from audit_seal where organization_id = any($1)', [others])).rows,
+    ).toEqual([{ n: 0 }]);
+    expect(
+      (
+        await run(
+          'select count(*)::int as n from audit_chain where dropped_sequence = 1 and organization_id = any($1)',
+          [others],
+        )
+      ).rows,
+    ).toEqual([{ n: 250 }]);
+    expect(await verify()).toMatchObject({ findings: [], events: 1 });
+  });
+
   test('cannot be pretended by changing the record of it', async () => {
     await givenYear();
     await tamper(

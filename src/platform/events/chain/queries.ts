@@ -1,16 +1,6 @@
 import { sql, type Database, type Transaction } from '#platform/database/index.ts';
 import { microsOf, SIGNED_COLUMNS, type Chain, type SealPlace, type SignedEvent } from '#platform/events/chain/sign.ts';
 
-/** Any constant: it names the lock under which chains are written, by one process at a time. */
-const LOCK = 7_301_003;
-
-/** Whether this transaction may write chains; false while another does. */
-export const tryToLockChains = async (db: Transaction): Promise<boolean> =>
-  (await sql<{ mine: boolean }>`select pg_try_advisory_xact_lock(${LOCK}) as mine`.execute(db)).rows[0]!.mine;
-
-/** The same, waiting for its turn. */
-export const lockChains = (db: Transaction) => sql`select pg_advisory_xact_lock(${LOCK})`.execute(db);
-
 export const hasUnsealed = async (db: Database): Promise<boolean> =>
   (await sql<{ some: boolean }>`select exists (select from audit_unsealed) as some`.execute(db)).rows[0]!.some;
 
@@ -59,10 +49,18 @@ export const listChains = (db: Database, organizationIds: string[]): Promise<Sto
     .where('organization_id', '=', sql<string>`any(${organizationIds})`)
     .execute();
 
-/** Chains of which something older than that may be dropped. */
-export const listChainsDroppedBefore = (db: Database, before: Date): Promise<StoredChain[]> =>
+/** Chains after an organization's of which something older than that may be dropped. */
+export const listChainsDroppedBefore = (
+  db: Database,
+  before: Date,
+  after: string | null,
+  limit: number,
+): Promise<StoredChain[]> =>
   selectChains(db)
     .where((eb) => eb.or([eb('dropped_before', 'is', null), eb('dropped_before', '<', before)]))
+    .$if(after !== null, (query) => query.where('organization_id', '>', after!))
+    .orderBy('organization_id')
+    .limit(limit)
     .execute();
 
 /** The hash of a seal. */
@@ -97,9 +95,9 @@ export interface Seal extends SealPlace {
 }
 
 /** Appends seals of any number of organizations. */
-export const insertSeals = (db: Transaction, seals: Seal[]) =>
-  sql`insert into audit_seal (organization_id, sequence, event_id, event_at, hash)
-    select organization_id, sequence, event_id, 'epoch'::timestamptz + micros * interval '1 microsecond', hash
+export const insertSeals = (db: Transaction, seals: Seal[], sealedAt: Date) =>
+  sql`insert into audit_seal (organization_id, sequence, event_id, event_at, hash, sealed_at)
+    select organization_id, sequence, event_id, 'epoch'::timestamptz + micros * interval '1 microsecond', hash, ${sealedAt}::timestamptz
     from unnest(${seals.map((seal) => seal.organizationId)}::uuid[], ${seals.map((seal) => seal.sequence)}::bigint[],
       ${seals.map((seal) => seal.eventId)}::uuid[], ${seals.map((seal) => seal.eventAtMicros)}::bigint[],
       ${seals.map((seal) => seal.hash)}::bytea[]) as t(organization_id, sequence, event_id, micros, hash)`.execute(db);
@@ -114,8 +112,28 @@ export const findLastDropped = async (db: Database, organizationId: string, befo
       order by sequence desc limit 1`.execute(db)
   ).rows[0];
 
-export const deleteSealsUpTo = (db: Transaction, organizationId: string, sequence: number) =>
-  db.deleteFrom('audit_seal').where('organization_id', '=', organizationId).where('sequence', '<=', sequence).execute();
+/** Deletes seals that their chains dropped, so many at most; returns how many. */
+export const deleteDroppedSeals = async (db: Database, limit: number): Promise<number> => {
+  const { numAffectedRows } = await sql`
+    delete from audit_seal seal using (
+      select old.organization_id, old.sequence, old.sealed_at from audit_chain chain
+      cross join lateral (select organization_id, sequence, sealed_at from audit_seal
+        where organization_id = chain.organization_id and sequence <= chain.dropped_sequence limit ${limit}) old
+      limit ${limit}) old
+    where seal.organization_id = old.organization_id and seal.sequence = old.sequence and seal.sealed_at = old.sealed_at`.execute(
+    db,
+  );
+  return Number(numAffectedRows ?? 0n);
+};
+
+/** Tells of a partition of seals whether all of them were dropped by their chains. */
+export const isDropped = async (db: Database, partition: string): Promise<boolean> => {
+  const { rows } = await sql`select from ${sql.id(partition)} seal where not exists (select from audit_chain chain
+    where chain.organization_id = seal.organization_id and chain.dropped_sequence >= seal.sequence) limit 1`.execute(
+    db,
+  );
+  return rows.length === 0;
+};
 
 /** A seal, and what there is of its event. */
 export interface SealedEvent {

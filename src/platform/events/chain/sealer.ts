@@ -1,5 +1,6 @@
 import type { Platform } from '#platform/context.ts';
 import type { Transaction } from '#platform/database/index.ts';
+import { tryLockInTransaction } from '#platform/database/locks.ts';
 import * as queries from '#platform/events/chain/queries.ts';
 import { same, sealHash, signChain, type Chain } from '#platform/events/chain/sign.ts';
 import type { Head, Witness } from '#platform/events/chain/witness.ts';
@@ -62,8 +63,8 @@ export class AuditSealer {
   }
 
   async #sealBatch(db: Transaction): Promise<Head[] | undefined> {
-    if (!(await queries.tryToLockChains(db))) return undefined;
-    const { vault } = this.#platform;
+    if (!(await tryLockInTransaction(db, 'chains'))) return undefined;
+    const { vault, clock } = this.#platform;
     const broken = await this.#brokenChains(db);
     const waiting = await queries.takeUnsealed(db, BATCH, broken);
     const byOrganization = Map.groupBy(waiting, ({ organizationId }) => organizationId);
@@ -79,7 +80,7 @@ export class AuditSealer {
       }
       await queries.saveChain(db, { ...chain, mac: signChain(vault, chain) });
     }
-    if (seals.length > 0) await queries.insertSeals(db, seals);
+    if (seals.length > 0) await queries.insertSeals(db, seals, clock.now());
     return [...chains.values()];
   }
 

@@ -25,6 +25,7 @@ export const actionRoutes = (needs: ClusterNeeds): Route[] => [
     id: 'deployCluster',
     path: `${PATH}/deploy`,
     summary: 'Deploy a cluster: check that it can be used, and take its configuration over',
+    description: 'Answers with the new state; the work goes on. 409 while the cluster is locked.',
     query: Type.Object({
       dry_run: Type.Optional(Type.Boolean({ description: 'Only check; the state goes back to what it was.' })),
     }),

@@ -6,6 +6,7 @@ import {
   editKarpenterSubnets,
   kubeconfigOf,
   requireKubernetes,
+  refuseKubeconfig,
   saveKubeconfig,
 } from '#resources/cluster/configuration.ts';
 import type { ClusterRow } from '#resources/cluster/queries.ts';
@@ -14,13 +15,15 @@ import {
   AnalysisList,
   AnalysisLogList,
   AnalysisRequest,
+  ClusterToken,
   EksAnywhereCommit,
   EksAnywhereCommitList,
   EksAnywhereJwt,
   KarpenterSubnetsRequest,
   KubeconfigQuery,
+  TokenQuery,
 } from '#resources/cluster/schema/kubernetes.ts';
-import { clusterTarget } from '#resources/cluster/target.ts';
+import { clusterOfAnyOrganization, clusterTarget } from '#resources/cluster/target.ts';
 
 const PATH = '/organization/{organizationId}/cluster/{clusterId}';
 const YAML = 'application/x-yaml';
@@ -42,10 +45,12 @@ export const kubernetesRoutes: Route[] = [
     summary: 'Get where a Kubernetes cluster is, as a kubeconfig without credentials',
     description:
       'Credentials are written only: put your own into `users`. With or without `with_token_from_cli` and `read_only` the answer is the same.',
-    target: clusterTarget,
+    target: clusterOfAnyOrganization,
     action: 'cluster.secrets',
     query: KubeconfigQuery,
     answer: { status: 200, body: Type.String(), contentType: YAML },
+    // The file is read in a thread of its own, which may take seconds.
+    transaction: false,
     handler: (call) => kubeconfigOf(call, call.target),
   }),
   defineRoute({
@@ -55,12 +60,33 @@ export const kubernetesRoutes: Route[] = [
     tag,
     summary: 'Set the kubeconfig of a Kubernetes cluster',
     description: 'It is kept encrypted. One that runs programs or reads files of the control plane is refused.',
-    target: clusterTarget,
+    target: clusterOfAnyOrganization,
     action: 'cluster.secrets',
     body: Type.String({ minLength: 1 }),
     bodyContentType: YAML,
     answer: { status: 204, body: null },
+    // It is read by a thread of its own, which may take seconds: not while a row is locked.
+    before: { run: (call) => refuseKubeconfig(call.target, call.body) },
     handler: (call) => saveKubeconfig(call, call.target, call.body),
+  }),
+  defineRoute({
+    id: 'getClusterToken',
+    method: 'GET',
+    path: '/cluster/{clusterId}/token',
+    tag,
+    summary: 'Token for a Kubernetes cluster, as a program of a kubeconfig asks for it: refused, with the reason',
+    description: 'Every call is answered with 400: credentials of a cluster are written only.',
+    target: clusterTarget,
+    action: 'cluster.secrets',
+    query: TokenQuery,
+    answer: { status: 200, body: ClusterToken },
+    readsOnlyTarget: true,
+    handler: ({ target }) => {
+      requireKubernetes(target, 'There is no token');
+      throw badRequest(
+        `The credentials of cluster ${target.name} are written only: put your own into \`users\` of the kubeconfig that GET /organization/${target.organization_id}/cluster/${target.id}/kubeconfig answers.`,
+      );
+    },
   }),
   defineRoute({
     id: 'getInstallationHelmValues',
@@ -68,10 +94,13 @@ export const kubernetesRoutes: Route[] = [
     path: `${PATH}/installationHelmValues`,
     tag,
     summary: 'Values of the chart that is installed in a Kubernetes cluster: none is',
+    description:
+      'Every call is answered with 404, or 400 on a cluster that is no Kubernetes: nothing is installed by a chart.',
     target: clusterTarget,
     action: 'cluster.read',
     answer: { status: 200, body: Type.String(), contentType: YAML },
     errors: [400],
+    readsOnlyTarget: true,
     handler: ({ target }) => {
       requireKubernetes(target, 'There are no Helm values');
       throw new AppError(
@@ -86,6 +115,7 @@ export const kubernetesRoutes: Route[] = [
     path: `${PATH}/karpenterPrivateSubnetIds`,
     tag,
     summary: 'Change the subnets for Fargate of a cluster in a VPC of your own',
+    description: 'Stores the subnets of the body with the cluster. 400 on a cluster that is no Kubernetes.',
     target: clusterTarget,
     action: 'cluster.edit',
     body: KarpenterSubnetsRequest,
@@ -101,10 +131,12 @@ export const kubernetesRoutes: Route[] = [
     path: `${PATH}/eks-anywhere/commits`,
     tag,
     summary: 'Commits of the repository of an EKS Anywhere cluster',
+    description: 'Every call is answered with 400: the repository of an EKS Anywhere cluster is not read.',
     target: clusterTarget,
     action: 'cluster.read',
     answer: { status: 200, body: EksAnywhereCommitList },
     errors: [400],
+    readsOnlyTarget: true,
     handler: ({ target }) => refuseEksAnywhere(target, 'There are no commits'),
   }),
   defineRoute({
@@ -113,6 +145,7 @@ export const kubernetesRoutes: Route[] = [
     path: `${PATH}/eks-anywhere/commit`,
     tag,
     summary: 'Record another commit of the repository of an EKS Anywhere cluster',
+    description: 'Stores the commit with the cluster, and nothing more: EKS Anywhere clusters are only recorded here.',
     target: clusterTarget,
     action: 'cluster.edit',
     body: EksAnywhereCommit,
@@ -125,10 +158,12 @@ export const kubernetesRoutes: Route[] = [
     path: `${PATH}/eks-anywhere/jwt`,
     tag,
     summary: 'Token for making an EKS Anywhere cluster',
+    description: 'Every call is answered with 400: EKS Anywhere clusters are not made from here.',
     target: clusterTarget,
     action: 'cluster.secrets',
     answer: { status: 200, body: EksAnywhereJwt },
     errors: [400],
+    readsOnlyTarget: true,
     handler: ({ target }) => refuseEksAnywhere(target, 'There is no token'),
   }),
   ...analysisRoutes(),
@@ -147,6 +182,8 @@ function analysisRoutes(): Route[] {
       path,
       tag,
       summary: 'Start an analysis of a Kubernetes cluster: refused, with the reason',
+      description:
+        'Every call is answered with 400, whose message names the programs to run against the cluster yourself.',
       target: clusterTarget,
       action: 'cluster.deploy',
       body: AnalysisRequest,
@@ -164,9 +201,11 @@ function analysisRoutes(): Route[] {
       path,
       tag,
       summary: 'List the analyses of a cluster',
+      description: 'The list is empty, because no analysis can be started.',
       target: clusterTarget,
       action: 'cluster.read',
       answer: { status: 200, body: AnalysisList },
+      readsOnlyTarget: true,
       handler: () => ({ results: [] }),
     }),
     defineRoute({
@@ -175,9 +214,11 @@ function analysisRoutes(): Route[] {
       path: `${path}/{analysisId}`,
       tag,
       summary: 'Get an analysis of a cluster',
+      description: 'Every call is answered with 404, because no analysis can be started.',
       target: clusterTarget,
       action: 'cluster.read',
       answer: { status: 200, body: Analysis },
+      readsOnlyTarget: true,
       handler: notThere,
     }),
     defineRoute({
@@ -186,9 +227,11 @@ function analysisRoutes(): Route[] {
       path: `${path}/{analysisId}/logs`,
       tag,
       summary: 'List what an analysis has told',
+      description: 'Every call is answered with 404, because no analysis can be started.',
       target: clusterTarget,
       action: 'cluster.read',
       answer: { status: 200, body: AnalysisLogList },
+      readsOnlyTarget: true,
       handler: notThere,
     }),
   ];

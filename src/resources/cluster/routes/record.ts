@@ -1,3 +1,4 @@
+import { visibleClusters } from '#platform/access/visibility.ts';
 import { fetchPage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { OneOf, PageQuery, Type } from '#platform/http/schema.ts';
@@ -20,11 +21,19 @@ export const recordRoutes = (needs: ClusterNeeds): Route[] => [
     path: '/organization/{organizationId}/cluster',
     tag,
     summary: 'List the clusters of an organization',
+    description: 'Answers the clusters that you may read, without their secrets.',
     target: organizationTarget,
     action: 'cluster.read',
+    filtersRows: true,
     query: PageQuery,
     answer: { status: 200, body: ClusterList },
-    handler: ({ db, target, query }) => fetchPage(db, listClusters(db, target), query, toClusterView),
+    handler: ({ db, principal, target, query }) =>
+      fetchPage(
+        db,
+        listClusters(db, target).where(visibleClusters(principal, target.organizationId)),
+        query,
+        toClusterView,
+      ),
   }),
   defineRoute({
     id: 'createCluster',

@@ -1,3 +1,4 @@
+import { visibleClusters } from '#platform/access/visibility.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { organizationTarget } from '#resources/organization/index.ts';
 import { listLocks, lockCluster, unlockCluster } from '#resources/cluster/lock.ts';
@@ -25,11 +26,15 @@ export const stateRoutes: Route[] = [
     path: '/organization/{organizationId}/cluster/status',
     tag,
     summary: 'List the status of every cluster',
+    description: 'Answers one state for each cluster that you may read, and whether its configuration is deployed.',
     target: organizationTarget,
     action: 'cluster.read',
+    filtersRows: true,
     answer: { status: 200, body: ClusterStatusList },
-    handler: async ({ db, clock, target }) => ({
-      results: (await listClusters(db, target).execute()).map((row) => toStatusView(row, clock.now())),
+    handler: async ({ db, clock, principal, target }) => ({
+      results: (await listClusters(db, target).where(visibleClusters(principal, target.organizationId)).execute()).map(
+        (row) => toStatusView(row, clock.now()),
+      ),
     }),
   }),
   defineRoute({
@@ -38,9 +43,11 @@ export const stateRoutes: Route[] = [
     path: `${PATH}/status`,
     tag,
     summary: 'Get the status of a cluster',
+    description: 'Answers the state of the last work on the cluster, and whether its configuration is deployed.',
     target: clusterTarget,
     action: 'cluster.read',
     answer: { status: 200, body: ClusterStatus },
+    readsOnlyTarget: true,
     handler: ({ clock, target }) => toStatusView(target, clock.now()),
   }),
   defineRoute({
@@ -49,9 +56,12 @@ export const stateRoutes: Route[] = [
     path: `${PATH}/isReady`,
     tag,
     summary: 'Tell whether a cluster has all that its deployment needs, and is not locked',
+    description:
+      'Answers only whether a deployment of the cluster could begin. The log of a deployment that could not says what is missing.',
     target: clusterTarget,
     action: 'cluster.read',
     answer: { status: 200, body: ClusterReadiness },
+    readsOnlyTarget: true,
     handler: ({ clock, target }) => ({ is_ready: lackOf(target) === undefined && !isLocked(target, clock.now()) }),
   }),
   defineRoute({
@@ -60,10 +70,12 @@ export const stateRoutes: Route[] = [
     path: '/organization/{organizationId}/lock',
     tag: 'Organization Cluster Lock',
     summary: 'List the clusters that are locked',
+    description: 'Answers who locked each cluster, why and until when.',
     target: organizationTarget,
     action: 'cluster.read',
+    filtersRows: true,
     answer: { status: 200, body: ClusterLockList },
-    handler: (call) => listLocks(call, call.target.organizationId),
+    handler: (call) => listLocks(call, call.principal, call.target.organizationId),
   }),
   defineRoute({
     id: 'lockCluster',
@@ -71,6 +83,7 @@ export const stateRoutes: Route[] = [
     path: '/cluster/{clusterId}/lock',
     tag,
     summary: 'Lock a cluster, so that nothing is deployed on it',
+    description: 'Deployments on the cluster answer 409 until the lock is removed or its days are over.',
     target: clusterTarget,
     action: 'cluster.edit',
     body: ClusterLockRequest,
@@ -84,6 +97,7 @@ export const stateRoutes: Route[] = [
     path: '/cluster/{clusterId}/lock',
     tag,
     summary: 'Unlock a cluster',
+    description: 'Deployments on the cluster are accepted again.',
     target: clusterTarget,
     action: 'cluster.edit',
     answer: { status: 204, body: null },

@@ -1,3 +1,4 @@
+import { READS_TEXTS } from '#platform/http/texts.ts';
 import { named, Nullable, OneOf, Type, type TSchema } from '#platform/http/schema.ts';
 
 interface AdvancedSetting {
@@ -114,6 +115,7 @@ const properties = Object.fromEntries(
 export const ClusterAdvancedSettingsRequest = named(
   'ClusterAdvancedSettingsRequest',
   Type.Object(properties, {
+    ...READS_TEXTS,
     description: 'What is absent or null falls back to its default.',
     // What no setting is called stays in, so that it is refused by its name.
     additionalProperties: true,

@@ -1,4 +1,4 @@
-import { DateTime, ListOf, Name, named, OneOf, Reference, Type, Uuid } from '#platform/http/schema.ts';
+import { DateTime, ListOf, Name, named, Nullable, OneOf, Reference, Type, Uuid } from '#platform/http/schema.ts';
 import { Feature, FeatureRequest } from '#resources/cluster/schema/features.ts';
 import { DiskSpeed } from '#resources/cluster/schema/karpenter.ts';
 import { InfrastructureOutputs } from '#resources/cluster/schema/outputs.ts';
@@ -8,7 +8,7 @@ import {
   Keda,
   MetricsParameters,
 } from '#resources/cluster/schema/parameters.ts';
-import { ClusterCloudProviderInfo } from '#resources/cluster/schema/provider.ts';
+import { ClusterCloudProviderInfoRequest } from '#resources/cluster/schema/provider.ts';
 import {
   AdditionalSecretManagerAccess,
   AdditionalSecretManagerAccessRequest,
@@ -16,20 +16,7 @@ import {
   SecretManagerAccessRequest,
 } from '#resources/cluster/schema/secret-managers.ts';
 import { ClusterState } from '#resources/cluster/schema/status.ts';
-
-const CloudVendor = OneOf([
-  'AWS',
-  'SCW',
-  'GCP',
-  'DO',
-  'AZURE',
-  'OVH',
-  'CIVO',
-  'HETZNER',
-  'ORACLE',
-  'IBM',
-  'ON_PREMISE',
-]);
+import { CloudVendor } from '#resources/cluster/schema/vendors.ts';
 
 const KubernetesKind = OneOf(['MANAGED', 'SELF_MANAGED', 'PARTIALLY_MANAGED']);
 
@@ -61,7 +48,7 @@ export const ClusterRequest = named(
     description: Type.Optional(Type.String({ maxLength: 2000 })),
     region: Type.String({ minLength: 1, maxLength: 255 }),
     cloud_provider: CloudVendor,
-    cloud_provider_credentials: Type.Optional(ClusterCloudProviderInfo),
+    cloud_provider_credentials: Type.Optional(Nullable(ClusterCloudProviderInfoRequest)),
     ...parameters,
     features: Type.Optional(Type.Array(FeatureRequest, { maxItems: 100 })),
     secret_manager_accesses: Type.Optional(Type.Array(SecretManagerAccessRequest, { maxItems: 100 })),

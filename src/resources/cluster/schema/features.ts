@@ -1,12 +1,15 @@
-import { named, Nullable, OneOf, Type, Uuid, type TSchema } from '#platform/http/schema.ts';
+import { named, Nullable, OneOf, Type, type TSchema } from '#platform/http/schema.ts';
 import { Karpenter } from '#resources/cluster/schema/karpenter.ts';
 import { AwsNetwork, GcpNetwork, NatGateway } from '#resources/cluster/schema/network.ts';
+
+/** Features by name. The reference interface says that their ids are UUIDs; its clients send and compare these names. */
+const FEATURES = ['VPC_SUBNET', 'STATIC_IP', 'NAT_GATEWAY', 'EXISTING_VPC', 'KARPENTER', 'GKE_KMS_KEY'] as const;
 
 /** A feature as it is asked for: which one, and its value. */
 export const FeatureRequest = named(
   'ClusterFeatureRequest',
   Type.Object({
-    id: Type.Optional(Uuid),
+    id: Type.Optional(OneOf(FEATURES)),
     value: Type.Optional(
       Type.Unsafe<unknown>({
         anyOf: [Type.String(), Type.Boolean(), AwsNetwork, GcpNetwork, Karpenter, Nullable(NatGateway)],
@@ -30,7 +33,7 @@ const valueOf = (value: TSchema) => Type.Object({ type: FeatureType, value });
 export const Feature = named(
   'ClusterFeature',
   Type.Object({
-    id: Type.Optional(Uuid),
+    id: Type.Optional(Type.String({ description: `Name of the feature: ${FEATURES.join(', ')}.` })),
     title: Type.Optional(Type.String()),
     description: Type.Optional(Nullable(Type.String())),
     cost_per_month_in_cents: Type.Optional(Nullable(Type.Integer())),

@@ -80,3 +80,16 @@ export const KubeconfigQuery = Type.Object({
   with_token_from_cli: Type.Optional(Type.Boolean()),
   read_only: Type.Optional(Type.Boolean()),
 });
+
+export const TokenQuery = Type.Object({ read_only: Type.Optional(Type.Boolean()) });
+
+/** `ExecCredential` of Kubernetes: what a program that a kubeconfig names prints. */
+export const ClusterToken = named(
+  'ClusterToken',
+  Type.Object({
+    apiVersion: Type.String(),
+    kind: Type.String(),
+    spec: Type.Unsafe<Record<string, unknown>>({ type: 'object' }),
+    status: Type.Object({ token: Type.String(), expirationTimestamp: DateTime }),
+  }),
+);

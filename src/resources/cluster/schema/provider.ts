@@ -1,12 +1,25 @@
 import { named, Nullable, OneOf, PlainListOf, Type, Uuid, type TSchema } from '#platform/http/schema.ts';
 
 /** With which account of which provider a cluster is run. */
+const Credentials = Type.Object({ id: Type.Optional(Uuid), name: Type.Optional(Type.String()) });
+const InfoProvider = OneOf(['AWS', 'SCW', 'GCP', 'ON_PREMISE', 'AZURE']);
+
 export const ClusterCloudProviderInfo = named(
   'ClusterCloudProviderInfo',
   Type.Object({
-    cloud_provider: Type.Optional(OneOf(['AWS', 'SCW', 'GCP', 'ON_PREMISE', 'AZURE'])),
-    credentials: Type.Optional(Type.Object({ id: Type.Optional(Uuid), name: Type.Optional(Type.String()) })),
+    cloud_provider: Type.Optional(InfoProvider),
+    credentials: Credentials,
     region: Type.Optional(Type.String()),
+  }),
+);
+
+/** The same as it is asked for: what is left out or null stays. */
+export const ClusterCloudProviderInfoRequest = named(
+  'ClusterCloudProviderInfoRequest',
+  Type.Object({
+    cloud_provider: Type.Optional(Nullable(InfoProvider)),
+    credentials: Type.Optional(Nullable(Credentials)),
+    region: Type.Optional(Nullable(Type.String())),
   }),
 );
 

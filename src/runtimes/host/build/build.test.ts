@@ -107,6 +107,19 @@ RUN ["sh", "-c", "echo \\"> exec $0\\"", "form"]`;
       expect(lines).toEqual(['> given and g', '> here given', '> exec form']);
       host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nRUN echo reason >&2; exit 7' });
       expect(await host.buildError()).toBe('Dockerfile line 3: RUN: It ended with status 7: reason');
+      const output = [
+        'npm error code E',
+        'npm error Missing script: "build"',
+        'npm error',
+        'npm error See',
+        'npm error   npm run',
+      ];
+      host.write({
+        Dockerfile: `FROM x\nWORKDIR /app\nRUN printf '%s\\n' ${output.map((line) => `'${line}'`).join(' ')} >&2; exit 1`,
+      });
+      expect(await host.buildError()).toBe(
+        `Dockerfile line 3: RUN: It ended with status 1: ${[output[1], ...output.slice(2)].join('\n')}`,
+      );
     });
 
     test('nothing outside of the repository can be copied or named', async () => {

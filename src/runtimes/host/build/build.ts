@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
+import { anySignal } from '#kernel/lease-signal.ts';
+import { chownSync, existsSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseDockerfile, stageIndex, type ParsedDockerfile } from '#runtimes/host/build/dockerfile.ts';
 import { emptyConfig, StageBuilder, type BuildContext, type BuiltStage } from '#runtimes/host/build/stage-builder.ts';
@@ -10,7 +11,7 @@ import { makeOwnedFolders } from '#runtimes/host/owned-folders.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { workFolder } from '#runtimes/host/work-folders.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
-import { RuntimeError, type BuildSpec, type RuntimeContext } from '#runtimes/runtime.ts';
+import { RuntimeError, cancelled, throwIfCancelled, type BuildSpec, type RuntimeContext } from '#runtimes/runtime.ts';
 
 /** What a build needs of the runtime. */
 export interface Builder {
@@ -27,20 +28,24 @@ export async function buildImage(
   spec: BuildSpec,
   context: RuntimeContext,
 ): Promise<{ image: string; cached: boolean }> {
-  if (context.signal.aborted) throw new RuntimeError('aborted', 'The build was cancelled.', context.signal.reason);
+  throwIfCancelled(context.signal);
   const image = builder.images.reference(spec.identity.serviceId, spec.cacheKey);
   if (builder.images.find(image)?.mode === builder.machine.mode) return { image, cached: true };
   const target = builder.images.folder(image)!;
   const folder = workFolder(target);
   removeTree(folder);
-  mkdirSync(folder, { recursive: true, mode: 0o755 });
+  // Accounts of services pass through to their own image, and list nothing.
+  mkdirSync(dirname(folder), { recursive: true, mode: 0o711 });
+  mkdirSync(folder, { mode: 0o700 });
+  if (builder.machine.mode === 'plain' && builder.machine.asRoot)
+    chownSync(folder, serviceAccount(spec.identity.serviceId), 0);
   const deadline = AbortSignal.timeout(spec.timeoutSeconds * 1000);
   const { machine } = builder;
   if (machine.mode === 'namespaces' && machine.owned !== null)
     await makeOwnedFolders(machine.owned, machine.tops, machine.tools.unshare);
   const limit = builder.limit(spec);
   try {
-    const signal = AbortSignal.any([context.signal, deadline]);
+    const signal = anySignal([context.signal, deadline]);
     const place = {
       machine: builder.machine,
       dataDir: builder.dataDir,
@@ -60,7 +65,7 @@ export async function buildImage(
     return { image, cached: false };
   } catch (error) {
     removeTree(folder);
-    if (context.signal.aborted) throw new RuntimeError('aborted', 'The build was cancelled.', error);
+    if (context.signal.aborted) throw cancelled(error);
     if (deadline.aborted)
       throw new RuntimeError('build_failed', `The build did not end within ${spec.timeoutSeconds} s.`, error);
     throw error;
@@ -71,7 +76,7 @@ export async function buildImage(
 
 async function buildStages(place: BuildPlace, spec: BuildSpec): Promise<ImageRecord> {
   const { content, context } = readSources(spec);
-  const file = parseDockerfile(content, spec.arguments);
+  const file = await parseDockerfile(content, spec.arguments, spec.identity.organizationId);
   const last = spec.targetStage === null ? file.stages.length - 1 : stageIndex(file.stages, spec.targetStage);
   if (last < 0) throw new RuntimeError('build_failed', `The Dockerfile has no stage "${spec.targetStage}".`);
   const built: (BuiltStage | undefined)[] = [];

@@ -1,21 +1,10 @@
-import { DockerfileParser, type Dockerfile, type Instruction as Parsed } from 'dockerfile-ast';
-import { expandWord, splitWords } from '#runtimes/host/build/words.ts';
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
+import type { DockerfileInstruction, DockerfileText } from '#kernel/parsing/formats.ts';
+import { expandWord, splitWords } from '#kernel/parsing/dockerfile-words.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 /** One instruction, not yet expanded. */
-export interface Instruction {
-  /** Line of the file, from 1. */
-  line: number;
-  keyword: string;
-  /** Values by name, in the order written. */
-  flags: Record<string, string[]>;
-  /** Arguments with continued lines joined and comments gone. */
-  text: string;
-  /** The elements of an exec form (`["node", "server.js"]`), null for text. */
-  json: string[] | null;
-  /** Here-documents by name, in order; `literal` when the name is quoted. */
-  heredocs: { name: string; content: string; literal: boolean }[];
-}
+export type Instruction = DockerfileInstruction;
 
 /** Instructions from one FROM to the next. */
 export interface Stage {
@@ -44,15 +33,23 @@ const KNOWN = new Set(
 export const dockerfileError = (line: number, message: string) =>
   new RuntimeError('build_failed', `Dockerfile line ${line}: ${message}`);
 
-/** Reads a Dockerfile. Throws RuntimeError `build_failed` that names the line of what cannot be understood. */
-export function parseDockerfile(content: string, buildArguments: Record<string, string>): ParsedDockerfile {
-  const file = DockerfileParser.parse(content);
-  const escape = file.getEscapeCharacter() || '\\';
-  const lines = content.split(/\r?\n/);
+/** Reads a Dockerfile of an organization. Throws RuntimeError `build_failed` that names the line of what cannot be understood. */
+export async function parseDockerfile(
+  content: string,
+  buildArguments: Record<string, string>,
+  organizationId: string,
+): Promise<ParsedDockerfile> {
+  return stagesOf(await readInstructions(content, organizationId), buildArguments);
+}
+
+/** Sorts instructions into stages. Throws like `parseDockerfile`. */
+export function stagesOf(
+  { escape, instructions }: DockerfileText,
+  buildArguments: Record<string, string>,
+): ParsedDockerfile {
   const stages: Stage[] = [];
   const globals: Record<string, string | undefined> = {};
-  for (const parsed of file.getInstructions()) {
-    const instruction = toInstruction(parsed, lines, escape);
+  for (const instruction of instructions) {
     if (!KNOWN.has(instruction.keyword))
       throw dockerfileError(instruction.line, `${instruction.keyword} is not an instruction.`);
     if (instruction.keyword === 'FROM') stages.push(toStage(instruction, globals, escape));
@@ -62,6 +59,15 @@ export function parseDockerfile(content: string, buildArguments: Record<string, 
   }
   if (stages.length === 0) throw new RuntimeError('build_failed', 'The Dockerfile has no FROM.');
   return { stages, globals, escape };
+}
+
+async function readInstructions(content: string, organizationId: string): Promise<DockerfileText> {
+  try {
+    return await readFileOf(organizationId, 'dockerfile', { name: 'Dockerfile', text: content });
+  } catch (error) {
+    if (error instanceof ParsingError) throw new RuntimeError('build_failed', error.message, error);
+    throw error;
+  }
 }
 
 /**
@@ -112,62 +118,4 @@ function toStage(instruction: Instruction, globals: Record<string, string | unde
   if (!base || (words.length !== 1 && (words.length !== 3 || as!.toUpperCase() !== 'AS')))
     throw dockerfileError(instruction.line, 'FROM is written "FROM image" or "FROM image AS name".');
   return { name: name?.toLowerCase() ?? null, base, line: instruction.line, instructions: [] };
-}
-
-function toInstruction(parsed: Parsed, lines: string[], escape: string): Instruction {
-  const line = parsed.getRange().start.line + 1;
-  const heredocs = heredocsOf(parsed, lines);
-  const raw = parsed.getRawArgumentsContent() ?? '';
-  const text = joinLines(heredocs.length ? raw.split('\n')[0]! : raw, escape);
-  const flags: Record<string, string[]> = {};
-  for (const flag of flagsOf(parsed)) (flags[flag.getName()] ??= []).push(flag.getValue() ?? '');
-  return { line, keyword: parsed.getKeyword(), flags, text, json: jsonOf(text), heredocs };
-}
-
-type Flagged = Parsed & { getFlags(): { getName(): string; getValue(): string | null }[] };
-const flagsOf = (parsed: Parsed) => ('getFlags' in parsed ? (parsed as Flagged).getFlags() : []);
-
-type WithHeredocs = {
-  getHeredocs(): ReturnType<Extract<ReturnType<Dockerfile['getCOPYs']>[number], object>['getHeredocs']>;
-};
-
-function heredocsOf(parsed: Parsed, lines: string[]): Instruction['heredocs'] {
-  if (!['RUN', 'COPY', 'ADD'].includes(parsed.getKeyword())) return [];
-  return (parsed as unknown as WithHeredocs).getHeredocs().map((heredoc) => {
-    const range = heredoc.getContentRange();
-    const start = heredoc.getStartRange();
-    const written = lines[start.start.line]!.slice(start.start.character);
-    const content = range ? lines.slice(range.start.line, range.end.line + 1) : [];
-    const last = range && range.end.character === 0 ? content.slice(0, -1) : content;
-    const stripped = written.startsWith('<<-') ? last.map((text) => text.replace(/^\t+/, '')) : last;
-    return {
-      name: heredoc.getName(),
-      content: stripped.map((text) => `${text}\n`).join(''),
-      literal: /^<<-?["']/.test(written),
-    };
-  });
-}
-
-/** Joins lines that end with the escape character; comments and empty lines between them are left out. */
-function joinLines(raw: string, escape: string): string {
-  const lines = raw.split(/\r?\n/);
-  let text = '';
-  lines.forEach((line, n) => {
-    if (n > 0 && (line.trim() === '' || line.trimStart().startsWith('#'))) return;
-    const trimmed = line.trimEnd();
-    text += trimmed.endsWith(escape) && n < lines.length - 1 ? trimmed.slice(0, -1) : line;
-  });
-  return text.trim();
-}
-
-function jsonOf(text: string): string[] | null {
-  if (!text.startsWith('[')) return null;
-  try {
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : null;
-  } catch (error) {
-    // As with other builders, what looks like a list but isn't one is text for the shell.
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
 }

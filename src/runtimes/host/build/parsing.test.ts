@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
-import { cutAt, declareArguments, pairs, parseDockerfile, stageIndex } from '#runtimes/host/build/dockerfile.ts';
+import { parseDockerfile } from '#kernel/parsing/dockerfile.ts';
+import { cutAt, declareArguments, pairs, stageIndex, stagesOf } from '#runtimes/host/build/dockerfile.ts';
 import { parseDuration, parseHealth } from '#runtimes/host/build/health.ts';
-import { expandWord, splitWords } from '#runtimes/host/build/words.ts';
+import { expandWord, splitWords } from '#kernel/parsing/dockerfile-words.ts';
 import { ignoreFilter, segmentPattern } from '#runtimes/host/view/patterns.ts';
 
 const VARIABLES: Record<string, string> = { A: 'one two', EMPTY: '' };
@@ -25,7 +26,7 @@ test('a variable that must be set and is not is an error with its text', () => {
   expect(() => expandWord('${B:?give me B}', lookup)).toThrow('B: give me B');
 });
 
-const parse = (text: string, given: Record<string, string> = {}) => parseDockerfile(text, given);
+const parse = (text: string, given: Record<string, string> = {}) => stagesOf(parseDockerfile(text), given);
 const only = (text: string) => parse(`FROM x\n${text}`).stages[0]!.instructions[0]!;
 
 test('continued lines are joined, comments and empty lines between them left out', () => {

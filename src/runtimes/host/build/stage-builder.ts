@@ -11,7 +11,7 @@ import {
 } from '#runtimes/host/build/dockerfile.ts';
 import { parseHealth } from '#runtimes/host/build/health.ts';
 import type { StageTree } from '#runtimes/host/build/stage-tree.ts';
-import { expandWord, splitWords } from '#runtimes/host/build/words.ts';
+import { expandWord, splitWords } from '#kernel/parsing/dockerfile-words.ts';
 import type { ImageConfig } from '#runtimes/host/images.ts';
 import { HOME, OURS } from '#runtimes/host/view/plan.ts';
 import { DEFAULT_PATH } from '#runtimes/tools/command.ts';

@@ -161,8 +161,22 @@ function runStep(place: BuildPlace, program: string, args: string[], options: Co
   return runCommand(program, args, { ...options, signal: place.signal, onLine: (line) => place.log(line) });
 }
 
+/** Lines of the end of an output that an error shows. */
+const LAST_LINES = 3;
+
 function requireSuccess({ exitCode, stdout, stderr }: CommandResult): void {
   if (exitCode === 0) return;
-  const last = (stderr.trim() || stdout.trim()).split('\n').slice(-3).join('\n');
-  throw new RuntimeError('build_failed', `It ended with status ${exitCode}${last ? `: ${last}` : '.'}`);
+  const reason = reasonOf((stderr.trim() || stdout.trim()).split('\n'));
+  throw new RuntimeError('build_failed', `It ended with status ${exitCode}${reason ? `: ${reason}` : '.'}`);
+}
+
+/** Lines in which npm names the error by a code only. */
+const CODES = /^npm (?:error|ERR!) (?:code|errno|syscall|path|A complete log)\b/;
+const ERROR = /^npm (?:error|ERR!) \S|^\W*(?:fatal )?error\b\W/i;
+
+/** The first line that tells of an error, since advice may follow it, and the last ones. */
+export function reasonOf(lines: string[]): string {
+  const first = lines.findIndex((line) => ERROR.test(line) && !CODES.test(line));
+  const last = Math.max(0, lines.length - LAST_LINES);
+  return [...(first >= 0 && first < last ? [lines[first]!] : []), ...lines.slice(last)].join('\n');
 }

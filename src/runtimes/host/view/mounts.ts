@@ -1,4 +1,4 @@
-import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeInRoot, resolveInRoot, kindOf } from '#runtimes/host/view/root-path.ts';
 import { OURS, ownerOf, type Bind, type ViewPlan } from '#runtimes/host/view/plan.ts';
@@ -81,6 +81,8 @@ function devices(root: string, mount: Mount): void {
   for (const name of ['shm', 'pts']) mkdirSync(join(dev, name));
   mount(['-t', 'tmpfs', '-o', 'mode=1777,nosuid,nodev', 'tmpfs', join(dev, 'shm')]);
   mount(['-t', 'devpts', '-o', 'newinstance,ptmxmode=0666,mode=0620,nosuid,noexec', 'devpts', join(dev, 'pts')]);
+  // Where programs look for the maker of terminals.
+  symlinkSync('pts/ptmx', join(dev, 'ptmx'));
 }
 
 function proc(root: string, nested: boolean, mount: Mount): void {

@@ -71,7 +71,9 @@ class Gate {
     const found = literal === undefined ? await this.#resolve(target.host) : [literal];
     const allowed = rule.isPrivate ? ['0.0.0.0/0', '::/0'] : allowedPrivateAddresses;
     const good = found.filter((address) => !isForbiddenAddress(address, allowed));
-    if (good.length === 0) throw this.#refusal(target, `is a private, local or reserved address (${found[0]})`);
+    // What a name leads to is left out: users of an agent read this, and the addresses of private names are none of theirs.
+    const leads = literal === undefined ? 'leads to' : 'is';
+    if (good.length === 0) throw this.#refusal(target, `${leads} a private, local or reserved address`);
     return good;
   }
 

@@ -65,6 +65,11 @@ export class Git {
     return this.#withRepository(source, (repository) => repository.head(source.branch));
   }
 
+  /** The branch that HEAD of a repository names; undefined where it names none (a commit, or nothing yet). */
+  async defaultBranch(source: Omit<GitSource, 'branch'>): Promise<string | undefined> {
+    return this.#withRepository({ ...source, branch: 'HEAD' }, (repository) => repository.defaultBranch());
+  }
+
   /** The commit at the head of the branch, or the named one, with author and message. */
   async resolve(source: GitSource, commitId: string | null = null): Promise<GitCommit> {
     if (commitId) checkCommit(commitId);

@@ -3,7 +3,7 @@ import { createReadStream, lstatSync } from 'node:fs';
 import { chmod, copyFile, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
 import { overHttps, type GitCredentials, type GitLocation } from '#runtimes/tools/git/location.ts';
 
 /**
@@ -197,7 +197,7 @@ async function ask(source: LfsSource, url: string, request: Parameters<WebReques
   try {
     return await source.request(url, { ...request, signal: source.signal });
   } catch (error) {
-    if (source.signal.aborted) throw new RuntimeError('aborted', 'Git was ended: cancelled.', error);
+    if (source.signal.aborted) throw cancelled(error);
     throw failed(source, (error as Error).message, error);
   }
 }

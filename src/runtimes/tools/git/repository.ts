@@ -3,7 +3,7 @@ import { lstatSync, realpathSync } from 'node:fs';
 import { readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
 import { DEFAULT_PATH, runCommand, type CommandOptions, type CommandResult } from '#runtimes/tools/command.ts';
 import { gitEnvironment, type GitAccess } from '#runtimes/tools/git/environment.ts';
 import { explain, isMissingRef } from '#runtimes/tools/git/explain.ts';
@@ -86,6 +86,13 @@ export class Repository {
     const names = refs.flatMap((ref) => [`${ref}^{}`, ref]);
     const commit = names.map((name) => found.get(name)).find((id) => id !== undefined);
     return commit ?? (await this.#failMissing(branch));
+  }
+
+  /** The branch that HEAD names, without fetching anything; undefined where it names none. */
+  async defaultBranch(): Promise<string | undefined> {
+    const result = await this.#network((url) => ['ls-remote', '--quiet', '--symref', '--', url, 'HEAD']);
+    if (result.exitCode !== 0) throw this.#explain(result);
+    return /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(result.stdout)?.[1];
   }
 
   /** Fetches what a branch or tag stands at, with `options` of `git fetch`; answers the commit. */
@@ -258,8 +265,7 @@ export class Repository {
         timeoutSeconds,
       });
     } catch (error) {
-      if (signal.aborted && !(error instanceof RuntimeError))
-        throw new RuntimeError('aborted', 'Git was ended: cancelled.', error);
+      if (signal.aborted && !(error instanceof RuntimeError)) throw cancelled(error);
       if (performance.now() - started < timeoutSeconds * 1000) throw error;
       throw new RuntimeError('unreachable', `${this.#location.url} did not answer within ${timeoutSeconds} s.`, error);
     }

@@ -7,6 +7,7 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 import { ensureCompiled } from '#runtimes/tools/shim/compiled.ts';
 import { isRunning, readBootId, sendSignal, signalProcess } from '#runtimes/tools/shim/identity.ts';
 import {
+  HELD_STATUS,
   readJson,
   SOCKET_NAME,
   stateFile,
@@ -20,6 +21,7 @@ import {
 export type { ShimState } from '#runtimes/tools/shim/state.ts';
 export { readShimLog, followShimLog, type ShimLogLine } from '#runtimes/tools/shim/read-log.ts';
 export { workloadPids } from '#runtimes/tools/shim/supervisor.ts';
+export { becoming, spawnSealed } from '#runtimes/tools/shim/sealed-environment.ts';
 export { enter, probeOnce, type ProbePids, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';
 
 /** What `startShim` is given: everything but the command has a default. */
@@ -51,6 +53,8 @@ export interface ShimView {
 }
 
 const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url);
+/** Milliseconds that a shim which was just started may take to write its state. */
+const APPEARS_MS = 5_000;
 /** Connections that may wait while nobody accepts them (the kernel's net.core.somaxconn may allow fewer). */
 const BACKLOG = 4096;
 const DEFAULTS = {
@@ -63,7 +67,7 @@ const DEFAULTS = {
 
 /**
  * Starts a shim that keeps a process running, in a session of its own: it survives this process, `kill -9` included.
- * Returns when the process was started once. One that runs already in the directory is left alone and answered.
+ * Returns when the process was started once. One that runs already in the directory, or is just starting, is left alone and answered.
  * Throws RuntimeError `failed` when the shim itself does not start.
  */
 export async function startShim(options: StartShim): Promise<ShimView> {
@@ -126,10 +130,17 @@ function spawnShim(
       resolve();
     });
     child.once('exit', (code) => {
+      // The other one shows soon: its state is what is answered.
+      if (code === HELD_STATUS) return resolve(shows(directory));
       const last = readFileSync(errorsPath, 'utf8').trim().slice(-500);
       reject(new RuntimeError('failed', `The shim in ${directory} ended with status ${code}: ${last}`));
     });
   });
+}
+
+/** Waits until the shim in a directory has written its state. */
+async function shows(directory: string): Promise<void> {
+  await until(() => readShim(directory)?.alive === true, APPEARS_MS, `The shim in ${directory} does not show.`);
 }
 
 /** What the shim in a directory is doing, by its state file; null when there never was one. Costs a few file reads. */
@@ -222,9 +233,9 @@ async function endLeftover(state: ShimState, bootId: string): Promise<void> {
   }
 }
 
-async function gone(there: () => boolean, message: string): Promise<void> {
-  for (let waited = 0; there(); waited += 10) {
-    if (waited > 10_000) throw new RuntimeError('failed', message);
-    await sleep(10);
-  }
+const gone = (there: () => boolean, message: string): Promise<void> => until(() => !there(), 10_000, message);
+
+async function until(isSo: () => boolean, withinMs: number, message: string): Promise<void> {
+  for (const end = performance.now() + withinMs; !isSo(); await sleep(10))
+    if (performance.now() > end) throw new RuntimeError('failed', message);
 }

@@ -74,16 +74,6 @@ function renameIfThere(from: string, to: string): void {
   }
 }
 
-/** Replaces secret values of 4 characters or more, each line of those that have several (decisions.md 36). */
-export function masker(secrets: readonly string[]): (text: string) => string {
-  const parts = secrets
-    .flatMap((secret) => secret.split('\n'))
-    .map((part) => part.trim())
-    .filter((part) => part.length >= 4)
-    .sort((a, b) => b.length - a.length);
-  return (text) => parts.reduce((masked, part) => masked.replaceAll(part, '***'), text);
-}
-
 /** Cuts a stream of bytes into lines. */
 export class LineCutter {
   readonly #decoder = new TextDecoder();

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
+import { spawnSealed } from '#runtimes/tools/shim/sealed-environment.ts';
 import { isGone } from '#runtimes/tools/shim/identity.ts';
 import type { ProbeCheck } from '#runtimes/runtime.ts';
 
@@ -16,6 +17,8 @@ export interface ProbeTarget {
    * the namespace itself counts.
    */
   wrap: string[];
+  /** Whether `wrap` ends with the program that takes the environment from descriptor 3 (sealed-environment.ts); absent is false. */
+  sealed?: boolean;
   /** Environment and folder of `exec` checks. */
   env: Record<string, string>;
   cwd: string;
@@ -125,14 +128,15 @@ function execCheck(command: string[], target: ProbeTarget, timeoutMs: number, pi
   const name = command[0] ?? '';
   if (program === undefined) return Promise.resolve('the check has no command');
   return new Promise((resolve) => {
-    const child = spawn(program, args, {
-      env: target.env,
+    const options = {
       cwd: target.cwd,
-      stdio: 'ignore',
       timeout: timeoutMs,
       killSignal: 'SIGKILL',
       ...(target.uid === undefined ? {} : { uid: target.uid, gid: target.gid }),
-    });
+    } as const;
+    const child = target.sealed
+      ? spawnSealed(program, args, target.env, { ...options, stdio: ['ignore', 'ignore', 'ignore'] })
+      : spawn(program, args, { ...options, env: target.env, stdio: 'ignore' });
     child.once('error', (error) => resolve(`${name}: ${error.message}`));
     child.once('exit', (code, signal) =>
       resolve(code === 0 ? null : `${name} ended with ${code === null ? signal : `status ${code}`}`),

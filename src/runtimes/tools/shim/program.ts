@@ -3,11 +3,17 @@
  * own that keeps another one running, so that what runs outlives the control plane. About 10 MB of its memory are its own;
  * the rest is the program text of Node that all Node processes of the machine share (measured with 6 of them at once).
  */
-import { readFileSync, rmSync, writeSync } from 'node:fs';
+import { readFileSync, rmSync, statSync, writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { createServer, type Socket } from 'node:net';
 import { identify, readBootId } from '#runtimes/tools/shim/identity.ts';
-import { SOCKET_NAME, type ShimAnswer, type ShimConfig, type ShimRequest } from '#runtimes/tools/shim/state.ts';
+import {
+  HELD_STATUS,
+  SOCKET_NAME,
+  type ShimAnswer,
+  type ShimConfig,
+  type ShimRequest,
+} from '#runtimes/tools/shim/state.ts';
 import { Supervisor } from '#runtimes/tools/shim/supervisor.ts';
 
 /** How long a shim stays whose process has run once: whoever started it must see it up, and may just be asking it something. */
@@ -60,6 +66,25 @@ function main(directory: string): void {
   const config = JSON.parse(readFileSync(0, 'utf8')) as ShimConfig;
   // The socket's path is relative to this: absolute ones may be longer than the 108 bytes that a socket's name can have.
   process.chdir(directory);
+  holdDirectory(() => supervise(config));
+}
+
+/**
+ * Goes on where no other shim is in this folder, or ends the process: whoever started another one may have been killed before that one showed. The
+ * name of a socket without a file is held until the process is gone, whatever ends it. Only Linux has such names.
+ */
+function holdDirectory(then: () => void): void {
+  if (process.platform !== 'linux') return then();
+  const { dev, ino } = statSync('.');
+  const holder = createServer((socket) => socket.destroy());
+  holder.once('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EADDRINUSE') throw error;
+    process.exit(HELD_STATUS);
+  });
+  holder.listen(`\0quarterdeck-shim-${dev}-${ino}`, then);
+}
+
+function supervise(config: ShimConfig): void {
   const supervisor = new Supervisor('.', config, identify(process.pid, readBootId())!);
   const shim = new Shim(supervisor);
   process.on('SIGTERM', () => void shim.stop(10_000).then(() => process.exit(0)));

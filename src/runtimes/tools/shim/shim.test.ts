@@ -1,3 +1,4 @@
+import { maskOf } from '#kernel/secrets-mask.ts';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +14,7 @@ import {
   stopShim,
 } from '#runtimes/tools/shim/index.ts';
 import { identify, isRunning, parseStat, readBootId } from '#runtimes/tools/shim/identity.ts';
-import { LineCutter, masker } from '#runtimes/tools/shim/log.ts';
+import { LineCutter } from '#runtimes/tools/shim/log.ts';
 
 let root: string;
 let directories: string[];
@@ -90,6 +91,24 @@ test('ends a process that ignores SIGTERM after the grace period, with the child
   expect(texts(directory)).toContain('ignored');
   expect(readShim(directory)!.state.lastExit).toMatchObject({ signal: 'SIGKILL', reason: 'stopped' });
   await until(() => expect(isRunning(child, readBootId())).toBe(false));
+});
+
+test('ends at once what is still making its namespaces: nothing of the program has begun that could take its time', async () => {
+  const wrapper = `process.on('SIGTERM', () => undefined); console.log('up'); setInterval(() => 0, 1000)`;
+  const { directory } = await start(wrapper, { signalDepth: 2 });
+  await until(() => expect(texts(directory)).toEqual(['up']));
+  const began = performance.now();
+  await stopShim(directory, 15_000);
+  expect(performance.now() - began).toBeLessThan(5_000);
+  expect(readShim(directory)).toMatchObject({ alive: false, running: false, state: { state: 'stopped' } });
+});
+
+test('two shims are never in one folder, even where the second is started before the first has shown', async () => {
+  const code = `console.log(process.ppid); setInterval(() => 0, 1000)`;
+  const views = await Promise.all([start(code), start(code), start(code)]);
+  const { directory } = views[0]!;
+  expect(new Set(views.map(({ view }) => view.state.shim.pid)).size).toBe(1);
+  await until(() => expect(texts(directory)).toEqual([String(readShim(directory)!.state.shim.pid)]));
 });
 
 test('restart gives a new process under the same shim at once', async () => {
@@ -210,7 +229,7 @@ test('secrets get neither into the log nor onto the command line nor into a file
 });
 
 test('values of less than 4 characters are not masked, and each line of a longer value is', () => {
-  expect(masker(['abc', 'first line\nsecond'])('abc first line then second')).toBe('abc *** then ***');
+  expect(maskOf(['abc', 'first line\nsecond'])('abc first line then second')).toBe('abc *** then ***');
 });
 
 test('lines are cut at newlines whatever the pieces, and very long ones in parts', () => {

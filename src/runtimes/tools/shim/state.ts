@@ -80,6 +80,8 @@ export type ShimAnswer = ShimState | { error: string };
 export const stateFile = (directory: string) => join(directory, 'state.json');
 export const logFile = (directory: string) => join(directory, 'log');
 export const SOCKET_NAME = 'control';
+/** Exit status of a shim in whose folder another one runs. */
+export const HELD_STATUS = 75;
 
 /** Replaces a file so that a reader sees the old content or the new one, never a part. Mode 0600. What fails leaves nothing. */
 export function writeAtomically(path: string, content: string): void {

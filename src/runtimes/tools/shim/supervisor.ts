@@ -1,7 +1,8 @@
+import { maskOf } from '#kernel/secrets-mask.ts';
 import { readdirSync } from 'node:fs';
 import { Child, killGroup, type ChildEnd } from '#runtimes/tools/shim/child.ts';
 import { identify, readStat, sendSignal, signalProcess, type ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
-import { masker, RotatingLog } from '#runtimes/tools/shim/log.ts';
+import { RotatingLog } from '#runtimes/tools/shim/log.ts';
 import { enter, probeOnce, type ProbePids } from '#runtimes/tools/shim/probe.ts';
 import {
   isDiskFull,
@@ -50,7 +51,7 @@ export class Supervisor {
     this.#config = config;
     this.#bootId = shim.bootId;
     this.#log = new RotatingLog(logFile(directory), config.log);
-    this.#mask = masker(config.secrets);
+    this.#mask = maskOf(config.secrets);
     this.#delayMs = config.backoff.firstMs;
     this.done = this.#done.promise;
     const blank = { process: null, restarts: 0, startedAt: null, lastExit: null };
@@ -155,11 +156,21 @@ export class Supervisor {
     const child = this.#child;
     if (!child?.runs) return;
     this.#reason = reason;
-    const target = identify(workloadPids(child.pid!, this.#config.signalDepth).process, this.#bootId);
-    if (target) signalProcess(target, this.#config.stopSignal, this.#bootId);
+    this.#ask(child.pid!);
     const timer = setTimeout(() => this.#kill(child.pid!), graceMs);
     await this.#settled;
     clearTimeout(timer);
+  }
+
+  /**
+   * Asks the program to end. While its wrappers are still making what it runs in, nothing of it has begun, and they ignore signals: they are ended
+   * at once, or each stop just after a start would take the whole grace period.
+   */
+  #ask(pid: number): void {
+    const depth = this.#config.signalDepth;
+    if (!hasDescendant(pid, depth)) return this.#kill(pid);
+    const target = identify(workloadPids(pid, depth).process, this.#bootId);
+    if (target) signalProcess(target, this.#config.stopSignal, this.#bootId);
   }
 
   /** A namespace ends with its first process; what shares our own namespace ends with the group. */
@@ -256,6 +267,13 @@ function descendant(pid: number, depth: number): number {
   if (depth === 0) return pid;
   const child = childrenOf(pid)[0];
   return child === undefined ? pid : descendant(child, depth - 1);
+}
+
+/** Whether the chain of first children is as long as that. */
+function hasDescendant(pid: number, depth: number): boolean {
+  if (depth === 0) return true;
+  const child = childrenOf(pid)[0];
+  return child !== undefined && hasDescendant(child, depth - 1);
 }
 
 /** Pids whose parent is the given one (from /proc; needs no kernel option). */

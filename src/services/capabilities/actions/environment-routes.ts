@@ -1,4 +1,5 @@
 import { invalidField } from '#kernel/errors.ts';
+import { BLANK_IS_ABSENT } from '#platform/http/blank.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
 import { cancelEnvironment } from '#deployments/index.ts';
@@ -18,6 +19,7 @@ import { settleEnvironment } from '#services/capabilities/actions/settle.ts';
 import { EnvironmentStatus } from '#services/capabilities/status/schema.ts';
 import { cleanFailed } from '#services/capabilities/executions/index.ts';
 import type { Kind } from '#services/kind.ts';
+import { CommitId } from '#services/parts/git.ts';
 
 const Ids = Type.Optional(Type.Array(Uuid, { maxItems: 1000 }));
 const SelectedServices = named(
@@ -31,8 +33,8 @@ const SelectedServices = named(
     terraform_ids: Ids,
   }),
 );
-const Commit = Type.Optional(Type.String({ pattern: '^[0-9a-f]{7,40}$' }));
-const Text = Type.Optional(Type.String({ maxLength: 255 }));
+const Commit = Type.Optional(CommitId);
+const Text = Type.Optional(Type.String({ ...BLANK_IS_ABSENT, maxLength: 255 }));
 const many = (properties: Record<string, any>) =>
   Type.Optional(Type.Array(Type.Object(properties), { maxItems: 1000 }));
 const DeploySelectedServices = named(
@@ -155,6 +157,7 @@ const selectionAction = (
     path: `/environment/{environmentId}/service/${segment}`,
     tag: 'Environment Actions',
     summary,
+    description: `Applies to the services that the body names${skips ? ', and tears down what runs of them first' : ''}. Answers with the new state of the environment; the work goes on.`,
     target: environmentTarget,
     action,
     body: SelectedServices,
@@ -212,6 +215,7 @@ export const environmentActionRoutes = (kinds: Kind[]): Route[] => [
     path: '/environment/{environmentId}/service/deploy',
     tag: 'Environment Actions',
     summary: 'Deploy services, each in its configured or a named version',
+    description: 'Services that the body leaves out are not touched. The new state is stored before the call answers.',
     target: environmentTarget,
     action: 'environment.deploy',
     body: DeploySelectedServices,
@@ -226,6 +230,7 @@ export const environmentActionRoutes = (kinds: Kind[]): Route[] => [
     path: '/environment/{environmentId}/cancelDeployment',
     tag: 'Environment Actions',
     summary: 'Cancel what is under way in an environment',
+    description: 'What runs ends at its next safe point, or at once with `force_cancel`. 409 if nothing is under way.',
     target: environmentTarget,
     action: 'environment.deploy',
     body: named(
@@ -251,6 +256,7 @@ export const environmentActionRoutes = (kinds: Kind[]): Route[] => [
     path: '/environment/{environmentId}/cleanFailedJobs',
     tag: 'Environment Actions',
     summary: 'Remove what failed executions of jobs left behind',
+    description: 'Answers the names of what is removed; the worker that reaches the cluster does it.',
     target: environmentTarget,
     action: 'environment.deploy',
     body: named('CleanFailedJobsRequest', Type.Object({ job_ids: Ids })),

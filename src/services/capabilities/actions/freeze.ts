@@ -31,13 +31,21 @@ export async function freeze(
     spec: row.spec,
     details: row.details,
     advancedSettings: advancedSettingsOf(row),
-    customDomains: (domains.get(row.id) ?? []).map((domain) => domain.domain),
+    ...domainsOf(domains.get(row.id) ?? []),
     variables: own.get(row.id) ?? [],
     commitId: choices.get(row.id)?.commitId ?? null,
     ...askedOf(choices.get(row.id)),
     ...freezeGroups(row),
   }));
   return { services, shared };
+}
+
+function domainsOf(rows: { domain: string; generate_certificate: boolean }[]) {
+  const certificateDomains = rows.filter((row) => row.generate_certificate).map(({ domain }) => domain);
+  return {
+    customDomains: rows.map(({ domain }) => domain),
+    ...(certificateDomains.length > 0 ? { certificateDomains } : {}),
+  };
 }
 
 const askedOf = (choice: DeployChoice | undefined) => ({

@@ -125,12 +125,14 @@ export const markEnvironmentDeleting = (db: Database, scope: Scope, id: string) 
 export const deleteEnvironmentRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('environment').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
+/** Locks them all, by cluster: requests on several clusters take the numbers of their queues in one order. */
 export const listEnvironmentsOfProject = (db: Database, scope: Scope, projectId: string) =>
   db
     .selectFrom('environment')
     .select(['id', 'mode'])
     .where('organization_id', '=', scope.organizationId)
     .where('project_id', '=', projectId)
+    .orderBy('cluster_id')
     .orderBy('id')
     .forUpdate()
     .execute();

@@ -61,6 +61,7 @@ export const queueRoutes: Route[] = [
     // The reference leaves it untagged.
     tag: 'Environment Deployment Status',
     summary: 'Get the state of one request',
+    description: 'Answers the state of the request `deploymentRequestId`, also after it has ended.',
     action: 'authenticated',
     query: Type.Object({ deploymentRequestId: Uuid }),
     answer: { status: 200, body: DeploymentRequestStatus },
@@ -83,6 +84,7 @@ export const queueRoutes: Route[] = [
     path: '/deploymentQueue/{deploymentRequestId}/cancelDeployment',
     tag: 'Deployment Queue Actions',
     summary: 'Cancel one request: at once while it waits, at a safe point when it runs',
+    description: 'Other requests of the environment go on. 409 if the request has ended.',
     target: requestTarget,
     action: 'environment.deploy',
     body: named('CancelRequestBody', Type.Object({ force_cancel: Type.Optional(Type.Boolean()) })),

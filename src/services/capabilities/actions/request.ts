@@ -137,8 +137,19 @@ export async function freezeChosen(
     trigger === 'DELETE'
       ? ours
       : ours.filter((row) => !row.deleting && (serviceIds !== null || !row.is_skipped || !isDeploy));
-  if (isDeploy || trigger === 'RUN') refuseUnable(chosen);
-  return freeze(context, place.organizationId, place.environmentId, chosen, options.choices ?? new Map());
+  const unable = isDeploy || trigger === 'RUN' ? listUnable(chosen) : new Map<string, string>();
+  // Of several services the others go on, and this one ends in an error of its own.
+  const [reason] = unable.values();
+  if (reason !== undefined && serviceIds?.length === 1) throw badRequest(reason);
+  const choices = options.choices ?? new Map<string, DeployChoice>();
+  const frozen = await freeze(context, place.organizationId, place.environmentId, chosen, choices);
+  return {
+    ...frozen,
+    services: frozen.services.map((service) => {
+      const why = unable.get(service.serviceId);
+      return why === undefined ? service : { ...service, unable: why };
+    }),
+  };
 }
 
 const NEEDS: Record<RuntimeFeature, string> = {
@@ -147,19 +158,27 @@ const NEEDS: Record<RuntimeFeature, string> = {
   tasks: 'runs commands to their end',
   egress: 'reaches listed hosts only, through a proxy',
   kubernetes: 'runs on Kubernetes only',
+  keda: 'has autoscaling by KEDA, which is part of a Kubernetes cluster (without it, set min_running_instances and max_running_instances)',
+  'older-databases':
+    'is a database of a version that is no longer run here (GET /environment/{environmentId}/databaseConfiguration lists those that are)',
 };
 
-/** 400 where the environment's cluster can't run what services need of it, with all of them. */
-function refuseUnable(rows: queries.SnapshotRow[]): void {
-  const problems = rows.flatMap((row) => {
-    const has: readonly string[] = RUNTIME_FEATURES[row.cluster_runtime as keyof typeof RUNTIME_FEATURES] ?? [];
-    const missing = (row.requires as RuntimeFeature[]).filter((feature) => !has.includes(feature));
-    return missing.map((feature) => `${row.name} ${NEEDS[feature]}`);
-  });
-  if (problems.length === 0) return;
-  const { cluster_name: cluster, cluster_runtime: runtime } = rows[0]!;
-  throw badRequest(
-    `Cluster ${cluster} (${runtime}) can't run this: ${problems.join('; ')}. Move it to an environment of another cluster, or leave it out (skip it in its deployment stage).`,
+/** Why the environment's cluster can't run services, by their ids: a sentence each, which names the service. */
+function listUnable(rows: queries.SnapshotRow[]): Map<string, string> {
+  return new Map(
+    rows.flatMap((row): [string, string][] => {
+      const has: readonly string[] = RUNTIME_FEATURES[row.cluster_runtime as keyof typeof RUNTIME_FEATURES] ?? [];
+      const missing = (row.requires as RuntimeFeature[]).filter((feature) => !has.includes(feature));
+      if (missing.length === 0) return [];
+      const problems = missing.map((feature) => `${row.name} ${NEEDS[feature]}`).join('; ');
+      const { cluster_name: cluster, cluster_runtime: runtime } = row;
+      return [
+        [
+          row.id,
+          `Cluster ${cluster} (${runtime}) can't run this: ${problems}. Move it to an environment of another cluster, or leave it out (skip it in its deployment stage).`,
+        ],
+      ];
+    }),
   );
 }
 

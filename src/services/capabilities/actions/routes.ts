@@ -130,6 +130,7 @@ export function actionRoutes(kind: Kind): Route[] {
       path: `${one}/status`,
       tag: `${kind.tag} Main Calls`,
       summary: `Get the status of a service of kind ${kind.path}`,
+      description: `Answers state, deployment status and finished steps of the ${kind.path}. READY means that it was never deployed.`,
       target,
       action: 'service.read',
       answer: { status: 200, body: Status },

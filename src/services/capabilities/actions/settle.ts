@@ -1,4 +1,4 @@
-import type { Context } from '#platform/context.ts';
+import { inSnapshot, type Context } from '#platform/context.ts';
 import { waitForEnd } from '#deployments/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import { statusOfEnvironment, statusOfService } from '#services/capabilities/actions/request.ts';
@@ -18,7 +18,7 @@ export async function settleEnvironment(
 ) {
   const id = requestOf(answer);
   if (id) await waitForEnd(call.db, call.target, id, seconds, call.signal);
-  return (await statusOfEnvironment(call, call.target)) ?? answer;
+  return (await inSnapshot(call, (inside) => statusOfEnvironment(inside, call.target))) ?? answer;
 }
 
 /** The same for a service. */
@@ -31,5 +31,5 @@ export async function settleService(
 ) {
   const id = requestOf(answer);
   if (id) await waitForEnd(context.db, service, id, seconds, signal);
-  return (await statusOfService(context, service)) ?? answer;
+  return (await inSnapshot(context, (inside) => statusOfService(inside, service))) ?? answer;
 }

@@ -1,3 +1,4 @@
+import { READS_TEXTS } from '#platform/http/texts.ts';
 import { named, Nullable, Type, type Static } from '#platform/http/schema.ts';
 import { settingsOf } from '#services/capabilities/advanced-settings/settings.ts';
 import type { Kind } from '#services/kind.ts';
@@ -25,7 +26,7 @@ export const advancedSettingsRequest = (kind: Kind) =>
         ]),
       ),
       // What no setting is called stays in, so that it is refused by its name.
-      { additionalProperties: true },
+      { ...READS_TEXTS, additionalProperties: true },
     ),
   );
 

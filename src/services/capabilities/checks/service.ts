@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { badRequest, invalidField } from '#kernel/errors.ts';
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
 import type { Context } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { locateImage, openRegistry, registryProblem } from '#platform/oci/index.ts';
@@ -27,8 +28,10 @@ export async function checkDockerfile(
   const source = await sourceOf(context, input.git_repository);
   const file = inRepository(source, input.dockerfile_path, 'dockerfile_path');
   const text = await readFile(context, needs, source, file, 'dockerfile_path');
-  const { inspectDockerfile } = await import('#services/capabilities/checks/dockerfile.ts');
-  const facts = inspectDockerfile(text);
+  const { organizationId } = context.target;
+  const facts = await readFileOf(organizationId, 'dockerfile-facts', { name: file, text }).catch(
+    naming('dockerfile_path'),
+  );
   if (!facts) throw invalidField('dockerfile_path', `${file} is not a Dockerfile: it has no FROM`);
   return { dockerfile_path: input.dockerfile_path, arg: facts.args, repositories: facts.repositories };
 }
@@ -60,7 +63,11 @@ export async function checkHelmChart(
   const field = 'git_repository.root_path';
   const source = await sourceOf(context, input.git_repository);
   const file = inRepository(source, 'Chart.yaml', field);
-  const chart = await parseYaml(await readFile(context, needs, source, file, field), file);
+  const text = await readFile(context, needs, source, file, field);
+  const options = { maxAliasCount: 0, plain: true };
+  const { organizationId } = context.target;
+  const read = await readFileOf(organizationId, 'yaml', { name: file, text }, options).catch(naming(field));
+  const chart = read as Record<string, unknown> | null;
   for (const key of ['apiVersion', 'name', 'version'])
     if (typeof chart?.[key] !== 'string' || chart[key] === '')
       throw invalidField(field, `${file} is not the description of a chart: it has no ${key}`);
@@ -106,14 +113,9 @@ async function readFile(
   return text;
 }
 
-async function parseYaml(text: string, file: string): Promise<Record<string, unknown> | undefined> {
-  const { parse, YAMLParseError } = await import('yaml');
-  try {
-    const value: unknown = parse(text, { maxAliasCount: 0, schema: 'failsafe' });
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
-  } catch (error) {
-    if (error instanceof YAMLParseError || error instanceof ReferenceError)
-      throw invalidField('git_repository.root_path', `${file} is not YAML: ${error.message.split('\n')[0]}`);
-    throw error;
-  }
-}
+/** Names the field of the body that leads to a file which cannot be read. */
+const naming =
+  (field: string) =>
+  (error: unknown): never => {
+    throw error instanceof ParsingError && error.kind !== 'busy' ? invalidField(field, error.message) : error;
+  };

@@ -175,7 +175,7 @@ describe('the clone of a service', () => {
     expect(records.LEVEL).toMatchObject({ variable_type: 'FILE', value: 'low', mount_path: '/etc/level' });
     expect(records.LEVEL_TOO).toMatchObject({ variable_type: 'FILE', value: 'high', aliased_variable: null });
     expect(records.SIBLING).toMatchObject({ variable_type: 'VALUE', value: `app-z${shortId(sibling.id)}` });
-    expect(records.PROJECT).toMatchObject({ variable_type: 'ALIAS', value: elsewhere });
+    expect(records.PROJECT).toMatchObject({ variable_type: 'ALIAS', aliased_variable: { value: elsewhere } });
     const secrets = await recordsOf(admin, `/application/${id}/secret`, 'APPLICATION');
     expect(secrets.TOKEN_TOO).toMatchObject({ variable_type: 'VALUE', aliased_secret: null });
     await app.db.deleteFrom('variable').where('id', 'in', [level.id, token.id]).execute();

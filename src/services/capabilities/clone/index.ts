@@ -1,3 +1,3 @@
 export { cloneRoutes, environmentCloneRoutes } from '#services/capabilities/clone/routes.ts';
-export { copyServices } from '#services/capabilities/clone/copy.ts';
-export { cloneEnvironment } from '#services/capabilities/clone/service.ts';
+export { copyServices, type CopyRight } from '#services/capabilities/clone/copy.ts';
+export { checkModeChange, cloneEnvironment, placeIn } from '#services/capabilities/clone/service.ts';

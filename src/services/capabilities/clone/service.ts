@@ -1,5 +1,6 @@
 import { conflict, internal, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
+import type { Context } from '#platform/context.ts';
 import type { Call } from '#platform/http/route.ts';
 import { audit } from '#platform/events/audit.ts';
 import { listStages } from '#resources/deployment-stage/index.ts';
@@ -9,15 +10,22 @@ import {
   placeOf,
   toEnvironmentView,
   withRule,
+  type EnvironmentRow,
   type EnvironmentTarget,
 } from '#resources/environment/index.ts';
 import { environmentRule } from '#resources/deployment-rule/index.ts';
 import { projectTarget, type ProjectTarget } from '#resources/project/index.ts';
-import { copyServices } from '#services/capabilities/clone/copy.ts';
+import { copyServices, keepModeOfSecrets } from '#services/capabilities/clone/copy.ts';
 import type { CloneEnvironmentInput, CloneServiceInput } from '#services/capabilities/clone/schema.ts';
 import type { Kind } from '#services/kind.ts';
 import { findDefaultStage, findServiceById, listAllServicesByEnvironment } from '#services/service/queries.ts';
-import { placeOfService, refuseDeleting, refuseTakenName, toServiceView } from '#services/service/service.ts';
+import {
+  placeOfService,
+  refuseDeleting,
+  refuseTakenName,
+  toRecordedView,
+  toServiceView,
+} from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
 /** Clones a service into an environment of the organization, its own or another one. 409 if that has one of that name. */
@@ -30,11 +38,11 @@ export async function cloneService(call: Call<ServiceTarget>, kind: Kind, input:
   const name = input.name.trim();
   const stageId = await findStage(call, kind, service, environment.id);
   await refuseTakenName(name, () =>
-    copyServices(call, environment, [{ kind, row: service, id, name, stageId }], {
-      organizationId,
-      from: { projectId: service.projectId, environmentId: service.environmentId },
-      to: { projectId: environment.projectId, environmentId: environment.id },
-      copies: new Map([[service.id, id]]),
+    copyServices(call, call.require, {
+      from: service,
+      to: environment,
+      services: [{ kind, row: service, id, name, stageId }],
+      whole: false,
     }),
   );
   const row = await findServiceById(call.db, [organizationId], id);
@@ -44,7 +52,7 @@ export async function cloneService(call: Call<ServiceTarget>, kind: Kind, input:
     organizationId,
     type: 'CLONE',
     ...placeOfService(row),
-    after: { ...view, cloned_from: service.id },
+    after: { ...toRecordedView(call, kind, row), cloned_from: service.id },
   });
   return view;
 }
@@ -99,12 +107,7 @@ export async function cloneEnvironment(call: Call<EnvironmentTarget>, kinds: Kin
       name: row.name,
       stageId: stageIds.get(row.stage_id)!,
     }));
-  await copyServices(call, environment, services, {
-    organizationId,
-    from: { projectId: source.projectId, environmentId: source.id },
-    to: { projectId: project.id, environmentId: environment.id },
-    copies: new Map([[source.id, environment.id], ...services.map(({ row, id }) => [row.id, id] as const)]),
-  });
+  await copyServices(call, call.require, { from: source, to: placeIn(environment), services, whole: true });
   const view = toEnvironmentView(environment);
   await audit(call, {
     organizationId,
@@ -118,6 +121,29 @@ export async function cloneEnvironment(call: Call<EnvironmentTarget>, kinds: Kin
   });
   return view;
 }
+
+/** Throws 400 where an environment may not get another mode, because of its secrets. Its row is locked by the caller. */
+export async function checkModeChange(
+  context: Context,
+  kinds: Kind[],
+  environment: EnvironmentTarget,
+  mode: string,
+): Promise<void> {
+  const byKind = new Map(kinds.map((kind) => [kind.kind as string, kind]));
+  const rows = await listAllServicesByEnvironment(context.db, environment, environment.id).execute();
+  const services = rows.flatMap((row) => (byKind.has(row.kind) ? [{ row, kind: byKind.get(row.kind)! }] : []));
+  await keepModeOfSecrets(context, environment, services, mode);
+}
+
+/** A new environment as a place that services are copied into. */
+export const placeIn = (environment: EnvironmentRow) => ({
+  organizationId: environment.organization_id,
+  projectId: environment.project_id,
+  environmentId: environment.id,
+  mode: environment.mode,
+  clusterId: environment.cluster_id,
+  runtime: environment.runtime,
+});
 
 /** The clone as it is to be: with the matching rule of its project where that is wanted, else like its source. */
 async function cloneInput(call: Call<EnvironmentTarget>, project: ProjectTarget, input: CloneEnvironmentInput) {

@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -71,14 +72,15 @@ describe('commits of a service', () => {
     const admin = await app.organization();
     const repository = root.make();
     repository.commit({ 'a.txt': '1' });
+    const gone = root.make();
     for (const [source, reason] of [
       [{ url: repository.url, branch: 'missing' }, 'has no branch'],
-      [{ url: `${root.folder}/nothing` }, 'is not a folder'],
-      [{ url: '/etc' }, 'is not a folder of this machine that may be used'],
+      [{ url: gone.url }, 'is not a folder of this machine that may be used'],
       [{ url: 'http://127.0.0.1:1/acme/shop.git' }, 'cannot be reached'],
       [{ url: 'http://169.254.169.254/acme/shop.git' }, 'may not be called'],
     ] as const) {
       const id = await makeApplication(admin, source);
+      if (source.url === gone.url) rmSync(gone.url, { recursive: true });
       const answer = await admin.get(`/application/${id}/commit`);
       expect([answer.status, answer.body.message]).toEqual([502, expect.stringContaining(reason)]);
     }

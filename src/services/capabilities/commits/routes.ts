@@ -40,11 +40,14 @@ export function commitRoutes(kind: Kind, repositories: RepositoryReader): Route[
     path: `${one}/commit`,
     tag,
     summary: 'List the newest commits of the branch that a service is built from',
+    description:
+      'Asks the remote repository and answers the newest commits first. 404 for a service that is not built from git.',
     target,
     action: 'service.read',
     query,
     answer: { status: 200, body: CommitList },
     errors: [502],
+    transaction: false,
     handler: async (call) => {
       const { startId, gitCommitId, of } = call.query as { startId?: string; gitCommitId?: string; of?: string };
       const source = sourceOf(kind, call.target, of);
@@ -70,11 +73,13 @@ export function commitRoutes(kind: Kind, repositories: RepositoryReader): Route[
     path: `${one}/contributor`,
     tag,
     summary: `List the authors of the newest ${RECENT} commits of the branch that a service is built from`,
+    description: 'Answers each author once, the one of the newest commit first, by e-mail address.',
     target,
     action: 'service.read',
     query: PageQuery,
     answer: { status: 200, body: ContributorList },
     errors: [502],
+    transaction: false,
     handler: async (call) => {
       const address = addressOf(call.target.organizationId, sourceOf(kind, call.target), call.signal);
       const commits = await readingStored(repositories.listCommits({ ...address, limit: RECENT }));

@@ -13,11 +13,16 @@ beforeAll(async () => {
 afterAll(() => dns.close());
 
 const app = useApp(
-  { QUARTERDECK_PROXY_DOMAIN: 'apps.example.net' },
+  {
+    QUARTERDECK_PROXY_DOMAIN: 'apps.example.net',
+    QUARTERDECK_BASE_URL: 'https://console.example.net',
+    QUARTERDECK_RESERVED_DOMAINS: 'corp.example.net, id.example.net',
+  },
   {
     resolver: {
       cname: (host) => resolver.cname(host),
       addresses: (host) => resolver.addresses(host),
+      txt: (host) => resolver.txt(host),
     },
   },
 );
@@ -47,6 +52,14 @@ describe('a custom domain', () => {
       generate_certificate: true,
       use_cdn: false,
       validation_domain: `app-z${shortId(id)}.apps.example.net`,
+      validation_record: {
+        type: 'TXT',
+        name: `_quarterdeck-challenge.${first}`,
+        value: expect.stringMatching(/^quarterdeck-domain=[0-9a-f]{40}$/),
+      },
+      validation_state: 'PENDING',
+      validation_error: null,
+      validation_checked_at: null,
       status: 'VALIDATION_PENDING',
     });
     expect(ok(await admin.get(url), 200).results).toEqual([created]);
@@ -55,6 +68,8 @@ describe('a custom domain', () => {
       200,
     );
     expect(edited).toMatchObject({ id: created.id, domain: second, generate_certificate: false, use_cdn: true });
+    expect(edited.validation_record.name).toBe(`_quarterdeck-challenge.${second}`);
+    expect(edited.validation_record.value).not.toBe(created.validation_record.value);
     expect((await admin.delete(`${url}/${created.id}`)).status).toBe(204);
     expect(ok(await admin.get(url), 200).results).toEqual([]);
     expect(await versionOf(id)).toBe(4);
@@ -72,21 +87,14 @@ describe('a custom domain', () => {
     ]);
   });
 
-  test('leads to one service of the installation: 409 says whose it is only to its own organization', async () => {
-    const [admin, stranger] = [await app.organization(), await app.organization()];
-    const [mine, other, foreign] = [
-      await makeApplication(admin),
-      await makeApplication(admin),
-      await makeApplication(stranger),
-    ];
+  test('is claimed once by an organization: 409 names the service that has it', async () => {
+    const admin = await app.organization();
+    const [mine, other] = [await makeApplication(admin), await makeApplication(admin)];
     const domain = freshDomain();
     const body = { domain, generate_certificate: true };
     ok(await admin.post(`/application/${mine.id}/customDomain`, body), 201);
     expect(ok(await admin.post(`/application/${mine.id}/customDomain`, body), 409).message).toContain('already');
     expect(ok(await admin.post(`/application/${other.id}/customDomain`, body), 409).message).toContain(mine.id);
-    const refusal = ok(await stranger.post(`/application/${foreign.id}/customDomain`, body), 409).message;
-    expect(refusal).not.toContain(mine.id);
-    expect(refusal).not.toContain(admin.organizationId);
     const second = ok(
       await admin.post(`/application/${other.id}/customDomain`, { ...body, domain: freshDomain() }),
       201,
@@ -94,15 +102,34 @@ describe('a custom domain', () => {
     expect((await admin.put(`/application/${other.id}/customDomain/${second.id}`, body)).status).toBe(409);
   });
 
-  test('is had by one of two who ask for it at the same time', async () => {
+  test('is had by one of two services of an organization that ask for it at the same time', async () => {
+    const admin = await app.organization();
+    const [mine, other] = [await makeApplication(admin), await makeApplication(admin)];
+    const body = { domain: freshDomain(), generate_certificate: true };
+    const answers = await Promise.all(
+      [mine, other].map(({ id }) => admin.post(`/application/${id}/customDomain`, body)),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409]);
+  });
+
+  test('without proof keeps no other organization from claiming it, each with a record of its own', async () => {
     const [admin, stranger] = [await app.organization(), await app.organization()];
     const [mine, foreign] = [await makeApplication(admin), await makeApplication(stranger)];
     const body = { domain: freshDomain(), generate_certificate: true };
-    const answers = await Promise.all([
-      admin.post(`/application/${mine.id}/customDomain`, body),
-      stranger.post(`/application/${foreign.id}/customDomain`, body),
-    ]);
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409]);
+    const first = ok(await admin.post(`/application/${mine.id}/customDomain`, body), 201);
+    const second = ok(await stranger.post(`/application/${foreign.id}/customDomain`, body), 201);
+    expect(second.validation_record.name).toBe(first.validation_record.name);
+    expect(second.validation_record.value).not.toBe(first.validation_record.value);
+  });
+
+  test('that an organization gives another of its services keeps its record', async () => {
+    const admin = await app.organization();
+    const [mine, other] = [await makeApplication(admin), await makeApplication(admin)];
+    const body = { domain: freshDomain(), generate_certificate: true };
+    const first = ok(await admin.post(`/application/${mine.id}/customDomain`, body), 201);
+    ok(await admin.delete(`/application/${mine.id}/customDomain/${first.id}`), 204);
+    const second = ok(await admin.post(`/application/${other.id}/customDomain`, body), 201);
+    expect(second.validation_record).toEqual(first.validation_record);
   });
 
   test.each([
@@ -118,6 +145,12 @@ describe('a custom domain', () => {
     ['the domain of the proxy', 'apps.example.net'],
     ['a generated name of another service', 'app-z1a2b3c4d.apps.example.net'],
     ['a generated name of another port', 'admin-app-z1a2b3c4d.apps.example.net'],
+    ['any other name below the domain of the proxy', 'login.apps.example.net'],
+    ['a name below localhost', 'login.localhost'],
+    ['the host of the console', 'console.example.net'],
+    ['a domain that the operator keeps', 'corp.example.net'],
+    ['a name below a domain that the operator keeps', 'login.ID.example.net'],
+    ['a name too long for its record', `${'a.'.repeat(114)}example.com`],
   ])('that is %s is refused: %s', async (_what, domain) => {
     const admin = await app.organization();
     const { id } = await makeApplication(admin);
@@ -196,15 +229,11 @@ describe('the check of custom domains', () => {
       'dead.check.test': 'GENERIC_FAILURE',
       'broken.check.test': 'GENERIC_FAILURE',
     };
-    for (const domain of Object.keys(wanted))
-      ok(
-        await admin.post(`/application/${id}/customDomain`, {
-          domain,
-          generate_certificate: true,
-          use_cdn: domain.startsWith('cdn'),
-        }),
-        201,
-      );
+    for (const domain of Object.keys(wanted)) {
+      const body = { domain, generate_certificate: true, use_cdn: domain.startsWith('cdn') };
+      const { validation_record } = ok(await admin.post(`/application/${id}/customDomain`, body), 201);
+      if (domain !== 'apex.check.test') dns.records.set(validation_record.name, { txt: [validation_record.value] });
+    }
     const { results } = ok(await admin.get(`/application/${id}/checkCustomDomain`), 200);
     expect(
       Object.fromEntries(results.map((one: { domain_name: string; status: string }) => [one.domain_name, one.status])),
@@ -212,11 +241,14 @@ describe('the check of custom domains', () => {
     const detailsOf = (domain: string) =>
       results.find((one: { domain_name: string }) => one.domain_name === domain).error_details;
     expect(detailsOf('alias.check.test')).toBeNull();
+    expect(detailsOf('apex.check.test')).toMatch(
+      /^_quarterdeck-challenge\.apex\.check\.test has no TXT record: create one with the value quarterdeck-domain=/,
+    );
     expect(detailsOf('wrong.check.test')).toBe(`wrong.check.test leads to 198.51.100.1: make it a CNAME of ${target}.`);
     expect(detailsOf('absent.check.test')).toContain(target);
   });
 
-  test('of one domain ends its pending status once it leads here, and a DNS without an answer changes nothing', async () => {
+  test('of one domain ends its pending status once it is proven and leads here, and a DNS without an answer changes nothing', async () => {
     const admin = await app.organization();
     const { id } = await makeApplication(admin);
     const domain = freshDomain();
@@ -224,21 +256,35 @@ describe('the check of custom domains', () => {
       await admin.post(`/application/${id}/customDomain`, { domain, generate_certificate: true }),
       201,
     );
-    const status = `/application/${id}/customDomain/${created.id}/status`;
-    expect(ok(await admin.get(status), 200)).toEqual(created);
+    const { name, value } = created.validation_record;
+    const look = async () =>
+      ok(await admin.get(`/application/${id}/customDomain/${created.id}/status`), 200) as Record<string, unknown>;
+    const pending = { status: 'VALIDATION_PENDING', validation_state: 'PENDING' };
+    expect(await look()).toMatchObject({ ...pending, validation_error: expect.stringContaining(value) });
     dns.records.set(domain, { cname: created.validation_domain });
-    const { status: _pending, ...settled } = created;
-    expect(ok(await admin.get(status), 200)).toEqual(settled);
-    dns.records.set(domain, 'silent');
-    expect(ok(await admin.get(status), 200)).toEqual(settled);
+    dns.records.set(name, { txt: ['quarterdeck-domain=0', 'something else'] });
+    expect(await look()).toMatchObject({ ...pending, validation_error: expect.stringContaining(value) });
+    dns.records.set(name, { txt: ['something else', value] });
+    const settled = { validation_state: 'VALIDATED', validation_error: null };
+    expect(await look()).toMatchObject(settled);
+    expect(await look()).not.toHaveProperty('status');
+    const events = ok(await admin.get(`/organization/${admin.organizationId}/events?eventType=UPDATE`), 200).events;
+    expect(events).toMatchObject([
+      { target_id: id, sub_target_type: 'CUSTOM_DOMAIN', origin: 'QOVERY_INTERNAL', triggered_by: 'quarterdeck' },
+    ]);
+    for (const record of [domain, name]) dns.records.set(record, 'silent');
+    expect(await look()).toMatchObject({ validation_state: 'VALIDATED' });
+    expect(await look()).not.toHaveProperty('status');
     dns.records.delete(domain);
-    expect(ok(await admin.get(status), 200).status).toBe('VALIDATION_PENDING');
-    expect(await versionOf(id)).toBe(2);
+    expect(await look()).toMatchObject({ status: 'VALIDATION_PENDING', validation_state: 'VALIDATED' });
+    // Once for the claim, once for its proof.
+    expect(await versionOf(id)).toBe(3);
   });
 
   test('of a name under localhost needs no DNS', async () => {
     const local = createResolver(['127.0.0.1:1'], 50);
     expect(await local.cname('shop.localhost')).toBeUndefined();
+    expect(await local.txt('shop.localhost')).toEqual([]);
     expect(await local.addresses('shop.localhost')).toEqual(['127.0.0.1', '::1']);
   });
 });

@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 
 /** What the server knows of a name. `silent` never answers, `broken` answers SERVFAIL. */
-export type DnsRecord = { cname: string } | { addresses: string[] } | 'silent' | 'broken';
+export type DnsRecord = { cname: string } | { addresses: string[] } | { txt: string[] } | 'silent' | 'broken';
 
 export interface DnsServer {
   /** `address:port`. */
@@ -14,9 +14,10 @@ export interface DnsServer {
 
 const A = 1;
 const CNAME = 5;
+const TXT = 16;
 const AAAA = 28;
 
-/** A DNS server on loopback that knows A, AAAA and CNAME records (RFC 1035 §4). */
+/** A DNS server on loopback that knows A, AAAA, CNAME and TXT records (RFC 1035 §4). */
 export async function startDnsServer(): Promise<DnsServer> {
   const records = new Map<string, DnsRecord>();
   const socket = createSocket('udp4');
@@ -55,6 +56,7 @@ function collect(name: string, type: number, records: Map<string, DnsRecord>, ho
     const alias = resource(name, CNAME, writeName(record.cname));
     return type === CNAME ? [alias] : [alias, ...collect(record.cname, type, records, hops - 1)];
   }
+  if ('txt' in record) return type === TXT ? record.txt.map((text) => resource(name, TXT, characterString(text))) : [];
   return record.addresses
     .filter((address) => type === (isIPv6(address) ? AAAA : A))
     .map((address) =>
@@ -69,6 +71,9 @@ function resource(name: string, type: number, data: Buffer): Buffer {
   fixed.writeUInt16BE(data.length, 8);
   return Buffer.concat([writeName(name), fixed, data]);
 }
+
+/** Text of at most 255 bytes, which is all that tests need. */
+const characterString = (text: string): Buffer => Buffer.concat([Buffer.from([text.length]), Buffer.from(text)]);
 
 function readName(query: Buffer): { name: string; end: number } {
   const labels: string[] = [];

@@ -15,9 +15,9 @@ import {
   editDomain,
   findDomain,
   removeDomain,
-  toDomainView,
   validateDomain,
 } from '#services/capabilities/custom-domains/service.ts';
+import { toDomainView } from '#services/capabilities/custom-domains/view.ts';
 import { holderOf, type Kind } from '#services/kind.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
@@ -39,6 +39,8 @@ export function customDomainRoutes(kind: Kind, resolver: HostResolver): Route[] 
       path: all,
       tag,
       summary: 'List the custom domains of a service',
+      description:
+        'Answers each domain with the TXT record that proves it, the state of that proof and its certificate.',
       target,
       action: 'service.read',
       query: PageQuery,
@@ -54,6 +56,8 @@ export function customDomainRoutes(kind: Kind, resolver: HostResolver): Route[] 
       path: all,
       tag,
       summary: 'Give a service a custom domain',
+      description:
+        'The domain is routed once the TXT record `validation_record` shows that the organization controls it, from the next deployment on.',
       target,
       action: 'service.edit',
       body: CustomDomainRequest,
@@ -67,6 +71,7 @@ export function customDomainRoutes(kind: Kind, resolver: HostResolver): Route[] 
       path: one,
       tag,
       summary: 'Edit a custom domain',
+      description: 'Another name has to be proven anew. `use_cdn` stays when it is left out.',
       target,
       action: 'service.edit',
       body: CustomDomainRequest,
@@ -81,6 +86,8 @@ export function customDomainRoutes(kind: Kind, resolver: HostResolver): Route[] 
       path: one,
       tag,
       summary: 'Remove a custom domain',
+      description:
+        'The domain is no longer routed from the next deployment on, and its name is free for other services.',
       target,
       action: 'service.edit',
       answer: { status: 204, body: null },
@@ -93,10 +100,12 @@ export function customDomainRoutes(kind: Kind, resolver: HostResolver): Route[] 
           path: `${one}/status`,
           tag,
           summary: 'Look a custom domain up in the DNS',
-          description: 'The status is left out when the domain leads here.',
+          description:
+            'Looks up where the domain leads and the TXT record that proves it; the status is left out when both are right.',
           target,
           action: 'service.read',
           answer: { status: 200, body: CustomDomain },
+          transaction: false,
           handler: (call) => validateDomain(call, resolver, call.target, call.params.customDomainId!),
         })
       : defineRoute({
@@ -105,6 +114,7 @@ export function customDomainRoutes(kind: Kind, resolver: HostResolver): Route[] 
           path: one,
           tag,
           summary: 'Get a custom domain',
+          description: 'Answers the TXT record that proves the domain, the state of that proof and its certificate.',
           target,
           action: 'service.read',
           answer: { status: 200, body: CustomDomain },
@@ -116,9 +126,11 @@ export function customDomainRoutes(kind: Kind, resolver: HostResolver): Route[] 
       path: `/${holder.path}/{${holder.param}}/checkCustomDomain`,
       tag,
       summary: 'Look every custom domain of a service up in the DNS',
+      description: 'Answers for each domain whether it leads here, with the reason where it does not.',
       target,
       action: 'service.read',
       answer: { status: 200, body: CustomDomainCheckList },
+      transaction: false,
       handler: (call) => checkDomains(call, resolver, call.target),
     }),
   ];

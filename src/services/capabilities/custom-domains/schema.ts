@@ -1,9 +1,16 @@
 import { DateTime, ListOf, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 
+import { CertificateSchema } from '#services/capabilities/custom-domains/certificate.ts';
+
 export const CustomDomainRequest = named(
   'CustomDomainRequest',
   Type.Object({
-    domain: Type.String({ minLength: 1, maxLength: 255 }),
+    domain: Type.String({
+      minLength: 1,
+      maxLength: 255,
+      description:
+        'Full host name such as shop.example.com: no scheme, port, path or wildcard, and none of the domains of this installation. International names are stored in punycode.',
+    }),
     generate_certificate: Type.Boolean(),
     use_cdn: Type.Optional(Type.Boolean()),
   }),
@@ -20,8 +27,25 @@ export const CustomDomain = named(
     generate_certificate: Type.Boolean(),
     use_cdn: Type.Boolean(),
     validation_domain: Type.String({ description: 'Host name that the domain has to be a CNAME of.' }),
+    validation_record: named(
+      'CustomDomainValidationRecord',
+      Type.Object({
+        type: OneOf(['TXT']),
+        name: Type.String({ description: 'Name of the DNS record to create.' }),
+        value: Type.String({ description: 'One of its values; other values may stand beside it.' }),
+      }),
+    ),
+    validation_state: OneOf(['PENDING', 'VALIDATED', 'EXPIRED', 'LOST'], {
+      description:
+        'Only a VALIDATED domain is routed, from the next deployment on. PENDING: the TXT record has not been seen yet. EXPIRED: it was not seen in time. LOST: it was removed, or another organization has proven the domain. An EXPIRED or LOST domain is looked up when it is asked for and when the service is deployed.',
+    }),
+    validation_error: Nullable(
+      Type.String({ description: 'Result of the last lookup of the TXT record, null for a good one.' }),
+    ),
+    validation_checked_at: Nullable(DateTime),
+    certificate: CertificateSchema,
     status: Type.Optional(
-      OneOf(['VALIDATION_PENDING'], { description: 'Left out once the domain was seen to lead here.' }),
+      OneOf(['VALIDATION_PENDING'], { description: 'Left out once the domain is proven and was seen to lead here.' }),
     ),
   }),
 );
@@ -46,6 +70,7 @@ export const CustomDomainCheckList = named(
           domain_name: Type.String(),
           status: OneOf(CHECK_STATUSES),
           error_details: Nullable(Type.String()),
+          certificate: CertificateSchema,
         }),
       ),
     ),

@@ -3,38 +3,25 @@ import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
+import { certificateView } from '#services/capabilities/custom-domains/certificate.ts';
+import { challengeOf } from '#services/capabilities/custom-domains/challenge.ts';
 import { checkDomain, leadsHere } from '#services/capabilities/custom-domains/check.ts';
 import { toHostName } from '#services/capabilities/custom-domains/host-name.ts';
+import { checkProof } from '#services/capabilities/custom-domains/proof.ts';
 import * as queries from '#services/capabilities/custom-domains/queries.ts';
 import type { HostResolver } from '#services/parts/resolver.ts';
 import type { CustomDomainInput } from '#services/capabilities/custom-domains/schema.ts';
-import { hostnameOf } from '#services/parts/ports.ts';
+import { toDomainView, validationDomainOf } from '#services/capabilities/custom-domains/view.ts';
 import { touchService } from '#services/service/queries.ts';
 import { placeOfService, refuseDeleting } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
 const MAX_DOMAINS = 100;
 
-/** Host name that a service's domains have to lead to: the one that its default port has by itself. */
-const validationDomainOf = (context: Context, service: ServiceTarget): string =>
-  `${hostnameOf(service.kind, service.id, service.spec.type)}.${context.settings.proxyDomain}`;
-
-/** A domain as it is answered. */
-export const toDomainView = (context: Context, service: ServiceTarget, row: queries.CustomDomainRow) => ({
-  id: row.id,
-  created_at: row.created_at.toISOString(),
-  updated_at: row.updated_at.toISOString(),
-  domain: row.domain,
-  generate_certificate: row.generate_certificate,
-  use_cdn: row.use_cdn,
-  validation_domain: validationDomainOf(context, service),
-  ...(row.validated_at ? {} : { status: 'VALIDATION_PENDING' as const }),
-});
-
-/** Gives a service a domain. 409 if one of this installation has it already. */
+/** Gives a service a domain, which waits for its proof. 409 if the organization has it already. */
 export async function createDomain(context: Context, service: ServiceTarget, input: CustomDomainInput) {
   refuseDeleting(service);
-  const domain = toHostName(input.domain, context.settings.proxyDomain);
+  const domain = toHostName(input.domain, context.settings);
   const { number } = await queries.countDomains(context.db, service, service.id);
   if (number >= MAX_DOMAINS) throw badRequest(`A service has at most ${MAX_DOMAINS} custom domains.`);
   const row = await queries.insertDomain(context.db, {
@@ -42,6 +29,7 @@ export async function createDomain(context: Context, service: ServiceTarget, inp
     organization_id: service.organizationId,
     service_id: service.id,
     domain,
+    challenge: challengeOf(await queries.findDomainKey(context.db, service), domain),
     generate_certificate: input.generate_certificate,
     use_cdn: input.use_cdn ?? false,
   });
@@ -51,24 +39,38 @@ export async function createDomain(context: Context, service: ServiceTarget, inp
   return view;
 }
 
-/** Changes a domain; `use_cdn` stays when it is left out. Another name has to be validated anew. */
+/** Changes a domain; `use_cdn` stays when it is left out. Another name has to be proven anew. */
 export async function editDomain(context: Context, service: ServiceTarget, id: string, input: CustomDomainInput) {
   refuseDeleting(service);
   const present = await findDomain(context, service, id);
-  const domain = toHostName(input.domain, context.settings.proxyDomain);
-  const holder = domain === present.domain ? undefined : await queries.findHolderOfDomain(context.db, domain);
+  const domain = toHostName(input.domain, context.settings);
+  const holder = domain === present.domain ? undefined : await queries.findHolderOfDomain(context.db, service, domain);
   if (holder) throw await takenDomain(context, service, domain);
   const change = {
     domain,
     generate_certificate: input.generate_certificate,
     use_cdn: input.use_cdn ?? present.use_cdn,
-    validated_at: domain === present.domain ? present.validated_at : null,
+    ...(domain === present.domain ? {} : await newClaim(context, service, domain)),
   };
   const row = await writeDomain(() => queries.updateDomain(context.db, service, id, change), domain);
   const view = toDomainView(context, service, row);
   await changed(context, service, { type: 'UPDATE', before: toDomainView(context, service, present), after: view });
   return view;
 }
+
+const newClaim = async (context: Context, service: ServiceTarget, domain: string): Promise<queries.DomainClaim> => ({
+  challenge: challengeOf(await queries.findDomainKey(context.db, service), domain),
+  validated_at: null,
+  claimed_at: context.clock.now(),
+  proof_state: 'PENDING',
+  proof_checked_at: null,
+  proven_at: null,
+  proof_missing_since: null,
+  proof_error: null,
+  certificate_state: null,
+  certificate_expires_at: null,
+  certificate_error: null,
+});
 
 export async function removeDomain(context: Context, service: ServiceTarget, id: string): Promise<void> {
   const present = await findDomain(context, service, id);
@@ -98,12 +100,17 @@ export async function checkDomains(context: Context, resolver: HostResolver, ser
 }
 
 async function lookAt(context: Context, resolver: HostResolver, service: ServiceTarget, row: queries.CustomDomainRow) {
-  const result = await checkDomain(resolver, row.domain, validationDomainOf(context, service), row.use_cdn);
+  const [result, proven] = await Promise.all([
+    checkDomain(resolver, row.domain, validationDomainOf(context, service), row.use_cdn),
+    checkProof(context, resolver, row),
+  ]);
   // A DNS that gives no answer says nothing of the domain: what was seen last stays.
   const seen = result.status === 'GENERIC_FAILURE' ? row.validated_at !== null : leadsHere(result);
   if (seen !== (row.validated_at !== null))
     await queries.recordValidation(context.db, service, row.id, seen ? context.clock.now() : null);
-  return { domain_name: row.domain, status: result.status, error_details: result.details };
+  const details = result.details ?? (proven?.proof_state === 'VALIDATED' ? null : (proven?.proof_error ?? null));
+  const certificate = certificateView(context, row);
+  return { domain_name: row.domain, status: result.status, error_details: details, certificate };
 }
 
 /** Domains are part of what a deployment applies, so that its version moves with them. */
@@ -120,13 +127,11 @@ async function changed(
   });
 }
 
-/** 409 that tells where the domain is only to whom it belongs. */
+/** 409 that names the service of the organization which has the domain. */
 async function takenDomain(context: Context, service: ServiceTarget, domain: string) {
-  const holder = await queries.findHolderOfDomain(context.db, domain);
+  const holder = await queries.findHolderOfDomain(context.db, service, domain);
   if (holder?.service_id === service.id) return conflict(`${service.name} has the domain ${domain} already.`);
-  if (holder?.organization_id === service.organizationId)
-    return conflict(`The domain ${domain} is taken by service ${holder.service_id}: remove it there first.`);
-  return conflict(`The domain ${domain} is taken: a domain leads to one service of the installation only.`);
+  return conflict(`The domain ${domain} is taken by service ${holder?.service_id}: remove it there first.`);
 }
 
 async function writeDomain<T>(write: () => Promise<T>, domain: string): Promise<T> {
@@ -134,8 +139,8 @@ async function writeDomain<T>(write: () => Promise<T>, domain: string): Promise<
     return await write();
   } catch (error) {
     // Another request took it between the look and the write.
-    if (brokenConstraint(error) === 'custom_domain_name')
-      throw conflict(`The domain ${domain} is taken: a domain leads to one service of the installation only.`);
+    if (brokenConstraint(error) === 'custom_domain_claim')
+      throw conflict(`The domain ${domain} is taken by another service of the organization: remove it there first.`);
     throw error;
   }
 }

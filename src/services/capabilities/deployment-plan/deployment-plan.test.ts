@@ -56,7 +56,7 @@ describe('the plan of a deployment', () => {
     expect(only(plan)).toMatchObject({
       id: application.id,
       service_type: 'APPLICATION',
-      steps: ['GIT_CLONE', 'BUILD', 'DEPLOYMENT'],
+      steps: ['GIT_CLONE', 'BUILD_QUEUEING', 'BUILD', 'DEPLOYMENT'],
       rollout: 'ROLLING',
       reason: 'it was never built',
       changes: { settings: [] },
@@ -189,7 +189,7 @@ describe('the plan of a deployment', () => {
     const broken = ok(
       await admin.post(
         `/environment/${environment.id}/application`,
-        exampleBody({ name: 'broken', git_repository: { url: `${repositories.folder}/nothing`, branch: 'main' } }),
+        exampleBody({ name: 'broken', git_repository: { url: repositories.make().url, branch: 'nowhere' } }),
       ),
       201,
     );

@@ -23,6 +23,7 @@ export function planRoutes(kind: Kind, needs: PlanNeeds): Route[] {
       query: PlanQuery,
       answer: { status: 200, body: DeploymentPlan },
       errors: [409, 502],
+      transaction: false,
       handler: (call) => {
         const { action = 'DEPLOY', executionId } = call.query;
         const request = { action, executionId, serviceIds: [call.target.id], signal: call.signal };
@@ -46,6 +47,7 @@ export const environmentPlanRoutes = (needs: PlanNeeds): Route[] => [
     query: PlanQuery,
     answer: { status: 200, body: DeploymentPlan },
     errors: [409, 502],
+    transaction: false,
     handler: (call) => {
       const { action = 'DEPLOY', executionId } = call.query;
       const request = { action, executionId, serviceIds: null, signal: call.signal };

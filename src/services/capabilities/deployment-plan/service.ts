@@ -1,5 +1,5 @@
 import { badRequest, invalidField } from '#kernel/errors.ts';
-import type { Context } from '#platform/context.ts';
+import { inSnapshot, type Context } from '#platform/context.ts';
 import {
   previewDeployment,
   snapshotOf,
@@ -35,11 +35,13 @@ export async function planRequest(context: Context, place: DeploymentPlace, need
     throw invalidField('executionId', 'is required with the action ROLLBACK');
   if (trigger !== 'ROLLBACK' && executionId !== undefined)
     throw badRequest('executionId goes with the action ROLLBACK only.');
-  const rollback =
-    executionId === undefined
-      ? undefined
-      : await findRollback(context, place, place.environmentId, executionId, serviceIds?.[0]);
-  const { services, shared } = rollback ?? (await freezeChosen(context, place, trigger, serviceIds, {}));
+  const { rollback, services, shared } = await inSnapshot(context, async (inside) => {
+    const found =
+      executionId === undefined
+        ? undefined
+        : await findRollback(inside, place, place.environmentId, executionId, serviceIds?.[0]);
+    return { ...(found ?? (await freezeChosen(inside, place, trigger, serviceIds, {}))), rollback: found };
+  });
   const snapshot = snapshotOf({ place, action: actionOf(trigger), trigger, services, shared, rollback });
   const preview = await readingStored(
     previewDeployment(

@@ -34,6 +34,8 @@ export function deploymentRestrictionRoutes(kind: Kind): Route[] {
       path: all,
       tag,
       summary: 'List which pushes deploy a service by themselves',
+      description:
+        'Answers the restrictions in creation order. A push counts if no EXCLUDE holds what it changed and, where there is a MATCH, one of them does.',
       target,
       action: 'service.read',
       query: PageQuery,
@@ -47,6 +49,8 @@ export function deploymentRestrictionRoutes(kind: Kind): Route[] {
       path: all,
       tag,
       summary: 'Restrict which pushes deploy a service by themselves',
+      description:
+        'A restriction names a path of the repository and whether it matches or excludes. 409 if the service has the same one.',
       target,
       action: 'service.edit',
       body: DeploymentRestrictionRequest,
@@ -60,6 +64,7 @@ export function deploymentRestrictionRoutes(kind: Kind): Route[] {
       path: one,
       tag,
       summary: 'Edit a deployment restriction',
+      description: 'Replaces path and mode. The service does not become OUT_OF_DATE by it.',
       target,
       action: 'service.edit',
       body: DeploymentRestrictionRequest,
@@ -74,6 +79,7 @@ export function deploymentRestrictionRoutes(kind: Kind): Route[] {
       path: one,
       tag,
       summary: 'Remove a deployment restriction',
+      description: 'Pushes are judged by the other restrictions from then on; without any, every push counts.',
       target,
       action: 'service.edit',
       answer: { status: 204, body: null },

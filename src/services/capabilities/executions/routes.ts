@@ -38,6 +38,7 @@ export function executionRoutes(kind: Kind): Route[] {
       path: `${one}/execution/{executionId}/log`,
       tag: `${kind.tag} Executions`,
       summary: `List the last lines that a run of a service of kind ${kind.path} wrote, oldest first`,
+      description: `Answers the lines of one run of the ${kind.path}. 404 for a run that it never had or that was cleaned away.`,
       target,
       action: 'service.read',
       query: Type.Object({
@@ -57,6 +58,7 @@ export function executionRoutes(kind: Kind): Route[] {
       path: `${one}/cleanFailed${kind.tag}`,
       tag: `${kind.tag} Actions`,
       summary: 'Clean away what failed runs left: their records, and what is left of them on the cluster',
+      description: 'Answers the names of what is removed; the worker that reaches the cluster does it.',
       target,
       action: 'service.deploy',
       answer: { status: 200, body: CleanFailed },

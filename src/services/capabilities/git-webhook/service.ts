@@ -144,11 +144,15 @@ async function ensureWebhook(context: ServiceContext, source: GitSource): Promis
   });
 }
 
+/** The webhook is as it should be, and this installation has nothing yet that takes its calls. */
+const NOT_RECEIVED =
+  'The webhook is registered, but this release does not receive pushes yet: its calls are answered with 404. Deploy by POST …/deploy, for instance from a pipeline of the repository.';
+
 function judge(provider: Provider, hook: ProviderHook | undefined): GitWebhookView {
   if (!hook)
     return { status: 'NOT_CONFIGURED', provider, message: 'The webhook is gone at the provider: synchronise it.' };
   const missing = wantedEvents(provider).filter((event) => !hook.events.includes(event));
-  if (missing.length === 0 && hook.active) return { status: 'ACTIVE', provider };
+  if (missing.length === 0 && hook.active) return { status: 'MISCONFIGURED', provider, message: NOT_RECEIVED };
   return {
     status: 'MISCONFIGURED',
     provider,

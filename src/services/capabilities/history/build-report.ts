@@ -95,6 +95,8 @@ export const buildReportRoutes: Route[] = [
     path: '/environment/{environmentId}/deploymentBuildUsageReport',
     tag: 'Environment Deployment History',
     summary: 'Make a report of what a deployment built, behind a link that expires',
+    description:
+      'Answers two links, one to read the report and one to delete it. Anybody who has them may use them until they expire.',
     target: environmentTarget,
     action: 'environment.read',
     body: ReportRequest,
@@ -107,6 +109,7 @@ export const buildReportRoutes: Route[] = [
     path: '/buildUsageReport/{reportId}/{secret}',
     tag: 'Environment Deployment History',
     summary: 'Read a report of builds: the link is the credential',
+    description: 'Answers the report as a file. A wrong or expired link is 404. Takes no credentials.',
     action: 'public',
     answer: { status: 200, body: Type.String(), contentType: 'text/csv; charset=utf-8' },
     handler: (call) => readReport(call, call.params),
@@ -117,6 +120,7 @@ export const buildReportRoutes: Route[] = [
     path: '/buildUsageReport/{reportId}/{secret}/delete',
     tag: 'Environment Deployment History',
     summary: 'Delete a report of builds: the link is the credential',
+    description: 'Removes the report before it expires. A wrong or expired link is 404. Takes no credentials.',
     action: 'public',
     answer: { status: 204, body: null },
     handler: async (call) => {

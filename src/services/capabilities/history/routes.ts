@@ -1,3 +1,4 @@
+import { slicePage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { PageQuery, Type, Uuid } from '#platform/http/schema.ts';
 import {
@@ -88,6 +89,7 @@ async function queue<View>(
   context: Context,
   scope: { organizationId: string },
   of: Of,
+  page: PageQuery,
   view: (row: HistoryDeployment, services: HistoryService[]) => View[],
 ) {
   const rows = await listQueue(context.db, scope, of);
@@ -97,14 +99,11 @@ async function queue<View>(
     rows.map((row) => row.id),
     'serviceId' in of ? of.serviceId : undefined,
   );
-  return {
-    results: rows.flatMap((row) =>
-      view(
-        row,
-        services.filter((service) => service.deployment_id === row.id),
-      ),
-    ),
-  };
+  const byDeployment = Map.groupBy(services, (service) => service.deployment_id);
+  return slicePage(
+    rows.flatMap((row) => view(row, byDeployment.get(row.id) ?? [])),
+    page,
+  );
 }
 
 export const historyRoutes: Route[] = [
@@ -114,6 +113,7 @@ export const historyRoutes: Route[] = [
     path: '/environment/{environmentId}/deploymentHistory',
     tag: 'Environment Deployment History',
     summary: 'List the deployments of an environment, newest first',
+    description: 'Answers a page of deployments with the services of each, by kind.',
     target: environmentTarget,
     action: 'environment.read',
     query: V1Query,
@@ -129,6 +129,8 @@ export const historyRoutes: Route[] = [
     path: '/environment/{environmentId}/deploymentHistoryV2',
     tag: 'Environment Deployment History',
     summary: 'List the executions of an environment with their stages and services, newest first',
+    description:
+      'Answers a page of executions with who asked for each, its stages in their order and how each service ended.',
     target: environmentTarget,
     action: 'environment.read',
     query: V2Query,
@@ -144,11 +146,15 @@ export const historyRoutes: Route[] = [
     path: '/environment/{environmentId}/deploymentQueue',
     tag: 'Environment Main Calls',
     summary: 'List the requests of an environment that have not ended, in their order',
+    description: 'Answers the running request first, then those that wait behind it.',
     target: environmentTarget,
     action: 'environment.read',
+    query: PageQuery,
     answer: { status: 200, body: EnvironmentQueue },
     handler: (call) =>
-      queue(call, call.target, { environmentId: call.target.id }, (row, services) => [queuedDeployment(row, services)]),
+      queue(call, call.target, { environmentId: call.target.id }, call.query, (row, services) => [
+        queuedDeployment(row, services),
+      ]),
   }),
   defineRoute({
     id: 'listDeploymentRequestByServiceId',
@@ -156,11 +162,13 @@ export const historyRoutes: Route[] = [
     path: '/service/{serviceId}/deploymentQueue',
     tag: 'Environment Main Calls',
     summary: 'List the requests of a service that have not ended, in their order',
+    description: 'Answers the requests of the environment that concern the service, the running one first.',
     target: serviceTarget('serviceId', 'Service'),
     action: 'service.read',
+    query: PageQuery,
     answer: { status: 200, body: ServiceQueue },
     handler: (call) =>
-      queue(call, call.target, { serviceId: call.target.id }, (row, services) =>
+      queue(call, call.target, { serviceId: call.target.id }, call.query, (row, services) =>
         services.map((service) => queuedService(row, service)),
       ),
   }),
@@ -178,6 +186,8 @@ export function kindHistoryRoutes(kind: Kind): Route[] {
     path: `${one}/deploymentHistory`,
     tag: `${kind.tag} Deployment History`,
     summary: `List the deployments of a service of kind ${kind.path}, newest first`,
+    description:
+      'Answers a page of the deployments that had a part for the service, with the versions that were deployed.',
     target,
     action: 'service.read',
     query: V1Query,
@@ -195,6 +205,7 @@ export function kindHistoryRoutes(kind: Kind): Route[] {
       path: `${one}/deploymentHistoryV2`,
       tag: `${kind.tag} Deployment History`,
       summary: `List the executions of a service of kind ${kind.path}, newest first`,
+      description: `Answers a page of executions of the ${kind.path} with who asked for each, its steps and how it ended.`,
       target,
       action: 'service.read',
       query: V2Query,

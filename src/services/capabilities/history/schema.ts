@@ -1,5 +1,5 @@
-import { DateTime, named, Nullable, OneOf, PlainListOf, Type, Uuid } from '#platform/http/schema.ts';
-import { OriginEnum, StateEnum, StatusDetails } from '#services/capabilities/status/schema.ts';
+import { DateTime, ListOf, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
+import { OriginEnum, ServiceFailure, StateEnum, StatusDetails } from '#services/capabilities/status/schema.ts';
 import { SERVICE_KINDS } from '#services/holder.ts';
 
 const Duration = Type.String({ format: 'duration', description: 'ISO 8601 duration.' });
@@ -90,6 +90,7 @@ export const ServiceExecution = named(
     status_details: StatusDetails,
     icon_uri: Type.String(),
     total_duration: Type.Optional(Duration),
+    error: Type.Optional(ServiceFailure),
   }),
 );
 
@@ -116,7 +117,13 @@ export const EnvironmentExecution = named(
 const stamped = { id: Uuid, created_at: DateTime, updated_at: DateTime };
 const entry = (more = {}) =>
   Type.Array(
-    Type.Object({ ...stamped, name: Type.Optional(Type.String()), status: Type.Optional(StateEnum), ...more }),
+    Type.Object({
+      ...stamped,
+      name: Type.Optional(Type.String()),
+      status: Type.Optional(StateEnum),
+      error: Type.Optional(ServiceFailure),
+      ...more,
+    }),
   );
 const commit = { commit: Type.Optional(Nullable(HistoryCommit)) };
 const image = {
@@ -166,6 +173,7 @@ export const ServiceDeployment = named(
     schedule: Type.Optional(Schedule),
     repository: Type.Optional(Nullable(Chart)),
     status: Type.Optional(StateEnum),
+    error: Type.Optional(ServiceFailure),
   }),
 );
 
@@ -177,6 +185,7 @@ export const ServiceOutcome = named(
     name: Type.Optional(Type.String()),
     ...commit,
     status: Type.Optional(OneOf(['FAILED', 'SUCCESS'])),
+    error: Type.Optional(ServiceFailure),
   }),
 );
 
@@ -196,7 +205,7 @@ export const HistoryOf = <T extends import('typebox').TSchema>(item: T) =>
 
 const QueueAuditing = Type.Object({ triggered_by: Type.String(), origin: Type.Optional(OriginEnum) });
 
-export const EnvironmentQueue = PlainListOf(
+export const EnvironmentQueue = ListOf(
   named(
     'QueuedDeployment',
     Type.Object({
@@ -221,7 +230,7 @@ export const EnvironmentQueue = PlainListOf(
   ),
 );
 
-export const ServiceQueue = PlainListOf(
+export const ServiceQueue = ListOf(
   named(
     'QueuedService',
     Type.Object({

@@ -7,6 +7,7 @@ import {
   type DeploymentAction,
   type HistoryDeployment,
   type HistoryService,
+  toErrorView,
   type State,
 } from '#deployments/index.ts';
 import { stageStatus } from '#services/capabilities/status/list.ts';
@@ -33,6 +34,10 @@ const commitOf = (service: HistoryService) =>
     author_name: service.commit.author,
   };
 
+/** Why a service failed in a deployment. */
+const errorOf = (row: HistoryDeployment, service: HistoryService) =>
+  toErrorView({ ...service, environment_id: row.environment_id, number: row.number });
+
 /** A service's part of a deployment, second version. */
 export function serviceV2(row: HistoryDeployment, service: HistoryService) {
   const state = service.state as State;
@@ -53,6 +58,7 @@ export function serviceV2(row: HistoryDeployment, service: HistoryService) {
     status_details: detailsOf(service.action as DeploymentAction, state, service.sub_action),
     icon_uri: service.icon_uri,
     total_duration: durationOf(service.started_at, service.ended_at),
+    error: errorOf(row, service),
   };
 }
 
@@ -102,7 +108,7 @@ export function deploymentV1(row: HistoryDeployment, services: HistoryService[])
   const of = (kind: string) =>
     services
       .filter((service) => service.kind === kind)
-      .map((service) => ({ ...serviceV1(service), commit: commitOf(service) }));
+      .map((service) => ({ ...serviceV1(service), commit: commitOf(service), error: errorOf(row, service) }));
   return {
     id: row.id,
     created_at: row.created_at.toISOString(),
@@ -135,6 +141,7 @@ export const executionV1 = (row: HistoryDeployment, service: HistoryService, asO
   updated_at: service.updated_at.toISOString(),
   name: service.name,
   commit: commitOf(service),
+  error: errorOf(row, service),
   ...(asOutcome ? outcomeOf(service) : { status: service.state }),
 });
 

@@ -40,7 +40,8 @@ export function imageDeployRoutes(kind: Kind, kinds: Kind[]): Route[] {
       id: `preview${kind.tag}Environments`,
       path: `/organization/{organizationId}/${kind.path}/preview`,
       summary: `Make previews of the environments whose services of kind ${kind.path} run the image`,
-      description: 'Those with auto_preview: each environment is cloned, with the tag, and deployed.',
+      description:
+        'Those with auto_preview: each environment is cloned, with the tag, and deployed. Like every clone it takes the permission to edit services there; the preview of a PRODUCTION environment is PRODUCTION, too.',
       errors: [409],
       handler: (call) => previewFollowers(call, kinds, kind, call.body),
     }),

@@ -62,8 +62,8 @@ export async function deployFollowers(call: OrganizationCall, kind: Kind, image:
 }
 
 /**
- * Makes a preview of each environment whose services run the image and want that (`auto_preview`): a clone with the tag, deployed. Answers the
- * status of the first. 400 where none does.
+ * Makes a preview of each environment whose services run the image and want that (`auto_preview`): a clone with the tag, deployed. That of a
+ * PRODUCTION environment keeps its mode, as it has its secrets. Answers the status of the first. 400 where none does.
  */
 export async function previewFollowers(call: OrganizationCall, kinds: Kind[], kind: Kind, image: NewImage) {
   const { tag, groups } = await listFollowers(call, kind, image, 'auto_preview');
@@ -71,7 +71,8 @@ export async function previewFollowers(call: OrganizationCall, kinds: Kind[], ki
   for (const [environmentId, rows] of groups) {
     const target = await findEnvironment(call, environmentId);
     const name = `${target.name} preview ${tag}`;
-    const clone = await cloneEnvironment({ ...call, target }, kinds, { name, mode: 'PREVIEW' });
+    const mode = target.mode === 'PRODUCTION' ? 'PRODUCTION' : 'PREVIEW';
+    const clone = await cloneEnvironment({ ...call, target }, kinds, { name, mode });
     const environment = await findEnvironment(call, clone.id);
     const names = new Set(rows.map((row) => row.name));
     for (const row of await listAllServicesByEnvironment(call.db, call.target, clone.id).execute()) {

@@ -29,11 +29,13 @@ const makeApplication = async (admin: Actor, environmentId: string, name: string
   );
 
 describe('links', () => {
-  test('of a service are its public web ports through the proxy and its custom domains', async () => {
+  test('of a service are its public web ports through the proxy and its proven custom domains', async () => {
     const admin = await app.organization();
     const { id } = await makeApplication(admin, await makeEnvironment(admin), 'web', PORTS);
     const domain = `${shortId(id)}.example.com`;
-    ok(await admin.post(`/application/${id}/customDomain`, { domain, generate_certificate: true }), 201);
+    for (const name of [domain, `unproven.${domain}`])
+      ok(await admin.post(`/application/${id}/customDomain`, { domain: name, generate_certificate: true }), 201);
+    await app.db.updateTable('custom_domain').set({ proof_state: 'VALIDATED' }).where('domain', '=', domain).execute();
     const host = `app-z${shortId(id)}.apps.example.net`;
     const common = { service_id: id, service_type: 'APPLICATION', external_port: 8123 };
     const { results, pagination } = ok(await admin.get(`/application/${id}/link`), 200);

@@ -1,8 +1,16 @@
-import { badGateway, notFound } from '#kernel/errors.ts';
+import { badGateway, invalidField, notFound } from '#kernel/errors.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { Type } from '#platform/http/schema.ts';
-import type { Context } from '#platform/context.ts';
-import { executionIdOf, findExecution, listHistoryServices, readDeploymentLog } from '#deployments/index.ts';
+import { inSnapshot, type Context } from '#platform/context.ts';
+import {
+  executionIdOf,
+  findExecution,
+  listHistoryServices,
+  readDeploymentLog,
+  readLastLines,
+  type DeploymentLine,
+  type HistoryService,
+} from '#deployments/index.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
 import { readNewestLog } from '#services/capabilities/executions/index.ts';
 import { idOfLine } from '#services/capabilities/logs/line-id.ts';
@@ -13,6 +21,24 @@ import type { ServiceTarget } from '#services/service/target.ts';
 import type { Handle, LogLine } from '#runtimes/runtime.ts';
 
 const TAIL_DEFAULT = 1000;
+
+const follow = {
+  follow: Type.Optional(
+    Type.Boolean({
+      description:
+        'Refused: a log ends with its newest line; `GET /organization/{organizationId}/eventStream` sends new ones.',
+    }),
+  ),
+};
+
+/** 400 where somebody expects a log to go on: it says where new lines are, instead of ending in silence. */
+function refuseFollow(query: { follow?: boolean }, organizationId: string): void {
+  if (query.follow)
+    throw invalidField(
+      'follow',
+      `must be false: a log ends with its newest line; GET /organization/${organizationId}/eventStream?types=log sends those of deployments as they come`,
+    );
+}
 
 /** Lines of the last execution of an environment, or of the one that `version` names. */
 async function executionLines(context: Context, environment: EnvironmentTarget, execution: string | undefined) {
@@ -28,8 +54,17 @@ async function executionLines(context: Context, environment: EnvironmentTarget, 
 
 async function listLogs(context: Context, environment: EnvironmentTarget, version: string | undefined) {
   const { lines, execution, services } = await executionLines(context, environment, version);
+  return lines.map(toDeploymentLine(environment, execution, services));
+}
+
+/** Makes the lines of an execution what is answered of them. */
+export function toDeploymentLine(
+  environment: EnvironmentTarget,
+  execution: string | undefined,
+  services: HistoryService[],
+) {
   const byId = new Map(services.map((service) => [service.service_id, service]));
-  return lines.map((line) => {
+  return (line: DeploymentLine) => {
     const service = line.serviceId ? byId.get(line.serviceId) : undefined;
     return {
       type: line.error ? 'ERROR' : 'INFO',
@@ -46,7 +81,7 @@ async function listLogs(context: Context, environment: EnvironmentTarget, versio
       error: line.error ? { tag: line.step, user_log_message: line.text } : null,
       message: { safe_message: line.text },
     };
-  });
+  };
 }
 
 async function listLog(context: Context, environment: EnvironmentTarget) {
@@ -77,6 +112,8 @@ export const environmentLogRoutes: Route[] = [
     path: '/environment/{environmentId}/log',
     tag: 'Environment Logs',
     summary: 'List the log of the last deployment of an environment, first form',
+    description:
+      'Answers the lines of the last deployment as plain records. GET …/logs answers them with their stages and steps.',
     target: environmentTarget,
     action: 'environment.read',
     answer: { status: 200, body: EnvironmentLogList },
@@ -88,13 +125,19 @@ export const environmentLogRoutes: Route[] = [
     path: '/environment/{environmentId}/logs',
     tag: 'Environment Logs',
     summary: 'List the log of a deployment of an environment: what was done, step by step',
+    description:
+      '`version` names an execution; without it the last one is answered. The answer is a bare array, oldest line first.',
     target: environmentTarget,
     action: 'environment.read',
     query: Type.Object({
+      ...follow,
       version: Type.Optional(Type.String({ description: 'Execution id; the last execution without.' })),
     }),
     answer: { status: 200, body: Type.Array(DeploymentLogLine) },
-    handler: (call) => listLogs(call, call.target, call.query.version),
+    handler: (call) => {
+      refuseFollow(call.query, call.target.organizationId);
+      return listLogs(call, call.target, call.query.version);
+    },
   }),
 ];
 
@@ -106,35 +149,45 @@ export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds): Route[] => [
     path: `/${kind.path}/{${paramOf(kind)}}/log`,
     tag: `${kind.tag} Logs`,
     summary: `List the last lines that a service of kind ${kind.path} wrote, oldest first`,
+    description:
+      'Where nothing runs: up to 200 lines of the last instance that did not get ready. New lines as they come: `GET /organization/{organizationId}/eventStream`.',
     target: holderOf(kind).target,
     action: 'service.read',
     query: Type.Object({
+      ...follow,
       tail: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000, description: 'Number of lines, 1000 without.' })),
     }),
     answer: { status: 200, body: ServiceLogList },
     errors: [502],
+    transaction: false,
     handler: async (call) => {
+      refuseFollow(call.query, call.target.organizationId);
       const tail = call.query.tail ?? TAIL_DEFAULT;
       // What runs to an end writes into the log of its run.
       if (kind.capabilities?.executions)
-        return { results: (await readNewestLog(call, call.target, tail)).map(toRunLog) };
-      return { results: (await readLines(needs, call.target, tail, call.signal)).map(toServiceLog) };
+        return {
+          results: (await inSnapshot(call, (inside) => readNewestLog(inside, call.target, tail))).map(toRunLog),
+        };
+      return { results: (await readLines(call, needs, call.target, tail, call.signal)).map(toServiceLog) };
     },
   }),
 ];
 
 async function readLines(
+  context: Context,
   needs: ServiceNeeds,
   service: ServiceTarget,
   tail: number,
   signal: AbortSignal,
 ): Promise<LogLine[]> {
-  if (!service.handle) return [];
+  const kept = () => readLastLines(context.db, service, service.id);
+  // Nothing runs: what the last instance wrote that did not get ready is all that there is.
+  if (!service.handle) return (await kept()).slice(-tail);
   try {
     const runtime = await needs.runtimeOf({ id: service.cluster_id, runtime: service.cluster_runtime });
     const lines: LogLine[] = [];
     for await (const line of runtime.logs(service.handle as Handle, { tail, follow: false, signal })) lines.push(line);
-    return lines.slice(-tail);
+    return lines.length > 0 ? lines.slice(-tail) : (await kept()).slice(-tail);
   } catch (error) {
     throw badGateway(`The log cannot be read from the cluster: ${(error as Error).message}`, error);
   }

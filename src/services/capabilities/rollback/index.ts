@@ -1,2 +1,2 @@
 export { environmentRollbackRoutes, rollbackRoutes } from '#services/capabilities/rollback/routes.ts';
-export { findRollback, requestLastRelease } from '#services/capabilities/rollback/service.ts';
+export { findRollback, requestLastReleases } from '#services/capabilities/rollback/service.ts';

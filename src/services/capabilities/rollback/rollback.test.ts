@@ -60,6 +60,38 @@ describe('going back to an earlier execution', () => {
     expect(applied(application.id).environment).toMatchObject({ GREETING: 'bye', PASSWORD: 'second-secret' });
   });
 
+  test('shows OUT_OF_DATE where only the commit is an older one, also when repeated, until the newer one is deployed', async () => {
+    const admin = await app.organization();
+    const { url, repository, environment, first: older } = await make(admin);
+    const first = await deploy(admin, url);
+    const newer = repository.commit({ Dockerfile: 'FROM scratch\nCMD ["/other"]\n' });
+    const second = await deploy(admin, url);
+    const shown = async () => {
+      const [service, whole] = [
+        await admin.get(`${url}/status`),
+        await admin.get(`/environment/${environment.id}/status`),
+      ];
+      const { git_repository } = ok(await admin.get(url), 200);
+      return [
+        ok(service, 200).service_deployment_status,
+        ok(whole, 200).deployment_status,
+        git_repository.deployed_commit_id,
+      ];
+    };
+    const back = ok(await admin.post(`${url}/rollback?wait=20`, { execution_id: first.execution_id }), 200);
+    expect(back.service_deployment_status).toBe('OUT_OF_DATE');
+    ok(await admin.post(`${url}/redeploy?wait=20`), 200);
+    expect(await shown()).toEqual(['OUT_OF_DATE', 'OUT_OF_DATE', older]);
+    ok(await admin.post(`${url}/rollback?wait=20`, { execution_id: second.execution_id }), 200);
+    expect(await shown()).toEqual(['UP_TO_DATE', 'UP_TO_DATE', newer]);
+    ok(await admin.post(`${url}/rollback?wait=20`, { execution_id: first.execution_id }), 200);
+    await deploy(admin, url);
+    expect(await shown()).toEqual(['UP_TO_DATE', 'UP_TO_DATE', newer]);
+    // A commit that somebody asks for is what they want, whichever it is.
+    await deploy(admin, url, { git_commit_id: older });
+    expect(await shown()).toEqual(['UP_TO_DATE', 'UP_TO_DATE', older]);
+  });
+
   test('of the whole environment takes every service of it but those that were deleted since', async () => {
     const admin = await app.organization();
     const { application, environment, git_repository } = await make(admin);
@@ -98,9 +130,14 @@ describe('going back to an earlier execution', () => {
       expect(ok(await admin.get(url), 200).git_repository.deployed_commit_id).toBe(first);
       return back.steps.details.map((step: { step_name: string }) => step.step_name);
     };
-    expect(await built()).toEqual(['GIT_CLONE', 'BUILD', 'DEPLOYMENT']);
+    expect(await built()).toEqual(['GIT_CLONE', 'BUILD_QUEUEING', 'BUILD', 'DEPLOYMENT']);
     ok(await admin.post(`${url}/uninstall?wait=20`), 200);
-    expect(await built(), 'after the images went with an uninstall').toEqual(['GIT_CLONE', 'BUILD', 'DEPLOYMENT']);
+    expect(await built(), 'after the images went with an uninstall').toEqual([
+      'GIT_CLONE',
+      'BUILD_QUEUEING',
+      'BUILD',
+      'DEPLOYMENT',
+    ]);
   });
 
   test('is refused where it never was, deployed nothing, failed, or its secrets are gone; and nothing is requested', async () => {

@@ -25,7 +25,7 @@ const RollbackRequest = named(
 );
 
 const DESCRIPTION =
-  'Deploys what that execution deployed: image, configuration and variables as they were, secrets in their version of then. The stored configuration stays as it is, so that the service shows OUT_OF_DATE.';
+  'Deploys what that execution deployed: image, configuration and variables as they were, secrets in their version of then. The stored configuration stays as it is: where configuration, variables or commit of then are not the present ones, the service shows OUT_OF_DATE.';
 
 /** Going back to an earlier execution, of a service. */
 export function rollbackRoutes(kind: Kind): Route[] {

@@ -1,4 +1,4 @@
-import { conflict } from '#kernel/errors.ts';
+import { AppError, conflict } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
 import {
@@ -43,20 +43,51 @@ export async function findRollback(
   return { ...earlier, services };
 }
 
-/** Requests once more what a service last had with success. Its image may be gone with the rest: it is built again unless it is still there. */
-export async function requestLastRelease(context: Context, place: DeploymentPlace, serviceId: string): Promise<void> {
-  const executionId = await findLastExecution(context.db, place, place.environmentId, serviceId);
-  if (!executionId) return;
-  const earlier = await findRollback(context, place, place.environmentId, executionId, serviceId);
-  const commits = Object.entries(earlier.resolution.services).map(([id, { commit }]) => [id, { commit }] as const);
+/**
+ * Requests once more what services last had with success, in the order of their naming; those that one execution made go together, by their stages.
+ * Their images may be gone with the rest: each is built again unless it is still there.
+ */
+export async function requestLastReleases(
+  context: Context,
+  place: DeploymentPlace,
+  serviceIds: string[],
+): Promise<void> {
+  const executions = new Map<string, string[]>();
+  for (const serviceId of serviceIds) {
+    const id = await findLastExecution(context.db, place, place.environmentId, serviceId);
+    if (id) executions.set(id, [...(executions.get(id) ?? []), serviceId]);
+  }
+  for (const [executionId, ids] of executions) await requestReleasesOf(context, place, executionId, ids);
+}
+
+async function requestReleasesOf(
+  context: Context,
+  place: DeploymentPlace,
+  executionId: string,
+  serviceIds: string[],
+): Promise<void> {
+  const found: EarlierExecution[] = [];
+  for (const serviceId of serviceIds)
+    try {
+      found.push(await findRollback(context, place, place.environmentId, executionId, serviceId));
+    } catch (error) {
+      // One that can't be gone back to keeps none of the others down.
+      if (!(error instanceof AppError)) throw error;
+      context.log.warn({ err: error, serviceId }, 'cannot go back to the last release of a service');
+    }
+  if (found.length === 0) return;
+  const { to, shared, resolution } = found[0]!;
+  const commits = found.flatMap((earlier) =>
+    Object.entries(earlier.resolution.services).map(([id, { commit }]) => [id, { commit }] as const),
+  );
   await requestDeployment(context, {
     place,
     action: 'DEPLOY',
     trigger: 'ROLLBACK',
     whole: false,
-    services: earlier.services,
-    shared: earlier.shared,
-    rollback: { to: earlier.to, resolution: { ...earlier.resolution, services: Object.fromEntries(commits) } },
+    services: found.flatMap(({ services }) => services),
+    shared,
+    rollback: { to, resolution: { ...resolution, services: Object.fromEntries(commits) } },
     automatic: true,
   });
 }

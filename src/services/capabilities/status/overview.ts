@@ -1,10 +1,12 @@
+import type { Principal } from '#platform/access/principal.ts';
+import { visibleEnvironments } from '#platform/access/visibility.ts';
 import type { Context } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import { environmentStatuses } from '#deployments/index.ts';
 import type { ProjectTarget } from '#resources/project/index.ts';
 
 /** Environments of a project with cluster, number of services and status, in two statements. */
-export async function listOverview(context: Context, project: ProjectTarget) {
+export async function listOverview(context: Context, principal: Principal, project: ProjectTarget) {
   const rows = await context.db
     .selectFrom('environment')
     .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
@@ -23,6 +25,7 @@ export async function listOverview(context: Context, project: ProjectTarget) {
     ])
     .where('environment.organization_id', '=', project.organizationId)
     .where('environment.project_id', '=', project.id)
+    .where(visibleEnvironments(principal, project.organizationId))
     .groupBy(['environment.id', 'cluster.id'])
     .orderBy('environment.created_at')
     .orderBy('environment.id')

@@ -1,6 +1,8 @@
+import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { fetchPage } from '#platform/http/paging.ts';
 import { DateTime, ListOf, named, Nullable, OneOf, PageQuery, PlainListOf, Type, Uuid } from '#platform/http/schema.ts';
+import { CloudVendor } from '#resources/cluster/index.ts';
 import { environmentStatuses, serviceStatuses } from '#deployments/index.ts';
 import { EnvironmentMode, environmentTarget } from '#resources/environment/index.ts';
 import { projectTarget } from '#resources/project/index.ts';
@@ -11,7 +13,10 @@ import { EnvironmentStatus, Status } from '#services/capabilities/status/schema.
 
 const grouped = Object.fromEntries(GROUP_NAMES.map((name) => [name, Type.Array(Status)]));
 
-const EnvironmentStatuses = named('EnvironmentStatuses', Type.Object({ environment: EnvironmentStatus, ...grouped }));
+export const EnvironmentStatuses = named(
+  'EnvironmentStatuses',
+  Type.Object({ environment: EnvironmentStatus, ...grouped }),
+);
 
 const StageSteps = Type.Object({
   stage_id: Uuid,
@@ -26,7 +31,7 @@ const StageSteps = Type.Object({
   ),
 });
 
-const EnvironmentStatusesWithStages = named(
+export const EnvironmentStatusesWithStages = named(
   'EnvironmentStatusesWithStages',
   Type.Object({
     environment: EnvironmentStatus,
@@ -60,19 +65,7 @@ const EnvironmentOverview = named(
     cluster: Type.Object({
       id: Uuid,
       name: Type.String(),
-      cloud_provider: OneOf([
-        'AWS',
-        'SCW',
-        'GCP',
-        'DO',
-        'AZURE',
-        'OVH',
-        'CIVO',
-        'HETZNER',
-        'ORACLE',
-        'IBM',
-        'ON_PREMISE',
-      ]),
+      cloud_provider: CloudVendor,
       is_demo: Type.Boolean(),
     }),
     services_overview: Type.Object({ service_count: Type.Integer(), managed_by: OneOf(['QOVERY', 'ARGOCD', 'MIXED']) }),
@@ -88,6 +81,8 @@ export const statusRoutes: Route[] = [
     path: '/environment/{environmentId}/status',
     tag: 'Environment Main Calls',
     summary: 'Get the status of an environment',
+    description:
+      'Answers the state of the request under way, else that of the last one; deletions of single services do not count.',
     target: environmentTarget,
     action: 'environment.read',
     answer: { status: 200, body: EnvironmentStatus },
@@ -99,6 +94,7 @@ export const statusRoutes: Route[] = [
     path: '/environment/{environmentId}/statuses',
     tag: 'Environment Main Calls',
     summary: 'Get the statuses of an environment and of its services',
+    description: 'Answers the environment and every service of it at one point in time, grouped by kind.',
     target: environmentTarget,
     action: 'environment.read',
     answer: { status: 200, body: EnvironmentStatuses },
@@ -110,6 +106,8 @@ export const statusRoutes: Route[] = [
     path: '/environment/{environmentId}/statusesWithStages',
     tag: 'Environment Main Calls',
     summary: 'Get the statuses of an environment and of its services by stage',
+    description:
+      'Answers the stages in their order, each with its services grouped by kind and with the durations of the last deployment.',
     target: environmentTarget,
     action: 'environment.read',
     answer: { status: 200, body: EnvironmentStatusesWithStages },
@@ -121,16 +119,19 @@ export const statusRoutes: Route[] = [
     path: '/project/{projectId}/environment/status',
     tag: 'Environments',
     summary: 'Get the statuses of the environments of a project',
+    description: 'Answers one status for each environment of the project that you may read.',
     target: projectTarget,
     action: 'project.read',
+    filtersRows: true,
     query: PageQuery,
     answer: { status: 200, body: ListOf(EnvironmentStatus) },
-    handler: async ({ db, target, query }) => {
+    handler: async ({ db, principal, target, query }) => {
       const ids = db
         .selectFrom('environment')
         .select('id')
         .where('organization_id', '=', target.organizationId)
         .where('project_id', '=', target.id)
+        .where(visibleEnvironments(principal, target.organizationId))
         .orderBy('created_at')
         .orderBy('id');
       const page = await fetchPage(db, ids, query, (row) => row.id);
@@ -143,10 +144,12 @@ export const statusRoutes: Route[] = [
     path: '/project/{projectId}/environment/overview',
     tag: 'Environments',
     summary: 'Get what a page of environments shows: cluster, number of services, status',
+    description: 'Answers the environments of the project that you may read without a further call for each.',
     target: projectTarget,
     action: 'project.read',
+    filtersRows: true,
     answer: { status: 200, body: PlainListOf(EnvironmentOverview) },
-    handler: (call) => listOverview(call, call.target),
+    handler: (call) => listOverview(call, call.principal, call.target),
   }),
 ];
 
@@ -158,6 +161,7 @@ export const kindStatusRoutes = (kind: Kind): Route[] => [
     path: `/environment/{environmentId}/${kind.path}/status`,
     tag: kind.listTag,
     summary: `List the statuses of the services of kind ${kind.path} of an environment`,
+    description: `Answers one status for each service of kind ${kind.path}, in creation order.`,
     target: environmentTarget,
     action: 'environment.read',
     query: PageQuery,

@@ -1,5 +1,5 @@
 import { DateTime, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
-import { STATES, STEP_NAMES } from '#deployments/index.ts';
+import { ERROR_CODES, STATES, STEP_NAMES, type ErrorCode } from '#deployments/index.ts';
 
 export const StateEnum = OneOf(STATES);
 const DeploymentStatus = OneOf(['NEVER_DEPLOYED', 'OUT_OF_DATE', 'UP_TO_DATE']);
@@ -38,6 +38,27 @@ export const Steps = named(
   }),
 );
 
+/** Why something failed: of statuses, histories, webhooks and events alike. */
+const failure = {
+  code: OneOf(Object.keys(ERROR_CODES) as ErrorCode[], {
+    description: Object.entries(ERROR_CODES)
+      .map(([code, meaning]) => `${code}: ${meaning}`)
+      .join(' '),
+  }),
+  step: Nullable(OneOf(STEP_NAMES, { description: 'Null where it failed before its first step.' })),
+  message: Type.String(),
+  log_url: Type.String({ description: 'Path of the log of the execution, below the address of the API.' }),
+};
+export const ServiceFailure = named('ServiceFailure', Type.Object(failure));
+
+const EnvironmentFailure = named(
+  'EnvironmentFailure',
+  Type.Object({
+    ...failure,
+    service: Type.Optional(Type.Object({ id: Uuid, name: Type.String() })),
+  }),
+);
+
 const common = {
   id: Uuid,
   state: StateEnum,
@@ -51,13 +72,17 @@ const common = {
   execution_id: Type.Optional(Type.String()),
 };
 
-export const Status = named('Status', Type.Object({ ...common, last_deployment_date: Type.Optional(DateTime) }));
+export const Status = named(
+  'Status',
+  Type.Object({ ...common, last_deployment_date: Type.Optional(DateTime), error: Type.Optional(ServiceFailure) }),
+);
 
 /** The union of Status and the reference's EnvironmentStatus (decisions.md 11). */
 export const EnvironmentStatus = named(
   'EnvironmentStatus',
   Type.Object({
     ...common,
+    error: Type.Optional(EnvironmentFailure),
     last_deployment_date: Nullable(DateTime),
     last_deployment_state: StateEnum,
     last_deployment_id: Nullable(Type.String()),

@@ -9,6 +9,7 @@ export const serviceStageRoutes: Route[] = [
     path: '/service/{serviceId}/deploymentStage',
     tag: 'Deployment Stage Main Calls',
     summary: 'Get the deployment stage of a service',
+    description: 'Answers the stage with all of its services.',
     target: serviceTarget('serviceId', 'Service'),
     action: 'service.read',
     answer: { status: 200, body: Stage },

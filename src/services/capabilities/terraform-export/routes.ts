@@ -11,6 +11,7 @@ export const terraformExportRoutes = (kinds: Kind[]): Route[] => [
     path: '/environment/{environmentId}/terraformExport',
     tag: 'Environment Export',
     summary: 'Export an environment with its services and variables as files of Terraform, in a ZIP archive',
+    description: 'Values of secrets are in none of the files: whoever applies them gives these as variables.',
     target: environmentTarget,
     action: 'environment.read',
     query: Type.Object({
@@ -23,6 +24,8 @@ export const terraformExportRoutes = (kinds: Kind[]): Route[] => [
       body: Type.Unsafe<Buffer>({ type: 'string', format: 'binary' }),
       contentType: 'application/octet-stream',
     },
+    // It records that it was asked for, which a snapshot cannot.
+    transaction: false,
     handler: (call) => exportEnvironment(call, kinds, call.target, call.query.exportSecrets ?? false),
   }),
 ];

@@ -1,6 +1,6 @@
 import { shortId } from '#kernel/ids.ts';
 import { zip, type ArchiveFile } from '#kernel/zip.ts';
-import type { Context } from '#platform/context.ts';
+import { inSnapshot, type Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
 import { FileAnswer } from '#platform/http/file.ts';
 import { listStages } from '#resources/deployment-stage/index.ts';
@@ -12,6 +12,7 @@ import { listWrittenVariables, type WrittenVariable } from '#services/capabiliti
 import type { Kind } from '#services/kind.ts';
 import { comment, Expression, jsonencode, writeHcl, type HclBlock, type HclValue } from '#services/parts/hcl.ts';
 import { listOf } from '#services/parts/long-running-terraform.ts';
+import { iconOf } from '#services/service/service.ts';
 import { listAllServicesByEnvironment, type ServiceRow } from '#services/service/queries.ts';
 
 /** A service that the provider has a resource for. */
@@ -45,7 +46,7 @@ export async function exportEnvironment(
   environment: EnvironmentTarget,
   withSecrets: boolean,
 ): Promise<FileAnswer> {
-  const contents = await read(context, kinds, environment, withSecrets);
+  const contents = await inSnapshot(context, (inside) => read(inside, kinds, environment, withSecrets));
   const files = [mainFile(contents), variablesFile(contents), environmentFile(contents)];
   for (const service of contents.services) files.push(serviceFile(context, contents, service));
   await audit(context, {
@@ -165,7 +166,7 @@ function serviceFile(context: Context, contents: Contents, { row, kind, label }:
     attributes: {
       environment_id: reference('qovery_environment', contents.label, 'id'),
       name: row.name,
-      icon_uri: row.icon_uri === `${context.settings.iconPrefix}${kind.path}` ? undefined : row.icon_uri,
+      icon_uri: row.icon_uri === iconOf(context, kind, row.spec) ? undefined : row.icon_uri,
       deployment_stage_id: contents.stages.some(({ id }) => id === row.stage_id)
         ? stageReference(row.stage_id)
         : undefined,

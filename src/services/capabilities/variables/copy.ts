@@ -1,5 +1,6 @@
 import { shortId, newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
+import type { Database } from '#platform/database/index.ts';
 import { builtInOfCopy } from '#deployments/model/built-in-variables.ts';
 import { mountPathOf, valueHolderOf } from '#deployments/model/variables.ts';
 import { findSurroundings, type Surroundings } from '#services/capabilities/variables/built-ins.ts';
@@ -72,6 +73,7 @@ export async function copyVariables(context: Context, copy: VariableCopy): Promi
       description: row.description,
       enable_interpolation_in_file: row.enable_interpolation_in_file,
       secret_manager_access_id: holder?.external?.access ?? null,
+      access_chosen_by: holder?.external?.chosenBy ?? null,
       owned_by: row.owned_by,
       output_of: copy.copies.get(row.output_of ?? '') ?? null,
       ...link,
@@ -79,6 +81,19 @@ export async function copyVariables(context: Context, copy: VariableCopy): Promi
   });
   await insertVariables(context.db, uniform(variables));
   await copySecrets(context, copy, secrets);
+}
+
+/** Keys of the secrets that a copy would have, and of what is read from a secret manager for it. */
+export async function listCopiedSecrets(db: Database, copy: VariableCopy): Promise<string[]> {
+  const rows = await listOwn(db, copy);
+  return rows.filter((row) => row.is_secret || row.secret_manager_access_id !== null).map((row) => row.key);
+}
+
+async function listOwn(db: Database, { organizationId, from, copies }: VariableCopy): Promise<VariableRow[]> {
+  const serviceIds = [...copies.keys()].filter((id) => id !== from.environmentId);
+  const { projectId, environmentId } = from;
+  const rows = await listVisible(db, { organizationId }, { projectId, environmentId, serviceIds });
+  return rows.filter((row) => copies.has(row.service_id ?? row.environment_id ?? ''));
 }
 
 async function look(context: Context, { organizationId, from, to, copies }: VariableCopy): Promise<Sight> {

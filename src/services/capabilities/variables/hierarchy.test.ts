@@ -146,7 +146,7 @@ describe.each(SORTS)('an override of a %s', (sort) => {
 });
 
 describe.each(SORTS)('an alias of a %s', (sort) => {
-  test('stands in the same or a lower scope, with the value that its source has now', async () => {
+  test('stands in the same or a lower scope, and answers the key of its source, whose value stands beside', async () => {
     const admin = await app.organization();
     const { source, project, application, overridden, aliased } = await prepare(admin, sort);
     const same = ok(await admin.post(`${project}/${source.id}/alias`, { key: 'SAME' }), 201);
@@ -158,7 +158,7 @@ describe.each(SORTS)('an alias of a %s', (sort) => {
     ok(await admin.put(`${project}/${source.id}`, { key: 'SRC', value: 'changed' }), 200);
     const now = await listed(admin, application, 'ALIAS');
     if (sort === 'environmentVariable') {
-      expect(now.value).toBe('changed');
+      expect(now.value).toBe('SRC');
       expect(now[aliased].value).toBe('changed');
     } else expect(JSON.stringify(now)).not.toContain('changed');
   });
@@ -182,7 +182,7 @@ describe.each(SORTS)('an alias of a %s', (sort) => {
     const one = `${environment}/${alias.id}`;
     expect(messageOf(await admin.put(one, { key: 'ALIAS', value: 'other' }), 400)).toContain('value of an alias');
     expect((await admin.put(one, { key: 'ALIAS', value: '' })).status).toBe(400);
-    for (const value of ['one', null, undefined])
+    for (const value of ['SRC', 'one', null, undefined])
       expect(ok(await admin.put(one, { key: 'RENAMED', value, description: 'd' }), 200)).toMatchObject({
         key: 'RENAMED',
         description: 'd',
@@ -202,7 +202,8 @@ describe.each(SORTS)('an alias of a %s', (sort) => {
     });
     const second = ok(await admin.post(`${application}/${override.id}/alias`, { key: 'SECOND' }), 201);
     expect(second[aliased]).toMatchObject({ id: override.id, variable_type: 'OVERRIDE' });
-    if (sort === 'environmentVariable') expect(second.value).toBe('own');
+    if (sort === 'environmentVariable')
+      expect(second).toMatchObject({ value: 'ALIAS', aliased_variable: { value: 'own' } });
   });
 });
 
@@ -225,7 +226,10 @@ describe('a built-in variable', () => {
     });
     ok(await admin.put(`${path}/${override.id}`, { key: override.key, value: 'again' }), 200);
     const alias = ok(await admin.post(`${path}/${builtIn.id}/alias`, { key: 'PROJECT' }), 201);
-    expect(alias).toMatchObject({ value: tree.project, aliased_variable: { id: builtIn.id } });
+    expect(alias).toMatchObject({
+      value: builtIn.key,
+      aliased_variable: { id: builtIn.id, key: builtIn.key, value: tree.project },
+    });
     expect((await admin.post(`${pathOf(tree, 'project')}/${builtIn.id}/override`, { value: 'p' })).status).toBe(201);
   });
 

@@ -1,6 +1,6 @@
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import type { RecordScope } from '#deployments/model/variables.ts';
+import { sourceOf, type RecordScope } from '#deployments/model/variables.ts';
 import { tell, touchHolder } from '#services/capabilities/variables/changes.ts';
 import { loadLine, type Entry, type Line, type Place } from '#services/capabilities/variables/line.ts';
 import { insertVariables, updateVariables, type NewVariable } from '#services/capabilities/variables/queries.ts';
@@ -73,8 +73,9 @@ function addTo(
   );
   if (entry) {
     if (!overwrite) return `name: ${item.name} is there already: import with overwrite to change its value`;
-    if (entry.aliases !== undefined) return 'value: the value of an alias cannot be edited';
-    batch.changed.push({ entry, item });
+    if (entry.aliases === undefined) batch.changed.push({ entry, item });
+    // What answers show of it passes: nothing is changed then.
+    else if (item.value !== sourceOf(entry, line.byId)?.key) return 'value: the value of an alias cannot be edited';
   } else {
     const wrongName = wrongKey(item.name, context.settings.builtInVariablePrefix);
     if (wrongName) return `name: ${wrongName}`;

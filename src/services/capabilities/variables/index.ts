@@ -11,6 +11,10 @@ export { placeOf } from '#services/capabilities/variables/line.ts';
 export { aliasVariable, removeVariable } from '#services/capabilities/variables/service.ts';
 export { effectiveVariables } from '#services/capabilities/variables/effective.ts';
 export { removeUnusedSecretVersions } from '#services/capabilities/variables/housekeeping.ts';
-export { databasePasswordPlace, type StoredDatabaseAccess } from '#services/capabilities/variables/built-ins.ts';
-export { copyVariables, type VariableCopy } from '#services/capabilities/variables/copy.ts';
+export {
+  databasePasswordPlace,
+  findEnvironmentSurroundings,
+  type StoredDatabaseAccess,
+} from '#services/capabilities/variables/built-ins.ts';
+export { copyVariables, listCopiedSecrets, type VariableCopy } from '#services/capabilities/variables/copy.ts';
 export { listWrittenVariables, type WrittenVariable } from '#services/capabilities/variables/export.ts';

@@ -81,7 +81,15 @@ export function ofRow(row: VariableRow): Entry {
     ...(row.enable_interpolation_in_file ? { interpolateFile: true } : {}),
     ...(overrides ? { overrides } : {}),
     ...(aliases ? { aliases } : {}),
-    ...(row.secret_manager_access_id ? { external: { access: row.secret_manager_access_id, name: row.value! } } : {}),
+    ...(row.secret_manager_access_id
+      ? {
+          external: {
+            access: row.secret_manager_access_id,
+            name: row.value!,
+            ...(row.access_chosen_by ? { chosenBy: row.access_chosen_by } : {}),
+          },
+        }
+      : {}),
     value: row.value,
     ...(row.is_secret && !aliases ? { secretVersion: row.value_version } : {}),
     description: row.description,

@@ -214,7 +214,7 @@ describe('an external secret', () => {
     const path = pathOf(tree, 'application');
     expect(await listed(admin, path, 'EXT')).toMatchObject({ value: 'prod/db', variable_type: 'EXTERNAL_SECRET' });
     const alias = ok(await admin.post(`${path}/${external.id}/alias`, { key: 'ALIAS' }), 201);
-    expect(alias).toMatchObject({ value: 'prod/db', variable_type: 'ALIAS' });
+    expect(alias).toMatchObject({ value: 'EXT', variable_type: 'ALIAS', aliased_variable: { value: 'prod/db' } });
     const renamed = ok(await admin.put(`/variable/${external.id}`, { key: 'EXT', value: 'prod/db2' }), 200);
     expect(renamed).toMatchObject({ value: 'prod/db2', secret_manager_access_id: access });
   });
@@ -323,6 +323,9 @@ describe.each(['path', 'variable'] as const)('an import (/%s)', (way) => {
     expect(result.successful_imported_variables.map((one: { name: string }) => one.name)).toEqual(['V', 'S']);
     expect(result.failed_variables).toMatchObject([{ name: 'ALIAS', message: expect.stringContaining('alias') }]);
     expect(await listed(admin, path, 'V')).toMatchObject({ id: plain.id, value: 'new', description: 'kept' });
+    const same = { overwrite: true, vars: [item('ALIAS', 'V')] };
+    expect(ok(await admin.post(urlOf(tree), same), 201).failed_variables).toEqual([]);
+    expect(await listed(admin, path, 'ALIAS')).toMatchObject({ value: 'V', aliased_variable: { value: 'new' } });
     const check = ok(
       await admin.post(`${pathOf(tree, 'application', 'secret')}/${secret.id}/alias`, { key: 'S2' }),
       201,

@@ -105,6 +105,7 @@ export interface NewVariable {
   aliased_built_in?: string;
   built_in_service_id?: string | null;
   secret_manager_access_id?: string | null;
+  access_chosen_by?: string | null;
   owned_by: string;
   /** Service whose executions write it. */
   output_of?: string | null;
@@ -125,6 +126,7 @@ export interface VariableChange {
   description: string | null;
   enable_interpolation_in_file: boolean;
   secret_manager_access_id: string | null;
+  access_chosen_by: string | null;
 }
 
 export const updateVariable = (db: Database, scope: Scope, id: string, change: VariableChange) =>
@@ -249,7 +251,7 @@ export const listOwners = (db: Database, organizationIds: string[], ids: string[
 export const findSecretManagerAccess = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('secret_manager_access')
-    .select('id')
+    .select(['id', 'name', 'cluster_id'])
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .executeTakeFirst();

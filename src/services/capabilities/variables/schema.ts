@@ -24,7 +24,9 @@ const Value = Type.String({
   description: 'At most 64 KiB. May hold `{{OTHER_KEY}}`, which deployments replace.',
 });
 const MountPath = Type.Optional(
-  Nullable(Type.String({ maxLength: 1000, description: 'Absolute path: makes a file of the value.' })),
+  Nullable(
+    Type.String({ maxLength: 1000, description: 'Absolute path, beginning with /: makes a file of the value.' }),
+  ),
 );
 const Description = Type.Optional(Nullable(Type.String({ maxLength: 255 })));
 const InterpolateInFile = Type.Optional(

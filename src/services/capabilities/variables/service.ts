@@ -1,8 +1,8 @@
-import { badRequest, conflict, internal, invalidField, notFound } from '#kernel/errors.ts';
+import { badRequest, conflict, forbidden, internal, invalidField, notFound } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
-import { isStrictlyLower, mountPathOf, valueHolderOf } from '#deployments/model/variables.ts';
+import { isStrictlyLower, mountPathOf, sourceOf, valueHolderOf } from '#deployments/model/variables.ts';
 import { tell, tellOfDependents, touchHolder } from '#services/capabilities/variables/changes.ts';
 import { loadLine, type Entry, type Line, type Place } from '#services/capabilities/variables/line.ts';
 import * as queries from '#services/capabilities/variables/queries.ts';
@@ -38,7 +38,7 @@ export async function createVariable(context: Context, place: Place, isSecret: b
   refuseDeleting(place);
   checkSaid(input, context.settings.builtInVariablePrefix);
   const access = input.secret_manager_access_id ?? null;
-  if (access) await refuseUnknownAccess(context, place, access);
+  if (access) await refuseAccess(context, place, access);
   return insert(context, place, input, input.value ?? '', {
     key: input.key,
     // Of an external secret only the name is kept here (decisions.md 34).
@@ -46,6 +46,7 @@ export async function createVariable(context: Context, place: Place, isSecret: b
     mount_path: input.mount_path ?? null,
     enable_interpolation_in_file: input.enable_interpolation_in_file ?? false,
     secret_manager_access_id: access,
+    access_chosen_by: access && context.actor.userId,
   });
 }
 
@@ -121,6 +122,7 @@ export async function editVariable(context: Context, place: Place, id: string, w
     description: input.description === undefined ? entry.description : input.description,
     enable_interpolation_in_file: input.enable_interpolation_in_file ?? entry.interpolateFile ?? false,
     secret_manager_access_id: input.secret_manager_access_id ?? entry.external?.access ?? null,
+    access_chosen_by: choosesSecret(entry, input) ? context.actor.userId : (entry.external?.chosenBy ?? null),
   };
   const scope = { organizationId: place.organizationId };
   await refuseTakenKey(place, input.key, () => queries.updateVariable(context.db, scope, id, change));
@@ -179,13 +181,19 @@ async function checkEdit(context: Context, found: FoundInLine, input: EditInput)
   if (isDerived && typeof input.mount_path === 'string' && input.mount_path !== mountPathOf(entry, byId))
     throw invalidField('mount_path', 'cannot be edited: overrides and aliases have that of what they are of');
   if (entry.aliases !== undefined && typeof input.value === 'string')
-    if (input.value !== (await presentValue(context, found)))
+    if (input.value !== sourceOf(entry, byId)?.key && input.value !== (await presentValue(context, found)))
       throw invalidField('value', 'the value of an alias cannot be edited: edit what it is an alias of');
   const access = input.secret_manager_access_id;
-  if (!access || access === entry.external?.access) return;
+  if (!choosesSecret(entry, input)) return;
   if (isDerived || entry.isSecret)
     throw invalidField('secret_manager_access_id', 'only variables that are no override, alias or secret can have one');
-  await refuseUnknownAccess(context, place, access);
+  await refuseAccess(context, place, access ?? entry.external!.access);
+}
+
+/** Whether an edit chooses another secret of a secret manager: by another access or by another name. */
+function choosesSecret(entry: Entry, { secret_manager_access_id: access, value }: EditInput): boolean {
+  if (access && access !== entry.external?.access) return true;
+  return entry.external !== undefined && typeof value === 'string' && value !== entry.external.name;
 }
 
 /** The value that a variable has now, decrypted if it is a secret. */
@@ -240,8 +248,15 @@ export const newVariableOn = (context: Context, { organizationId, scope, ...plac
   owned_by: context.settings.ownedBy,
 });
 
-async function refuseUnknownAccess(context: Context, { organizationId }: Place, id: string): Promise<void> {
-  if (!(await queries.findSecretManagerAccess(context.db, { organizationId }, id))) throw unknownAccess();
+/** A secret manager access belongs to its cluster: reading from it takes the right to use that cluster. */
+async function refuseAccess(context: Context, { organizationId }: Place, id: string): Promise<void> {
+  const access = await queries.findSecretManagerAccess(context.db, { organizationId }, id);
+  if (!access) throw unknownAccess();
+  const at = { organizationId, clusterId: access.cluster_id };
+  if (context.may && !context.may('cluster.use', at))
+    throw forbidden(
+      `Your token or role does not allow this: reading from ${access.name} takes the permission cluster.use on its cluster.`,
+    );
 }
 
 const unknownAccess = () =>

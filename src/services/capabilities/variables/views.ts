@@ -31,9 +31,14 @@ const common = ({ entry, byId }: Found) => ({
   owned_by: entry.ownedBy,
 });
 
-/** The value that is shown: an alias has its source's (decisions.md 30), a secret has none. */
-const shownValue = (entry: Entry, byId: ReadonlyMap<string, Entry>): string | null =>
-  valueHolderOf(entry, byId)?.value ?? null;
+/**
+ * The value that is shown: of an alias the key of its source, which existing clients compare with what they sent (the source's own value
+ * stands in `aliased_variable`); of a secret none.
+ */
+function shownValue(entry: Entry, byId: ReadonlyMap<string, Entry>): string | null {
+  if (entry.isSecret) return null;
+  return entry.aliases === undefined ? (entry.value ?? null) : (sourceOf(entry, byId)?.key ?? null);
+}
 
 /** A record that others are of, as it is answered within those. */
 const toSourceView = (found: Found) => {

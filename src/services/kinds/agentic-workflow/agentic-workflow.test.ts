@@ -21,6 +21,27 @@ const makeServer = async (admin: Actor) =>
 const fieldsOf = (answer: { body: any }): string[] => answer.body.errors.map((error: { field: string }) => error.field);
 
 describe('an agentic workflow', () => {
+  test('shows its address from DEPLOY on and headers of its outputs from WRITE on, and neither in an event', async () => {
+    const admin = await app.organization();
+    const environment = await makeEnvironment(admin);
+    const headers = [{ name: 'Authorization', value: 'Bearer canary-header' }];
+    const body = { name: 'triage', outputs: [{ name: 'chat', url: 'https://chat.example.com', headers }] };
+    const made = ok(await admin.post(`/environment/${environment}/agenticWorkflow`, body), 201);
+    ok(await admin.put(`/agenticWorkflow/${made.id}`, { ...body, agent_prompt: 'Look into it.' }), 200);
+    const shown = { READ: ['', ''], DEPLOY: [made.slug, ''], WRITE: [made.slug, 'Bearer canary-header'] };
+    for (const [scope, [slug, header]] of Object.entries(shown)) {
+      const actor = await admin.withScope(scope as 'READ');
+      const lists = [`/environment/${environment}/agenticWorkflow`, `/environment/${environment}/services`];
+      for (const { results } of await Promise.all(lists.map(async (url) => ok(await actor.get(url), 200))))
+        expect(results).toMatchObject([{ id: made.id, slug, outputs: [{ headers: [{ value: header }] }] }]);
+      const one = ok(await actor.get(`/agenticWorkflow/${made.id}`), 200);
+      expect([one.slug, one.webhook.url.endsWith(slug!)]).toEqual([slug, true]);
+      const events = JSON.stringify(ok(await actor.get(`/organization/${admin.organizationId}/events`), 200));
+      expect(events).toContain(made.id);
+      for (const credential of [made.slug, 'canary-header']) expect(events).not.toContain(credential);
+    }
+  });
+
   test('has the defaults of the reference, and a webhook that nobody guesses', async () => {
     const admin = await app.organization();
     const environment = await makeEnvironment(admin);

@@ -1,3 +1,4 @@
+import { maskOf } from '#kernel/secrets-mask.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Execution, KindHooks, ServiceSnapshot } from '#deployments/index.ts';
 import type { Context } from '#platform/context.ts';
@@ -61,7 +62,8 @@ async function mcpOf(context: Context, organizationId: string, spec: AgenticWork
 async function recordOutputs(context: Context, service: ServiceSnapshot, execution: Execution): Promise<string[]> {
   const spec = service.spec as AgenticWorkflowSpec;
   const { organizationId, environmentId, deploymentId, failure } = execution;
-  const answer = withoutSecrets(answerOf(execution), execution.secrets);
+  const given = answerOf(execution);
+  const answer = given === null ? null : maskOf(execution.secrets)(given);
   const posted = spec.outputs.filter(({ url }) => url !== null);
   for (const { name, url, headers } of posted) {
     const body = {
@@ -89,9 +91,3 @@ function answerOf({ outcomes }: Execution): string | null {
     return text;
   }
 }
-
-const withoutSecrets = (text: string | null, secrets: string[]): string | null =>
-  secrets
-    .filter((secret) => secret.length >= 4)
-    .toSorted((a, b) => b.length - a.length)
-    .reduce<string | null>((masked, secret) => masked?.replaceAll(secret, '***') ?? null, text);

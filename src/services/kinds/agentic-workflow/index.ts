@@ -41,5 +41,12 @@ export const agenticWorkflow: Kind<AgenticWorkflowSpec, AgenticWorkflowInput & {
   hooks: workflowHooks,
   historyOf: async ({ db }, { organizationId, id }) =>
     (await listRuns(db, { organizationId }, id)).map(({ service_id }) => service_id),
-  capabilities: { clone: { copySpec: copyWorkflowSpec } },
+  capabilities: {
+    clone: {
+      copySpec: copyWorkflowSpec,
+      // Headers of outputs may be credentials.
+      hasSecrets: ({ webhook_secret, model, outputs }) =>
+        webhook_secret !== null || model.api_key !== null || outputs.some(({ headers }) => headers.length > 0),
+    },
+  },
 };

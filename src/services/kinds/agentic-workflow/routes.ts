@@ -68,6 +68,7 @@ export const agenticWorkflowRoutes: Route[] = [
     path: '/agenticWorkflow/{agenticWorkflowId}/cancelDeployment',
     tag: 'Agentic Workflows',
     summary: 'Cancel what is under way of an agentic workflow',
+    description: 'Ends the run at the next safe point. 409 if nothing is under way.',
     target,
     action: 'service.deploy',
     body: named('CancelAgenticWorkflowRequest', Type.Object({ force_cancel: Type.Optional(Type.Boolean()) })),

@@ -74,7 +74,7 @@ export const AgenticWorkflow = named(
   'AgenticWorkflow',
   Type.Object({
     ...commonAnswer,
-    slug: Type.String(),
+    slug: Type.String({ description: 'Part of the address of its webhook; empty for callers that may not deploy it.' }),
     webhook_ip_allowlist: Type.Array(Type.String()),
     docker_fragment: Type.String(),
     enabled: Type.Boolean(),
@@ -86,6 +86,6 @@ export const AgenticWorkflow = named(
     agent_prompt: Type.String(),
     governance: Governance,
     resources: Resources,
-    webhook: Type.Object({ url: Type.String() }),
+    webhook: Type.Object({ url: Type.String({ description: 'Empty for callers that may not deploy it.' }) }),
   }),
 );

@@ -237,11 +237,26 @@ export async function copyWorkflowSpec(
   };
 }
 
-export function toWorkflowView({ settings }: Context, _row: ServiceRow, spec: AgenticWorkflowSpec) {
-  const { webhook_secret: _secret, run: _run, model, ...shown } = spec;
+/**
+ * The answer of a workflow. Its address starts runs without any other credential, and headers of outputs may be credentials: callers see the
+ * one from DEPLOY on, the others from WRITE on.
+ */
+export function toWorkflowView(context: Context, row: ServiceRow, spec: AgenticWorkflowSpec) {
+  const { webhook_secret: _secret, run: _run, model, slug, outputs, ...shown } = spec;
+  const place = {
+    organizationId: row.organization_id,
+    projectId: row.project_id,
+    environmentId: row.environment_id,
+    mode: row.environment_mode,
+  };
+  const [mayRun, mayEdit] = (['service.deploy', 'service.edit'] as const).map((action) => context.may?.(action, place));
   return {
     ...shown,
+    slug: mayRun ? slug : '',
+    outputs: mayEdit
+      ? outputs
+      : outputs.map((output) => ({ ...output, headers: output.headers.map(({ name }) => ({ name, value: '' })) })),
     model: { type: model.type, settings: model.settings },
-    webhook: { url: `${settings.baseUrl ?? ''}${workflowWebhookPath(spec.slug)}` },
+    webhook: { url: mayRun ? `${context.settings.baseUrl ?? ''}${workflowWebhookPath(slug)}` : '' },
   };
 }

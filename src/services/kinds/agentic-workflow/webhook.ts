@@ -1,6 +1,8 @@
 import { Webhook as Signer } from 'standardwebhooks';
 import { AppError, badRequest, conflict, forbidden, notFound, unauthenticated } from '#kernel/errors.ts';
 import { newId, shortId } from '#kernel/ids.ts';
+import { findMemberPrincipal } from '#platform/access/people.ts';
+import { permits } from '#platform/access/principal.ts';
 import { audit } from '#platform/events/audit.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { DateTime, named, Type, Uuid } from '#platform/http/schema.ts';
@@ -14,7 +16,7 @@ import {
 import { projectTarget } from '#resources/project/index.ts';
 import { MACHINE_RUNTIME } from '#runtimes/runtime.ts';
 import { placeOfEnvironment, submit } from '#services/capabilities/actions/request.ts';
-import { copyServices } from '#services/capabilities/clone/index.ts';
+import { copyServices, placeIn, type CopyRight } from '#services/capabilities/clone/index.ts';
 import type { Kind } from '#services/kind.ts';
 import * as queries from '#services/kinds/agentic-workflow/queries.ts';
 import {
@@ -126,6 +128,7 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
   if (agentImage === '' && !isOnMachine)
     throw conflict('This installation has no agent: its settings name none (QUARTERDECK_AGENT_IMAGE).');
   const scope = { organizationId: workflow.organization_id };
+  const require = await rightOfMaker(call, workflow);
   const context = {
     ...call,
     actor: { userId: null, name: `Webhook of ${workflow.name}`, origin: 'API' as const, userAgent: null },
@@ -138,7 +141,8 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
     project,
     {
       name: `${workflow.name.slice(0, 80)} run ${shortId(runId)}`,
-      mode: 'DEVELOPMENT',
+      // It has the secrets of the workflow: who may not read them there must not read them here.
+      mode: workflow.environment_mode,
       cluster_id: workflow.cluster_id,
     },
     stages,
@@ -148,14 +152,16 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
   const run = { image: isOnMachine ? null : agentImage, payload: call.body };
   const row = { ...workflow, spec: { ...(workflow.spec as AgenticWorkflowSpec), enabled: false, run } };
   const stageId = stages.find(({ name }) => name === kind.defaultStage)!.id;
-  await copyServices(context, environment, [{ kind, row, id: serviceId, name: workflow.name, stageId }], {
-    ...scope,
-    from: { projectId: workflow.project_id, environmentId: workflow.environment_id },
-    to: { projectId: workflow.project_id, environmentId: environment.id },
-    copies: new Map([
-      [workflow.environment_id, environment.id],
-      [workflow.id, serviceId],
-    ]),
+  await copyServices(context, require, {
+    from: {
+      ...scope,
+      projectId: workflow.project_id,
+      environmentId: workflow.environment_id,
+      mode: workflow.environment_mode,
+    },
+    to: placeIn(environment),
+    services: [{ kind, row, id: serviceId, name: workflow.name, stageId }],
+    whole: true,
   });
   await audit(context, { ...scope, type: 'CREATE', ...placeOf(environment), after: toEnvironmentView(environment) });
   await submit(context, placeOfEnvironment(environment), 'DEPLOY', [serviceId], {});
@@ -168,6 +174,18 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
     ...ids,
   });
   return viewOf(callId, { ...ids, created_at: environment.created_at });
+}
+
+/** A run does what whoever saved the workflow last may do now: a call from outside gives nobody more. */
+async function rightOfMaker(call: WebhookCall, workflow: ServiceRow): Promise<CopyRight> {
+  const scope = { organizationId: workflow.organization_id };
+  const maker = await findMemberPrincipal(call.db, scope, workflow.last_updated_by);
+  return (action, at) => {
+    if (!maker || !permits(maker, action, at))
+      throw forbidden(
+        `Whoever saved ${workflow.name} last has no permission ${action} in its environment any more: somebody who has it must save the workflow again.`,
+      );
+  };
 }
 
 const viewOf = (id: string, run: { environment_id: string; service_id: string; created_at: Date }) => ({

@@ -8,6 +8,7 @@ import {
   type ApplicationInput,
 } from '#services/kinds/application/schema.ts';
 import { applicationTerraform } from '#services/kinds/application/terraform.ts';
+import { autoscalingNeeds } from '#services/parts/autoscaling.ts';
 import { toApplicationSpec, toApplicationView, type ApplicationSpec } from '#services/kinds/application/spec.ts';
 
 /** A service that is built from a git repository and runs for ever. */
@@ -22,6 +23,7 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
   toSpec: toApplicationSpec,
   toView: toApplicationView,
   deployment: applicationDeployment,
+  requires: autoscalingNeeds,
   deploy: {
     body: ApplicationDeployRequest,
     group: 'applications',

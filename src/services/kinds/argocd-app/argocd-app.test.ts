@@ -258,7 +258,8 @@ describe('what is only read', () => {
       expect(ok(answer, 400).message).toContain('Argo CD');
     }
     ok(await admin.post(`${url}/deploy`, { applications: [{ application_id: read.id }] }), 400);
-    for (const path of ['', '/deploy', '/status']) ok(await admin.delete(`/argocdApp/${read.id}${path}`), 404);
+    ok(await admin.delete(`/argocdApp/${read.id}`), 405);
+    for (const path of ['/deploy', '/status']) ok(await admin.delete(`/argocdApp/${read.id}${path}`), 404);
     ok(await admin.post(`/application/${read.id}/deploy`), 404);
     expect(
       await app.db.selectFrom('deployment').select('id').where('environment_id', '=', environment.id).execute(),

@@ -1,5 +1,6 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
+import { lockSubject } from '#platform/database/locks.ts';
 import type { Observed } from '#deployments/index.ts';
 import type { ArgoCdAppSpec } from '#services/kinds/argocd-app/spec.ts';
 import { selectServices } from '#services/service/queries.ts';
@@ -78,7 +79,7 @@ export const holdEnvironmentByDigits = (db: Database, scope: Scope, clusterId: s
 
 /** Only one process of all makes the project or an environment in it. Held until the commit. */
 export const holdProjectOfApps = (db: Database, organizationId: string) =>
-  sql`select pg_advisory_xact_lock(hashtextextended(${`argo cd project ${organizationId}`}, 0))`.execute(db);
+  lockSubject(db, 'argo cd project of organization', organizationId);
 
 export const findProjectByName = (db: Database, scope: Scope, name: string) =>
   db

@@ -31,9 +31,11 @@ const argoCdAppRoutes: Route[] = [
     path: '/argocdApp/{argocdAppId}',
     tag,
     summary: 'Get an app of an Argo CD',
+    description: 'Answers what was read last from Argo CD: repository, revision, namespace and time.',
     target,
     action: 'service.read',
     answer: { status: 200, body: ArgoCdApp },
+    readsOnlyTarget: true,
     handler: (call) => toServiceView(call, argoCdApp, call.target),
   }),
   defineRoute({
@@ -42,10 +44,12 @@ const argoCdAppRoutes: Route[] = [
     path: '/argocdApp/{argocdAppId}/manifest',
     tag,
     summary: 'Get what belongs to an app, as it should be and as it is: Argo CD is asked for it',
+    description: 'Answers the desired and the live state of each object of the app. 502 if Argo CD cannot be reached.',
     target,
     action: 'service.read',
     answer: { status: 200, body: ArgoCdAppManifest },
     errors: [502],
+    transaction: false,
     handler: async (call) => ({
       manifest_revision: progressOf(call.target).revision,
       manifest_metadata: { managed_resources: await readResources(call, call.target) },
@@ -57,8 +61,10 @@ const argoCdAppRoutes: Route[] = [
     path: '/cluster/{clusterId}/argocdApps/associatedServices',
     tag,
     summary: "List the services that were read from a cluster's Argo CD",
+    description: 'Answers every app with its environment and project.',
     target: clusterTarget,
     action: 'cluster.read',
+    filtersRows: true,
     answer: { status: 200, body: ArgoCdAssociatedServiceList },
     handler: async ({ db, principal, target: cluster }) => {
       const used = { argoCdClusterId: cluster.id };

@@ -8,6 +8,7 @@ import {
   ContainerRequest,
   type ContainerInput,
 } from '#services/kinds/container/schema.ts';
+import { autoscalingNeeds } from '#services/parts/autoscaling.ts';
 import { toContainerSpec, toContainerView, type ContainerSpec } from '#services/kinds/container/spec.ts';
 
 /** A service that runs an image of a registry for ever. */
@@ -23,7 +24,7 @@ export const container: Kind<ContainerSpec, ContainerInput & { name: string }> =
   toView: toContainerView,
   deployment: containerDeployment,
   routes: () => containerRoutes,
-  requires: () => ['registry-images'],
+  requires: (spec) => ['registry-images', ...autoscalingNeeds(spec)],
   details: ({ image_name, tag, arguments: words, entrypoint }) => ({
     image_name,
     tag,

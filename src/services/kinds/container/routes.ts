@@ -13,11 +13,14 @@ export const containerRoutes: Route[] = [
     path: '/organization/{organizationId}/containerRegistry/{containerRegistryId}/container/status',
     tag: 'Containers',
     summary: 'List the statuses of the containers whose images are of a registry',
+    description:
+      'Answers one status for each container of the organization that you may read and whose image is of this registry.',
     target: registryTarget,
     action: 'containerRegistry.read',
+    filtersRows: true,
     answer: { status: 200, body: PlainListOf(Status) },
     handler: async (call) => {
-      const rows = await listContainersOfRegistry(call.db, call.target, call.target.id);
+      const rows = await listContainersOfRegistry(call.db, call.principal, call.target, call.target.id);
       const serviceIds = rows.map((row) => row.id);
       return { results: await serviceStatuses(call.db, call.target, { serviceIds }) };
     },

@@ -37,7 +37,10 @@ export const Container = named(
   Type.Object({
     ...commonAnswer,
     registry_id: Uuid,
-    registry: Type.Object({ id: Uuid, name: Type.String(), url: Type.String(), kind: OneOf(REGISTRY_KINDS) }),
+    registry: named(
+      'RegistryOfContainer',
+      Type.Object({ id: Uuid, name: Type.String(), url: Type.String(), kind: OneOf(REGISTRY_KINDS) }),
+    ),
     image_name: Type.String(),
     tag: Type.String(),
     ...longRunningAnswer,

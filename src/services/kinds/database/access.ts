@@ -1,10 +1,9 @@
-import { randomBytes, randomInt } from 'node:crypto';
-import { conflict } from '#kernel/errors.ts';
+import { randomBytes } from 'node:crypto';
 import type { Context } from '#platform/context.ts';
 import { databasePasswordPlace, type StoredDatabaseAccess } from '#services/capabilities/variables/index.ts';
 import { ENGINES, type Credentials, type DatabaseType } from '#services/kinds/database/engines/index.ts';
-import * as queries from '#services/kinds/database/queries.ts';
 import { hostnameOf } from '#services/parts/ports.ts';
+import { claimFree } from '#services/parts/published-ports.ts';
 
 /** Bytes of a generated password, as text that needs no quoting in URLs and configuration files. */
 const PASSWORD_BYTES = 24;
@@ -33,7 +32,7 @@ export async function newAccess(
   );
   return {
     port: engine.port,
-    external_port: isPublic ? await newExternalPort(context, place) : null,
+    external_port: isPublic ? await claimFree(context, place, 'TCP') : null,
     login: engine.login,
     password: sealed.toString('base64'),
     name: engine.databaseName,
@@ -49,20 +48,7 @@ export async function accessOf(
   isPublic: boolean,
 ): Promise<StoredDatabaseAccess> {
   if (isPublic === (present.external_port !== null)) return present;
-  return { ...present, external_port: isPublic ? await newExternalPort(context, place) : null };
-}
-
-/** A port that no other database of the cluster is published on. By chance: clusters of others may be on the same machine. */
-async function newExternalPort(context: Context, { organizationId, environmentId }: DatabasePlace): Promise<number> {
-  const [from, to] = context.settings.databasePorts.split('-').map(Number) as [number, number];
-  await queries.lockClusterOf(context.db, { organizationId }, environmentId);
-  const taken = await queries.listExternalPorts(context.db, { organizationId }, environmentId);
-  const free = Array.from({ length: to - from + 1 }, (_, index) => from + index).filter((port) => !taken.has(port));
-  if (free.length === 0)
-    throw conflict(
-      `All ports from ${from} to ${to} are those of other databases: leave accessibility PRIVATE, or widen the setting QUARTERDECK_DATABASE_PORTS.`,
-    );
-  return free[randomInt(free.length)]!;
+  return { ...present, external_port: isPublic ? await claimFree(context, place, 'TCP') : null };
 }
 
 /** The password, decrypted. */

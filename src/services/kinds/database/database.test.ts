@@ -5,7 +5,7 @@ import { resolveVariables } from '#deployments/model/variables.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { freezeSeen } from '#test/harness/variables.ts';
 
-const app = useApp({ QUARTERDECK_DATABASE_PORTS: '30000-30002' });
+const app = useApp({ QUARTERDECK_PUBLISHED_PORTS: '30000-30002' });
 
 async function makePlace(runtime = 'fake') {
   const admin = await app.organization();
@@ -106,7 +106,7 @@ describe('a database', () => {
     const { admin, environment } = await makePlace();
     const post = (body: object) => admin.post(`/environment/${environment}/database`, { ...EXAMPLE, ...body });
     expect(await refused(post({ version: '9' }))).toEqual([
-      'version: must be 18, 17, 16, 15, 14, or one of these with the rest of its number (18.1)',
+      'version: must be 18, 17, 16, 15, 14, 13, 12, 11, 10, or one of these with the rest of its number (18.1)',
     ]);
     for (const version of ['16.', '16.x', '160', '16/..', '']) await refused(post({ version }));
     await refused(post({ type: 'ORACLE' }));
@@ -171,12 +171,13 @@ describe('a database', () => {
       ok(await admin.get(`/database/${id}/masterCredentials`), 200).password as string;
     expect(await passwordOf(clone.id)).toMatch(/^[\w-]{32}$/);
     expect(await passwordOf(clone.id)).not.toBe(await passwordOf(source.id));
+    ok(await admin.put(`/database/${clone.id}`, { accessibility: 'PRIVATE' }), 200);
     const whole = ok(await admin.post(`/environment/${environment}/clone`, { name: 'second' }), 201);
     const copies = ok(await admin.get(`/environment/${whole.id}/database`), 200).results;
     expect(copies).toHaveLength(2);
   });
 
-  test('of a host cluster is a program of that machine, and others are refused with what would run them', async () => {
+  test('of a host cluster is a program of that machine, and others are refused at their deployment', async () => {
     const { admin, environment } = await makePlace('host');
     const list = ok(await admin.get(`/environment/${environment}/databaseConfiguration`), 200).results;
     expect(list).toEqual([
@@ -191,10 +192,11 @@ describe('a database', () => {
     const { id } = await make(admin, environment, { version: '18' });
     expect((await rowOf(id)).spec.image).toBe('host:postgresql/18');
     const post = (body: object) => admin.post(`/environment/${environment}/database`, { ...EXAMPLE, ...body });
-    expect(await refused(post({ type: 'REDIS', version: '7' }))).toEqual([
-      'type: Redis needs a container engine: use a cluster with Docker or Kubernetes. Here there is POSTGRESQL',
-    ]);
-    expect(await refused(post({ version: '16' }))).toHaveLength(1);
+    for (const body of [{ type: 'REDIS', version: '7' }, { version: '16' }]) {
+      const other = ok(await post({ ...body, name: newId() }), 201);
+      const { message } = ok(await admin.post(`/database/${other.id}/deploy`), 400);
+      expect(message).toContain(`(host) can't run this: ${other.name} runs an image of a registry`);
+    }
     expect(ok(await admin.get(`/database/${id}/version`), 200).results).toEqual([{ name: '18' }]);
   });
 

@@ -2,14 +2,15 @@ import type { DeployableKind, KindHooks, PlannedService, ServiceSnapshot } from 
 import { PUBLIC_REGISTRY } from '#deployments/index.ts';
 import { openPassword } from '#services/kinds/database/access.ts';
 import {
-  editionOf,
+  ENGINES,
   isMachineImage,
+  isOlderThanImages,
   readinessProbe,
   seriesOf,
   type Edition,
 } from '#services/kinds/database/engines/index.ts';
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
-import { MACHINE_RUNTIME, type RuntimeFeature } from '#runtimes/runtime.ts';
+import type { RuntimeFeature } from '#runtimes/runtime.ts';
 
 /** A server that replays its log after a crash may take its time. */
 const READY_TIMEOUT_SECONDS = 600;
@@ -20,11 +21,13 @@ const specOf = (service: ServiceSnapshot): DatabaseSpec => service.spec;
 
 /** How the server of a configuration is started. */
 export const editionOfSpec = ({ type, image }: Pick<DatabaseSpec, 'type' | 'image'>): Edition =>
-  editionOf(type, isMachineImage(image) ? MACHINE_RUNTIME : '')!;
+  isMachineImage(image) ? ENGINES[type].onMachine! : ENGINES[type].inImage;
 
 /** What a configuration needs of a runtime. */
-export const databaseNeeds = ({ image }: DatabaseSpec): RuntimeFeature[] =>
-  isMachineImage(image) ? ['machine-programs'] : ['registry-images'];
+export const databaseNeeds = ({ type, version, image }: DatabaseSpec): RuntimeFeature[] => {
+  if (isMachineImage(image)) return ['machine-programs'];
+  return isOlderThanImages(type, version) ? ['registry-images', 'older-databases'] : ['registry-images'];
+};
 
 /** How a database is deployed: its image resolved, its server recreated on the same volume. */
 export const databaseDeployment: DeployableKind = {
@@ -59,8 +62,7 @@ export const databaseDeployment: DeployableKind = {
     const { access } = spec;
     const edition = editionOfSpec(spec);
     const credentials = { login: access.login, password: opened['password']!, name: access.name };
-    const runtime = isMachineImage(spec.image) ? MACHINE_RUNTIME : '';
-    const start = edition.start(seriesOf(spec.type, spec.version, runtime), credentials);
+    const start = edition.start(seriesOf(spec.type, spec.version), credentials);
     return {
       identity,
       displayName: service.name,

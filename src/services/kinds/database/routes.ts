@@ -18,10 +18,12 @@ export const databaseRoutes: Route[] = [
     path: '/environment/{environmentId}/databaseConfiguration',
     tag: 'Databases',
     summary: 'List the types and versions of databases that the cluster of an environment runs',
+    description: 'Answers the values of `type`, and for each the versions and modes that a database can have here.',
     target: environmentTarget,
     action: 'environment.read',
     query: PageQuery,
     answer: { status: 200, body: ListOf(schema.DatabaseConfiguration) },
+    readsOnlyTarget: true,
     handler: (call) => slicePage(listVersions(call.target.runtime).map(toConfiguration), call.query),
   }),
   defineRoute({
@@ -36,6 +38,7 @@ export const databaseRoutes: Route[] = [
     action: 'service.read',
     query: PageQuery,
     answer: { status: 200, body: ListOf(schema.DatabaseVersion) },
+    readsOnlyTarget: true,
     handler: ({ target, query }) => {
       const { type } = target.spec as DatabaseSpec;
       const versions = listVersions(target.cluster_runtime).find((one) => one.type === type)?.versions ?? [];
@@ -51,10 +54,13 @@ export const databaseRoutes: Route[] = [
     path: '/database/{databaseId}/masterCredentials',
     tag: 'Database Main Calls',
     summary: 'Get where a database is reached, and the login and password that may do everything in it',
+    description:
+      'The answer holds the password in the clear, so that it takes WRITE. The address is that from outside where the database is public.',
     target: databaseTarget,
     // Unlike other reads (decisions.md 7): who may only look gets no secret values (decisions.md 36).
     action: 'database.credentials',
     answer: { status: 200, body: schema.MasterCredentials },
+    readsOnlyTarget: true,
     handler: async (call) => {
       const { type, access } = call.target.spec as DatabaseSpec;
       return {

@@ -48,7 +48,7 @@ export async function toDatabaseSpec(
 async function created(context: Context, place: SpecPlace, input: DatabaseInput): Promise<DatabaseSpec> {
   const { type, mode, version } = input;
   if (!type || !mode || !version) throw internal('A database without type, mode or version passed its schema.');
-  checkVersion(type, version, place.runtime);
+  checkVersion(type, version);
   const accessibility = input.accessibility ?? FRESH.accessibility;
   return {
     type,
@@ -72,7 +72,7 @@ async function edited(
       throw invalidField(field, `is fixed when a database is created: it is ${present[field]}`);
   const deployed = place.service !== null && place.service.handle !== null;
   const version = input.version ?? present.version;
-  checkUpgrade(present.type, present.version, version, place.runtime, deployed);
+  checkUpgrade(present.type, present.version, version, deployed);
   if (deployed && input.storage !== undefined && input.storage < present.storage)
     throw invalidField('storage', `can't shrink: it has ${present.storage} GiB`);
   const sizes = sizesOf(input, present);
@@ -118,7 +118,6 @@ export async function copyDatabaseSpec(
   to: { id: string; environmentId: string; runtime: string },
 ): Promise<DatabaseSpec> {
   const spec = from.spec as DatabaseSpec;
-  checkVersion(spec.type, spec.version, to.runtime);
   const place = { organizationId: from.organization_id, environmentId: to.environmentId, serviceId: to.id };
   return {
     ...spec,

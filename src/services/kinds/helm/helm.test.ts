@@ -86,7 +86,7 @@ describe('a Helm service', () => {
       icon_uri: 'app://qovery-console/helm',
       timeout_sec: 600,
       auto_deploy: false,
-      auto_preview: true,
+      auto_preview: false,
       allow_cluster_wide_resources: true,
       arguments: ['--atomic'],
       values_override: { set: VALUES.set, set_string: VALUES.set_string, set_json: VALUES.set_json },

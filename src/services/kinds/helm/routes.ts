@@ -14,6 +14,7 @@ export const helmRoutes = (repositories: RepositoryReader): Route[] => [
     path: '/environment/{environmentId}/helmDefaultValues',
     tag: 'Helms',
     summary: 'Read the values that a chart has by itself',
+    description: 'Reads the chart of the body from its repository and answers its values as YAML. Nothing is stored.',
     target: environmentTarget,
     action: 'environment.read',
     body: HelmDefaultValuesRequest,
@@ -28,10 +29,12 @@ export const helmRoutes = (repositories: RepositoryReader): Route[] => [
     path: '/helm/{helmId}/listServices',
     tag: 'Helm Main Calls',
     summary: 'List the Kubernetes services that the chart has made',
+    description: 'Answers what is on the cluster now, so that ports can be published by name.',
     target: serviceTarget('helmId', 'Helm', 'HELM'),
     action: 'service.read',
     answer: { status: 200, body: KubernetesServiceList },
     // No runtime that is there applies charts: none has made a Kubernetes service.
+    readsOnlyTarget: true,
     handler: () => ({ results: [] }),
   }),
 ];

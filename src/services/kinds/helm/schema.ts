@@ -1,3 +1,4 @@
+import { BLANK_IS_ABSENT } from '#platform/http/blank.ts';
 import { Name, named, Nullable, OneOf, PlainListOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { HelmPort, HelmPortRequest } from '#services/kinds/helm/ports.ts';
 import { commonAnswer, commonInput } from '#services/parts/common.ts';
@@ -12,11 +13,14 @@ const ChartRequest = Type.Object({
 });
 
 /** Where a chart comes from: exactly one of them. `git` is the form of answers. */
-export const HelmSourceRequest = Type.Object({
-  git_repository: Type.Optional(GitRepositoryRequest),
-  git: Type.Optional(Type.Object({ git_repository: GitRepositoryRequest })),
-  helm_repository: Type.Optional(ChartRequest),
-});
+export const HelmSourceRequest = Type.Object(
+  {
+    git_repository: Type.Optional(GitRepositoryRequest),
+    git: Type.Optional(Type.Object({ git_repository: GitRepositoryRequest })),
+    helm_repository: Type.Optional(ChartRequest),
+  },
+  { exactlyOne: ['git_repository', 'git', 'helm_repository'] },
+);
 export type HelmSourceInput = Static<typeof HelmSourceRequest>;
 
 const Pairs = Type.Optional(
@@ -61,11 +65,13 @@ export type ValuesInput = Static<typeof ValuesRequest>;
 
 const own = {
   ...commonInput,
-  timeout_sec: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400, default: 600 })),
+  timeout_sec: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 86_400, description: 'Seconds; of a new service 600 without it.' }),
+  ),
   auto_preview: Type.Optional(Nullable(Type.Boolean())),
   auto_deploy: Type.Optional(Type.Boolean()),
   arguments: Type.Optional(Type.Array(Line(10_000), { maxItems: 100, description: 'For the helm command.' })),
-  allow_cluster_wide_resources: Type.Optional(Type.Boolean({ default: false })),
+  allow_cluster_wide_resources: Type.Optional(Type.Boolean()),
   values_override: Type.Optional(ValuesRequest),
   ports: Type.Optional(Type.Array(HelmPortRequest, { maxItems: 100 })),
   blueprint_id: Type.Optional(Nullable(Uuid)),
@@ -120,7 +126,7 @@ export const Helm = named(
 export const HelmDeployRequest = named(
   'HelmDeployRequest',
   Type.Object({
-    chart_version: Type.Optional(Line(255)),
+    chart_version: Type.Optional({ ...Line(255), ...BLANK_IS_ABSENT }),
     git_commit_id: Type.Optional(CommitId),
     values_override_git_commit_id: Type.Optional(CommitId),
   }),

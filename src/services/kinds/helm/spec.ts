@@ -27,7 +27,7 @@ const FRESH: Omit<HelmSpec, keyof HelmSource> = {
   arguments: [],
   allow_cluster_wide_resources: false,
   timeout_sec: 600,
-  auto_preview: true,
+  auto_preview: false,
   auto_deploy: false,
   blueprint_id: null,
 };

@@ -325,6 +325,88 @@ describe('a run whose worker goes', () => {
   });
 });
 
+/** As if the worker had been killed, the last of so many: what it holds is nobody's. */
+const killWorker = (job: TestJob, pickups?: number) =>
+  app.db
+    .updateTable('job_execution')
+    .set({
+      lease_until: sql`now() - interval '1 second'`,
+      claim_token: newId(),
+      ...(pickups === undefined ? {} : { pickups }),
+    })
+    .where('service_id', '=', job.id)
+    .execute();
+
+const pickupsOf = async (job: TestJob) =>
+  (
+    await app.db
+      .selectFrom('job_execution')
+      .select('pickups')
+      .where('service_id', '=', job.id)
+      .executeTakeFirstOrThrow()
+  ).pickups;
+
+describe('a run that loses one worker after the other', () => {
+  test('goes on for as long as workers get on with it, and no other run begins beside it', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin, { 'cronjob.concurrency_policy': 'Forbid' });
+    const release = Promise.withResolvers<void>();
+    engine.runtime.onTask(job.id, async () => (await release.promise, {}));
+    await makeDue(job);
+    await running(job, 1);
+    await killWorker(job, 4);
+    await expect.poll(() => pickupsOf(job), { timeout: 15_000 }).toBe(5);
+    await expect.poll(() => pickupsOf(job), { timeout: 15_000 }).toBe(0);
+    await killWorker(job);
+    await expect.poll(() => pickupsOf(job), { timeout: 15_000 }).toBe(1);
+    await makeDue(job);
+    await engine.executions.look();
+    expect(await statesOf(job)).toEqual(['RUNNING']);
+    release.resolve();
+    expect(await ended(job, 1)).toMatchObject([{ state: 'SUCCEEDED', attempts: 1 }]);
+    expect(engine.runtime.tasksOf(job.id)).toHaveLength(1);
+  });
+
+  test('is given up where none gets on with it, and does not run any more then', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin, { 'cronjob.concurrency_policy': 'Forbid' });
+    order(engine, job, { seconds: null });
+    await makeDue(job);
+    await running(job, 1);
+    await expect.poll(() => engine.runtime.tasksOf(job.id).length).toBe(1);
+    await killWorker(job, 5);
+    const [execution] = await ended(job, 1);
+    expect(execution).toMatchObject({ state: 'FAILED', error: expect.stringContaining('after 5 attempts') });
+    const left = engine.runtime.leftovers({ serviceId: job.id } as never).filter((one) => one.includes('cron'));
+    expect(left).toEqual([]);
+  });
+});
+
+test('long runs of one organization leave room for those of others, over all workers', async () => {
+  const [busy, other] = [await app.organization(), await app.organization()];
+  const release = Promise.withResolvers<void>();
+  const most = app.platform.settings.organizationSlots;
+  const jobs: TestJob[] = [];
+  for (let index = 0; index < most + 2; index++) jobs.push(await makeCron(busy));
+  const quick = await makeCron(other);
+  const workers = [await makeWorker(), await makeWorker()];
+  for (const job of jobs) {
+    engine.runtime.onTask(job.id, async () => (await release.promise, {}));
+    await makeDue(job);
+  }
+  const count = async () =>
+    (await Promise.all(jobs.map(statesOf))).flat().filter((state) => state === 'RUNNING').length;
+  await expect.poll(count, { timeout: 15_000 }).toBe(most);
+  await Promise.all([engine.executions, ...workers].map((worker) => worker.look()));
+  expect(await count()).toBe(most);
+  await makeDue(quick);
+  expect(await ended(quick, 1)).toMatchObject([{ state: 'SUCCEEDED' }]);
+  expect(await count()).toBe(most);
+  release.resolve();
+  for (const job of jobs) expect(await ended(job, 1)).toMatchObject([{ state: 'SUCCEEDED' }]);
+  await Promise.all(workers.map((worker) => worker.stop()));
+});
+
 test('a deployment whose worker goes leaves what it executes running for the next one', async () => {
   const admin = await app.organization();
   const job = await makeJob(admin);

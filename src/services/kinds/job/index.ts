@@ -27,6 +27,7 @@ export const job: Kind<JobSpec, JobInput & { name: string }> = {
   deployment: jobDeployment,
   hooks: jobHooks,
   requires: ({ source }) => ('image' in source ? ['registry-images', 'tasks'] : ['tasks']),
+  icon: ({ schedule }) => (schedule.cronjob ? 'cron-job' : 'lifecycle-job'),
   details: detailsOf,
   deploy: { body: JobDeployRequest, query: ForceEvent, group: 'jobs', choose },
   capabilities: {

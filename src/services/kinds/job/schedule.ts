@@ -6,8 +6,10 @@ import { Arguments, Entrypoint } from '#services/parts/long-running.ts';
 
 export const LIFECYCLE_TYPES = ['GENERIC', 'TERRAFORM', 'CLOUDFORMATION'] as const;
 
-const command = { arguments: Type.Optional(Arguments), entrypoint: Type.Optional(Entrypoint) };
-const JobCommand = named('JobCommand', Type.Object(command));
+const command = { arguments: Type.Optional(Arguments), entrypoint: Type.Optional(Nullable(Entrypoint)) };
+const JobCommandRequest = named('JobCommandRequest', Type.Object(command));
+const shownCommand = { arguments: Type.Optional(Arguments), entrypoint: Type.Optional(Type.String()) };
+const JobCommand = named('JobCommand', Type.Object(shownCommand));
 
 const ScheduledAt = Type.String({
   minLength: 1,
@@ -19,9 +21,9 @@ const TimeZone = Type.String({ minLength: 1, maxLength: 100, description: 'IANA 
 export const JobScheduleRequest = named(
   'JobScheduleRequest',
   Type.Object({
-    on_start: Type.Optional(Nullable(JobCommand)),
-    on_stop: Type.Optional(Nullable(JobCommand)),
-    on_delete: Type.Optional(Nullable(JobCommand)),
+    on_start: Type.Optional(Nullable(JobCommandRequest)),
+    on_stop: Type.Optional(Nullable(JobCommandRequest)),
+    on_delete: Type.Optional(Nullable(JobCommandRequest)),
     cronjob: Type.Optional(
       Nullable(Type.Object({ ...command, timezone: Type.Optional(TimeZone), scheduled_at: ScheduledAt })),
     ),
@@ -36,7 +38,7 @@ export const JobSchedule = named(
     on_start: Type.Optional(JobCommand),
     on_stop: Type.Optional(JobCommand),
     on_delete: Type.Optional(JobCommand),
-    cronjob: Type.Optional(Type.Object({ ...command, timezone: TimeZone, scheduled_at: ScheduledAt })),
+    cronjob: Type.Optional(Type.Object({ ...shownCommand, timezone: TimeZone, scheduled_at: ScheduledAt })),
     lifecycle_type: Type.Optional(OneOf(LIFECYCLE_TYPES)),
   }),
 );
@@ -94,9 +96,15 @@ function toCron(input: NonNullable<ScheduleInput['cronjob']>): CronSchedule {
   return { ...toCommand(input), timezone, scheduled_at: input.scheduled_at };
 }
 
-const toCommand = ({ arguments: words, entrypoint }: Partial<JobCommand>): JobCommand => ({
+const toCommand = ({
+  arguments: words,
+  entrypoint,
+}: {
+  arguments?: string[];
+  entrypoint?: string | null;
+}): JobCommand => ({
   arguments: words ?? [],
-  ...(entrypoint ? { entrypoint } : {}),
+  ...(typeof entrypoint === 'string' ? { entrypoint } : {}),
 });
 
 /** What a job runs, and when: an event of its lifecycle, or its times. */

@@ -37,7 +37,7 @@ const FRESH: JobLimits = {
   max_duration_seconds: 300,
   port: null,
   healthchecks: {},
-  auto_preview: true,
+  auto_preview: false,
   auto_deploy: false,
 };
 

@@ -16,7 +16,8 @@ import { isExpression, structuredVariables } from '#services/terraform-repositor
 export interface TerraformNeeds {
   states: StateServer;
   programs: ProgramFinder;
-  repositories: RepositoryReader;
+  /** Reads the modules of runs on a runtime; null where they are only pretended. */
+  repositoriesFor(runtime: string): RepositoryReader | null;
   /** Address of this machine as what runs in the environment's cluster reaches it. */
   hostAddress(cluster: { id: string; runtime: string }, identity: WorkloadIdentity): Promise<string>;
 }
@@ -33,7 +34,7 @@ export const terraformHooks = (needs: TerraformNeeds): KindHooks => ({
     const released = (await queries.findReleasedSpec(context.db, identity, service.serviceId)) as
       TerraformSpec | undefined;
     const previousBackend = service.event === 'MIGRATE_STATE' ? previousOf(spec, released) : null;
-    const variables = await variablesOf(context, needs, service, identity);
+    const variables = await variablesOf(context, needs.repositoriesFor(cluster.runtime), service, identity);
     const keeps = keepsState(spec.backend) || (previousBackend !== null && keepsState(previousBackend));
     const access = keeps ? await letIn(context, needs, service, identity, cluster) : null;
     const opened: Opened = {
@@ -91,7 +92,7 @@ async function letIn(
  */
 async function variablesOf(
   context: Context,
-  { repositories }: TerraformNeeds,
+  repositories: RepositoryReader | null,
   service: ServiceSnapshot,
   { organizationId }: WorkloadIdentity,
 ): Promise<VariableValue[]> {
@@ -99,11 +100,15 @@ async function variablesOf(
   const values = await Promise.all(
     spec.tf_vars.map(async (one) => ({ key: one.key, value: await openTfVar(context, organizationId, one) })),
   );
-  const open = values.some(({ value }) => isExpression(value));
-  const structured = open ? await structuredVariables(repositories, organizationId, spec.git_repository) : new Set();
+  const expressions = new Set<string>();
+  for (const { key, value } of values) if (await isExpression(organizationId, value)) expressions.add(key);
+  const structured =
+    expressions.size > 0 && repositories
+      ? await structuredVariables(repositories, organizationId, spec.git_repository)
+      : new Set();
   return values.map(({ key, value }) => {
     const wanted = structured.has(key);
-    if (wanted && !isExpression(value))
+    if (wanted && !expressions.has(key))
       throw invalidField(`tf_vars.${key}`, 'must be a value of Terraform\'s language, such as ["a"] or { a = 1 }');
     return { key, value, isExpression: wanted };
   });

@@ -54,6 +54,6 @@ export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> =
     restart: false,
     stop: false,
     commits: {},
-    clone: { copySpec: copyTerraformSpec },
+    clone: { copySpec: copyTerraformSpec, hasSecrets: ({ tf_vars }) => tf_vars.some(({ secret }) => secret) },
   },
 };

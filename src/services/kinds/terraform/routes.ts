@@ -17,8 +17,10 @@ export const terraformRoutes = (programs: ProgramFinder): Route[] => [
     tag: 'Terraform Main Calls',
     summary:
       'List the versions of Terraform and OpenTofu that a service can name: those of this machine and published ones',
+    description: 'Answers each version with its engine; the list is the same for every organization.',
     action: 'authenticated',
     answer: { status: 200, body: schema.TerraformVersionList },
+    readsOnlyTarget: true,
     handler: async () => ({ results: await listVersions(programs) }),
   }),
   defineRoute({
@@ -27,6 +29,7 @@ export const terraformRoutes = (programs: ProgramFinder): Route[] => [
     path: '/terraform/{terraformId}/terraformResources',
     tag: 'Terraform Resources',
     summary: 'List the resources of the state, as the last run left it',
+    description: 'Answers type, name and address of each resource, without sensitive values.',
     target,
     action: 'service.read',
     answer: { status: 200, body: schema.TerraformResourceList },
@@ -41,6 +44,7 @@ export const terraformRoutes = (programs: ProgramFinder): Route[] => [
     path: '/terraform/{terraformId}/plan',
     tag: 'Terraform Resources',
     summary: 'Get the newest plan, or that of one request, as data without sensitive values',
+    description: 'Answers which resources would be created, changed, replaced or deleted. 404 until a plan was made.',
     target,
     action: 'service.read',
     query: Type.Object({ deploymentRequestId: Type.Optional(Uuid) }),

@@ -36,11 +36,10 @@ export interface TerraformSpec {
   blueprint_id: string | null;
 }
 
-const FRESH: Omit<TerraformSpec, 'git_repository'> = {
+const FRESH: Omit<TerraformSpec, 'git_repository' | 'backend'> = {
   auto_deploy_config: { auto_deploy: false, terraform_action: 'DEFAULT' },
   tf_var_file_paths: [],
   tf_vars: [],
-  backend: { kubernetes: {} },
   engine: 'TERRAFORM',
   provider_version: { read_from_terraform_block: true, explicit_version: '' },
   timeout_sec: 600,
@@ -68,7 +67,8 @@ export async function toTerraformSpec(
     ? await toGitSource(context, place, given, present?.git_repository ?? null, field)
     : present?.git_repository;
   if (!git) throw invalidField('terraform_files_source.git.git_repository', 'is required');
-  const backend = input.backend ? checkBackend(input.backend) : base.backend;
+  const backend = input.backend ? checkBackend(input.backend) : present?.backend;
+  if (!backend) throw invalidField('backend', `is required: exactly one of ${BACKENDS.join(', ')}`);
   const variables = input.terraform_variables_source;
   return {
     git_repository: git,

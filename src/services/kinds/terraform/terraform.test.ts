@@ -109,9 +109,10 @@ describe('a configuration', () => {
     expect(Object.keys(answer.backend)).toEqual(['kubernetes']);
   });
 
-  test('needs a name and a repository only, named in either way', async () => {
+  test('needs a name, a backend and a repository only, named in either way', async () => {
     const { admin, environmentId, repository } = await makeServiceOf();
-    const least = { name: 'least', terraform_files_source: { git_repository: { url: repository.url } } };
+    const terraform_files_source = { git_repository: { url: repository.url } };
+    const least = { name: 'least', terraform_files_source, backend: { kubernetes: {} } };
     const answer = ok(await admin.post(`/environment/${environmentId}/terraform`, least), 201);
     expect(answer.terraform_files_source.git.git_repository.url).toBe(repository.url);
     expect(answer.backend).toEqual({ kubernetes: {} });

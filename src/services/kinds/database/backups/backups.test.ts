@@ -12,15 +12,22 @@ import { ok, useApp, type Actor } from '#test/harness/app.ts';
 /** How programs beside a server end in these tests: what they print, or what they throw. */
 let exec: (request: ExecRequest, signal: AbortSignal) => Promise<string> = async () => 'the dump';
 const ran: ExecRequest[] = [];
+/** What runs after a restart; the number that each was asked with. */
+let restart: (signal: AbortSignal) => Promise<object> = async () => ({});
+const restartedFor: number[] = [];
 const runtime = {
   name: 'fake',
+  restart: async (handle, asked, { signal }) => {
+    restartedFor.push(asked);
+    return { ...handle, ...(await restart(signal)) };
+  },
   exec: async (_handle, request, signal) => {
     ran.push(request);
     if (request.stdin) for await (const _ of request.stdin);
     request.stdout.write(await exec(request, signal));
     return { exitCode: 0, stderr: '' };
   },
-} as Pick<Runtime, 'name' | 'exec'> as Runtime;
+} as Pick<Runtime, 'name' | 'exec' | 'restart'> as Runtime;
 
 const app = useApp({}, { runtimeOf: async () => runtime });
 const node = newId();
@@ -39,6 +46,23 @@ function startWorker(options: Partial<BackupWorkerOptions> = {}): BackupWorker {
   return worker;
 }
 
+const HANDLE = { runtime: 'fake', identity: { generation: 2 ** 32 + 7 } };
+
+/** Never ends by itself; `begun` resolves with the first call. */
+function hanging() {
+  const begun = Promise.withResolvers<void>();
+  const hang = (signal: AbortSignal): Promise<never> => {
+    begun.resolve();
+    return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  };
+  return { begun: begun.promise, hang };
+}
+
+/** What a worker leaves that is killed: its claim, whose lease ends. `by`: another worker has it since. */
+const loseClaim = (table: 'database_backup' | 'database_restore', id: string, by: string | null = null) =>
+  sql`update ${sql.table(table)} set claim_token = ${by ?? newId()},
+    lease_until = now() + ${by ? '1 hour' : '-1 second'}::interval where id = ${id}`.execute(app.db);
+
 /** A database that is taken for running. */
 async function runningDatabase(body: object = {}): Promise<{ admin: Actor; id: string; environment: string }> {
   const admin = await app.organization();
@@ -53,7 +77,7 @@ async function runningDatabase(body: object = {}): Promise<{ admin: Actor; id: s
 const setRunning = (id: string) =>
   app.db
     .updateTable('service')
-    .set({ wanted: 'running', handle: JSON.stringify({ runtime: 'fake' }) })
+    .set({ wanted: 'running', handle: JSON.stringify(HANDLE) })
     .where('id', '=', id)
     .execute();
 
@@ -102,7 +126,7 @@ describe('a backup', () => {
     const backup = await request(admin, id);
     startWorker();
     await expect.poll(() => stateOf(admin, backup)).toBe('DEPLOYMENT_ERROR');
-    expect(ok(await admin.get(`/databaseBackup/${backup}`), 200).error).toBe('no entry for ********');
+    expect(ok(await admin.get(`/databaseBackup/${backup}`), 200).error).toBe('no entry for ***');
     expect(filesOf(admin)).toEqual([]);
   });
 
@@ -190,6 +214,60 @@ describe('a backup', () => {
   });
 });
 
+describe('a worker', () => {
+  test('never has more backups and restores under way than its slots, a restore first', async () => {
+    const one = await runningDatabase();
+    const other = await runningDatabase();
+    exec = async () => 'x';
+    const backup = await request(one.admin, one.id);
+    const worker = startWorker();
+    await expect.poll(() => stateOf(one.admin, backup)).toBe('READY');
+    await worker.stop();
+    const plan = ok(await one.admin.post(`/database/${one.id}/restore`, { backup_id: backup }), 201);
+    ok(await one.admin.post(`/database/${one.id}/restore/${plan.id}/run`), 200);
+    const second = await request(other.admin, other.id);
+    let under = 0;
+    let most = 0;
+    const databases: string[] = [];
+    exec = async ({ environment }) => {
+      most = Math.max(most, ++under);
+      databases.push(environment['PGPASSWORD']!);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      under--;
+      return '';
+    };
+    startWorker({ slots: 1 });
+    await expect.poll(() => stateOf(other.admin, second)).toBe('READY');
+    expect(ok(await one.admin.get(`/database/${one.id}/restore/${plan.id}`), 200).state).toBe('READY');
+    const { password } = ok(await other.admin.get(`/database/${other.id}/masterCredentials`), 200);
+    expect([most, databases.indexOf(password)]).toEqual([1, databases.length - 1]);
+  });
+
+  test('that lost its backup to another one leaves the file that the other one made', async () => {
+    const { admin, id } = await runningDatabase();
+    const lost = Promise.withResolvers<never>();
+    const begun = Promise.withResolvers<void>();
+    exec = () => {
+      begun.resolve();
+      return lost.promise;
+    };
+    const backup = await request(admin, id);
+    startWorker({ leaseSeconds: 600, slots: 1 });
+    await begun.promise;
+    await loseClaim('database_backup', backup);
+    exec = async () => 'of the second';
+    const second = startWorker();
+    await expect.poll(() => stateOf(admin, backup)).toBe('READY');
+    await second.stop();
+    lost.reject(new RuntimeError('failed', 'the first was cut off'));
+    // The first has one slot: it makes another backup when it has ended with this one.
+    const next = await request(admin, id, 'next');
+    await expect.poll(() => stateOf(admin, next)).toBe('READY');
+    expect(await stateOf(admin, backup)).toBe('READY');
+    expect(ok(await admin.get(`/databaseBackup/${backup}/download`), 200)).toBe('of the second');
+  });
+});
+
 describe('managed databases', () => {
   test('get one backup a day, for seven days; those that are just a server get none', async () => {
     const managed = await runningDatabase();
@@ -270,6 +348,72 @@ describe('a restore', () => {
     await expect.poll(async () => ok(await admin.get(`${url}/${plan.id}`), 200).state).toBe('FAILED');
     expect(ok(await admin.get(`${url}/${plan.id}`), 200).error).toBe('somebody is connected');
     expect(ran.map(({ command }) => command.at(-1)).join()).toContain('with allow_connections true');
+  });
+
+  /** A restore into a database whose server is restarted behind it, as those of this machine are. */
+  async function requested() {
+    const { admin, id, backup, worker } = await made({ version: '18' });
+    await worker.stop();
+    const url = `/database/${id}/restore`;
+    await sql`update service set spec = spec || '{"image":"host:postgresql/18"}' where id = ${id}`.execute(app.db);
+    await sql`update database_backup set format = 'pg_basebackup' where id = ${backup}`.execute(app.db);
+    const plan = ok(await admin.post(url, { backup_id: backup }), 201);
+    ok(await admin.post(`${url}/${plan.id}/run`), 200);
+    ran.length = restartedFor.length = 0;
+    const state = async () => ok(await admin.get(`${url}/${plan.id}`), 200);
+    const handle = async () =>
+      (await app.db.selectFrom('service').select('handle').where('id', '=', id).executeTakeFirstOrThrow()).handle;
+    const steps = () => ran.map(({ command }) => command[1]);
+    return { id, admin, restore: plan.id as string, state, handle, steps };
+  }
+
+  test('that is taken over behind its load restarts the server under the same number and loads nothing again', async () => {
+    const { restore, state, handle, steps } = await requested();
+    const { begun, hang } = hanging();
+    restart = hang;
+    const first = startWorker({ leaseSeconds: 600 });
+    await begun;
+    await loseClaim('database_restore', restore);
+    restart = async () => ({ restarted: true });
+    startWorker();
+    await expect.poll(async () => (await state()).state).toBe('READY');
+    await first.stop();
+    expect(steps()).toEqual(['copy', 'unpack', 'password']);
+    expect([...new Set(restartedFor)]).toHaveLength(1);
+    expect(restartedFor).toHaveLength(2);
+    expect(restartedFor[0]).toBeGreaterThan(HANDLE.identity.generation);
+    expect(await handle()).toEqual({ ...HANDLE, restarted: true });
+    expect((await state()).state).toBe('READY');
+  });
+
+  test('that another worker has meanwhile changes nothing of what is recorded of the service', async () => {
+    const { restore, state, handle } = await requested();
+    restart = async () => {
+      await loseClaim('database_restore', restore, newId());
+      return { of: 'the lost attempt' };
+    };
+    const worker = startWorker();
+    await expect.poll(() => restartedFor.length).toBe(1);
+    await worker.stop();
+    expect(await handle()).toEqual(HANDLE);
+    expect((await state()).state).toBe('RUNNING');
+  });
+
+  test('replaces nothing where the backup of what it replaces was deleted while it was made', async () => {
+    const { admin, id, restore, state, steps } = await requested();
+    exec = async ({ command }) => {
+      if (command[1] === 'copy') {
+        const [saved] = ok(await admin.get(`/database/${id}/backup`), 200).results;
+        ok(await admin.delete(`/database/${id}/backup/${saved.id}`), 204);
+      }
+      return 'x';
+    };
+    startWorker();
+    await expect.poll(async () => (await state()).state).toBe('FAILED');
+    expect((await state()).error).toBe(
+      'The backup of what the database held was deleted while it was made, so nothing was replaced.',
+    );
+    expect([steps(), restore]).toEqual([['copy'], restore]);
   });
 
   test('is refused of another type, of a newer version, of a foreign backup, and of an old plan', async () => {

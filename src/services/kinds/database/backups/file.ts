@@ -1,6 +1,6 @@
-import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { createCipheriv, createDecipheriv, randomUUID } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, open, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -106,18 +106,30 @@ function openChunk(key: Buffer, backupId: string, number: number, tag: Buffer, b
   throw new Error('Not reached.');
 }
 
+/** Removes the unfinished files of a backup: an attempt that is still writing one cannot give it its name any more. */
+async function removeUnfinished(target: string): Promise<void> {
+  const folder = path.dirname(target);
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  for (const name of names)
+    if (name.startsWith(path.basename(target)) && name.endsWith('.making'))
+      await rm(path.join(folder, name), { force: true });
+}
+
 /**
- * Writes what `fill` writes, compressed and encrypted. The file has its name only when it is whole and on the disk: whoever is killed before
- * leaves one under another name, which the next attempt removes.
+ * Writes what `fill` writes, compressed and encrypted. The file gets its name when it is whole and on the disk. Each attempt has an unfinished file
+ * of its own, and removes those of the attempts before it.
  */
 export async function writeBackup(
   file: BackupFile,
   fill: (to: Writable) => Promise<void>,
 ): Promise<{ bytes: number; storedBytes: number }> {
   const target = backupPath(file);
-  const making = `${target}.making`;
+  const making = `${target}.${randomUUID()}.making`;
   await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
-  await rm(making, { force: true });
+  await removeUnfinished(target);
   let bytes = 0;
   const counted = new Transform({
     transform: (part: Buffer, _encoding, done) => {
@@ -171,7 +183,8 @@ export const verifyBackup = (file: BackupFile): Promise<void> =>
 
 /** Removes the file, and what an attempt left; what isn't there is done. With the last one of an organization that is gone its folder goes. */
 export async function removeBackup(file: FilePlace, withFolder: boolean): Promise<void> {
-  for (const name of [backupPath(file), `${backupPath(file)}.making`]) await rm(name, { force: true });
+  await rm(backupPath(file), { force: true });
+  await removeUnfinished(backupPath(file));
   if (withFolder) await removeIfEmpty(path.dirname(backupPath(file)));
 }
 

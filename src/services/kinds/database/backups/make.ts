@@ -1,3 +1,4 @@
+import { maskOf } from '#kernel/secrets-mask.ts';
 import { RuntimeError, type Handle, type Runtime } from '#runtimes/runtime.ts';
 import type { Context } from '#platform/context.ts';
 import { openCredentials } from '#services/kinds/database/access.ts';
@@ -34,14 +35,18 @@ export async function makeFile(parts: Parts, row: BackupRow, server: Server, sig
   return writeBackup(file, (to) => dumpTo(server, to, signal));
 }
 
-/** The end of a backup that could not be made: nothing of an earlier attempt stays either. False when the claim was lost. */
+/**
+ * Ends a backup that could not be made, and removes what its attempts left. False when the claim was lost: the file is the next attempt's then,
+ * and stays.
+ */
 export async function failBackup({ db, settings }: Parts, row: BackupRow, error: string): Promise<boolean> {
+  if (!(await endBackup(db, row, { error }))) return false;
   await removeBackup({ dataDir: settings.dataDir, organizationId: row.organization_id, backupId: row.id }, false);
-  return endBackup(db, row, { error });
+  return true;
 }
 
 /** Why something failed, for people: without the passwords that tools may repeat. */
 export function reasonOf(error: unknown, secrets: string[]): string {
   const text = error instanceof Error ? error.message : String(error);
-  return secrets.reduce((masked, secret) => masked.replaceAll(secret, '********'), text).slice(0, 4000);
+  return maskOf(secrets)(text).slice(0, 4000);
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { chooseAlone } from '#deployments/index.ts';
+import { chooseAlone, type Renewal } from '#deployments/index.ts';
 import { sql, type Database, type DB, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Insertable, Selectable } from 'kysely';
@@ -110,14 +110,6 @@ export const findDatabase = (db: Database, scope: Scope, id: string) =>
     .where('service.id', '=', id)
     .executeTakeFirst();
 
-export const recordServiceHandle = (db: Database, scope: Scope, id: string, handle: unknown) =>
-  db
-    .updateTable('service')
-    .set({ handle: json(handle) })
-    .where('organization_id', '=', scope.organizationId)
-    .where('id', '=', id)
-    .execute();
-
 // Claims. A machine takes work on its own clusters and on those that any machine reaches; one thing at a time for each database, and nothing
 // while a deployment changes its environment. Deployments wait for restores the same way (deployments/executor/claims.ts): who chooses, chooses
 // alone.
@@ -165,19 +157,16 @@ export async function claimRestore(
 
 type Claimed = Pick<BackupRow, 'organization_id' | 'id' | 'claim_token'>;
 
-/** Keeps a claim; false when it is another's by now. */
-export async function renew(
-  db: Database,
-  table: 'database_backup' | 'database_restore',
-  claim: Claimed,
-  leaseSeconds: number,
-): Promise<boolean> {
-  const { numAffectedRows } = await sql`
-    update ${sql.table(table)} set lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
-    where organization_id = ${claim.organization_id} and id = ${claim.id} and claim_token = ${claim.claim_token}`.execute(
-    db,
-  );
-  return (numAffectedRows ?? 0n) > 0n;
+/** Renews the leases of claims and returns those that the worker still has. */
+export async function renewClaims(db: Database, tokens: string[], leaseSeconds: number): Promise<Renewal<never>[]> {
+  const { rows } = await sql<{ token: string }>`
+    with lease as (select clock_timestamp() + make_interval(secs => ${leaseSeconds}) as lease_until),
+    backup as (update database_backup set lease_until = lease.lease_until from lease
+      where claim_token = any(${tokens}::uuid[]) returning claim_token),
+    restore as (update database_restore set lease_until = lease.lease_until from lease
+      where claim_token = any(${tokens}::uuid[]) returning claim_token)
+    select claim_token as token from backup union all select claim_token from restore`.execute(db);
+  return rows.map(({ token }) => ({ token, reason: null, renewed: true }));
 }
 
 /** Gives work back for whoever comes next; the attempt is not counted. */
@@ -222,14 +211,31 @@ export async function endRestore(db: Database, claim: Claimed, error: string | n
   return ended.numUpdatedRows > 0n;
 }
 
-export const recordSafetyBackup = (db: Database, claim: Claimed, backupId: string) =>
-  db
+/** Records how far a restore has come; false when the claim was lost. */
+export async function recordProgress(
+  db: Database,
+  claim: Claimed,
+  progress: { safety_backup_id: string } | { loaded_at: Date },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
     .updateTable('database_restore')
-    .set({ safety_backup_id: backupId })
+    .set(progress)
     .where('organization_id', '=', claim.organization_id)
     .where('id', '=', claim.id)
     .where('claim_token', '=', claim.claim_token)
-    .execute();
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Records what runs since the restore restarted the server; false when the claim was lost: others may have deployed the service since. */
+export async function recordRestart(db: Database, claim: RestoreRow, handle: unknown): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    update service s set handle = ${JSON.stringify(handle)}::jsonb
+    from (select from database_restore where organization_id = ${claim.organization_id} and id = ${claim.id}
+      and claim_token = ${claim.claim_token} and lease_until > clock_timestamp() for update) held
+    where s.organization_id = ${claim.organization_id} and s.id = ${claim.database_id}`.execute(db);
+  return (numAffectedRows ?? 0n) > 0n;
+}
 
 /** What is over is deleted. */
 export const expireBackups = (db: Database) =>

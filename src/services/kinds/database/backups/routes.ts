@@ -1,11 +1,12 @@
+import { grantIn, isLimited } from '#platform/access/principal.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
-import { fetchPage } from '#platform/http/paging.ts';
+import { fetchPage, slicePage } from '#platform/http/paging.ts';
 import { PageQuery, Type, Uuid } from '#platform/http/schema.ts';
 import { organizationTarget } from '#resources/organization/index.ts';
 import { selectBackups } from '#services/kinds/database/backups/queries.ts';
 import * as schema from '#services/kinds/database/backups/schema.ts';
 import * as service from '#services/kinds/database/backups/service.ts';
-import { backupTarget } from '#services/kinds/database/backups/target.ts';
+import { backupTarget, located } from '#services/kinds/database/backups/target.ts';
 import { toBackupView, toRestoreView } from '#services/kinds/database/backups/view.ts';
 import { databaseTarget } from '#services/kinds/database/routes.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
@@ -26,6 +27,7 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
     method: 'GET',
     path: '/database/{databaseId}/backup',
     summary: 'List the backups of a database, the newest first',
+    description: 'Answers state, size and origin of each backup.',
     action: 'service.read',
     query: ListQuery,
     answer: { status: 200, body: schema.BackupPage },
@@ -50,6 +52,7 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
     method: 'DELETE',
     path: '/database/{databaseId}/backup/{backupId}',
     summary: 'Delete a backup of a database',
+    description: 'Removes the file of the backup as well. 409 while a restore reads it.',
     action: 'database.backup',
     answer: { status: 204, body: null },
     errors: [409],
@@ -61,11 +64,21 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
     path: '/organization/{organizationId}/databaseBackup',
     tag: TAG,
     summary: 'List the backups of all databases of an organization, also of those that are gone, the newest first',
+    description:
+      'Answers the backups of the databases that you may read; those of deleted databases stay until they are deleted or expire.',
     target: organizationTarget,
     action: 'organization.read',
+    filtersRows: true,
     query: PageQuery,
     answer: { status: 200, body: schema.BackupList },
-    handler: (call) => fetchPage(call.db, selectBackups(call.db, call.target), call.query, toBackupView),
+    handler: async (call) => {
+      const backups = selectBackups(call.db, call.target);
+      const grant = grantIn(call.principal, call.target.organizationId)!;
+      if (!isLimited(grant)) return fetchPage(call.db, backups, call.query, toBackupView);
+      // Environments of backups may be gone: each row tells its place.
+      const rows = (await backups.execute()).filter((row) => call.may!('service.read', located(row)));
+      return slicePage(rows.map(toBackupView), call.query);
+    },
   }),
   defineRoute({
     id: 'getDatabaseBackup',
@@ -73,9 +86,11 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
     path: '/databaseBackup/{backupId}',
     tag: TAG,
     summary: 'Get a backup, also of a database that is gone',
+    description: 'Answers state, size and origin, and which database the backup is of.',
     target: backupTarget,
     action: 'service.read',
     answer: { status: 200, body: schema.Backup },
+    readsOnlyTarget: true,
     handler: ({ target }) => toBackupView(target),
   }),
   defineRoute({
@@ -84,6 +99,7 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
     path: '/databaseBackup/{backupId}',
     tag: TAG,
     summary: 'Delete a backup, also of a database that is gone',
+    description: 'Removes the backup with its file, which nothing brings back.',
     target: backupTarget,
     action: 'database.backup',
     answer: { status: 204, body: null },
@@ -101,6 +117,7 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
     action: 'database.backup',
     answer: { status: 200, body: Type.String({ format: 'binary' }), contentType: 'application/octet-stream' },
     errors: [409, 502],
+    transaction: false,
     handler: (call) => service.downloadBackup(call, call.target),
   }),
   defineRoute({
@@ -124,6 +141,7 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
     method: 'GET',
     path: '/database/{databaseId}/restore/{restoreId}',
     summary: 'Get a restore into a database',
+    description: 'Answers the state of the restore, and what it replaces or has replaced.',
     action: 'service.read',
     answer: { status: 200, body: schema.Restore },
     handler: async (call) => toRestoreView(await service.findRestore(call, call.target, call.params.restoreId)),

@@ -48,21 +48,39 @@ export async function contentsOf(server: Server, signal: AbortSignal): Promise<C
 export const dumpTo = (server: Server, to: Writable, signal: AbortSignal): Promise<void> =>
   run(server, server.tools.dump(server.credentials), { stdout: to }, signal);
 
-/** Replaces what the server holds by a dump; answers the handle of what runs then. */
-export async function restoreFrom(server: Server, dump: Readable, signal: AbortSignal): Promise<Handle> {
+export interface Restoration {
+  /** Opens the dump from its beginning. */
+  dump(): Readable;
+  /** Whether an earlier attempt has handed the whole dump to a server that takes it over when it is restarted. */
+  isLoaded: boolean;
+  /** Number that all attempts at the restore have in common: the server is restarted once for it (`Runtime.restart`). */
+  asked: number;
+  /** Called when a server that is to be restarted has the whole dump. */
+  loaded(): Promise<void>;
+  /** Called with the handle of what runs after the restart. */
+  restarted(handle: Handle): Promise<void>;
+}
+
+/** Replaces what the server holds by a dump. */
+export async function restoreFrom(server: Server, restoration: Restoration, signal: AbortSignal): Promise<void> {
   const steps = server.tools.restore(server.credentials);
-  for (const tool of steps.before) await run(server, tool, { stdout: nowhere() }, signal);
   let { handle } = server;
+  if (!restoration.isLoaded) for (const tool of steps.before) await run(server, tool, { stdout: nowhere() }, signal);
   try {
-    await run(server, steps.load, { stdin: dump, stdout: nowhere() }, signal);
-    if (steps.restart) handle = await server.runtime.restart(handle, Date.now(), { signal, log: () => undefined });
+    if (!restoration.isLoaded) await run(server, steps.load, { stdin: restoration.dump(), stdout: nowhere() }, signal);
+    if (steps.restart) {
+      await restoration.loaded();
+      handle = await server.runtime.restart(handle, restoration.asked, { signal, log: () => undefined });
+      await restoration.restarted(handle);
+    }
     for (const tool of steps.after) await untilIn({ ...server, handle }, tool, steps.restart, signal);
   } catch (error) {
+    // The next attempt may have begun: what is undone here would be taken from under it.
+    if (signal.aborted && signal.reason === 'lost') throw error;
     for (const tool of steps.undo)
       await run({ ...server, handle }, tool, { stdout: nowhere() }, AbortSignal.timeout(60_000)).catch(() => undefined);
     throw error;
   }
-  return handle;
 }
 
 async function untilIn(server: Server, tool: Tool, restarted: boolean, signal: AbortSignal): Promise<void> {

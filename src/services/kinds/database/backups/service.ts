@@ -1,3 +1,4 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import { conflict, internal, invalidField, notFound, badGateway } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import { inTransaction, type Context } from '#platform/context.ts';
@@ -126,7 +127,7 @@ export async function planRestore(call: Call<ServiceTarget>, needs: Pick<Service
   requireReady(backup);
   requireReadable(database.spec as DatabaseSpec, backup);
   const runtime = await needs.runtimeOf({ id: database.cluster_id, runtime: database.cluster_runtime });
-  const signal = AbortSignal.any([call.signal, AbortSignal.timeout(LOOK_MS)]);
+  const signal = anySignal([call.signal, AbortSignal.timeout(LOOK_MS)]);
   const replaces = await contentsOf(await serverOf(call, organizationId, database, runtime), signal).catch(
     (cause: unknown) => {
       throw cause instanceof RuntimeError ? badGateway(cause.message, cause) : cause;

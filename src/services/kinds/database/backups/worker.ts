@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { LeasedWork } from '#deployments/index.ts';
 import { systemContext, type Context, type Platform } from '#platform/context.ts';
-import { verifyBackup, readBackup, removeBackup } from '#services/kinds/database/backups/file.ts';
+import { readBackup, removeBackup, verifyBackup, type BackupFile } from '#services/kinds/database/backups/file.ts';
 import { failBackup, makeFile, reasonOf, serverOf } from '#services/kinds/database/backups/make.ts';
 import { addBackup, fileOf } from '#services/kinds/database/backups/new-backup.ts';
 import * as queries from '#services/kinds/database/backups/queries.ts';
-import { restoreFrom } from '#services/kinds/database/backups/run.ts';
+import { restoreFrom, type Server } from '#services/kinds/database/backups/run.ts';
 import { findServiceById } from '#services/service/queries.ts';
-import type { Runtime } from '#runtimes/runtime.ts';
+import type { Handle, Runtime } from '#runtimes/runtime.ts';
 
 export interface BackupWorkerOptions {
   platform: Platform;
@@ -23,8 +24,15 @@ export interface BackupWorkerOptions {
 type Table = 'database_backup' | 'database_restore';
 type Claim = queries.BackupRow | queries.RestoreRow;
 
-/** Thrown where the work is another's by now, or was deleted: what is ours stops. */
+/** Thrown where another worker has the work by now, or it was deleted: this attempt stops. */
 class ClaimLost extends Error {}
+
+const requireHeld = (held: boolean): void => {
+  if (!held) throw new ClaimLost();
+};
+
+const RENEWALS_PER_LEASE = 5;
+const WATCH_MS = 250;
 
 /**
  * Makes backups, carries out restores and removes files of backups that were deleted. What is requested stands in the database and is claimed
@@ -33,51 +41,81 @@ class ClaimLost extends Error {}
 export class BackupWorker {
   readonly #options: Required<BackupWorkerOptions>;
   readonly #context: Context;
-  readonly #abort = new AbortController();
-  readonly #running = new Set<Promise<void>>();
-  #timer: NodeJS.Timeout | undefined;
+  readonly #work: LeasedWork<'give-back'>;
+  #timers: NodeJS.Timeout[] = [];
   #looking: Promise<void> | undefined;
+  #renewing: Promise<void> | undefined;
+  #stopping = false;
 
   constructor(options: BackupWorkerOptions) {
     this.#options = { leaseSeconds: 30, pollMs: 2000, slots: 2, ...options };
     this.#context = systemContext(options.platform);
+    this.#work = new LeasedWork(this.#options.leaseSeconds);
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.#nudge(), this.#options.pollMs);
+    const { pollMs, leaseSeconds } = this.#options;
+    this.#timers = [
+      setInterval(() => this.#nudge(), pollMs),
+      setInterval(() => this.#renew(), (leaseSeconds * 1000) / RENEWALS_PER_LEASE),
+      setInterval(() => this.#work.watch(), WATCH_MS),
+    ];
     this.#nudge();
   }
 
   /** Ends what is under way and gives it back. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    this.#abort.abort();
-    await this.#looking;
-    await Promise.all(this.#running);
+    this.#stopping = true;
+    // What runs hears of it at once; what is being claimed just now, when it has been claimed.
+    await Promise.all([this.#work.end('give-back'), this.#looking]);
+    await this.#work.end('give-back');
+    for (const timer of this.#timers) clearInterval(timer);
+    await this.#renewing;
   }
 
   #nudge(): void {
-    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+    if (!this.#stopping) this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+  }
+
+  #renew(): void {
+    const { platform, leaseSeconds } = this.#options;
+    this.#renewing ??= this.#work
+      .renew((tokens) => queries.renewClaims(platform.db, tokens, leaseSeconds))
+      .catch((error: unknown) => platform.log.warn({ err: error }, 'cannot renew the claims on backups and restores'))
+      .finally(() => (this.#renewing = undefined));
   }
 
   async #look(): Promise<void> {
-    const { nodeId, leaseSeconds, slots, platform } = this.#options;
-    const { db } = this.#context;
     try {
       await this.#removeFiles();
-      while (!this.#abort.signal.aborted && this.#running.size < slots) {
-        const backup = await queries.claimBackup(db, nodeId, leaseSeconds);
-        if (backup) this.#begin('database_backup', backup, (signal) => this.#backUp(backup, signal));
-        const restore = await queries.claimRestore(db, nodeId, leaseSeconds);
-        if (restore) this.#begin('database_restore', restore, (signal) => this.#restore(restore, signal));
-        if (!backup && !restore) return;
-      }
+      // People wait for restores: a day's backups queue behind them.
+      while ((await this.#claimRestore()) || (await this.#claimBackup()));
     } catch (error) {
-      platform.log.warn({ err: error }, 'cannot look for backups of databases');
+      this.#options.platform.log.warn({ err: error }, 'cannot look for backups of databases');
     }
   }
 
-  /** The file goes first: what is left of a broken attempt is a row that leads to it. */
+  #hasSlot(): boolean {
+    return !this.#stopping && this.#work.size < this.#options.slots;
+  }
+
+  async #claimBackup(): Promise<boolean> {
+    if (!this.#hasSlot()) return false;
+    this.#work.refresh();
+    const backup = await queries.claimBackup(this.#context.db, this.#options.nodeId, this.#options.leaseSeconds);
+    if (backup) this.#begin('database_backup', backup, (signal) => this.#backUp(backup, signal));
+    return backup !== undefined;
+  }
+
+  async #claimRestore(): Promise<boolean> {
+    if (!this.#hasSlot()) return false;
+    this.#work.refresh();
+    const restore = await queries.claimRestore(this.#context.db, this.#options.nodeId, this.#options.leaseSeconds);
+    if (restore) this.#begin('database_restore', restore, (signal) => this.#restore(restore, signal));
+    return restore !== undefined;
+  }
+
+  /** Removes a file before the row that leads to it. */
   async #removeFiles(): Promise<void> {
     const { db, settings } = this.#context;
     for (const { backup_id: backupId, organization_id: organizationId, last } of await queries.listBuriedFiles(
@@ -90,37 +128,31 @@ export class BackupWorker {
   }
 
   #begin(table: Table, claim: Claim, work: (signal: AbortSignal) => Promise<void>): void {
-    const running = this.#carryOut(table, claim, work).finally(() => {
-      this.#running.delete(running);
-      if (!this.#abort.signal.aborted) this.#nudge();
-    });
-    this.#running.add(running);
+    void this.#work
+      .begin(claim.claim_token!, ({ signal }) => this.#carryOut(table, claim, work, signal))
+      .finally(() => this.#nudge());
   }
 
-  async #carryOut(table: Table, claim: Claim, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    const { leaseSeconds, platform } = this.#options;
-    const { db } = this.#context;
-    const log = platform.log.child({ databaseId: claim.database_id, work: table, workId: claim.id });
-    const lost = new AbortController();
-    const renewal = setInterval(
-      () =>
-        void queries.renew(db, table, claim, leaseSeconds).then(
-          (held) => held || lost.abort(),
-          (error: unknown) => log.warn({ err: error }, 'cannot renew a claim'),
-        ),
-      (leaseSeconds * 1000) / 3,
-    );
+  async #carryOut(
+    table: Table,
+    claim: Claim,
+    work: (signal: AbortSignal) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const log = this.#options.platform.log.child({
+      databaseId: claim.database_id,
+      work: table,
+      workId: claim.id,
+    });
     try {
-      await work(AbortSignal.any([lost.signal, this.#abort.signal]));
+      await work(signal);
     } catch (error) {
-      if (this.#abort.signal.aborted)
+      if (signal.aborted && signal.reason === 'give-back')
         await queries
-          .giveBack(db, table, claim)
+          .giveBack(this.#context.db, table, claim)
           .catch((cause: unknown) => log.warn({ err: cause }, 'cannot give work back; its lease ends by itself'));
-      else if (!(error instanceof ClaimLost) && !lost.signal.aborted)
+      else if (!(error instanceof ClaimLost) && !signal.aborted)
         log.warn({ err: error }, 'stopped working on a backup or restore; another attempt goes on with it');
-    } finally {
-      clearInterval(renewal);
     }
   }
 
@@ -131,7 +163,7 @@ export class BackupWorker {
     if (claim.attempts > queries.MOST_ATTEMPTS)
       throw new Error(`It was begun ${queries.MOST_ATTEMPTS} times and never ended.`);
     const runtime = await this.#options.runtimeOf(database);
-    return { scope, database, server: await serverOf(this.#context, claim.organization_id, database, runtime) };
+    return serverOf(this.#context, claim.organization_id, database, runtime);
   }
 
   async #backUp(row: queries.BackupRow, signal: AbortSignal): Promise<void> {
@@ -140,7 +172,7 @@ export class BackupWorker {
     try {
       // Whose part it is has made another, of the right moment.
       if (row.origin.startsWith('BEFORE_')) throw new Error('It was broken off.');
-      const { server } = await this.#find(row);
+      const server = await this.#find(row);
       secrets = [server.credentials.password];
       const made = await makeFile(this.#context, row, server, signal);
       ended = await queries.endBackup(this.#context.db, row, made);
@@ -148,31 +180,44 @@ export class BackupWorker {
       signal.throwIfAborted();
       ended = await failBackup(this.#context, row, reasonOf(error, secrets));
     }
-    if (!ended) throw new ClaimLost();
+    requireHeld(ended);
   }
 
   async #restore(row: queries.RestoreRow, signal: AbortSignal): Promise<void> {
     let secrets: string[] = [];
     let reason: string | null = null;
     try {
-      const { scope, database, server } = await this.#find(row);
+      const server = await this.#find(row);
       secrets = [server.credentials.password];
       const backup = await queries.findBackup(this.#context.db, [row.organization_id], row.backup_id);
       if (!backup) throw new Error('The backup was deleted.');
       const file = await fileOf(this.#context, backup);
       await verifyBackup(file);
       await this.#saveBefore(row, server, signal);
-      const handle = await restoreFrom(server, readBackup(file), signal);
-      await queries.recordServiceHandle(this.#context.db, scope, database.id, handle);
+      await this.#load(row, file, server, signal);
     } catch (error) {
       signal.throwIfAborted();
+      if (error instanceof ClaimLost) throw error;
       reason = reasonOf(error, secrets);
     }
-    if (!(await queries.endRestore(this.#context.db, row, reason))) throw new ClaimLost();
+    requireHeld(await queries.endRestore(this.#context.db, row, reason));
+  }
+
+  #load(row: queries.RestoreRow, file: BackupFile, server: Server, signal: AbortSignal): Promise<void> {
+    const { db } = this.#context;
+    const restoration = {
+      dump: () => readBackup(file),
+      isLoaded: row.loaded_at !== null,
+      // Above the generation of the release, below which runtimes take a request for an old one.
+      asked: server.handle.identity.generation + row.created_at.getTime(),
+      loaded: async () => requireHeld(await queries.recordProgress(db, row, { loaded_at: new Date() })),
+      restarted: async (handle: Handle) => requireHeld(await queries.recordRestart(db, row, handle)),
+    };
+    return restoreFrom(server, restoration, signal);
   }
 
   /** Saves what there is before it is replaced, once for all attempts: after a first one it may be no more what it was. */
-  async #saveBefore(row: queries.RestoreRow, server: Awaited<ReturnType<typeof serverOf>>, signal: AbortSignal) {
+  async #saveBefore(row: queries.RestoreRow, server: Server, signal: AbortSignal) {
     if (row.safety_backup_id) return;
     const { db } = this.#context;
     const database = await findServiceById(db, [row.organization_id], row.database_id);
@@ -186,11 +231,12 @@ export class BackupWorker {
     });
     const backup = (await queries.findBackup(db, [row.organization_id], id))!;
     try {
-      await queries.endBackup(db, backup, await makeFile(this.#context, backup, server, signal));
+      if (!(await queries.endBackup(db, backup, await makeFile(this.#context, backup, server, signal))))
+        throw new Error('The backup of what the database held was deleted while it was made, so nothing was replaced.');
     } catch (error) {
       await failBackup(this.#context, backup, reasonOf(error, [server.credentials.password]));
       throw error;
     }
-    await queries.recordSafetyBackup(db, row, id);
+    requireHeld(await queries.recordProgress(db, row, { safety_backup_id: id }));
   }
 }

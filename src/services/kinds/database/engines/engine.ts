@@ -86,6 +86,8 @@ export interface Engine {
   /** Name of the official image. */
   image: string;
   inImage: Edition;
+  /** Release series that come before those of the image, the oldest first: taken into a configuration, and run by few clusters. */
+  older: readonly string[];
   /** How it runs as a program of a machine without container engine; null where it doesn't. */
   onMachine: Edition | null;
 }

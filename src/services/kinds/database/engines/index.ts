@@ -1,11 +1,6 @@
 import { invalidField } from '#kernel/errors.ts';
-import { MACHINE_RUNTIME } from '#runtimes/runtime.ts';
-import {
-  DATABASE_TYPES,
-  type DatabaseType,
-  type Edition,
-  type Engine,
-} from '#services/kinds/database/engines/engine.ts';
+import { MACHINE_RUNTIME, RUNTIME_FEATURES } from '#runtimes/runtime.ts';
+import { DATABASE_TYPES, type DatabaseType, type Engine } from '#services/kinds/database/engines/engine.ts';
 import { mongodb } from '#services/kinds/database/engines/mongodb.ts';
 import { mysqlEngine } from '#services/kinds/database/engines/mysql.ts';
 import { postgresql } from '#services/kinds/database/engines/postgresql.ts';
@@ -25,36 +20,49 @@ const MACHINE_IMAGE = 'host:';
 /** Whether an image stands for a program of the machine. */
 export const isMachineImage = (image: string): boolean => image.startsWith(MACHINE_IMAGE);
 
-/** How an engine's server comes to clusters of a runtime; null where it doesn't. */
-export const editionOf = (type: DatabaseType, runtime: string): Edition | null =>
-  runtime === MACHINE_RUNTIME ? ENGINES[type].onMachine : ENGINES[type].inImage;
+/** Release series that a configuration may name, the oldest first. */
+const seriesOfType = (type: DatabaseType): readonly string[] => [
+  ...ENGINES[type].older,
+  ...ENGINES[type].inImage.series,
+];
+
+/** Whether a version is run as a program of the machine on clusters of a runtime; everything else is an image. */
+const isOfMachine = (type: DatabaseType, version: string, runtime: string): boolean =>
+  runtime === MACHINE_RUNTIME && (ENGINES[type].onMachine?.series.includes(seriesOf(type, version)) ?? false);
 
 /** What the server is started from: an image below the prefix of the settings, or a program of the machine. */
 export const imageOf = (type: DatabaseType, version: string, runtime: string, imagePrefix: string): string =>
-  runtime === MACHINE_RUNTIME
+  isOfMachine(type, version, runtime)
     ? `${MACHINE_IMAGE}${type.toLowerCase()}/${version}`
     : `${imagePrefix}${ENGINES[type].image}:${version}`;
 
-/** Every type with the versions that can be chosen on a runtime. */
+/** Whether a version is older than those whose images this release starts. */
+export const isOlderThanImages = (type: DatabaseType, version: string): boolean =>
+  ENGINES[type].older.includes(seriesOf(type, version));
+
+/** Every type with the versions that a runtime runs. Others may be configured, and are refused when they are deployed. */
 export const listVersions = (runtime: string): { type: DatabaseType; versions: readonly string[] }[] =>
   DATABASE_TYPES.flatMap((type) => {
-    const edition = editionOf(type, runtime);
-    return edition ? [{ type, versions: edition.series.toReversed() }] : [];
+    const { onMachine, inImage } = ENGINES[type];
+    const runsAll = RUNTIME_FEATURES[runtime as keyof typeof RUNTIME_FEATURES]?.includes('older-databases');
+    const series = runtime === MACHINE_RUNTIME ? onMachine?.series : runsAll ? seriesOfType(type) : inImage.series;
+    return series ? [{ type, versions: series.toReversed() }] : [];
   });
 
 /** A version with its release series: `16.4` is one of `16`, `8.0.39` one of `8.0`. */
 interface Version {
   text: string;
   series: string;
-  /** Place of the series among those of its edition. */
+  /** Place of the series among those of its type. */
   place: number;
   /** Numbers behind the series; empty stands for the newest. */
   minor: number[];
 }
 
-function parse(edition: Edition, text: string): Version | null {
-  const place = edition.series.findLastIndex((series) => text === series || text.startsWith(`${series}.`));
-  const series = edition.series[place];
+function parse(type: DatabaseType, text: string): Version | null {
+  const all = seriesOfType(type);
+  const place = all.findLastIndex((series) => text === series || text.startsWith(`${series}.`));
+  const series = all[place];
   if (series === undefined) return null;
   const rest = text.slice(series.length + 1);
   if (text !== series && !/^\d{1,5}(\.\d{1,5})*$/.test(rest)) return null;
@@ -62,26 +70,16 @@ function parse(edition: Edition, text: string): Version | null {
 }
 
 /** The release series of a stored version. */
-export const seriesOf = (type: DatabaseType, version: string, runtime: string): string =>
-  parse(editionOf(type, runtime)!, version)!.series;
+export const seriesOf = (type: DatabaseType, version: string): string => parse(type, version)!.series;
 
 /** Refuses a version that an engine has not: 400 that lists those that it has. */
-export function checkVersion(type: DatabaseType, text: string, runtime: string): Version {
-  const edition = editionOf(type, runtime);
-  if (!edition)
-    throw invalidField(
-      'type',
-      `${ENGINES[type].label} needs a container engine: use a cluster with Docker or Kubernetes. Here there is ${listVersions(
-        runtime,
-      )
-        .map((one) => one.type)
-        .join(', ')}`,
-    );
-  const version = parse(edition, text);
+export function checkVersion(type: DatabaseType, text: string): Version {
+  const version = parse(type, text);
   if (version) return version;
+  const all = seriesOfType(type);
   throw invalidField(
     'version',
-    `must be ${edition.series.toReversed().join(', ')}, or one of these with the rest of its number (${edition.series.at(-1)}.1)`,
+    `must be ${all.toReversed().join(', ')}, or one of these with the rest of its number (${all.at(-1)}.1)`,
   );
 }
 
@@ -89,9 +87,9 @@ export function checkVersion(type: DatabaseType, text: string, runtime: string):
  * Refuses a change of version under which a server would not start on the files that it has: only newer ones of the same series do.
  * `deployed` says whether there are any.
  */
-export function checkUpgrade(type: DatabaseType, from: string, to: string, runtime: string, deployed: boolean): void {
-  const next = checkVersion(type, to, runtime);
-  const present = parse(editionOf(type, runtime)!, from);
+export function checkUpgrade(type: DatabaseType, from: string, to: string, deployed: boolean): void {
+  const next = checkVersion(type, to);
+  const present = parse(type, from);
   if (!deployed || from === to || !present) return;
   const { label } = ENGINES[type];
   const way = `create a database of version ${to} and restore a backup of this one into it`;
@@ -103,8 +101,7 @@ export function checkUpgrade(type: DatabaseType, from: string, to: string, runti
 
 /** Whether a version is of a newer release series than another. */
 export function isNewer(type: DatabaseType, version: string, than: string): boolean {
-  const { series } = ENGINES[type].inImage;
-  const placeOf = (text: string) => series.findLastIndex((one) => text === one || text.startsWith(`${one}.`));
+  const placeOf = (text: string) => parse(type, text)?.place ?? -1;
   return placeOf(version) > placeOf(than);
 }
 

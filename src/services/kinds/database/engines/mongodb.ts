@@ -81,5 +81,6 @@ export const mongodb: Engine = {
   urlQuery: 'authSource=admin',
   image: 'mongo',
   inImage,
+  older: ['3.6', '4.0', '4.2', '4.4', '5.0'],
   onMachine: null,
 };

@@ -70,5 +70,6 @@ export const mysqlEngine: Engine = {
   databaseName: 'app',
   image: 'mysql',
   inImage,
+  older: ['5.7'],
   onMachine: null,
 };

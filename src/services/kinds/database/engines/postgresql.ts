@@ -116,5 +116,6 @@ export const postgresql: Engine = {
   databaseName: 'app',
   image: 'postgres',
   inImage,
+  older: ['10', '11', '12', '13'],
   onMachine,
 };

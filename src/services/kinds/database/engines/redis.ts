@@ -78,5 +78,6 @@ export const redisEngine: Engine = {
   databaseName: '0',
   image: 'redis',
   inImage,
+  older: ['5.0', '6.0', '6.2'],
   onMachine: null,
 };

@@ -1,0 +1,51 @@
+import { open, realpath, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { readFileOf } from '#kernel/parsing/index.ts';
+
+/** More than any file has that is read of a checkout; the parsers of Dockerfiles take less. */
+const MAX_BYTES = 1024 * 1024;
+
+/** Returns the text of a file of a checkout. A link that leads out of it leads nowhere. Throws Error with `missing`, or for a file that is too large. */
+export async function readOf(
+  directory: string,
+  file: string,
+  missing = `There is no file ${file} in the repository.`,
+): Promise<string> {
+  const leave = (cause: unknown) => Promise.reject(new Error(missing, { cause }));
+  const real = await realpath(path.join(directory, file)).catch(leave);
+  if (!real.startsWith(`${await realpath(directory)}${path.sep}`)) throw new Error(missing);
+  const handle = await open(real).catch(leave);
+  try {
+    const stat = await handle.stat();
+    if (!stat.isFile()) throw new Error(missing);
+    if (stat.size > MAX_BYTES) throw new Error(`${file} is larger than ${MAX_BYTES / 1024} KiB.`);
+    return await handle.readFile('utf8');
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Writes a file of ours into a checkout, in place of what a repository has there: a link is not followed. */
+export async function writeOwn(directory: string, file: string, text: string): Promise<void> {
+  const target = path.join(directory, file);
+  const folder = await realpath(path.dirname(target));
+  if (`${folder}${path.sep}`.startsWith(`${await realpath(directory)}${path.sep}`)) {
+    await rm(target, { force: true, recursive: true });
+    return writeFile(target, text, { flag: 'wx' });
+  }
+  throw new Error(`${path.basename(file)} cannot be written: its folder leads out of the repository.`);
+}
+
+/**
+ * Returns the build arguments: the variables that the Dockerfile declares with ARG, and no others, because each would be a reason to build anew.
+ * `owner` is the organization whose file it is.
+ */
+export async function declaredArguments(
+  owner: string,
+  dockerfile: { name: string; text: string },
+  variables: Record<string, string>,
+): Promise<Record<string, string>> {
+  const { args = [] } = (await readFileOf(owner, 'dockerfile-facts', dockerfile)) ?? {};
+  const declared = args.filter((name) => Object.hasOwn(variables, name));
+  return Object.fromEntries(declared.map((name) => [name, variables[name]!]));
+}

@@ -1,0 +1,97 @@
+import { afterEach, expect, test } from 'vitest';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { makeExample, useEngine } from '#test/harness/engine.ts';
+
+const app = useApp({ QUARTERDECK_BUILD_SLOTS: '1' });
+const engine = useEngine(app);
+
+/** Shorter than the settings allow: tests wait for it. */
+const limitSteps = (seconds: number): void => void (app.platform.settings.stepProgressSeconds = seconds);
+afterEach(() => {
+  engine.runtime.faults = {};
+  limitSteps(60);
+});
+
+const stateOf = async (admin: Actor, id: string): Promise<string> =>
+  ok(await admin.get(`/application/${id}/status`), 200).state;
+
+/** An application that is deployed, and whose next call of the runtime never answers. */
+async function deployed() {
+  const admin = await app.organization();
+  const example = await makeExample(admin);
+  const url = `/application/${example.application.id}`;
+  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  const until = (state: string) =>
+    expect.poll(() => stateOf(admin, example.application.id), { timeout: 30_000 }).toBe(state);
+  return { admin, url, until, ...example };
+}
+
+test('a stop whose engine never answers ends in its error soon after its deadline', async () => {
+  const { admin, url, until } = await deployed();
+  engine.runtime.faults = { deaf: ['stop'] };
+  limitSteps(2);
+  ok(await admin.post(`${url}/stop`), 200);
+  await until('STOP_ERROR');
+  const { status_details: details } = ok(await admin.get(`${url}/status`), 200);
+  expect(details).toMatchObject({ action: 'STOP', status: 'ERROR' });
+  const row = await app.db
+    .selectFrom('deployment_service')
+    .select('error')
+    .where('state', '=', 'STOP_ERROR')
+    .where('organization_id', '=', admin.organizationId)
+    .executeTakeFirstOrThrow();
+  expect(row.error).toBe('DEPLOYMENT showed no progress for 2 seconds and was ended.');
+});
+
+test('a deployment whose engine never answers is cancelled all the same, its next one skips nothing, and the call that comes back changes nothing', async () => {
+  const { admin, url, until, environment, application } = await deployed();
+  engine.runtime.faults = { deaf: ['restart'] };
+  ok(await admin.post(`${url}/restart-service`), 200);
+  await until('RESTARTING');
+  ok(await admin.post(`/environment/${environment.id}/cancelDeployment`), 200);
+  await until('CANCELED');
+  const before = engine.runtime.specOf(application.id);
+  engine.runtime.faults = {};
+  const status = ok(await admin.post(`${url}/redeploy?wait=20`), 200);
+  expect(status.state).toBe('DEPLOYED');
+  expect(status.steps.details.map((step: { step_name: string }) => step.step_name)).toContain('BUILD');
+  expect(engine.runtime.specOf(application.id)!.identity.generation).toBe(before!.identity.generation + 2);
+});
+
+test('a worker whose engine never answers stops within 15 s, and gives back what it was at', async () => {
+  const { admin, url, until } = await deployed();
+  engine.runtime.faults = { deaf: ['stop'] };
+  ok(await admin.post(`${url}/stop`), 200);
+  await until('STOPPING');
+  const began = performance.now();
+  await engine.restart();
+  expect(performance.now() - began).toBeLessThan(15_000);
+  engine.runtime.faults = {};
+  await until('STOPPED');
+});
+
+test('a build that waits for its turn is the step BUILD_QUEUEING, has no deadline, and is cancelled at once', async () => {
+  const admin = await app.organization();
+  const [first, second] = [await makeExample(admin), await makeExample(admin)];
+  engine.runtime.faults = { delayMs: { build: 6_000 } };
+  ok(await admin.post(`/application/${first.application.id}/deploy`), 200);
+  const at = async (id: string) =>
+    (await app.db.selectFrom('deployment_step').select(['name', 'status']).where('service_id', '=', id).execute()).map(
+      ({ name, status }) => `${name} ${status}`,
+    );
+  await expect.poll(() => at(first.application.id), { timeout: 15_000 }).toContain('BUILD STARTED');
+  // The build before them takes longer than a step may without progress: what waits for it must not end by that.
+  limitSteps(2);
+  ok(await admin.post(`/application/${second.application.id}/deploy`), 200);
+  await expect.poll(() => at(second.application.id), { timeout: 15_000 }).toContain('BUILD_QUEUEING STARTED');
+  const asked = performance.now();
+  const third = await makeExample(admin);
+  ok(await admin.post(`/application/${third.application.id}/deploy`), 200);
+  await expect.poll(() => at(third.application.id), { timeout: 15_000 }).toContain('BUILD_QUEUEING STARTED');
+  ok(await admin.post(`/environment/${third.environment.id}/cancelDeployment?wait=10`), 200);
+  expect(await stateOf(admin, third.application.id)).toBe('CANCELED');
+  expect(await at(first.application.id)).toContain('BUILD STARTED');
+  engine.runtime.faults = {};
+  await expect.poll(() => stateOf(admin, second.application.id), { timeout: 15_000 }).toBe('DEPLOYED');
+  expect(performance.now() - asked).toBeGreaterThan(2_500);
+});

@@ -1,0 +1,46 @@
+import { DockerfileParser } from 'dockerfile-ast';
+import type { DockerfileFacts } from '#kernel/parsing/formats.ts';
+
+/** Lists what a Dockerfile needs from outside; null for a text that is none (no FROM). */
+export function inspectDockerfile(text: string): DockerfileFacts | null {
+  const dockerfile = DockerfileParser.parse(text);
+  const froms = dockerfile.getFROMs();
+  if (froms.length === 0) return null;
+  const declared = dockerfile.getARGs().flatMap((arg) => arg.getPropertyArguments());
+  const defaults = new Map(
+    dockerfile
+      .getInitialARGs()
+      .flatMap((arg) => arg.getProperties().map((one) => [one.getName(), one.getValue()] as const)),
+  );
+  const stages = new Set(froms.flatMap((from) => from.getBuildStage()?.toLowerCase() ?? []));
+  const images = [
+    ...froms.map((from) => from.getImage()),
+    ...dockerfile.getCOPYs().map((copy) => copy.getFromFlag()?.getValue() ?? null),
+  ];
+  const repositories = images
+    .map((image) => image && substitute(image, defaults))
+    .filter((image): image is string => !!image && image !== 'scratch')
+    .filter((image) => !stages.has(image.toLowerCase()) && !/^\d+$/.test(image))
+    .map(withoutTag);
+  return { args: unique(declared.map((one) => one.getValue().split('=')[0]!)), repositories: unique(repositories) };
+}
+
+/** An image with the defaults of the ARGs before the first FROM; undefined where one has none, since only a build knows it. */
+function substitute(image: string, defaults: Map<string, string | null>): string | undefined {
+  let known = true;
+  const text = image.replaceAll(/\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))/g, (_all, braced, fallback, bare) => {
+    const value = defaults.get(braced ?? bare) ?? fallback;
+    if (!value) known = false;
+    return value ?? '';
+  });
+  return known ? text : undefined;
+}
+
+/** `registry:5000/a/b:tag@sha256:…` as `registry:5000/a/b`. */
+function withoutTag(image: string): string {
+  const name = image.split('@')[0]!;
+  const colon = name.lastIndexOf(':');
+  return colon > name.lastIndexOf('/') ? name.slice(0, colon) : name;
+}
+
+const unique = (values: string[]): string[] => [...new Set(values)];

@@ -1,0 +1,127 @@
+/** One instruction of a Dockerfile, not yet expanded. */
+export interface DockerfileInstruction {
+  /** Line of the file, from 1. */
+  line: number;
+  keyword: string;
+  /** Values by name, in the order written. */
+  flags: Record<string, string[]>;
+  /** Arguments with continued lines joined and comments gone. */
+  text: string;
+  /** The elements of an exec form (`["node", "server.js"]`), null for text. */
+  json: string[] | null;
+  /** Here-documents by name, in order; `literal` when the name is quoted. */
+  heredocs: { name: string; content: string; literal: boolean }[];
+}
+
+export interface DockerfileText {
+  escape: string;
+  instructions: DockerfileInstruction[];
+}
+
+export interface DockerfileFacts {
+  /** Names that ARG declares, in their order. */
+  args: string[];
+  /** Images that it is based on or copies from, without tags; its own stages and `scratch` left out. */
+  repositories: string[];
+}
+
+/** Place of a Dockerfile that names an image which the file does not make itself. Lines count from 0. */
+export interface ImageReference {
+  /** First and last line of the instruction. */
+  lines: { first: number; last: number };
+  /** Text in the file. */
+  written: string;
+  /** Name of the image: the text with its variables replaced. */
+  name: string;
+  where: 'FROM' | '--from' | '--mount';
+  /** Value of `--platform`; null without. */
+  platform: string | null;
+}
+
+export interface ReachOptions {
+  /** Build arguments and the variables of the platform. */
+  variables: Record<string, string>;
+  /** Whether the builder keeps caches of `RUN --mount=type=cache` apart by organization. */
+  separatesCaches: boolean;
+  /** Whether the builder knows here-documents. */
+  hereDocuments: boolean;
+}
+
+/** What a Dockerfile takes from outside of its build context, as a shared builder reads it. */
+export interface DockerfileReach {
+  escape: '\\' | '`';
+  /** Lines of the file without their ends. */
+  lines: string[];
+  /** Number of comment lines at the beginning, where builders look for directives. */
+  directives: number;
+  /** Name of the frontend that a `# syntax=` directive asks for; null without one. */
+  syntax: string | null;
+  images: ImageReference[];
+  /** Hosts that ADD fetches from. */
+  hosts: { host: string; line: number }[];
+  /** Last lines of the FROM instructions. */
+  stageLines: number[];
+  /** Whether an instruction is ONBUILD. */
+  hasTriggers: boolean;
+}
+
+export interface YamlOptions {
+  /** Aliases that are followed. */
+  maxAliasCount: number;
+  /** Whether every scalar stays text. */
+  plain?: boolean;
+  /** Whether `<<` merges maps. */
+  merge?: boolean;
+}
+
+/** Kinds of files with what a parser of theirs takes and answers. All of it is data that a thread can pass on. */
+export interface Formats {
+  yaml: { options: YamlOptions; result: unknown };
+  json: { options: null; result: unknown };
+  /** JSON, which is answered as YAML. */
+  'json-to-yaml': { options: null; result: string };
+  /** Blocks, labels and attributes of Terraform's language; expressions stand as templates (`${var.a}`). */
+  hcl: { options: null; result: unknown };
+  dockerfile: { options: null; result: DockerfileText };
+  'dockerfile-reach': { options: ReachOptions; result: DockerfileReach };
+  /** Null for a text without FROM. */
+  'dockerfile-facts': { options: null; result: DockerfileFacts | null };
+  /** Versions of charts by name, each list as the text of a JSON array: a whole index may have a hundred thousand. */
+  'chart-index': { options: null; result: Map<string, string> };
+}
+
+export type Format = keyof Formats;
+
+export interface FileLimits {
+  /** Most bytes of the file. */
+  bytes: number;
+  milliseconds: number;
+  /** Memory of JavaScript's values in the thread. */
+  megabytes: number;
+}
+
+const KIB = 1024;
+
+/** What a file of each format may cost. The times hold on a busy machine too: legitimate files take a tenth of them. */
+export const LIMITS: Record<Format, FileLimits> = {
+  yaml: { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
+  json: { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'json-to-yaml': { bytes: 2 * 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
+  hcl: { bytes: 512 * KIB, milliseconds: 5_000, megabytes: 256 },
+  dockerfile: { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'dockerfile-reach': { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'dockerfile-facts': { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'chart-index': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
+};
+
+/** Longest result, as JSON: the thread that asked takes a moment for each byte of it. */
+export const MAX_RESULT_BYTES = 2 * 1024 * KIB;
+
+export interface Question {
+  format: Format;
+  text: string;
+  options: unknown;
+}
+
+/** `problem` is what is wrong with the file. `broken` says that the parser may be in no state to go on. */
+export type Reply = { json: string } | { result: unknown } | { problem: string; broken?: boolean };

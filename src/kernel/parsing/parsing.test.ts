@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { newId } from '#kernel/ids.ts';
+import { LIMITS, type Format } from '#kernel/parsing/formats.ts';
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
+import { ParserPool } from '#kernel/parsing/pool.ts';
+
+const read = (format: 'json' | 'hcl', text: string, owner = newId()) =>
+  readFileOf(owner, format, { name: 'the-file', text });
+
+/** HashiCorp's parser takes minutes for it. */
+const ENDLESS = '/* '.repeat(170_000);
+
+/** A pool of its own, with a time limit that a test can wait for. */
+function shortPool(milliseconds: number, megabytes = 256) {
+  const pool = new ParserPool();
+  return (owner: string, format: Format, text: string) =>
+    pool.run(owner, { format, text, options: { maxAliasCount: 0 } }, { ...LIMITS[format], milliseconds, megabytes });
+}
+
+test('a file that cannot be read is refused with its name and what is wrong, or with the limit', async () => {
+  const yaml = { maxAliasCount: 0 };
+  for (const [work, message] of [
+    [() => read('hcl', 'x'.repeat(600 * 1024)), 'the-file: it is larger than 512 KiB'],
+    [() => read('hcl', 'a = 1\nx = "b'), 'the-file: line 2: Unterminated template string'],
+    [() => read('json', '{"__proto__": 1}'), 'the-file: it is not JSON'],
+    [() => readFileOf(newId(), 'yaml', { name: 'the-file', text: 'a: [' }, yaml), 'the-file: it is not YAML'],
+  ] as const) {
+    await expect(work()).rejects.toThrow(message);
+    await expect(work()).rejects.toMatchObject({ code: 'bad_request' });
+  }
+});
+
+test('a file that takes too long or too much memory is refused with that limit', async () => {
+  await expect(shortPool(500)(newId(), 'hcl', ENDLESS)).rejects.toThrow('it takes longer than 0.5 s to read');
+  const many = `[${'1,'.repeat(250_000)}1]`;
+  await expect(shortPool(60_000, 16)(newId(), 'yaml', many)).rejects.toThrow('it takes more than 16 MB of memory');
+});
+
+test('an owner whose files take all of their time does not hold up another owner', async () => {
+  const pool = shortPool(1_000);
+  const attacker = newId();
+  const slow = Array.from({ length: 5 }, () =>
+    pool(attacker, 'hcl', ENDLESS).then(
+      () => 'read',
+      () => 'refused',
+    ),
+  );
+  const order: string[] = [];
+  void slow[3]!.then(() => order.push('the fourth of the attacker'));
+  await pool(newId(), 'json', '{}');
+  order.push('the other');
+  expect(await Promise.all(slow)).toEqual(slow.map(() => 'refused'));
+  expect(order[0]).toBe('the other');
+});
+
+test('files of one owner beyond the 64 that may wait are refused with 503 and a time to ask again', async () => {
+  const owner = newId();
+  const all = await Promise.allSettled(Array.from({ length: 80 }, () => read('json', '{}', owner)));
+  const refused = all.filter((one) => one.status === 'rejected').map((one) => one.reason as ParsingError);
+  expect(refused).toHaveLength(15);
+  expect(refused[0]).toMatchObject({ code: 'unavailable', headers: { 'Retry-After': '5' } });
+});
+
+test('a parser that was ended by a file is replaced for the next one', async () => {
+  const owner = newId();
+  const [refused, next] = await Promise.all([
+    read('hcl', `x = ${'['.repeat(250_000)}`, owner).catch((error: Error) => error.message),
+    read('hcl', 'x = [1]', owner),
+  ]);
+  expect([refused, next]).toEqual(['the-file: it is nested too deeply', { x: [1] }]);
+});

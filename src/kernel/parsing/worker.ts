@@ -1,0 +1,38 @@
+import { parentPort } from 'node:worker_threads';
+import { MAX_RESULT_BYTES, type Format, type Question, type Reply } from '#kernel/parsing/formats.ts';
+
+/** Reads one file of a format. Throws Error with what is wrong with the file. */
+type Parser = (text: string, options: never) => unknown;
+
+/** Loaded with the first file of their format. */
+const PARSERS: Record<Format, () => Promise<Parser>> = {
+  yaml: async () => (await import('#kernel/parsing/yaml.ts')).parseYaml,
+  'json-to-yaml': async () => (await import('#kernel/parsing/yaml.ts')).yamlOf,
+  json: async () => (await import('#kernel/parsing/json.ts')).parseJson,
+  hcl: async () => (await import('#kernel/parsing/hcl.ts')).parseHcl,
+  dockerfile: async () => (await import('#kernel/parsing/dockerfile.ts')).parseDockerfile,
+  'dockerfile-reach': async () => (await import('#kernel/parsing/dockerfile-reach.ts')).findReach,
+  'dockerfile-facts': async () => (await import('#kernel/parsing/dockerfile-facts.ts')).inspectDockerfile,
+  'chart-index': async () => (await import('#kernel/parsing/chart-index.ts')).parseChartIndex,
+};
+
+async function answer({ format, text, options }: Question): Promise<Reply> {
+  try {
+    const parse = await PARSERS[format]();
+    const result = await parse(text, options as never);
+    if (result instanceof Map) return { result };
+    // Text passes between threads at once, and JSON.parse is faster than a structured clone of many small objects.
+    const json = JSON.stringify(result ?? null);
+    if (json.length > MAX_RESULT_BYTES)
+      return { problem: `it holds more than ${MAX_RESULT_BYTES / 1024 / 1024} MiB once it is read` };
+    return { json };
+  } catch (error) {
+    if (error instanceof RangeError) return { problem: 'it is nested too deeply', broken: true };
+    return { problem: (error as Error).message.split('\n')[0]!.slice(0, 500) };
+  }
+}
+
+/** A thread that reads files of users: it may be ended at any time, and nothing is lost. */
+parentPort!.on('message', (question: Question) => {
+  void answer(question).then((reply) => parentPort!.postMessage(reply));
+});

@@ -1,0 +1,31 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDatabaseAway } from '#platform/database/index.ts';
+
+const PAUSE_MS = 250;
+
+/**
+ * Does work again while the database is away, as one that is restarted just now is for a moment: so the work must leave nothing half done.
+ * Throws the last error after so many seconds. `say` is told once, and when the database is back.
+ */
+export async function awaitDatabase<T>(
+  work: () => Promise<T>,
+  seconds: number,
+  say: (text: string) => void,
+): Promise<T> {
+  let told = false;
+  for (const end = performance.now() + seconds * 1000; ; await sleep(PAUSE_MS)) {
+    try {
+      const result = await work();
+      if (told) say('The database answers again');
+      return result;
+    } catch (error) {
+      if (performance.now() > end || !isAway(error)) throw error;
+      if (!told) say(`The database does not answer (${(error as Error).message}): trying again for ${seconds} s`);
+      told = true;
+    }
+  }
+}
+
+/** Errors that name a setting have what happened as their cause. */
+const isAway = (error: unknown): boolean =>
+  isDatabaseAway(error) || ((error as Error).cause !== undefined && isDatabaseAway((error as Error).cause));

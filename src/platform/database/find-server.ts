@@ -1,0 +1,56 @@
+import pg from 'pg';
+import { isPooled } from '#platform/database/pooler.ts';
+
+/** The two settings that name a PostgreSQL; the second may be empty. */
+export interface ServerUrls {
+  databaseUrl: string;
+  databaseDirectUrl: string;
+}
+
+/** How to reach the server that the settings name. */
+export interface FoundServer {
+  directConfig: pg.ClientConfig;
+  /** Whether DATABASE_URL leads through a pooler. */
+  isPooled: boolean;
+}
+
+/** Asks both URLs what they lead to. Throws an error that names the setting to be changed. */
+export async function findServer({ databaseUrl, databaseDirectUrl }: ServerUrls): Promise<FoundServer> {
+  const used = await identify('DATABASE_URL', databaseUrl);
+  if (!databaseDirectUrl) {
+    if (used.isPooled)
+      throw new Error(
+        'DATABASE_URL leads through a pooler: set DATABASE_DIRECT_URL to the same database without the pooler, which LISTEN, migrations and the locks of workers need.',
+      );
+    return { directConfig: { connectionString: databaseUrl }, isPooled: false };
+  }
+  const direct = await identify('DATABASE_DIRECT_URL', databaseDirectUrl);
+  if (direct.isPooled)
+    throw new Error('DATABASE_DIRECT_URL leads through a pooler: it must lead to PostgreSQL itself.');
+  if (direct.identity !== used.identity)
+    throw new Error(
+      `DATABASE_DIRECT_URL leads to another database than DATABASE_URL: both must lead to the same one (${direct.place} and ${used.place}).`,
+    );
+  return { directConfig: { connectionString: databaseDirectUrl }, isPooled: used.isPooled };
+}
+
+async function identify(setting: string, connectionString: string) {
+  const client = new pg.Client({ connectionString });
+  client.on('error', () => undefined); // The statement that it breaks tells of it.
+  const place = `${client.host}:${client.port}`;
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ identity: string }>(
+      `select format('%s %s', oid, pg_postmaster_start_time()) as identity from pg_database where datname = current_database()`,
+    );
+    return { place, identity: rows[0]!.identity, isPooled: await isPooled(client) };
+  } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException;
+    throw new Error(
+      `${setting}: the PostgreSQL at ${place} cannot be used: ${message || code}. Start it, or mend ${setting}.`,
+      { cause: error },
+    );
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,76 @@
+import type { ClientBase } from 'pg';
+import { sql, type Database } from '#platform/database/index.ts';
+
+/**
+ * Keys of all advisory locks. Two things with one key wait for each other without being seen: a test holds that the keys are distinct, and
+ * that no other file takes an advisory lock.
+ */
+export const LOCKS = {
+  /** Migrations, restores: one process at a time. */
+  migrations: 7_301_001,
+  /** Partitions of audit events and seals: one process at a time. */
+  partitions: 7_301_002,
+  /** Choice of work by claims that count over all workers. */
+  claims: 7_301_003,
+  /** Chains of audit events: one writer at a time. */
+  chains: 7_301_004,
+  /** Choice of executions of schedules by claims that count over all workers. */
+  executions: 7_301_005,
+  /** First start on an empty database. */
+  firstStart: 7_301_010,
+  /** Rotation of the vault's key. */
+  keyRotation: 7_301_070,
+} as const;
+
+export type LockName = keyof typeof LOCKS;
+
+/** First key of the locks of two keys by which workers show that they live; the second is the worker's number. */
+export const LIVENESS_CLASS = 7301;
+
+/** First key of the locks of two keys under which work of one organization is claimed; the second is a hash of its id. */
+export const CLAIMING_CLASS = 7302;
+
+/** What a lock for one subject is about; its key is a hash of both. */
+export type Subject = 'first cluster of organization' | 'argo cd project of organization';
+
+/** Waits for the lock and holds it until the transaction ends. */
+export const lockInTransaction = (db: Database, name: LockName) =>
+  sql`select pg_advisory_xact_lock(${LOCKS[name]})`.execute(db);
+
+/** Waits for the lock and shares it with others until the transaction ends; who has it alone, by `lockInTransaction`, excludes them. */
+export const shareInTransaction = (db: Database, name: LockName) =>
+  sql`select pg_advisory_xact_lock_shared(${LOCKS[name]})`.execute(db);
+
+/** Takes the lock until the transaction ends, and returns false where another transaction has it. */
+export const tryLockInTransaction = async (db: Database, name: LockName): Promise<boolean> =>
+  (await sql<{ mine: boolean }>`select pg_try_advisory_xact_lock(${LOCKS[name]}) as mine`.execute(db)).rows[0]!.mine;
+
+/**
+ * Locks organizations for a claim until the transaction ends: as many as `limit` of those that no other claim has, in the order given, and
+ * waits for the first where others have them all.
+ */
+export async function lockOrganizations(db: Database, organizations: string[], limit: number): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`select id from unnest(${organizations}::uuid[]) as id
+    where pg_try_advisory_xact_lock(${CLAIMING_CLASS}, hashtext(id::text)) limit ${limit}`.execute(db);
+  if (rows.length > 0) return rows.map(({ id }) => id);
+  const first = organizations.slice(0, 1);
+  await sql`select pg_advisory_xact_lock(${CLAIMING_CLASS}, hashtext(${first[0]!}::uuid::text))`.execute(db);
+  return first;
+}
+
+/** Waits for the lock on one subject and holds it until the transaction ends. */
+export const lockSubject = (db: Database, subject: Subject, id: string) =>
+  sql`select pg_advisory_xact_lock(hashtextextended(${`${subject} ${id}`}, 0))`.execute(db);
+
+/** Waits for the lock and holds it until the connection ends, which must be a direct one: a pooler would give the lock to others. */
+export const lockSession = (client: ClientBase, name: LockName) =>
+  client.query('select pg_advisory_lock($1)', [LOCKS[name]]);
+
+/** Shows that a worker lives for as long as the connection does, which must be a direct one. */
+export const lockLiveness = (client: ClientBase, workerId: number) =>
+  client.query('select pg_advisory_lock($1, $2)', [LIVENESS_CLASS, workerId]);
+
+/** Numbers of the workers whose liveness lock is held. Locks of two keys have 2 as their `objsubid`. */
+export const LIVE_WORKERS = sql`select objid::bigint as worker from pg_locks
+  where locktype = 'advisory' and classid = ${sql.lit(LIVENESS_CLASS)} and objsubid = 2 and granted
+    and database = (select oid from pg_database where datname = current_database())`;

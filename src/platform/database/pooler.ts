@@ -1,0 +1,55 @@
+import type pg from 'pg';
+
+/** Limits of time of every connection, in milliseconds. Poolers refuse them as parameters of a connection. */
+export const LIMITS = { idle_in_transaction_session_timeout: 30_000, lock_timeout: 15_000 };
+
+const SET_LIMITS = Object.entries(LIMITS)
+  .map(([name, value]) => `set local ${name} = ${value}`)
+  .join('; ');
+
+const BEGIN = /^(begin|start transaction)\b/;
+const END = /^(commit|rollback)$/;
+
+/**
+ * Tells whether a pooler stands between the program and PostgreSQL: it makes up the process id that its clients are told. A pooler that keeps
+ * a server connection for each client cannot be told from one that does not, and is taken for the latter.
+ */
+export async function isPooled(client: pg.ClientBase): Promise<boolean> {
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+  return rows[0]!.pid !== (client as unknown as { processID: number }).processID;
+}
+
+type Ask = (text: string, values: readonly unknown[]) => Promise<pg.QueryResult>;
+
+/**
+ * Sends the statements of one borrowed connection through a pooler, where the next transaction may be another server's: nothing is prepared
+ * by name, and the limits are set in each transaction. A statement outside a transaction gets one of its own. The client must be one that
+ * pipelines, so that this costs no round trip.
+ */
+export function throughPooler(client: pg.ClientBase): Ask {
+  let isOpen = false;
+  const begin = async (text: string) => {
+    // Several statements in one message are answered by a list.
+    const results = (await client.query(`${text}; ${SET_LIMITS}`)) as unknown as pg.QueryResult[];
+    return results[0]!;
+  };
+  const ask: Ask = (text, values) => client.query({ text, values: [...values] });
+  return async (text, values) => {
+    if (BEGIN.test(text)) {
+      isOpen = true;
+      return begin(text);
+    }
+    if (END.test(text)) isOpen = false;
+    else if (!isOpen) return alone(begin('begin'), ask(text, values), client.query('commit'));
+    return ask(text, values);
+  };
+}
+
+/** Returns the answer of a statement whose transaction has ended. The commit of a statement that failed rolls it back. */
+async function alone(...parts: [Promise<unknown>, Promise<pg.QueryResult>, Promise<unknown>]): Promise<pg.QueryResult> {
+  const [begun, answer, ended] = await Promise.allSettled(parts);
+  if (begun.status === 'rejected') throw begun.reason;
+  if (answer.status === 'rejected') throw answer.reason;
+  if (ended.status === 'rejected') throw ended.reason;
+  return answer.value;
+}

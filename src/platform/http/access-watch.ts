@@ -1,0 +1,62 @@
+import { anySignal } from '#kernel/lease-signal.ts';
+import type { Logger } from 'pino';
+import { AppError } from '#kernel/errors.ts';
+import type { Principal } from '#platform/access/principal.ts';
+
+/** Between two looks whether the caller still may: a revoked token ends its streams and sockets within this time, on every replica. */
+const CHECK_MS = 3_000;
+const MAX_FAILURES = 5;
+
+export interface WatchedParts {
+  /** Aborted when the client or the server goes away. */
+  signal: AbortSignal;
+  log: Logger;
+  /** The caller as they are now. Throws what a request would be refused with. */
+  check(): Promise<Principal>;
+}
+
+/** Checks again and again whether the caller of something that goes on may still have it. */
+export class AccessWatch {
+  principal: Principal;
+  /** Why it is to end, other than that the client or the server went away. */
+  refusal: unknown;
+  readonly signal: AbortSignal;
+  readonly #parts: WatchedParts;
+  readonly #end = new AbortController();
+  #timer: NodeJS.Timeout;
+  #failures = 0;
+
+  constructor(principal: Principal, parts: WatchedParts) {
+    this.principal = principal;
+    this.#parts = parts;
+    this.signal = anySignal([parts.signal, this.#end.signal]);
+    this.#timer = this.#later();
+  }
+
+  end(reason: unknown): void {
+    this.refusal ??= reason;
+    this.stop();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#end.abort();
+  }
+
+  #later(): NodeJS.Timeout {
+    return setTimeout(() => void this.#look(), CHECK_MS);
+  }
+
+  async #look(): Promise<void> {
+    try {
+      this.principal = await this.#parts.check();
+      this.#failures = 0;
+    } catch (error) {
+      // That it cannot be found out at the moment is no refusal; in the long run it is.
+      const known = error instanceof AppError && error.code !== 'unavailable' && error.code !== 'internal';
+      if (known || ++this.#failures === MAX_FAILURES) return this.end(error);
+      this.#parts.log.warn({ err: error }, 'the caller of an open connection could not be checked');
+    }
+    if (!this.signal.aborted) this.#timer = this.#later();
+  }
+}

@@ -1,0 +1,63 @@
+import { afterEach, expect, test } from 'vitest';
+import { sql } from '#platform/database/index.ts';
+import { Schedule, type RecurringTask } from '#platform/jobs/schedule.ts';
+import { useApp } from '#test/harness/app.ts';
+
+const app = useApp();
+let schedules: Schedule[] = [];
+afterEach(async () => {
+  await Promise.all(schedules.map((schedule) => schedule.stop()));
+  schedules = [];
+  await app.db.deleteFrom('scheduled_task').execute();
+});
+
+async function begin(...tasks: RecurringTask[]) {
+  const schedule = new Schedule(app.platform, tasks);
+  schedules.push(schedule);
+  await schedule.start();
+}
+const rowOf = (name: string) =>
+  app.db.selectFrom('scheduled_task').selectAll().where('name', '=', name).executeTakeFirstOrThrow();
+const untilAborted = (signal: AbortSignal) => new Promise<void>((resolve) => (signal.onabort = () => resolve()));
+
+test('a task that takes long keeps no other one waiting', async () => {
+  let ran = 0;
+  await begin(
+    { name: 'long', everySeconds: 60, run: (_, signal) => untilAborted(signal) },
+    ...['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, everySeconds: 60, run: async () => void ran++ })),
+  );
+  await expect.poll(() => ran).toBe(5);
+});
+
+test('a task that does not end by its deadline is told so, and fails even if it does not heed that', async () => {
+  let told: AbortSignal | undefined;
+  const run = (_: unknown, signal: AbortSignal) => {
+    told = signal;
+    return new Promise<void>(() => undefined);
+  };
+  await begin({ name: 'deaf', everySeconds: 60, deadlineSeconds: 0.05, run });
+  await expect.poll(async () => (await rowOf('deaf')).last_error).toBe('It has not ended within 0.05 s.');
+  expect(told!.aborted).toBe(true);
+  expect((await rowOf('deaf')).locked_until).toBeNull();
+});
+
+test('a task that another process has taken over meanwhile writes nothing over its end', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let runs = 0;
+  await begin({ name: 'slow', everySeconds: 60, run: () => (runs++, promise) });
+  await expect.poll(() => runs).toBe(1);
+  const token = '00000000-0000-4000-8000-000000000001';
+  await sql`update scheduled_task set lock_token = ${token} where name = 'slow'`.execute(app.db);
+  resolve();
+  await Promise.all(schedules.map((schedule) => schedule.stop()));
+  expect(await rowOf('slow')).toMatchObject({ lock_token: token, last_ended_at: null });
+});
+
+test('two processes run a task once', async () => {
+  let runs = 0;
+  const task = { name: 'one', everySeconds: 60, run: async () => void runs++ };
+  await Promise.all([begin(task), begin(task)]);
+  await expect.poll(async () => (await rowOf('one')).last_ended_at).not.toBeNull();
+  await Promise.all(schedules.map((schedule) => schedule.stop()));
+  expect(runs).toBe(1);
+});

@@ -1,0 +1,102 @@
+import { Readable, Writable } from 'node:stream';
+import type { WebSocket } from 'ws';
+import type { Principal } from '#platform/access/principal.ts';
+
+/** Frames of a client that reads at once at most so many bytes ahead. */
+const AHEAD_BYTES = 64 * 1024;
+/** Bytes of the largest binary frame: clients drop the rest of a larger one. */
+export const FRAME_BYTES = 32_768;
+/** A client that takes nothing for so long is cut off. */
+const STALL_MS = 30_000;
+
+/** Ends a socket with a close code and a reason of its own. */
+export class SocketEnd extends Error {
+  readonly code: number;
+
+  constructor(code: number, reason: string) {
+    super(reason);
+    this.name = 'SocketEnd';
+    this.code = code;
+  }
+}
+
+export interface PeerParts {
+  /** Aborted when the client or server goes away, or the caller may no longer have the socket. */
+  signal: AbortSignal;
+  who(): Principal;
+  /** What the client may send. */
+  input: 'bytes' | 'binary' | undefined;
+  stallMs?: number;
+}
+
+/** The client's end of an open socket. Nothing is written ahead of a client without a limit, nothing read ahead of who takes it. */
+export class Peer {
+  readonly signal: AbortSignal;
+  readonly #socket: WebSocket;
+  readonly #parts: PeerParts;
+
+  constructor(socket: WebSocket, parts: PeerParts) {
+    this.#socket = socket;
+    this.#parts = parts;
+    this.signal = parts.signal;
+    // Nothing is read before somebody takes it.
+    if (parts.input) socket.pause();
+  }
+
+  /** The caller as they are now. */
+  who(): Principal {
+    return this.#parts.who();
+  }
+
+  /** Sends a frame. Resolves when the next one may follow; for a client that is gone at once. Cuts off one that takes nothing. */
+  async send(data: string | Buffer): Promise<void> {
+    const socket = this.#socket;
+    if (socket.readyState !== socket.OPEN) return;
+    const written = new Promise<void>((resolve) => socket.send(data, () => resolve()));
+    if (socket.bufferedAmount < AHEAD_BYTES) return;
+    const stalled = setTimeout(() => socket.terminate(), this.#parts.stallMs ?? STALL_MS);
+    try {
+      await written;
+    } finally {
+      clearTimeout(stalled);
+    }
+  }
+
+  /** What the client sends, as bytes. Ends when the client goes away. */
+  input(): Readable {
+    const socket = this.#socket;
+    const input = new Readable({ highWaterMark: AHEAD_BYTES, read: () => socket.resume() });
+    let ended = false;
+    const end = () => {
+      if (!ended) input.push(null);
+      ended = true;
+    };
+    socket.on('message', (data: Buffer, isBinary: boolean) => {
+      if (ended || input.destroyed) return;
+      if (this.#parts.input === 'binary' && !isBinary) {
+        ended = true;
+        input.destroy(new SocketEnd(1003, 'Only binary frames are taken here.'));
+      } else if (data.length > 0 && !input.push(data)) socket.pause();
+    });
+    // A paused socket never tells that it was closed.
+    input.once('close', () => socket.resume());
+    socket.once('close', end);
+    this.signal.addEventListener('abort', end, { once: true });
+    if (this.signal.aborted) end();
+    return input;
+  }
+
+  /** Takes bytes for the client and sends them in binary frames, no faster than it takes them. */
+  output(): Writable {
+    return new Writable({
+      highWaterMark: FRAME_BYTES,
+      write: (chunk: Buffer, _encoding, done) => {
+        void this.#sendFrames(chunk).then(() => done(), done);
+      },
+    });
+  }
+
+  async #sendFrames(chunk: Buffer): Promise<void> {
+    for (let at = 0; at < chunk.length; at += FRAME_BYTES) await this.send(chunk.subarray(at, at + FRAME_BYTES));
+  }
+}

@@ -1,0 +1,1 @@
+export { alertReceiverRoutes } from '#resources/alert-receiver/routes.ts';

@@ -1,0 +1,1 @@
+export { billingRoutes } from '#resources/billing/routes.ts';

@@ -1,0 +1,1 @@
+export { cloudProviderRoutes } from '#resources/cloud-provider/routes.ts';

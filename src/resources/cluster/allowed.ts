@@ -1,0 +1,58 @@
+import { badRequest, invalidField } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import { isFirstOrganization } from '#platform/installation/index.ts';
+import { SETTINGS } from '#platform/settings/schema.ts';
+import { findClusterById } from '#resources/cluster/queries.ts';
+
+type Parts = Pick<Context, 'db' | 'settings'>;
+
+/** Where something of an organization is to run. */
+export interface RunPlace {
+  runtime: string;
+  /** Machine of a host or docker cluster. */
+  node_id: string | null;
+}
+
+/** Why an organization may not run anything at a place; null where it may. The operator's settings decide. */
+export async function placeRefusal(
+  { db, settings }: Parts,
+  organizationId: string,
+  { runtime, node_id: node }: RunPlace,
+): Promise<{ field: 'runtime' | 'node_id'; message: string } | null> {
+  const { organizationRuntimes: runtimes, organizationNodes: nodes } = settings;
+  const isFirst = await isFirstOrganization(db, organizationId);
+  if (!runtimes.allows(organizationId, isFirst, runtime))
+    return {
+      field: 'runtime',
+      message: `this organization may not use the runtime ${runtime}; allowed: ${runtimes.valuesOf(organizationId, isFirst).join(', ') || 'none'}. The operator sets it (${SETTINGS.organizationRuntimes.name})`,
+    };
+  if (node !== null && !nodes.allows(organizationId, isFirst, node))
+    return {
+      field: 'node_id',
+      message: `this organization may not use the machine ${node}. The operator sets it (${SETTINGS.organizationNodes.name})`,
+    };
+  return null;
+}
+
+/** Throws 400 that names the field where the organization may not use a place. */
+export async function refusePlace(parts: Parts, organizationId: string, place: RunPlace): Promise<void> {
+  const refusal = await placeRefusal(parts, organizationId, place);
+  if (refusal) throw invalidField(refusal.field, refusal.message);
+}
+
+/** Throws an error for people where the organization may not run anything on its cluster now: settings change while work waits. */
+export async function refuseCluster(parts: Parts, organizationId: string, clusterId: string): Promise<void> {
+  const cluster = await findClusterById(parts.db, [organizationId], clusterId);
+  const refusal = cluster && (await placeRefusal(parts, organizationId, cluster));
+  if (refusal) throw badRequest(`Cluster ${cluster.name}: ${refusal.message}.`);
+}
+
+/** Machines of a list that the organization may use. */
+export async function allowedNodes<N extends { id: string }>(
+  { db, settings }: Parts,
+  organizationId: string,
+  nodes: N[],
+): Promise<N[]> {
+  const isFirst = await isFirstOrganization(db, organizationId);
+  return nodes.filter(({ id }) => settings.organizationNodes.allows(organizationId, isFirst, id));
+}

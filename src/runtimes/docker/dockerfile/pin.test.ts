@@ -1,0 +1,228 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import { pinDockerfile, type PinOptions } from './pin.ts';
+import { scanDockerfile } from '#kernel/parsing/dockerfile-scan.ts';
+
+const VICTIM = 'quarterdeck/0b7f9dd4-0000-4000-8000-000000000000:key';
+
+/** A registry that has everything but what only the engine has; ONBUILD of `triggering` is as given. */
+async function pin(lines: string | string[], changes: Partial<PinOptions> = {}, onBuild: string[] = []) {
+  const log: string[] = [];
+  const hosts: string[] = [];
+  const asked: string[] = [];
+  const text = await pinDockerfile(
+    [lines].flat().join('\n'),
+    {
+      organizationId: 'tests',
+      variables: {},
+      separatesCaches: true,
+      hereDocuments: true,
+      platform: 'linux/amd64',
+      ...changes,
+    },
+    {
+      log: (line) => void log.push(line),
+      resolveImage: async (name, platform) => {
+        asked.push(`${name} ${platform}`);
+        if (name.startsWith('quarterdeck/')) throw new Error('the registry docker.io does not have it.');
+        return {
+          reference: `${name.split(/[:@]/)[0]}@sha256:pinned`,
+          onBuild: name === 'triggering' ? onBuild : [],
+          registry: null,
+        };
+      },
+      checkHost: async (host) => {
+        hosts.push(host);
+        if (/^(127|10)\./.test(host)) throw new Error(`${host} is a private address.`);
+      },
+    },
+  );
+  return { text, log, hosts, asked, lines: text.split('\n').filter((line) => !line.startsWith('ARG QUARTERDECK')) };
+}
+
+const refusal = (lines: string | string[], changes?: Partial<PinOptions>, onBuild?: string[]): Promise<string> =>
+  pin(lines, changes, onBuild).then(
+    ({ text }) => `let through: ${text}`,
+    (error: unknown) => {
+      expect(error).toBeInstanceOf(RuntimeError);
+      return (error as Error).message;
+    },
+  );
+
+describe('a Dockerfile', () => {
+  test('names every image by the digest that a registry answered', async () => {
+    const { lines } = await pin([
+      'FROM node:24 AS build',
+      'RUN --mount=type=bind,from=tools:1,target=/tools /tools/run',
+      'FROM nginx',
+      'COPY --from=build --chown=1:1 /app /app',
+      'COPY --chown=1:1 --from=certs:2 /etc/ssl /etc/ssl',
+      'COPY --from=0 /x /x',
+      'FROM build',
+      'FROM scratch',
+    ]);
+    expect(lines).toEqual([
+      'FROM node@sha256:pinned AS build',
+      'RUN --mount=type=bind,from=tools@sha256:pinned,target=/tools /tools/run',
+      'FROM nginx@sha256:pinned',
+      'COPY --from=build --chown=1:1 /app /app',
+      'COPY --chown=1:1 --from=certs@sha256:pinned /etc/ssl /etc/ssl',
+      'COPY --from=0 /x /x',
+      'FROM build',
+      'FROM scratch',
+    ]);
+  });
+
+  test('has the variables of FROM replaced by build arguments, else by defaults', async () => {
+    const file = [
+      'ARG BASE=node',
+      'ARG TAG=22',
+      'FROM --platform=$BUILDPLATFORM ${BASE}:${TAG}-alpine',
+      'FROM ${OTHER:-debian}',
+    ];
+    const { asked } = await pin(file, { variables: { TAG: '24', BUILDPLATFORM: 'linux/arm64' } });
+    expect(asked).toEqual(['node:24-alpine linux/arm64', 'debian linux/amd64']);
+  });
+
+  test('gets an argument of the organization in every stage, so that layers of two have different keys', async () => {
+    const { text } = await pin(['FROM node', 'RUN a', 'FROM \\', '  debian', 'RUN b']);
+    expect(text.split('\n')).toEqual([
+      'FROM node@sha256:pinned',
+      'ARG QUARTERDECK_BUILD_SCOPE',
+      'RUN a',
+      'FROM \\',
+      '  debian@sha256:pinned',
+      'ARG QUARTERDECK_BUILD_SCOPE',
+      'RUN b',
+    ]);
+  });
+
+  test.each([
+    ['# syntax=evil.example.com/frontend'],
+    ['#syntax = evil.example.com/frontend'],
+    ['# other=1', '# Syntax=evil.example.com/frontend'],
+    ['#!/usr/bin/env docker', '# syntax=evil.example.com/frontend'],
+  ])('is read by the builder’s own frontend only (%s)', async (...head) => {
+    const { text, log } = await pin([...head, 'FROM node']);
+    expect(text).not.toMatch(/syntax|evil/i);
+    expect(log.join('\n')).toContain('evil.example.com/frontend is not followed');
+  });
+
+  test.each([['// syntax=evil.example.com/frontend'], ['{"syntax": "evil.example.com/frontend"}']])(
+    'cannot name a frontend in another way (%s)',
+    async (head) => {
+      expect(await refusal([head, 'FROM node'])).toContain('is not an instruction');
+    },
+  );
+
+  test('keeps its escape character', async () => {
+    const { lines } = await pin(['# syntax=x', '# escape=`', 'FROM `', 'node', 'COPY C:\\ /']);
+    expect(lines).toEqual(['# escape=`', '#', 'FROM `', 'node@sha256:pinned', 'COPY C:\\ /']);
+  });
+});
+
+describe('an image that lies on the engine alone is refused', () => {
+  test.each([
+    [[`FROM ${VICTIM}`]],
+    [['FROM node', `COPY --from=${VICTIM} / /`]],
+    [['FROM node', `COPY --fr"om"=${VICTIM} / /`]],
+    [['FROM node', `COPY --from="${VICTIM}" / /`]],
+    [['FROM node', `COPY --chown=0:0 \\`, `  --from=${VICTIM} / /`]],
+    [['FROM node', `COPY \\`, '# comment', `  --from=${VICTIM} / /`]],
+    [['FROM node', `copy --FROM=${VICTIM} / /`]],
+    [['FROM node', `ADD --from=${VICTIM} / /`]],
+    [['FROM node', `RUN --mount=from=${VICTIM},target=/x cat /x`]],
+    [['FROM node', `RUN --mount=type=cache,FROM=${VICTIM},target=/x cat /x`]],
+    [['FROM node', `RUN --mount=type=bind,"from=${VICTIM}",target=/x cat /x`]],
+    [['FROM node', `ONBUILD COPY --from=${VICTIM} / /`]],
+    [['ARG BASE=node', 'FROM ${BASE}', `ARG X=${VICTIM}`, 'COPY --from=$X / /']],
+    [[`ARG BASE=${VICTIM}`, 'FROM $BASE']],
+    [[`ARG A=quarterdeck/`, `FROM \${A}${VICTIM.slice('quarterdeck/'.length)}`]],
+    [['FROM node', 'RUN true \\', '# comment', `COPY --from=${VICTIM} / /`, 'RUN x']],
+    [['FROM node', 'RUN true \\\\', `COPY --from=${VICTIM} / /`]],
+    [['FROM node', 'RUN echo " <<X "', `COPY --from=${VICTIM} / /`, 'X']],
+    [['FROM node', 'RUN cat <<X', 'text', 'X', `COPY --from=${VICTIM} / /`]],
+    [['FROM node', `COPY\u00a0--from=${VICTIM} / /`]],
+    [['FROM node', `COPY \u0085--from=${VICTIM} / /`]],
+    [['FROM node', `COPY --chown=\u00e0--from=${VICTIM} / /`]],
+    [['FROM node', `COPY --link --chown=1 --from=${VICTIM} / /`]],
+    [['FROM node AS one', 'COPY --from=two / /', 'FROM node AS two']],
+    [['FROM node', 'COPY --from=7 / /']],
+    [[`FROM node AS a`, `COPY --from=a / /`]],
+  ])('%j', async (lines) => {
+    const message = await refusal(lines, {});
+    const lets = /let through: ([^]*)/.exec(message)?.[1];
+    // A stage that comes later or is under way is looked for in a registry, never on the engine.
+    if (lets !== undefined) expect(lets).toMatch(/--from=(two|a)@sha256:pinned/);
+    else expect(message).toMatch(/^Dockerfile line \d+: /);
+  });
+
+  test('inside of a here-document only where the builder knows none', async () => {
+    const file = ['FROM node', 'RUN cat > $HOME/query <<EOF', 'FROM users', 'EOF', 'COPY . .'];
+    expect((await pin(file)).lines.slice(1)).toEqual(file.slice(1));
+    expect(await refusal(file, { hereDocuments: false })).toMatch(/line 3.*Docker Engine 23/);
+  });
+
+  test('whatever is around it', async () => {
+    const piece = fc.constantFrom(
+      'FROM node\n', 'RUN true', 'COPY ', '--from=', `--from=${VICTIM} `, '--mount=', 'from=', VICTIM, '<<X', '\nX\n', '\\\n', '\\', '\n',
+      '#', '"', "'", ' ', '\t', '$', '${A:-', '}', ',', 'ONBUILD ', 'ADD ', '`', '\u00a0', '\r', '# escape=`\n', 'AS a', '=', '[', ']',
+    ); // prettier-ignore
+    await fc.assert(
+      fc.asyncProperty(fc.array(piece, { maxLength: 25 }), async (pieces) => {
+        const made = await pin(`FROM node\n${pieces.join('')}`).catch((error: unknown) => error);
+        if (made instanceof Error) return; // Refused, or wrong for every builder.
+        const { text } = made as { text: string };
+        for (const { keyword, flags, rest } of scanDockerfile(text, true).instructions) {
+          if (keyword === 'FROM') expect(rest).not.toContain('quarterdeck/');
+          for (const flag of flags.filter((one) => /^--(from|mount)/i.test(one)))
+            expect(flag).not.toMatch(/(^--|[=,])from=quarterdeck/i);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+test('an image whose ONBUILD reaches for another image, or out, is refused', async () => {
+  const file = ['FROM triggering'];
+  expect(await refusal(file, {}, [`COPY --from=${VICTIM} / /`])).toContain('ONBUILD COPY --from=');
+  expect(await refusal(file, {}, [`RUN --mount=from=${VICTIM},target=/x cp /x /y`])).toContain('ONBUILD RUN');
+  expect(await refusal(file, {}, ['ADD http://127.0.0.1:8081/metrics /x'])).toContain('ONBUILD ADD');
+  expect(await refusal(file, {}, ['RUN --network=host curl x'])).toContain('--network=host');
+  expect((await pin(file, {}, ['COPY package.json ./', 'RUN npm install'])).lines).toEqual([
+    'FROM triggering@sha256:pinned',
+  ]);
+});
+
+describe('what no tenant may ask of a shared builder is refused', () => {
+  test.each(['--network=host', '--security=insecure', '--device=vendor.com/gpu=all'])('RUN %s', async (option) => {
+    expect(await refusal(['FROM node', `RUN ${option} true`])).toContain(
+      `RUN ${option} is not allowed on a shared builder`,
+    );
+  });
+  test('caches where the builder shares them with other organizations', async () => {
+    const file = ['FROM node', 'RUN --mount=type=cache,target=/c true'];
+    expect(await refusal(file, { separatesCaches: false })).toContain('would share the cache');
+    expect((await pin(file)).lines[1]).toBe(file[1]);
+  });
+  test.each([
+    ['ADD http://127.0.0.1:8081/metrics /x', 'ADD from 127.0.0.1'],
+    ['ADD ["https://10.0.0.1/x", "/x"]', 'ADD from 10.0.0.1'],
+    ['ADD git@10.0.0.1:team/x.git /x', 'ADD from 10.0.0.1'],
+    ['ADD $URL /x', 'begins with a variable'],
+    ['ADD h${X}tp://127.0.0.1/ /x', 'begins with a variable'],
+    ['ADD http://${HOST}/ /x', 'without variables'],
+  ])('%s', async (line, reason) => {
+    expect(await refusal(['FROM node', line])).toContain(reason);
+  });
+  test('ADD from a public host and of files is not', async () => {
+    const { hosts } = await pin([
+      'FROM node',
+      'ADD https://example.com/$VERSION/x.tgz /x',
+      'ADD ./$FILE app/$B.tar /x',
+    ]);
+    expect(hosts).toEqual(['example.com']);
+  });
+});

@@ -1,0 +1,61 @@
+import { createServer } from '#kernel/node-http.ts';
+import type { IncomingMessage, Server } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { ControlAnswer, ControlRequest, ProxyStatus } from '#runtimes/proxy/builtin/protocol.ts';
+import type { RouteFiles } from '#runtimes/proxy/route-files.ts';
+import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
+import type { Upstreams } from '#runtimes/proxy/builtin/upstreams.ts';
+
+export interface ControlParts {
+  table: RouteTable;
+  files: RouteFiles;
+  upstreams: Upstreams;
+  status(): ProxyStatus;
+  /** Whether it takes new connections. */
+  isServing(): boolean;
+}
+
+type Done = { status?: ProxyStatus };
+
+/** Does what the control plane asks. Disk first, so that a restart never knows less than was answered. */
+async function perform(parts: ControlParts, request: ControlRequest): Promise<Done> {
+  switch (request.do) {
+    case 'set': {
+      const { serviceId, generation, routes } = request;
+      parts.table.check({ serviceId, generation, routes });
+      parts.files.write({ serviceId, generation, routes });
+      parts.table.set({ serviceId, generation, routes });
+      return {};
+    }
+    case 'remove':
+      parts.files.delete(request.serviceId);
+      parts.table.remove(request.serviceId);
+      return {};
+    case 'drained':
+      await parts.upstreams.drained(request.upstreams, request.timeoutMs);
+      return {};
+    case 'status':
+      return { status: parts.status() };
+  }
+}
+
+async function answer(parts: ControlParts, request: IncomingMessage): Promise<ControlAnswer> {
+  try {
+    const done = await perform(parts, JSON.parse(await text(request)) as ControlRequest);
+    return { ok: true, serving: parts.isServing(), ...done };
+  } catch (error) {
+    const known = error instanceof RuntimeError && (error.code === 'superseded' || error.code === 'refused');
+    const code = known ? (error.code as 'refused') : 'failed';
+    return { ok: false, serving: parts.isServing(), code, message: (error as Error).message };
+  }
+}
+
+/** The server on the control socket: JSON over HTTP, open to whoever may read the proxy's folder. */
+export function createControlServer(parts: ControlParts): Server {
+  return createServer((request, response) => {
+    void answer(parts, request).then((result) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(result));
+    });
+  });
+}

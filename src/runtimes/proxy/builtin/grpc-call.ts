@@ -1,0 +1,134 @@
+import { constants } from 'node:http2';
+import type { ClientHttp2Stream, IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import { answerFields, fieldMap, requestFields, trailerFields } from '#runtimes/proxy/builtin/headers.ts';
+import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
+import type { UpstreamState } from '#runtimes/proxy/builtin/upstreams.ts';
+import type { Visit } from '#runtimes/proxy/builtin/visits.ts';
+
+/** Status codes of gRPC. */
+const UNIMPLEMENTED = 12;
+const UNAVAILABLE = 14;
+
+/** Call of a visitor: one stream of HTTP/2. */
+export interface Call {
+  stream: ServerHttp2Stream;
+  headers: IncomingHttpHeaders;
+  rawHeaders: string[];
+  visit: Visit;
+}
+
+/**
+ * Hands one HTTP/2 stream (a gRPC call) through to an upstream, messages and trailers in both directions as they come. Another
+ * upstream is tried as long as no connection comes about.
+ */
+export async function forwardCall(table: RouteTable, call: Call): Promise<void> {
+  const { headers } = call;
+  const host = headers[':authority'] ?? headers.host ?? '';
+  const route = table.find(host);
+  if (!route) return answer(call, 404, UNIMPLEMENTED, `There is no service at ${host}.`);
+  if (route.protocol !== 'GRPC')
+    return answer(call, 505, UNIMPLEMENTED, `The service at ${host} is spoken to in HTTP/1.1.`);
+  const tried: UpstreamState[] = [];
+  for (let upstream = route.pick(tried); upstream; upstream = route.pick(tried)) {
+    tried.push(upstream);
+    upstream.begin();
+    const onward = await openCall(upstream, call, host);
+    if (onward) return connectStreams(call, onward, upstream);
+    upstream.end();
+  }
+  const why = tried.length === 0 ? 'is not running' : 'takes no connections';
+  answer(call, tried.length === 0 ? 503 : 502, UNAVAILABLE, `The service at ${host} ${why}.`);
+}
+
+async function openCall(
+  upstream: UpstreamState,
+  { headers, rawHeaders, visit }: Call,
+  host: string,
+): Promise<ClientHttp2Stream | null> {
+  try {
+    const session = await upstream.session();
+    const { address: peer, socket, trusted } = visit;
+    const fields = requestFields(rawHeaders, { host, peer, port: socket.localPort ?? 0, trusted });
+    const outgoing: OutgoingHttpHeaders = {
+      ':method': headers[':method'],
+      ':path': headers[':path'],
+      ':scheme': 'http',
+      ':authority': host,
+      // gRPC asks for it, and it does no harm otherwise: the trailers do come.
+      te: 'trailers',
+      ...fieldMap(fields),
+    };
+    return session.request(outgoing, { endStream: false });
+  } catch {
+    // Nothing of the call was sent.
+    upstream.connectFailed();
+    return null;
+  }
+}
+
+function connectStreams(call: Call, onward: ClientHttp2Stream, upstream: UpstreamState): void {
+  const { stream } = call;
+  let trailers: OutgoingHttpHeaders = {};
+  onward.on('response', (answered, flags, raw: string[]) => {
+    const endStream = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
+    const isOpen = attempt(call, onward, () => {
+      stream.respond(answerHead(answered, raw), { endStream, waitForTrailers: !endStream });
+    });
+    if (!isOpen) return;
+    if (!endStream) onward.pipe(stream);
+    // The upstream has said everything; what the client would still say interests nobody.
+    else stream.once('finish', () => stream.close());
+  });
+  onward.on('trailers', (_received, _flags, raw: string[]) => (trailers = fieldMap(trailerFields(raw))));
+  stream.on('wantTrailers', () => attempt(call, onward, () => stream.sendTrailers(trailers)));
+  stream.pipe(onward);
+  stream.on('close', () => {
+    if (!onward.closed) onward.close(stream.rstCode || constants.NGHTTP2_CANCEL);
+  });
+  // How it failed stands in `rstCode`, which the other side is told.
+  onward.on('error', () => undefined);
+  onward.on('close', () => {
+    upstream.end();
+    if (stream.closed || stream.destroyed) return;
+    if (!stream.headersSent) answer(call, 502, UNAVAILABLE, 'The service ended the call without an answer.');
+    else if (onward.rstCode !== constants.NGHTTP2_NO_ERROR) stream.close(onward.rstCode);
+  });
+}
+
+function answerHead(answered: IncomingHttpHeaders, raw: string[]): OutgoingHttpHeaders {
+  const fields: string[] = [];
+  const kept = answerFields(raw);
+  for (let at = 0; at < kept.length; at += 2) if (!kept[at]!.startsWith(':')) fields.push(kept[at]!, kept[at + 1]!);
+  return { ...fieldMap(fields), ':status': answered[':status'] };
+}
+
+/** Says something to the visitor that an upstream made up; what HTTP/2 does not allow ends the call. */
+function attempt({ stream }: Call, onward: ClientHttp2Stream, say: () => void): boolean {
+  if (stream.destroyed || stream.closed) return false;
+  try {
+    say();
+    return true;
+  } catch {
+    stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    onward.close(constants.NGHTTP2_PROTOCOL_ERROR);
+    return false;
+  }
+}
+
+/** An answer of the proxy itself: a status of gRPC for its clients, else one of HTTP. */
+function answer(
+  { stream, headers: { 'content-type': type = 'application/grpc' } }: Call,
+  status: number,
+  grpcStatus: number,
+  message: string,
+): void {
+  if (stream.destroyed || stream.closed || stream.headersSent) return;
+  if (type.startsWith('application/grpc')) {
+    const headers = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': grpcStatus };
+    const told = encodeURI(message.toWellFormed());
+    stream.respond({ ...headers, 'grpc-message': told }, { endStream: true });
+  } else {
+    stream.respond({ ':status': status, 'content-type': 'text/plain; charset=utf-8' });
+    stream.end(`${message}\n`);
+  }
+}

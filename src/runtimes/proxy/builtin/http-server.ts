@@ -1,0 +1,116 @@
+import { createServer, ServerResponse } from '#kernel/node-http.ts';
+import type { IncomingMessage, Server, ServerResponse as Response } from 'node:http';
+import type { Socket } from 'node:net';
+import { pipeline } from 'node:stream';
+import type { Duplex } from 'node:stream';
+import { asksForWebSocket, hasBody, refusalOf } from '#runtimes/proxy/builtin/admission.ts';
+import { answerError } from '#runtimes/proxy/builtin/answers.ts';
+import { Exchange } from '#runtimes/proxy/builtin/exchange.ts';
+import { contain } from '#runtimes/proxy/builtin/faults.ts';
+import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
+import type { Visit, Visits } from '#runtimes/proxy/builtin/visits.ts';
+import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
+
+interface Parts {
+  table: RouteTable;
+  limits: ProxyLimits;
+  visits: Visits;
+  isRetired(): boolean;
+}
+
+/** Server for HTTP/1.1. Node's parser reads the requests; what is admitted of them goes to undici. */
+export function createHttpServer(parts: Parts): Server {
+  const { limits, visits } = parts;
+  const underWay = (request: IncomingMessage) => visits.of(request.socket)?.underWay ?? 0;
+  const server = createServer(
+    {
+      // Anything else (h2c of a careful client) is answered as if it had not been offered (RFC 9110 §7.8).
+      shouldUpgradeCallback: (request) => asksForWebSocket(request) && !hasBody(request) && underWay(request) === 0,
+      keepAliveTimeout: limits.idleMs,
+      maxHeaderSize: limits.headBytes,
+      headersTimeout: limits.headMs,
+      // No limit for the time of uploads as long as they go on: see `stallMs`.
+      requestTimeout: 0,
+      connectionsCheckingInterval: Math.min(1_000, limits.headMs / 4),
+      noDelay: true,
+    },
+    (request, response) => {
+      const visit = visits.of(request.socket);
+      // What comes after a request that was refused may be a part of it.
+      if (!visit || visit.isRefused) return;
+      visit.begin();
+      response.once('close', () => visit.end());
+      contain(
+        () => serve(parts, request, response, visit),
+        () => response.destroy(),
+      );
+    },
+  );
+  // Without a limit, lines beyond Node's own limit would be dropped unseen; `headLines` refuses them.
+  server.maxHeadersCount = 0;
+  server.on('upgrade', (request, socket, head) => {
+    contain(
+      () => upgrade(parts, request, socket, head),
+      () => socket.destroy(),
+    );
+  });
+  server.on('connect', (_request, socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.end('HTTP/1.1 405 Method Not Allowed\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+  });
+  return server;
+}
+
+function serve({ table, limits, isRetired }: Parts, request: IncomingMessage, response: Response, visit: Visit): void {
+  if (isRetired()) response.shouldKeepAlive = false;
+  const refusal = asksForWebSocket(request)
+    ? (refusalOf(request, limits) ?? { status: 400, message: 'A request to upgrade comes alone on its connection.' })
+    : refusalOf(request, limits);
+  if (refusal) return refuse(visit, request, response, refusal);
+  new Exchange(table, limits, { request, response, trusted: visit.trusted }).start();
+}
+
+/** Answers, and ends the connection: what follows may be a part of what was refused. */
+function refuse(
+  visit: Visit,
+  request: IncomingMessage,
+  response: Response,
+  { status, message }: { status: number; message: string },
+): void {
+  visit.isRefused = true;
+  response.shouldKeepAlive = false;
+  request.on('error', () => undefined);
+  response.on('error', () => undefined);
+  response.once('finish', () => request.socket.destroySoon());
+  answerError(request, response, status, message);
+}
+
+/** A websocket: its connection is handed through once the upstream agrees. */
+function upgrade({ table, limits, visits }: Parts, request: IncomingMessage, socket: Duplex, early: Buffer): void {
+  socket.on('error', () => socket.destroy());
+  const visit = visits.of(request.socket);
+  // A Node that does not know `shouldUpgradeCallback` hands every kind of upgrade over.
+  if (!visit || visit.underWay > 0) return void socket.destroy();
+  visit.begin();
+  socket.once('close', () => visit.end());
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.assignSocket(socket as Socket);
+  response.on('finish', () => socket.end());
+  const refusal = refusalOf(request, limits);
+  if (refusal) return refuse(visit, request, response, refusal);
+  const onUpgrade = (fields: string[], upstream: Duplex, done: () => void) => {
+    response.detachSocket(socket as Socket);
+    let head = 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n';
+    for (let at = 0; at < fields.length; at += 2) head += `${fields[at]}: ${fields[at + 1]}\r\n`;
+    socket.write(`${head}\r\n`, 'latin1');
+    if (early.length > 0) upstream.write(early);
+    // Either side's end or error ends both; how it ended is no one's business here.
+    pipeline(socket, upstream, socket, () => {
+      socket.destroy();
+      upstream.destroy();
+      done();
+    });
+  };
+  new Exchange(table, limits, { request, response, trusted: visit.trusted, onUpgrade }).start();
+}

@@ -1,0 +1,104 @@
+import type { RouteEntry } from '#runtimes/router.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+import type { ServiceRoutes } from '#runtimes/proxy/route-files.ts';
+import type { Upstreams, UpstreamState } from '#runtimes/proxy/builtin/upstreams.ts';
+
+/** A host and where its requests go. */
+export class HostRoute {
+  readonly serviceId: string;
+  readonly protocol: RouteEntry['protocol'];
+  readonly upstreams: UpstreamState[];
+  #turn = 0;
+
+  constructor(serviceId: string, protocol: RouteEntry['protocol'], upstreams: UpstreamState[]) {
+    this.serviceId = serviceId;
+    this.protocol = protocol;
+    this.upstreams = upstreams;
+  }
+
+  /** The next upstream in turn that was not tried yet; those that just refused a connection come last. */
+  pick(tried: readonly UpstreamState[]): UpstreamState | undefined {
+    const count = this.upstreams.length;
+    if (count === 1 && tried.length === 0) return this.upstreams[0];
+    let last: UpstreamState | undefined;
+    for (let step = 0; step < count; step++) {
+      const upstream = this.upstreams[this.#turn++ % count]!;
+      if (tried.includes(upstream)) continue;
+      if (!upstream.isPassedOver()) return upstream;
+      last ??= upstream;
+    }
+    return last;
+  }
+}
+
+/** Host name as routes are looked up by: lower case, without port and trailing dot. */
+export function normalizeHost(header: string): string {
+  const end = header.startsWith('[') ? header.indexOf(']') + 1 : header.indexOf(':');
+  const host = (end > 0 ? header.slice(0, end) : header).toLowerCase();
+  return host.endsWith('.') ? host.slice(0, -1) : host;
+}
+
+/** Which host leads where. A change of a service replaces all its hosts in one step of the event loop. */
+export class RouteTable {
+  readonly #hosts = new Map<string, HostRoute>();
+  readonly #services = new Map<string, { generation: number; hosts: string[] }>();
+  readonly #upstreams: Upstreams;
+
+  constructor(upstreams: Upstreams) {
+    this.#upstreams = upstreams;
+  }
+
+  get size(): number {
+    return this.#services.size;
+  }
+
+  find(hostHeader: string): HostRoute | undefined {
+    return this.#hosts.get(hostHeader) ?? this.#hosts.get(normalizeHost(hostHeader));
+  }
+
+  /** Throws RuntimeError when the change may not be made: `superseded`, or `refused` when a host belongs to another service. */
+  check({ serviceId, generation, routes }: ServiceRoutes): void {
+    const present = this.#services.get(serviceId);
+    if (present && present.generation > generation)
+      throw new RuntimeError(
+        'superseded',
+        `The routes of the service have generation ${present.generation} already; ${generation} is older.`,
+      );
+    for (const { host } of routes) {
+      const owner = this.#hosts.get(normalizeHost(host))?.serviceId;
+      if (owner !== undefined && owner !== serviceId)
+        throw new RuntimeError('refused', `The host name ${host} belongs to another service (${owner}).`);
+    }
+  }
+
+  /** Replaces the routes of a service. Several entries of one host share its requests among all their upstreams. */
+  set(service: ServiceRoutes): void {
+    this.check(service);
+    const { serviceId, generation, routes } = service;
+    const byHost = Map.groupBy(routes, (route) => normalizeHost(route.host));
+    const old = this.#take(serviceId);
+    for (const [host, entries] of byHost) {
+      const upstreams = entries.flatMap((entry) =>
+        entry.upstreams.map((upstream) => this.#upstreams.acquire(upstream)),
+      );
+      this.#hosts.set(host, new HostRoute(serviceId, entries[0]!.protocol, upstreams));
+    }
+    this.#services.set(serviceId, { generation, hosts: [...byHost.keys()] });
+    for (const upstream of old) upstream.release();
+  }
+
+  remove(serviceId: string): void {
+    for (const upstream of this.#take(serviceId)) upstream.release();
+    this.#services.delete(serviceId);
+  }
+
+  /** Takes the hosts of a service out; answers what they led to, still held. */
+  #take(serviceId: string): UpstreamState[] {
+    const hosts = this.#services.get(serviceId)?.hosts ?? [];
+    return hosts.flatMap((host) => {
+      const route = this.#hosts.get(host);
+      this.#hosts.delete(host);
+      return route?.upstreams ?? [];
+    });
+  }
+}

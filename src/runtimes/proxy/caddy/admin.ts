@@ -1,0 +1,139 @@
+import { closeSync, constants, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { request } from '#kernel/node-http.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
+
+/** Name of the admin API's socket in the adapter's folder. */
+export const ADMIN_SOCKET = 'admin';
+/** Host name that the admin API is asked under; it refuses every other. */
+export const ADMIN_HOST = 'localhost';
+/** Time for one answer. A configuration with thousands of routes takes a second. */
+const TIMEOUT_MS = 30_000;
+
+interface AdminAnswer {
+  status: number;
+  body: string;
+  etag: string | undefined;
+}
+
+/** Requests under way to an upstream, as Caddy counts them. */
+export interface UpstreamCount {
+  address: string;
+  num_requests: number;
+}
+
+/** Configuration that Caddy runs at present, as far as another change must not overwrite it unseen. */
+export interface PresentConfig {
+  /** Value of `If-Match` for a change. */
+  etag: string;
+  /** `@id` of the admin object: every loaded configuration has another. */
+  revision: string;
+}
+
+/** Whether asking failed because no Caddy answers in the folder at the moment. */
+export const isAway = (error: unknown): boolean =>
+  ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes((error as NodeJS.ErrnoException).code ?? '');
+
+/** Caddy's JSON admin API on its unix socket. Every method throws what the socket threw (`isAway`) or RuntimeError `failed`. */
+export class AdminApi {
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  async present(): Promise<PresentConfig> {
+    const { body, etag } = await this.#ok('GET', '/config/admin');
+    const revision = (JSON.parse(body) as { '@id'?: string } | null)?.['@id'];
+    if (etag === undefined || revision === undefined)
+      throw new RuntimeError('failed', 'The running Caddy has a configuration that Quarterdeck did not write.');
+    return { etag, revision };
+  }
+
+  /** Replaces the whole configuration unless another change came first: false then. */
+  async replace(config: object, present: PresentConfig): Promise<boolean> {
+    const answer = await this.#exchange('POST', '/config/', config, { 'if-match': present.etag });
+    if (answer.status === 412) return false;
+    if (answer.status === 200) return true;
+    throw new RuntimeError('failed', `Caddy refuses its configuration: ${messageOf(answer)}`);
+  }
+
+  async counts(): Promise<UpstreamCount[]> {
+    return JSON.parse((await this.#ok('GET', '/reverse_proxy/upstreams')).body) as UpstreamCount[];
+  }
+
+  async #ok(method: string, path: string): Promise<AdminAnswer> {
+    const answer = await this.#exchange(method, path);
+    if (answer.status === 200) return answer;
+    throw new RuntimeError('failed', `Caddy answers ${method} ${path} with ${answer.status}: ${messageOf(answer)}`);
+  }
+
+  async #exchange(
+    method: string,
+    path: string,
+    body?: object,
+    headers: Record<string, string> = {},
+  ): Promise<AdminAnswer> {
+    // Through the folder's descriptor on Linux: a socket's path may have 108 bytes only.
+    const folder = openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
+    const place = process.platform === 'linux' ? `/proc/self/fd/${folder}` : this.#directory;
+    try {
+      return await send(join(place, ADMIN_SOCKET), method, path, body, headers);
+    } finally {
+      closeSync(folder);
+    }
+  }
+}
+
+function messageOf({ body }: AdminAnswer): string {
+  try {
+    return (JSON.parse(body) as { error?: string }).error ?? body;
+  } catch (error) {
+    if (error instanceof SyntaxError) return body.trim().slice(0, 500);
+    throw error;
+  }
+}
+
+function send(
+  socketPath: string,
+  method: string,
+  path: string,
+  body: object | undefined,
+  headers: Record<string, string>,
+): Promise<AdminAnswer> {
+  const content = body === undefined ? undefined : JSON.stringify(body);
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      {
+        socketPath,
+        method,
+        path,
+        agent: false,
+        timeout: TIMEOUT_MS,
+        headers: {
+          host: ADMIN_HOST,
+          ...(content === undefined
+            ? {}
+            : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) }),
+          ...headers,
+        },
+      },
+      (response) => {
+        // Version 2.6 sends the ETag of a configuration as a trailer.
+        text(response).then(
+          (answer) =>
+            resolve({
+              status: response.statusCode!,
+              body: answer,
+              etag: response.trailers['etag'] ?? response.headers['etag'],
+            }),
+          reject,
+        );
+      },
+    );
+    sent.on('timeout', () => sent.destroy(new Error(`Caddy's admin API did not answer within ${TIMEOUT_MS} ms.`)));
+    sent.on('error', reject);
+    sent.end(content);
+  });
+}

@@ -1,0 +1,34 @@
+import { mkdirSync } from 'node:fs';
+import { createCaddyRouter, stopCaddyProxy, type CaddyOptions, type CaddyRouter } from '#runtimes/proxy/caddy/index.ts';
+import { findCaddy, type CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
+import { readShimLog } from '#runtimes/tools/shim/index.ts';
+
+/** Caddy of the tests: the machine's, or the one that CADDY names. */
+export async function testCaddy(): Promise<CaddyProgram> {
+  const program = await findCaddy(process.env['CADDY'] || 'caddy');
+  if (!program) throw new Error('These tests take the package caddy.');
+  return program;
+}
+
+/** Starts Caddy in a folder on a free port. */
+export async function startCaddyRouter(directory: string, options: Partial<CaddyOptions> = {}): Promise<CaddyRouter> {
+  mkdirSync(directory, { recursive: true });
+  return createCaddyRouter({
+    directory,
+    program: await testCaddy(),
+    host: '127.0.0.1',
+    port: 0,
+    https: { port: 1, directoryUrl: 'https://127.0.0.1:1/dir', email: '', rootsFile: '' },
+    trustedProxies: [],
+    log: () => undefined,
+    ...options,
+  });
+}
+
+/** Lines in which Caddy reported a crash of its own. */
+export const faultsOf = (directory: string): string[] =>
+  readShimLog(`${directory}/caddy/shim`, 1000)
+    .filter(({ text }) => /panic|fatal error|goroutine \d+ \[/.test(text))
+    .map(({ text }) => text);
+
+export { stopCaddyProxy };

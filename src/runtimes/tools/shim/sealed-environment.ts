@@ -1,0 +1,51 @@
+import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
+import type { Writable } from 'node:stream';
+import { DEFAULT_PATH } from '#runtimes/tools/command.ts';
+
+/**
+ * Program that takes the place of `node -e` within a view: reads its environment from descriptor 3 and becomes the program of its arguments.
+ * A workload's own variables (LD_PRELOAD) mean something to every program that gets them: those that enter its namespaces have more rights.
+ */
+const BECOME = `
+const fs = require('node:fs');
+const env = JSON.parse(fs.readFileSync(3, 'utf8'));
+fs.closeSync(3);
+const [name, ...args] = process.argv.slice(1);
+const isProgram = (file) => {
+  try {
+    fs.accessSync(file, fs.constants.X_OK);
+    return fs.statSync(file).isFile();
+  } catch {
+    return false;
+  }
+};
+const folders = (env.PATH ?? '${DEFAULT_PATH}').split(':');
+const file = name.includes('/') ? name : folders.map((folder) => folder + '/' + name).find(isProgram);
+if (file === undefined || !isProgram(file)) {
+  console.error(name + ': there is no such program');
+  process.exit(127);
+}
+process.execve(file, [name, ...args], env);
+`;
+
+/** Arguments put behind those that enter a view, for a command behind them. `node` is where the view has it. */
+export const becoming = (node: string): string[] => [node, '--no-warnings', '-e', BECOME, '--'];
+
+/** Starts a program that ends with `becoming`: only the command itself gets the variables. */
+export function spawnSealed(
+  program: string,
+  args: string[],
+  env: Record<string, string>,
+  options: Omit<SpawnOptions, 'stdio' | 'env'> & { stdio: ('pipe' | 'ignore')[] },
+): ChildProcess {
+  const child = spawn(program, args, {
+    ...options,
+    env: { PATH: DEFAULT_PATH },
+    stdio: [...options.stdio, 'pipe'],
+  } as SpawnOptions);
+  const given = child.stdio[3] as Writable;
+  // One that ended before it took them tells why by its end.
+  given.on('error', () => undefined);
+  given.end(JSON.stringify(env));
+  return child;
+}

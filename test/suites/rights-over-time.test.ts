@@ -1,0 +1,322 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { newId } from '#kernel/ids.ts';
+import { applyDeploymentRules } from '#app/deployment-rules.ts';
+import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { makeExample } from '#test/harness/engine.ts';
+import { startIssuer } from '#test/harness/issuer.ts';
+
+const issuer = await startIssuer(['ES256']);
+const app = useApp({ ...issuer.settings, QUARTERDECK_AGENT_IMAGE: 'registry.invalid/acme/agent:1.0' });
+afterAll(() => issuer.close());
+
+const session = async (claims: { sub: string; email: string | null; email_verified?: boolean | null }) =>
+  app.session(await issuer.sign({ email_verified: true, ...claims }, { algorithm: 'ES256' }));
+
+const roleId = async (admin: Actor, name: string): Promise<string> =>
+  ok(await admin.get(`/organization/${admin.organizationId}/availableRole`), 200).results.find(
+    (role: { name: string }) => role.name === name,
+  ).id;
+
+/** Gives the person behind an actor another role, as another owner would. */
+const demote = async (admin: Actor, role: string) =>
+  app.db
+    .updateTable('member')
+    .set({ role_id: await roleId(admin, role) })
+    .where('organization_id', '=', admin.organizationId)
+    .where('user_id', '=', admin.userId)
+    .execute();
+
+const tokenCaller = (token: string) => (url: string) =>
+  app.anonymous('GET', url, undefined, { authorization: `Token ${token}` });
+
+describe('an invitation', () => {
+  const invite = async (admin: Actor, role: string) => {
+    const email = `${newId()}@example.com`;
+    const of = `/organization/${admin.organizationId}/inviteMember`;
+    const { id } = ok(await admin.post(of, { email, role_id: await roleId(admin, role) }), 201);
+    return { email, url: `${of}/${id}` };
+  };
+
+  test.each(['owner', 'admin', 'viewer'])(
+    'as %s is not accepted once its sender may no longer give it',
+    async (role) => {
+      const admin = await app.organization();
+      const { email, url } = await invite(admin, role);
+      const person = await session({ sub: newId(), email });
+      await demote(admin, 'devops');
+      expect(ok(await person.post(url), 403).message).toContain('may no longer give the role');
+      expect(ok(await person.get('/organization'), 200).results).toEqual([]);
+      await demote(admin, 'owner');
+      ok(await person.post(url), 201);
+    },
+  );
+
+  test('as owner is not accepted once its sender is an administrator only', async () => {
+    const admin = await app.organization();
+    const { email, url } = await invite(admin, 'owner');
+    await demote(admin, 'admin');
+    ok(await (await session({ sub: newId(), email })).post(url), 403);
+  });
+
+  test.each([
+    ['says that the address is not verified', (email: string) => ({ email, email_verified: false })],
+    ['does not say that the address is verified', (email: string) => ({ email, email_verified: null })],
+    ['names no address and says that it is not verified', () => ({ email: null, email_verified: false })],
+  ])('is not accepted in a session that %s, although an earlier one did', async (_what, claims) => {
+    const admin = await app.organization();
+    const { email, url } = await invite(admin, 'viewer');
+    const sub = newId();
+    ok(await (await session({ sub, email })).get('/organization'), 200);
+    ok(await (await session({ sub, ...claims(email) })).post(url), 404);
+    ok(await (await session({ sub, email })).post(url), 201);
+  });
+});
+
+describe('a token', () => {
+  const make = async (admin: Actor, by: string, more: object = {}) => {
+    const authorization = { authorization: `Token ${by}` };
+    const body = { name: newId(), scope: 'ADMIN', ...more };
+    return app.anonymous('POST', `/organization/${admin.organizationId}/apiToken`, body, authorization);
+  };
+
+  test('that a token made ends when that one does, and none can be made to end later', async () => {
+    const admin = await app.organization();
+    const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+    const parent = ok(await make(admin, admin.token, { expires_at }), 201);
+    const child = ok(await make(admin, parent.token), 201);
+    const grandchild = ok(await make(admin, child.token), 201);
+    expect([child.expires_at, grandchild.expires_at]).toEqual([expires_at, expires_at]);
+    const later = new Date(Date.now() + 7_200_000).toISOString();
+    expect(await make(admin, parent.token, { expires_at: later })).toMatchObject({
+      status: 400,
+      body: { errors: [{ field: 'expires_at', message: expect.stringContaining(expires_at) }] },
+    });
+    const sooner = new Date(Date.now() + 60_000).toISOString();
+    expect(ok(await make(admin, parent.token, { expires_at: sooner }), 201).expires_at).toBe(sooner);
+  });
+
+  test('is revoked with the token that it was made with, and an event tells of each', async () => {
+    const admin = await app.organization();
+    const of = `/organization/${admin.organizationId}`;
+    const parent = ok(await make(admin, admin.token), 201);
+    const child = ok(await make(admin, parent.token), 201);
+    const grandchild = ok(await make(admin, child.token), 201);
+    const callers = [parent, child, grandchild].map(({ token }) => tokenCaller(token));
+    for (const caller of callers) ok(await caller(of), 200);
+    ok(await admin.delete(`${of}/apiToken/${parent.id}`), 204);
+    for (const caller of callers) ok(await caller(of), 401);
+    const { events } = ok(await admin.get(`${of}/events?eventType=DELETE`), 200);
+    const told = events.map((event: { target_id: string }) => event.target_id);
+    expect(told.sort()).toEqual([parent.id, child.id, grandchild.id].sort());
+  });
+
+  test('does no more than its creator may now', async () => {
+    const admin = await app.organization();
+    const { project } = await makeExample(admin);
+    const token = ok(await make(admin, admin.token), 201).token;
+    await demote(admin, 'viewer');
+    const authorization = { authorization: `Token ${token}` };
+    ok(await app.anonymous('PUT', `/project/${project.id}`, { name: newId() }, authorization), 403);
+    ok(await tokenCaller(token)(`/project/${project.id}`), 200);
+  });
+
+  test('that only reads does not change the onboarding of its creator', async () => {
+    const admin = await app.organization();
+    const url = `/organization/${admin.organizationId}/onboarding`;
+    ok(await (await admin.withScope('READ')).call('POST', url, { status: 'COMPLETED' }), 403);
+    ok(await (await admin.withScope('READ')).call('POST', url, {}), 403);
+    ok(await (await admin.withScope('DEPLOY')).call('POST', url, {}), 200);
+  });
+});
+
+describe('hours of an environment', () => {
+  test.each([
+    ['viewer', 0],
+    ['devops', 1],
+  ] as const)('that somebody set who is %s now switch %i environments', async (role, switched) => {
+    const admin = await app.organization();
+    const { environment, application } = await makeExample(admin);
+    const rule = ok(await admin.get(`/environment/${environment.id}/deploymentRule`), 200);
+    const hours = {
+      ...rule,
+      auto_stop: true,
+      timezone: 'UTC',
+      start_time: '1970-01-01T00:00:00.000Z',
+      stop_time: '1970-01-01T00:01:00.000Z',
+      weekdays: ['MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY', 'SUNDAY'],
+    };
+    ok(await admin.put(`/environment/${environment.id}/deploymentRule/${rule.id}`, hours), 200);
+    await app.db.updateTable('service').set({ wanted: 'running' }).where('id', '=', application.id).execute();
+    const due = { next_at: new Date(Date.now() - 1000) };
+    await app.db.updateTable('environment_deployment_rule').set(due).where('id', '=', rule.id).execute();
+    await demote(admin, role);
+    await applyDeploymentRules(app.platform, new AbortController().signal);
+    const stops = app.db.selectFrom('deployment').select('id').where('environment_id', '=', environment.id);
+    expect(await stops.execute()).toHaveLength(switched);
+  });
+});
+
+describe('the run of an agent', () => {
+  const makeWorkflow = async (admin: Actor, mode: string) => {
+    const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: newId() }), 201);
+    const environment = ok(await admin.post(`/project/${project.id}/environment`, { name: 'e', mode }), 201);
+    return ok(await admin.post(`/environment/${environment.id}/agenticWorkflow`, { name: 'triage' }), 201);
+  };
+  const call = ({ slug }: { slug: string }) => app.anonymous('POST', `/agenticWorkflowWebhook/${slug}`, {});
+
+  test('is refused once whoever saved the workflow may no longer edit services there', async () => {
+    const admin = await app.organization();
+    const workflow = await makeWorkflow(admin, 'DEVELOPMENT');
+    ok(await call(workflow), 202);
+    await demote(admin, 'viewer');
+    expect(ok(await call(workflow), 403).message).toContain('must save the workflow again');
+  });
+
+  test.each(['PRODUCTION', 'STAGING', 'DEVELOPMENT'])('in a %s environment is of that mode, too', async (mode) => {
+    const admin = await app.organization();
+    const run = ok(await call(await makeWorkflow(admin, mode)), 202);
+    expect(ok(await admin.get(`/environment/${run.environment_id}`), 200).mode).toBe(mode);
+  });
+});
+
+describe('a webhook', () => {
+  test('is the organization’s: it stays when its maker may no longer edit it, who then neither changes it nor sends it again', async () => {
+    const admin = await app.organization();
+    const of = `/organization/${admin.organizationId}/webhook`;
+    const body = { target_url: 'https://hooks.example.org/x', events: ['DEPLOYMENT_STARTED'] };
+    const { id } = ok(await admin.post(of, body), 201);
+    await demote(admin, 'viewer');
+    ok(await admin.put(`${of}/${id}`, { ...body, target_url: 'https://elsewhere.example.org' }), 403);
+    ok(await admin.post(`${of}/${id}/event/${newId()}/resend`, {}), 403);
+    ok(await admin.delete(`${of}/${id}`), 403);
+    await demote(admin, 'owner');
+    expect(ok(await admin.get(`${of}/${id}`), 200)).toMatchObject({ enabled: true, target_url: body.target_url });
+  });
+});
+
+describe('going back to an earlier execution', () => {
+  test.each(['service', 'environment'] as const)(
+    'of a whole %s takes the right to deploy now, whoever made the execution',
+    async (what) => {
+      const admin = await app.organization();
+      const { environment, application } = await makeExample(admin);
+      ok(await admin.post(`/application/${application.id}/deploy`, {}), 200);
+      await demote(admin, 'viewer');
+      const url = what === 'service' ? `/application/${application.id}` : `/environment/${environment.id}`;
+      ok(await admin.post(`${url}/rollback`, { execution_id: `${environment.id}-1` }), 403);
+      const made = app.db.selectFrom('deployment').select('id').where('environment_id', '=', environment.id);
+      expect(await made.execute()).toHaveLength(1);
+    },
+  );
+});
+
+describe('a deployment restriction', () => {
+  test('goes on when whoever set it may no longer edit the service, and they cannot lift it', async () => {
+    const admin = await app.organization();
+    const { application } = await makeExample(admin);
+    const url = `/application/${application.id}/deploymentRestriction`;
+    const rule = { mode: 'EXCLUDE', type: 'PATH', value: 'docs' };
+    const { id } = ok(await admin.post(url, rule), 201);
+    await demote(admin, 'viewer');
+    ok(await admin.put(`${url}/${id}`, { ...rule, mode: 'MATCH' }), 403);
+    ok(await admin.delete(`${url}/${id}`), 403);
+    ok(await admin.post(url, { ...rule, value: 'other' }), 403);
+    expect(ok(await admin.get(url), 200).results).toMatchObject([{ id, ...rule }]);
+  });
+});
+
+describe('a deployment that was requested', () => {
+  test('goes on when whoever requested it may deploy no longer, and they can neither cancel it nor request another', async () => {
+    const admin = await app.organization();
+    const { environment, application } = await makeExample(admin);
+    ok(await admin.post(`/application/${application.id}/deploy`, {}), 200);
+    await demote(admin, 'viewer');
+    ok(await admin.post(`/environment/${environment.id}/cancelDeployment`, {}), 403);
+    ok(await admin.post(`/application/${application.id}/redeploy`, {}), 403);
+    const rows = await app.db
+      .selectFrom('deployment')
+      .select('id')
+      .where('environment_id', '=', environment.id)
+      .execute();
+    expect(rows).toHaveLength(1);
+  });
+});
+
+describe('an external secret', () => {
+  test('is chosen only by those who may use the cluster of its access, and edited by no others', async () => {
+    const { admin, accessId, make, on } = await externalSecret();
+    const { id } = ok(await make(admin), 201);
+    const role = await makerWithout(admin);
+    expect(ok(await role('POST', '/variable', { ...on, key: 'OTHER' }), 403).message).toContain('cluster.use');
+    const edited = { key: 'TOKEN', value: 'another-secret', secret_manager_access_id: accessId };
+    expect(ok(await role('PUT', `/variable/${id}`, edited), 403).message).toContain('cluster.use');
+    ok(await role('PUT', `/variable/${id}`, { key: 'TOKEN', value: 'upstream' }), 200);
+  });
+
+  test('is not read for a deployment once whoever chose it may no longer use the cluster', async () => {
+    const { admin, accessId, make } = await externalSecret();
+    ok(await make(admin), 201);
+    const record = (chosenBy: string) => [
+      {
+        id: newId(),
+        key: 'TOKEN',
+        scope: 'ENVIRONMENT' as const,
+        value: null,
+        external: { access: accessId, name: 'upstream', chosenBy },
+      },
+    ];
+    const read = () =>
+      readExternalSecrets(app.context, admin, record(admin.userId), AbortSignal.timeout(10_000)).then(
+        () => 'read',
+        (error: Error) => error.message,
+      );
+    // Asked of an address at which nobody is.
+    expect(await read()).not.toContain('cluster.use');
+    await demote(admin, 'viewer');
+    expect(await read()).toContain('no permission cluster.use on its cluster any more');
+  });
+});
+
+/** An environment, and a secret manager on its cluster. */
+async function externalSecret() {
+  const admin = await app.organization();
+  const { environment } = await makeExample(admin);
+  const accessId = newId();
+  await app.db
+    .insertInto('secret_manager_access')
+    .values({
+      id: accessId,
+      organization_id: admin.organizationId,
+      cluster_id: environment.cluster_id,
+      name: 'vault',
+      endpoint: JSON.stringify({ mode: 'VAULT', url: 'https://vault.invalid' }),
+      authentication: JSON.stringify({ mode: 'VAULT_TOKEN' }),
+    })
+    .execute();
+  const on = {
+    key: 'TOKEN',
+    value: 'upstream',
+    is_secret: false,
+    variable_scope: 'ENVIRONMENT',
+    variable_parent_id: environment.id,
+    secret_manager_access_id: accessId,
+  };
+  return { admin, accessId, on, make: (actor: Actor) => actor.post('/variable', on) };
+}
+
+/** Calls with a role that does everything in all projects, and only views the clusters. */
+async function makerWithout(admin: Actor) {
+  const of = `/organization/${admin.organizationId}`;
+  const clusters = ok(await admin.get(`${of}/cluster`), 200).results;
+  const projects = ok(await admin.get(`${of}/project`), 200).results;
+  const body = {
+    name: newId(),
+    cluster_permissions: clusters.map(({ id }: { id: string }) => ({ cluster_id: id, permission: 'VIEWER' })),
+    project_permissions: projects.map(({ id }: { id: string }) => ({ project_id: id, is_admin: true })),
+  };
+  const role = ok(await admin.post(`${of}/customRole`, body), 201);
+  const { token } = ok(await admin.post(`${of}/apiToken`, { name: newId(), role_id: role.id }), 201);
+  return (method: 'POST' | 'PUT', url: string, input: object) =>
+    app.anonymous(method, url, input, { authorization: `Token ${token}` });
+}
