@@ -6,3 +6,9 @@ export async function sessionsThatWait(db: Database): Promise<number> {
     where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
   return rows[0]!.n;
 }
+
+/** Whether one session of the database, by the number of its process, waits for a lock that another one holds. */
+export async function waitsForLock(db: Database, pid: number): Promise<boolean> {
+  const { rows } = await sql<{ waits: boolean }>`select cardinality(pg_blocking_pids(${pid})) > 0 as waits`.execute(db);
+  return rows[0]!.waits;
+}

@@ -27,6 +27,10 @@ const REMOVED = /RWLayer of container \S+ is unexpectedly nil|error processing t
 export const isBeingRemoved = (error: unknown): boolean =>
   statusOf(error) === 500 && REMOVED.test(engineMessage(error));
 
+/** Whether the same call may succeed a little later: the engine is away, or could not do it as it is now. */
+export const mayPass = (error: unknown): boolean =>
+  asRuntimeError(error).code === 'unreachable' || (statusOf(error) ?? 0) >= 500;
+
 /** Makes a RuntimeError of whatever a call to the engine threw. */
 export function asRuntimeError(error: unknown, signal?: AbortSignal): RuntimeError {
   if (error instanceof RuntimeError) return error;

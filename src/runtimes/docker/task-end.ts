@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { RuntimeContext, TaskEnd, TaskSpec } from '#runtimes/runtime.ts';
 import { LOOPBACK } from './container-config.ts';
-import { asRuntimeError, engineMessage, isBeingRemoved, unless } from './errors.ts';
+import { asRuntimeError, engineMessage, isBeingRemoved, mayPass, unless } from './errors.ts';
 import type { DockerNode } from './node.ts';
 import { explainExit, timeOf } from './observe.ts';
 import { TaskLog } from './task-log.ts';
@@ -16,6 +16,8 @@ type State = Docker.ContainerInspectInfo['State'];
 const LOOK_MS = 300;
 /** How long an engine may be away (an upgrade, a restart) before whoever waits is told. */
 const AWAY_MS = 120_000;
+/** How long an engine is asked again that cannot look into the container of a command that has ended: it may be ending itself. */
+const PASSING_MS = 30_000;
 /** How often the output of a command that has ended is tried to be read to its end. */
 const READINGS = 3;
 /** Longest time that a timer takes: 24 days. */
@@ -141,14 +143,23 @@ const lost = (startedAt: string, endedAt: string): TaskEnd => {
   return { reason: 'lost', exitCode: null, signal: null, startedAt, endedAt, output: null };
 };
 
-/** The end of a command as its container tells it. Of one that somebody removes right now it can't be known. */
+/**
+ * The end of a command as its container tells it. Of one that somebody removes right now it can't be known. An engine that is about to
+ * end takes the container's files away first and answers 500: it is asked again.
+ */
 async function endOf(waiting: Waiting, state: State): Promise<TaskEnd> {
-  const endedAt = timeOf(state.FinishedAt) ?? waiting.startedAt;
-  try {
-    return await readEnd(waiting, state, endedAt);
-  } catch (error) {
-    if (!isBeingRemoved(error)) throw error;
-    return lost(waiting.startedAt, endedAt);
+  const { context, startedAt } = waiting;
+  const endedAt = timeOf(state.FinishedAt) ?? startedAt;
+  for (const deadline = Date.now() + PASSING_MS; ;) {
+    try {
+      return await readEnd(waiting, state, endedAt);
+    } catch (error) {
+      const isLast = Date.now() > deadline;
+      if (isLast && isBeingRemoved(error)) return lost(startedAt, endedAt);
+      if (isLast || !mayPass(error)) throw error;
+    }
+    await sleep(LOOK_MS, undefined, { signal: context.signal });
+    if ((await inspectPatiently(waiting)) === null) return lost(startedAt, endedAt);
   }
 }
 

@@ -12,7 +12,7 @@ import { COURSES, type WorkAction } from '#resources/cluster/states.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { placeOfEnvironment, submit, type Trigger } from '#services/capabilities/actions/request.ts';
 import type { Random } from '#test/harness/random.ts';
-import { sessionsThatWait } from '#test/harness/waiting.ts';
+import { waitsForLock } from '#test/harness/waiting.ts';
 
 /** Where requests are made: a cluster with environments, each with its services. */
 export interface Place {
@@ -84,6 +84,8 @@ export class Session {
   /** Whether the work is done, so that a commit is what comes next. */
   worked = false;
   ended = false;
+  /** Number of its process in the database. */
+  #pid = 0;
   readonly #begun: Promise<void>;
   readonly done: Promise<void>;
 
@@ -93,7 +95,8 @@ export class Session {
     this.done = context.db
       .transaction()
       .execute(async (db) => {
-        await sql`select now()`.execute(db);
+        const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid, now()`.execute(db);
+        this.#pid = rows[0]!.pid;
         begun();
         await this.#gate();
         await request({ ...context, db, afterCommit: () => undefined });
@@ -109,18 +112,13 @@ export class Session {
     return this.#begun;
   }
 
-  /** Lets the transaction go one step on, and resolves once that is done or another session holds it up. */
+  /** Lets the transaction go one step on, and resolves once that is done or another session holds this one up. */
   async step(db: Database): Promise<void> {
     const { worked } = this;
-    const waiting = await sessionsThatWait(db);
     this.#next?.();
     this.#next = undefined;
-    await expect
-      .poll(async () => this.ended || (!worked && this.worked) || (await sessionsThatWait(db)) > waiting, {
-        interval: 2,
-        timeout: 10_000,
-      })
-      .toBe(true);
+    const isOver = () => this.ended || (!worked && this.worked);
+    await expect.poll(async () => isOver() || (await waitsForLock(db, this.#pid)), { interval: 2 }).toBe(true);
   }
 
   /** Whether a step can be taken: it is not held up by another session. */
