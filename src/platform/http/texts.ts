@@ -1,4 +1,4 @@
-import sjson from 'secure-json-parse';
+import { parseJson } from './json.ts';
 
 interface Shape {
   readsTexts?: boolean;
@@ -28,7 +28,7 @@ function read(text: string, type: string | undefined): unknown {
 /** A list or an object that came as the text of its JSON. */
 function parsed(text: string): unknown {
   try {
-    return sjson.parse(text, { protoAction: 'error', constructorAction: 'error' });
+    return parseJson(text);
   } catch {
     // What is wrong is said of the text as it came.
     return text;
