@@ -1,7 +1,7 @@
 /** The load: keep-alive connections that each send a request as soon as the one before is answered. */
 import { randomUUID } from 'node:crypto';
 import { Pool } from 'undici';
-import { offer } from './processes.ts';
+import { median, offer } from './processes.ts';
 
 /** `$new` in the body is another text in each request. */
 export interface Load {
@@ -45,4 +45,27 @@ async function measure({ url, method, headers, body, connections, warmUpMs, meas
   return rate;
 }
 
-offer({ measure }, async () => undefined);
+/** A GET of one caller who asks again and again. */
+export interface Latency {
+  url: string;
+  headers: Record<string, string>;
+  measuredMs: number;
+}
+
+/** Median milliseconds until a GET is answered, one after the other. Throws when one is not answered with success. */
+async function latency({ url, headers, measuredMs }: Latency): Promise<number> {
+  const { origin, pathname, search } = new URL(url);
+  const pool = new Pool(origin, { connections: 1 });
+  const times: number[] = [];
+  for (const end = performance.now() + measuredMs; performance.now() < end;) {
+    const asked = performance.now();
+    const answer = await pool.request({ path: pathname + search, method: 'GET', headers });
+    const text = await answer.body.text();
+    if (answer.statusCode >= 300) throw new Error(`${url} answered ${answer.statusCode}: ${text}`);
+    times.push(performance.now() - asked);
+  }
+  await pool.close();
+  return median(times);
+}
+
+offer({ measure, latency }, async () => undefined);

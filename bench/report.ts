@@ -6,6 +6,7 @@ import type { Crowded } from './crowd.ts';
 import type { DeploymentFigures } from './deployments.ts';
 import type { DockerFigures } from './docker.ts';
 import type { Footprint } from './footprint.ts';
+import type { OneAgainstAll } from './one-against-all.ts';
 import { proxyTable, type ProxyFigures } from './proxy.ts';
 import type { Pair } from './requests.ts';
 import type { EnvironmentCost, ServiceFigures } from './services.ts';
@@ -15,6 +16,7 @@ export interface Figures {
   /** Reads from a large database; the first is the GET of one environment. */
   crowd: Crowded[];
   post: Pair;
+  oneAgainstAll: OneAgainstAll;
   statuses: Pair;
   services: ServiceFigures;
   deployments: DeploymentFigures;
@@ -69,6 +71,7 @@ function report({
   get,
   crowd,
   post,
+  oneAgainstAll,
   statuses,
   services,
   deployments,
@@ -97,6 +100,13 @@ function report({
       services.statuses,
       0.4,
     ),
+    [
+      'GET of one tenant while another is at its limits',
+      'the same alone',
+      `median ${ms(oneAgainstAll.attacked)} beside ${ms(oneAgainstAll.alone)}`,
+      oneAgainstAll.ratio.toFixed(2),
+      `3 ×: ${verdict(oneAgainstAll.ratio <= 3)}`,
+    ],
     ...services.costs.map(costRow),
     [
       'deploy answered → first step begins',

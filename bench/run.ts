@@ -5,6 +5,7 @@ import { measureDeployments } from './deployments.ts';
 import { measureDocker } from './docker.ts';
 import { measureServices } from './services.ts';
 import { measureFootprint } from './footprint.ts';
+import { measureOneAgainstAll } from './one-against-all.ts';
 import { startPart } from './processes.ts';
 import { benchProxy } from './proxy.ts';
 import { writeReport } from './report.ts';
@@ -27,6 +28,9 @@ async function measureService(parts: Parts) {
     get: await step('GET of one environment', () => getEnvironment(parts, made)),
     statuses: await step('statuses of 100 environments', () => getStatuses(parts, made)),
     post: await step('POST of a project', () => postProject(parts, made)),
+    oneAgainstAll: await step('one tenant beside another at its limits', () =>
+      measureOneAgainstAll(parts.service, made, `/environment/${made.environmentIds[0]}`),
+    ),
     services: await step('environments of many services', () => measureServices(parts, made)),
   };
   return { ...figures, crowd: await step('the same with a large database', () => crowd(made)) };

@@ -25,15 +25,7 @@ export interface Place extends Pick<Seed, 'url' | 'token' | 'organizationId'> {
 export async function seed(service: Part, bare: Part): Promise<Seed> {
   const place = await service.ask<Place>('place');
   await service.ask('deployCluster');
-  const post = async (path: string, body: unknown): Promise<string> => {
-    const answer = await fetch(place.url + path, {
-      method: 'POST',
-      headers: { authorization: `Token ${place.token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
-    return ((await answer.json()) as { id: string }).id;
-  };
+  const post = makingWith(place);
   const projectIds: string[] = [];
   const environmentIds: string[] = [];
   for (let project = 0; project < PROJECTS; project++) {
@@ -50,7 +42,21 @@ export async function seed(service: Part, bare: Part): Promise<Seed> {
   return { url, bareUrl, token, organizationId, projectId: projectIds[0]!, environmentIds };
 }
 
-const APPLICATION = {
+/** Makes things by the API, and answers their ids. */
+export const makingWith =
+  ({ url, token }: Pick<Place, 'url' | 'token'>) =>
+  async (path: string, body: unknown): Promise<string> => {
+    const answer = await fetch(url + path, {
+      method: 'POST',
+      headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
+    return ((await answer.json()) as { id: string }).id;
+  };
+
+/** The application that each environment has. */
+export const APPLICATION = {
   name: 'hello',
   git_repository: { url: 'https://git.example/hello.git', branch: 'main' },
   dockerfile_path: 'Dockerfile',

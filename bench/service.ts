@@ -12,11 +12,13 @@ import { createPretendedSources } from '#app/pretended-sources.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createSources } from '#app/sources.ts';
+import { inTransaction, systemContext } from '#platform/context.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { sql } from '#platform/database/index.ts';
 import { createServer } from '#platform/http/server.ts';
 import { readSettings } from '#platform/settings/index.ts';
-import { createClusterWorker } from '#resources/cluster/index.ts';
+import { createClusterWorker, insertCluster } from '#resources/cluster/index.ts';
+import { makeAdministrator, makeAdministratorToken, makeOrganization } from '#resources/organization/index.ts';
 import { createFakeRuntime } from '#runtimes/fake/index.ts';
 import { CROWD } from './crowd.ts';
 import { offer } from './processes.ts';
@@ -112,6 +114,24 @@ offer(
   {
     deployCluster,
     place: (): Place => ({ url, token, organizationId, database: { ...base.directConfig } }),
+    /** Another organization with somebody of its own; its cluster needs no deployment. */
+    newTenant: () =>
+      inTransaction(systemContext(base.platform), async (context) => {
+        const userId = await makeAdministrator(context);
+        const id = await makeOrganization(context, 'Another organization', userId);
+        const cluster = {
+          organizationId: id,
+          name: 'local',
+          description: '',
+          runtime: 'fake',
+          nodeId: base.nodeId,
+        } as const;
+        await insertCluster(context, { ...cluster, deploy: true });
+        return { organizationId: id, token: await makeAdministratorToken(context, id, userId, 'Bench') };
+      }).then(async (tenant) => {
+        await deployCluster();
+        return tenant;
+      }),
     /** Fills the database with what others have in it. */
     crowd: async () => {
       const client = new pg.Client(base.directConfig);

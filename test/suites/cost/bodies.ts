@@ -104,7 +104,9 @@ function longLists({ items = {}, maxItems = Infinity }: Schema, bytes: number): 
   const different = Array.from({ length: count(item) }, (_, n) => numbered(item, n));
   const wrong = Array.from({ length: count(1) }, () => 1);
   // One item whose own parts are as long as they may be.
-  const inner = placesIn(items, []).flatMap(({ path, fills }) => fills(bytes).map((value) => [putAt(item, path, value)]));
+  const inner = placesIn(items, []).flatMap(({ path, fills }) =>
+    fills(bytes).map((value) => [putAt(item, path, value)]),
+  );
   return [different, alike, wrong, ...inner];
 }
 
