@@ -9,7 +9,7 @@ import {
   startGrpcUpstream,
   startUpstream,
 } from '#runtimes/proxy/contract/upstreams.ts';
-import { call, fetchFrom, headersOf, openHttp2 } from '#runtimes/proxy/contract/visitors.ts';
+import { call, connectRaw, fetchFrom, headersOf, openHttp2 } from '#runtimes/proxy/contract/visitors.ts';
 
 const HOST = 'app-z1.localhost';
 
@@ -136,4 +136,32 @@ test('more streams than the limit at once on one connection are refused', async 
   await using session = openHttp2(proxy.port);
   await once(session, 'remoteSettings');
   expect(session.remoteSettings.maxConcurrentStreams).toBe(2);
+});
+
+test('a visitor that pipelines more requests than may wait loses its connection, and the upstream hears of the first only', async () => {
+  const paths: string[] = [];
+  await using upstream = await startUpstream((incoming) => void paths.push(incoming.url!));
+  await using proxy = await startTestProxy({ pipelined: 5 });
+  proxy.route(HOST, [upstream]);
+  await using visitor = await connectRaw(proxy.port);
+  const asked = (count: number) =>
+    Array.from({ length: count }, (_, n) => `GET /${n} HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`).join('');
+  visitor.socket.write(asked(1));
+  await expect.poll(() => paths.length).toBe(1);
+  visitor.socket.write(asked(7));
+  expect(await visitor.closed()).toBe('');
+  await expect.poll(() => proxy.upstreams.underWay()).toBe(0);
+  expect(paths).toEqual(['/0']);
+});
+
+test('a visitor that leaves while its requests wait leaves nothing under way', async () => {
+  await using upstream = await startUpstream(() => undefined);
+  await using proxy = await startTestProxy();
+  proxy.route(HOST, [upstream]);
+  await using visitor = await connectRaw(proxy.port);
+  const came = once(upstream.server, 'request');
+  visitor.socket.write(`GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`.repeat(3));
+  await came;
+  visitor.socket.destroy();
+  await expect.poll(() => proxy.upstreams.underWay()).toBe(0);
 });
