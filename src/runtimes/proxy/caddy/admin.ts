@@ -59,6 +59,11 @@ export class AdminApi {
     throw new RuntimeError('failed', `Caddy refuses its configuration: ${messageOf(answer)}`);
   }
 
+  /** Port on which Caddy listens for HTTPS at present, null if on none. */
+  async httpsPort(): Promise<number | null> {
+    return JSON.parse((await this.#ok('GET', '/config/apps/http/https_port')).body) as number | null;
+  }
+
   async counts(): Promise<UpstreamCount[]> {
     return JSON.parse((await this.#ok('GET', '/reverse_proxy/upstreams')).body) as UpstreamCount[];
   }

@@ -74,7 +74,8 @@ export function buildConfig(input: ConfigInput): object {
     apps: {
       http: {
         http_port: input.port,
-        ...(https ? { https_port: https.port } : {}),
+        // Only while something listens on it: every process reads here whether HTTPS is served.
+        ...(https && secure.length > 0 ? { https_port: https.port } : {}),
         servers: {
           http: httpServer(input, new Set(secure)),
           ...(https && secure.length > 0 ? { https: httpsServer(input, https, secure) } : {}),

@@ -154,9 +154,7 @@ export class CaddyRouter implements Router {
       if (port !== 0) await processes.claimPort(host, port);
     } else if (port === 0) this.#port = Number(runs.slice(runs.lastIndexOf(':') + 1));
     const { revision } = await this.#admin.present();
-    // Its own Caddy has the port of HTTPS: whether it is free is not asked then.
-    const secureAt = stored && listenOf(stored, 'https');
-    this.#https = { listens: secureAt === `${bracketed(host)}:${this.#options.https.port}`, error: null };
+    await this.#learnHttps();
     const wanted = this.#build(revision, [], true);
     if (
       stored &&
@@ -226,11 +224,20 @@ export class CaddyRouter implements Router {
   async #load(): Promise<void> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const present = await this.#admin.present();
-      if (present.revision !== this.#revision) this.#routes.reload(this.#options.log);
+      if (present.revision !== this.#revision) {
+        this.#routes.reload(this.#options.log);
+        await this.#learnHttps();
+      }
       const counts = await this.#admin.counts();
       if (await this.#replace(present, counts)) return;
     }
     throw new RuntimeError('failed', `Other processes changed the configuration of Caddy ${ATTEMPTS} times meanwhile.`);
+  }
+
+  /** Asks Caddy whether it serves HTTPS: its own port is not free, and another process may have configured it. */
+  async #learnHttps(): Promise<void> {
+    const listens = (await this.#admin.httpsPort()) === this.#options.https.port;
+    this.#https = { listens, error: listens ? null : this.#https.error };
   }
 
   /** Loads a configuration; without HTTPS where its port cannot be listened on. False if another change came first. */

@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { CaddyRouter } from '#runtimes/proxy/caddy/index.ts';
+import { freePorts } from '#runtimes/proxy/caddy/pebble.fixture.ts';
+import { startCaddyRouter, stopCaddyProxy } from '#runtimes/proxy/caddy/testing.ts';
+import { echo, startUpstream, type TestUpstream } from '#runtimes/proxy/contract/upstreams.ts';
+import { fetchFrom } from '#runtimes/proxy/contract/visitors.ts';
+import type { RouteEntry } from '#runtimes/router.ts';
+
+/** Two control planes that configure one Caddy, as after a hand-over or with several processes on a machine. */
+let directory: string;
+let httpsPort: number;
+let routers: CaddyRouter[];
+let upstream: TestUpstream;
+
+const start = async (): Promise<CaddyRouter> => {
+  const https = { port: httpsPort, directoryUrl: 'https://127.0.0.1:1/dir', email: '', rootsFile: '' };
+  const router = await startCaddyRouter(directory, { https });
+  routers.push(router);
+  return router;
+};
+
+const route = (host: string, to: TestUpstream = upstream, certificate = false): RouteEntry => ({
+  host,
+  protocol: 'HTTP',
+  upstreams: [{ address: to.address, port: to.port }],
+  certificate,
+});
+
+/** Whether something takes connections on the port of HTTPS. */
+async function servesHttps(): Promise<boolean> {
+  const socket = connect(httpsPort, '127.0.0.1');
+  try {
+    return await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    );
+  } finally {
+    socket.destroy();
+  }
+}
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'caddy-'));
+  [httpsPort] = (await freePorts(1)) as [number];
+  routers = [];
+  upstream = await startUpstream(echo('a'));
+});
+
+afterEach(async () => {
+  for (const router of routers) await router.close();
+  await stopCaddyProxy(directory);
+  await upstream[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+test('HTTPS that one process switched on is still served after another process changes routes', async () => {
+  const [first, second] = [await start(), await start()];
+  await first.set('s1', 1, [route('secure.example.com', upstream, true)]);
+  expect(await servesHttps()).toBe(true);
+  await second.set('s2', 1, [route('plain.example.com')]);
+  expect(await servesHttps()).toBe(true);
+  const [status] = await second.certificates(['secure.example.com']);
+  expect(status!.lastError ?? '').not.toContain('HTTPS cannot be served');
+  expect((await fetchFrom(first.port, 'plain.example.com')).status).toBe(200);
+});
