@@ -111,13 +111,13 @@ export class CaddyRouter implements Router {
   async set(serviceId: string, generation: number, routes: RouteEntry[]): Promise<void> {
     this.#refuseClosed();
     for (const route of routes) check(route);
-    this.#routes.set(serviceId, generation, routes);
+    await this.#routes.set(serviceId, generation, routes);
     await this.#apply();
   }
 
   async remove(serviceId: string): Promise<void> {
     this.#refuseClosed();
-    this.#routes.remove(serviceId);
+    await this.#routes.remove(serviceId);
     await this.#apply();
   }
 
@@ -225,7 +225,7 @@ export class CaddyRouter implements Router {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const present = await this.#admin.present();
       if (present.revision !== this.#revision) {
-        this.#routes.reload(this.#options.log);
+        this.#routes.reload();
         await this.#learnHttps();
       }
       const counts = await this.#admin.counts();

@@ -68,3 +68,19 @@ test('HTTPS that one process switched on is still served after another process c
   expect(status!.lastError ?? '').not.toContain('HTTPS cannot be served');
   expect((await fetchFrom(first.port, 'plain.example.com')).status).toBe(200);
 });
+
+test('a host that one process gave to a service is refused to another service in every process', async () => {
+  await using other = await startUpstream(echo('b'));
+  const host = 'shop.example.com';
+  const [first, second] = [await start(), await start()];
+  await first.set('s1', 1, [route(host)]);
+  await expect(second.set('s2', 1, [route(`${host}.`, other)])).rejects.toThrow('belongs to another service (s1)');
+  await second.set('s3', 1, [route('else.example.com', other)]);
+  for (let n = 0; n < 4; n++) expect((await fetchFrom(first.port, host)).headers['x-upstream']).toBe('a');
+});
+
+test('of processes that give one host to services of their own at once, one succeeds', async () => {
+  const all = await Promise.all(Array.from({ length: 4 }, start));
+  const outcomes = await Promise.allSettled(all.map((router, n) => router.set(`s${n}`, 1, [route('one.example.com')])));
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+});
