@@ -55,6 +55,9 @@ const ANSWER_HEAD_BYTES = 64 << 10;
 /** Time for which WebSockets outlive the configuration that they were opened under. */
 const STREAM_CLOSE_DELAY_MS = 24 * 3_600_000;
 
+/** Port on which visitors reach HTTPS, whichever port it is led to: authorities connect to no other. */
+const PUBLIC_HTTPS_PORT = 443;
+
 const milliseconds = (value: number): string => `${value}ms`;
 
 /** Returns the configuration of Caddy as its admin API takes it. */
@@ -106,7 +109,7 @@ const loggingOf = (directory: string) => ({
 });
 
 function httpServer(input: ConfigInput, secure: ReadonlySet<string>) {
-  const redirected = input.https && secure.size > 0 ? [redirectToHttps([...secure], input.https.port)] : [];
+  const redirected = input.https && secure.size > 0 ? [redirectToHttps([...secure])] : [];
   const plain = input.routes.filter(({ host }) => !secure.has(host));
   // Only gRPC takes HTTP/2 without TLS; where it is on, Caddy also accepts the upgrade from HTTP/1.1.
   const takesHttp2 = plain.some(({ protocol }) => protocol === 'GRPC');
@@ -138,7 +141,7 @@ function httpsServer(input: ConfigInput, https: HttpsOptions, secure: readonly s
     routes: [
       ...refusals(),
       withoutUpgrade(),
-      ...visitorRoutes(input, https.port),
+      ...visitorRoutes(input, PUBLIC_HTTPS_PORT),
       ...hostRoutes(
         input,
         input.routes.filter(({ host }) => hosts.has(host)),
@@ -294,14 +297,20 @@ const retiringRoutes = ({ retiring }: ConfigInput): object[] =>
     ? []
     : [{ '@id': RETIRING, handle: [{ handler: 'reverse_proxy', upstreams: retiring.map((dial) => ({ dial })) }] }];
 
-const redirectToHttps = (hosts: string[], port: number): object => ({
-  match: [{ host: hosts }],
+/** A name with a final dot leads to the one without: browsers ask for the certificate of that one. */
+const redirectToHttps = (hosts: string[]): object => ({
+  match: [
+    {
+      host: hosts.flatMap((host) => [host, `${host}.`]),
+      header_regexp: { Host: { name: 'name', pattern: String.raw`^(.*?)\.?(?::\d*)?$` } },
+    },
+  ],
   terminal: true,
   handle: [
     {
       handler: 'static_response',
       status_code: 308,
-      headers: { Location: [`https://{http.request.host}${port === 443 ? '' : `:${port}`}{http.request.uri}`] },
+      headers: { Location: ['https://{http.regexp.name.1}{http.request.uri}'] },
     },
   ],
 });
