@@ -86,7 +86,10 @@ test('a host that asks for a certificate gets one, is served over HTTPS, and HTT
   expect(lastError).toBeNull();
   const { status, body, certificate } = await visit(host);
   expect(status).toBe(200);
-  expect(JSON.parse(body)).toMatchObject({ name: 'a', headers: { 'x-forwarded-proto': 'https', 'x-forwarded-port': '443' } });
+  expect(JSON.parse(body)).toMatchObject({
+    name: 'a',
+    headers: { 'x-forwarded-proto': 'https', 'x-forwarded-port': '443' },
+  });
   expect(certificate.subjectaltname).toBe(`DNS:${host}`);
   for (const named of [host, `${host}.`, `${host}:${ports.http}`, `${host}.:80`]) {
     const plain = await fetchFrom(ports.http, named, { path: '/a?b=c' });

@@ -7,7 +7,7 @@ import { withStartLock } from '#kernel/start-lock.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { CertificateStatus, RouteEntry, Router, Upstream } from '#runtimes/router.ts';
 import { AdminApi, isAway, type PresentConfig, type UpstreamCount } from '#runtimes/proxy/caddy/admin.ts';
-import { readCertificates } from '#runtimes/proxy/caddy/certificates.ts';
+import { CertificateReader } from '#runtimes/proxy/caddy/certificates.ts';
 import { bracketed, buildConfig, dialOf, RETIRING, type HttpsOptions } from '#runtimes/proxy/caddy/config.ts';
 import * as processes from '#runtimes/proxy/caddy/process.ts';
 import { featuresOf, type CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
@@ -56,6 +56,7 @@ export class CaddyRouter implements Router {
   readonly #directory: string;
   readonly #admin: AdminApi;
   readonly #routes: RouteStore;
+  readonly #certificates: CertificateReader;
   #port: number;
   /** Configuration that this process loaded last. */
   #revision = '';
@@ -71,6 +72,7 @@ export class CaddyRouter implements Router {
     this.#directory = caddyFolder(options.directory);
     this.#admin = new AdminApi(this.#directory);
     this.#routes = new RouteStore(join(options.directory, 'routes'), this.#directory, options.log);
+    this.#certificates = new CertificateReader(this.#directory, options.https.directoryUrl, options.log);
     this.#port = options.port;
   }
 
@@ -133,7 +135,7 @@ export class CaddyRouter implements Router {
   }
 
   async certificates(hosts: string[]): Promise<CertificateStatus[]> {
-    const found = readCertificates(this.#directory, new Map(hosts.map((host) => [host, this.#routes.since(host)])));
+    const found = await this.#certificates.read(await this.#routes.since(hosts));
     const { error } = this.#https;
     if (error === null) return found;
     return found.map((status) => ({ ...status, state: 'FAILED', lastError: error }));

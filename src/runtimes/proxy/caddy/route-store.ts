@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withStartLock } from '#kernel/start-lock.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
@@ -55,13 +57,15 @@ export class RouteStore {
     return this.#left;
   }
 
-  since(host: string): number {
-    return this.#since.get(comparedHost(host)) ?? 0;
+  /** When hosts began to ask for a certificate, by whichever process; null for those that ask for none. */
+  async since(hosts: readonly string[]): Promise<Map<string, number | null>> {
+    const since = this.#parseSince(await readFile(this.#sinceFile, 'utf8').catch(noneYet));
+    return new Map(hosts.map((host) => [host, since.get(comparedHost(host)) ?? null]));
   }
 
   /** Reads everything from disk again: another process has changed it. */
   reload(): void {
-    this.#since = this.#readSince();
+    this.#since = existsSync(this.#sinceFile) ? this.#parseSince(readFileSync(this.#sinceFile, 'utf8')) : new Map();
     this.#services = new Map();
     this.#owners = new Map();
     for (const service of this.#files.readAll(this.#onDamage))
@@ -95,9 +99,9 @@ export class RouteStore {
     for (const dial of upstreams) this.#left.delete(dial);
   }
 
-  #readSince(): Map<string, number> {
+  #parseSince(text: string): Map<string, number> {
     try {
-      return new Map(readJson<[string, number][]>(this.#sinceFile) ?? []);
+      return new Map(JSON.parse(text) as [string, number][]);
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
       this.#onDamage(`${this.#sinceFile} cannot be read: ${error.message}`);
@@ -162,3 +166,9 @@ export class RouteStore {
 }
 
 const normalized = (route: RouteEntry): RouteEntry => ({ ...route, host: comparedHost(route.host) });
+
+/** Content of a file of pairs that was not written yet. */
+function noneYet(error: NodeJS.ErrnoException): string {
+  if (error.code === 'ENOENT') return '[]';
+  throw error;
+}
