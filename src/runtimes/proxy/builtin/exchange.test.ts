@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { constants } from 'node:http2';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { startTestProxy } from '#runtimes/proxy/builtin/testing.ts';
@@ -7,6 +8,7 @@ import {
   echo,
   rawUpstream,
   startGrpcUpstream,
+  startHttp2Upstream,
   startUpstream,
 } from '#runtimes/proxy/contract/upstreams.ts';
 import { call, connectRaw, fetchFrom, headersOf, openHttp2 } from '#runtimes/proxy/contract/visitors.ts';
@@ -115,6 +117,41 @@ test('failures of gRPC calls are told in the terms of gRPC', async () => {
   expect(await ask('/echo', HOST)).toEqual(['14', `The service at ${HOST} takes no connections.`]);
   route([]);
   expect(await ask('/echo', HOST)).toEqual(['14', `The service at ${HOST} is not running.`]);
+});
+
+test('a gRPC call that its visitor cancels while the upstream is being connected to leaves nothing under way', async () => {
+  // Streams for as long as the visitor listens.
+  await using upstream = await startHttp2Upstream((stream, headers) =>
+    stream.respond({ ':status': 200 }, { endStream: headers[':path'] === '/short' }),
+  );
+  await using proxy = await startTestProxy();
+  proxy.table.set({
+    serviceId: 's1',
+    generation: 1,
+    routes: [{ host: HOST, protocol: 'GRPC', upstreams: [upstream] }],
+  });
+  // The connection comes about when the test says so.
+  const state = proxy.upstreams.acquire(upstream);
+  const [asked, connected] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const session = state.session.bind(state);
+  state.session = async () => {
+    asked.resolve();
+    await connected.promise;
+    return session();
+  };
+  await using visitor = openHttp2(proxy.port);
+  const cancelled = call(visitor, HOST);
+  await asked.promise;
+  cancelled.close(constants.NGHTTP2_CANCEL);
+  await once(cancelled, 'close');
+  // The answer to what the visitor sends after its cancellation: the proxy has read that.
+  await new Promise((resolve) => visitor.ping(resolve));
+  connected.resolve();
+  const next = call(visitor, HOST, '/short');
+  next.end();
+  expect((await headersOf(next))[':status']).toBe(200);
+  next.close();
+  await expect.poll(() => proxy.upstreams.underWay()).toBe(0);
 });
 
 test('clients of HTTP/2 that do not speak gRPC get an answer of HTTP', async () => {
