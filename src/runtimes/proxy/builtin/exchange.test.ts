@@ -202,3 +202,23 @@ test('a visitor that leaves while its requests wait leaves nothing under way', a
   visitor.socket.destroy();
   await expect.poll(() => proxy.upstreams.underWay()).toBe(0);
 });
+
+test('a visitor that takes nothing of its answer is cut off although it goes on to send', async () => {
+  await using upstream = await startUpstream((incoming, response) => {
+    incoming.resume().on('error', () => undefined);
+    response.write(Buffer.alloc(32 << 20, 'x'));
+  });
+  await using proxy = await startTestProxy({ stallMs: 500 });
+  proxy.route(HOST, [upstream]);
+  await using visitor = await connectRaw(proxy.port);
+  visitor.socket.pause();
+  visitor.socket.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 1000000000\r\n\r\n`);
+  const came = once(upstream.server, 'request');
+  const trickle = setInterval(() => visitor.socket.write('x'), 20);
+  try {
+    await came;
+    await expect.poll(() => proxy.upstreams.underWay()).toBe(0);
+  } finally {
+    clearInterval(trickle);
+  }
+});

@@ -1,5 +1,11 @@
 import { constants } from 'node:http2';
-import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type {
+  ClientHttp2Session,
+  ClientHttp2Stream,
+  IncomingHttpHeaders,
+  OutgoingHttpHeaders,
+  ServerHttp2Stream,
+} from 'node:http2';
 import { answerFields, fieldMap, requestFields, trailerFields } from '#runtimes/proxy/builtin/headers.ts';
 import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
 import type { UpstreamState } from '#runtimes/proxy/builtin/upstreams.ts';
