@@ -240,7 +240,9 @@ class ProxyRouter implements Router {
       try {
         return assertOk(await askProxy(this.#directory, request, timeoutMs));
       } catch (error) {
-        if (!isAway(error) || Date.now() > end) throw error;
+        if (error instanceof RuntimeError) throw error;
+        if (!isAway(error) || Date.now() > end)
+          throw new RuntimeError('failed', `The proxy does not answer: ${(error as Error).message}`, error);
       }
       if (!readShim(join(this.#directory, 'shim'))?.alive) this.#port = (await this.#start()).port;
       else await sleep(50);

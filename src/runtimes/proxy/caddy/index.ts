@@ -35,6 +35,8 @@ export interface CaddyOptions {
 const DRAIN_LOOK_MS = 40;
 /** Attempts to load a configuration while other processes load theirs. */
 const ATTEMPTS = 10;
+/** Pause after an attempt to serve HTTPS that Caddy itself refused; whether its port is free is asked more often. */
+const HTTPS_RETRY_MS = 300_000;
 
 const caddyFolder = (directory: string): string => join(directory, 'caddy');
 const portFile = (directory: string): string => join(directory, 'port.json');
@@ -62,6 +64,8 @@ export class CaddyRouter implements Router {
   #revision = '';
   /** Whether the loaded configuration listens for HTTPS, and why it could not. */
   #https: { listens: boolean; error: string | null } = { listens: false, error: null };
+  /** When Caddy may be asked again to serve HTTPS after it could not, by `performance.now()`. */
+  #httpsAgainAt = 0;
   /** Load under way, and the one that begins after it for changes that came meanwhile. */
   #loading: Promise<void> | undefined;
   #next: Promise<void> | undefined;
@@ -127,7 +131,11 @@ export class CaddyRouter implements Router {
     const end = performance.now() + timeoutMs;
     // Twice: a request that was just read may not be counted yet.
     for (let quiet = 0; quiet < 2;) {
-      quiet = (await this.#underWay(upstreams)) === 0 ? quiet + 1 : 0;
+      const count = await this.#underWay(upstreams, end - performance.now()).catch((error: unknown) => {
+        // Close to the end it is the end that came first.
+        if (performance.now() < end - DRAIN_LOOK_MS) throw error;
+      });
+      quiet = count === 0 ? quiet + 1 : 0;
       const left = end - performance.now();
       if (left <= 0) return;
       if (quiet < 2) await sleep(Math.min(left, DRAIN_LOOK_MS));
@@ -135,6 +143,7 @@ export class CaddyRouter implements Router {
   }
 
   async certificates(hosts: string[]): Promise<CertificateStatus[]> {
+    await this.#retryHttps();
     const found = await this.#certificates.read(await this.#routes.since(hosts));
     const { error } = this.#https;
     if (error === null) return found;
@@ -216,7 +225,9 @@ export class CaddyRouter implements Router {
       try {
         return await this.#load();
       } catch (error) {
-        if (!isAway(error) || Date.now() > end) throw error;
+        if (!isAway(error)) throw error;
+        if (Date.now() > end)
+          throw new RuntimeError('failed', `Caddy does not answer: ${(error as Error).message}`, error);
       }
       if (!processes.isAlive(this.#directory)) await this.start();
       else await sleep(50);
@@ -242,17 +253,43 @@ export class CaddyRouter implements Router {
     this.#https = { listens, error: listens ? null : this.#https.error };
   }
 
+  /** Serves HTTPS that could not be served before, if its port is free by now. */
+  async #retryHttps(): Promise<void> {
+    // A load under way tries it itself.
+    if (this.#https.error === null || this.#loading || this.#closed || performance.now() < this.#httpsAgainAt) return;
+    this.#loading = this.#tryHttps()
+      .catch((error: unknown) => {
+        this.#options.log(`HTTPS is not tried again now: ${(error as Error).message}`);
+      })
+      .finally(() => (this.#loading = undefined));
+    await this.#loading;
+  }
+
+  async #tryHttps(): Promise<void> {
+    const present = await this.#admin.present();
+    if (present.revision !== this.#revision) {
+      this.#routes.reload();
+      await this.#learnHttps();
+    }
+    if (this.#https.listens || !this.#wantsHttps() || (await this.#httpsProblem()) !== null) return;
+    try {
+      await this.#replaceWith(present, await this.#admin.counts(), true);
+    } catch (error) {
+      // The configuration before goes on: loaded anew, it would only close connections that rest.
+      this.#httpsAgainAt = performance.now() + HTTPS_RETRY_MS;
+      throw error;
+    }
+  }
+
+  #wantsHttps(): boolean {
+    return this.#routes.routes.some((route) => route.certificate);
+  }
+
   /** Loads a configuration; without HTTPS where its port cannot be listened on. False if another change came first. */
   async #replace(present: PresentConfig, counts: UpstreamCount[]): Promise<boolean> {
     const problem = await this.#httpsProblem();
     const replaced = await this.#replaceWith(present, counts, problem === null).catch(async (error: unknown) => {
-      if (
-        problem !== null ||
-        this.#https.listens ||
-        isAway(error) ||
-        !this.#routes.routes.some((one) => one.certificate)
-      )
-        throw error;
+      if (problem !== null || this.#https.listens || isAway(error) || !this.#wantsHttps()) throw error;
       const done = await this.#replaceWith(present, counts, false);
       if (done)
         this.#https.error = `HTTPS cannot be served on port ${this.#options.https.port}: ${(error as Error).message}`;
@@ -297,7 +334,7 @@ export class CaddyRouter implements Router {
   /** Reason why HTTPS cannot begin now; null while it is served, and where no host asks for it. */
   async #httpsProblem(): Promise<string | null> {
     const { host, https } = this.#options;
-    if (this.#https.listens || !this.#routes.routes.some((route) => route.certificate)) return null;
+    if (this.#https.listens || !this.#wantsHttps()) return null;
     try {
       await processes.claimPort(host, https.port);
       return null;
@@ -307,11 +344,11 @@ export class CaddyRouter implements Router {
   }
 
   /** Requests under way to upstreams; none while Caddy is away, as they ended with it. */
-  async #underWay(upstreams: Upstream[]): Promise<number> {
+  async #underWay(upstreams: Upstream[], timeoutMs: number): Promise<number> {
     const whole = new Set(upstreams.filter(({ port }) => port === 0).map((one) => dialOf(one).replace(/:0$/, '')));
     const dials = new Set(upstreams.map(dialOf));
     try {
-      const counts = await this.#admin.counts();
+      const counts = await this.#admin.counts(timeoutMs);
       return counts
         .filter(({ address }) => dials.has(address) || whole.has(address.slice(0, address.lastIndexOf(':'))))
         .reduce((sum, { num_requests }) => sum + num_requests, 0);

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -83,4 +83,31 @@ test('of processes that give one host to services of their own at once, one succ
   const all = await Promise.all(Array.from({ length: 4 }, start));
   const outcomes = await Promise.allSettled(all.map((router, n) => router.set(`s${n}`, 1, [route('one.example.com')])));
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+});
+
+test('HTTPS is served once its port is free, without a change of routes', async () => {
+  const holder = createServer();
+  await once(holder.listen(httpsPort, '127.0.0.1'), 'listening');
+  const router = await start();
+  const host = 'secure.example.com';
+  await router.set('s1', 1, [route(host, upstream, true)]);
+  const [status] = await router.certificates([host]);
+  expect(status).toMatchObject({ state: 'FAILED', lastError: expect.stringContaining('EADDRINUSE') });
+  await new Promise((resolve) => holder.close(resolve));
+  await router.certificates([host]);
+  expect(await servesHttps()).toBe(true);
+  const [later] = await router.certificates([host]);
+  expect(later!.lastError ?? '').not.toContain('HTTPS cannot be served');
+});
+
+test('drained gives up in time on a Caddy that does not answer', { timeout: 25_000 }, async () => {
+  const router = await start();
+  await router.set('s1', 1, [route('frozen.example.com')]);
+  const pid = router.pid!;
+  process.kill(pid, 'SIGSTOP');
+  try {
+    await router.drained([upstream], 300);
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
 });
