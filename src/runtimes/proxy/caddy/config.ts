@@ -45,6 +45,8 @@ export const bracketed = (address: string): string => (isIPv6(address) ? `[${add
 
 /** File with what Caddy says of certificates, a JSON object a line. */
 export const certificateLog = (directory: string): string => join(directory, 'certificates.log');
+/** File with what Go's HTTP server reports of connections: panics while a request was served, failed TLS handshakes. */
+export const serverLog = (directory: string): string => join(directory, 'server.log');
 export const storageFolder = (directory: string): string => join(directory, 'storage');
 
 /** Attempts for a request whose upstream refuses the connection: another upstream is next in turn. */
@@ -89,6 +91,14 @@ export function buildConfig(input: ConfigInput): object {
   };
 }
 
+const rolledFile = (filename: string) => ({
+  output: 'file',
+  filename,
+  roll_size_mb: 1,
+  roll_keep: 1,
+  roll_gzip: false,
+});
+
 /** Requests are not logged: their paths may carry secrets of visitors. */
 const loggingOf = (directory: string) => ({
   logs: {
@@ -99,11 +109,18 @@ const loggingOf = (directory: string) => ({
       exclude: ['http.log', 'http.handlers', 'http.acme_client', 'tls'],
     },
     certificates: {
-      writer: { output: 'file', filename: certificateLog(directory), roll_size_mb: 1, roll_keep: 1, roll_gzip: false },
+      writer: rolledFile(certificateLog(directory)),
       encoder: { format: 'json' },
       level: 'INFO',
       // What authorities say of challenges is logged under the part that solves them.
       include: ['tls', 'http.acme_client'],
+    },
+    server: {
+      writer: rolledFile(serverLog(directory)),
+      encoder: { format: 'json' },
+      // Caddy hands on everything that Go's server reports at this level, panics included.
+      level: 'DEBUG',
+      include: ['http.stdlib'],
     },
   },
 });

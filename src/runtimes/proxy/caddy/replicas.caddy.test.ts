@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { serverLog } from '#runtimes/proxy/caddy/config.ts';
 import type { CaddyRouter } from '#runtimes/proxy/caddy/index.ts';
 import { freePorts } from '#runtimes/proxy/caddy/pebble.fixture.ts';
 import { startCaddyRouter, stopCaddyProxy } from '#runtimes/proxy/caddy/testing.ts';
@@ -110,4 +111,12 @@ test('drained gives up in time on a Caddy that does not answer', { timeout: 25_0
   } finally {
     process.kill(pid, 'SIGCONT');
   }
+});
+
+test("what Go's HTTP server reports of connections, panics among it, is on disk", async () => {
+  const router = await start();
+  await router.set('s1', 1, [route('secure.example.com', upstream, true)]);
+  const socket = connect(httpsPort, '127.0.0.1', () => socket.end('no handshake at all'));
+  await once(socket.resume(), 'close');
+  await expect.poll(() => readFileSync(serverLog(join(directory, 'caddy')), 'utf8')).toContain('TLS handshake error');
 });

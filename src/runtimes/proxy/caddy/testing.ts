@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { createCaddyRouter, stopCaddyProxy, type CaddyOptions, type CaddyRouter } from '#runtimes/proxy/caddy/index.ts';
 import { findCaddy, type CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
 import { readShimLog } from '#runtimes/tools/shim/index.ts';
@@ -25,10 +25,14 @@ export async function startCaddyRouter(directory: string, options: Partial<Caddy
   });
 }
 
-/** Lines in which Caddy reported a crash of its own. */
-export const faultsOf = (directory: string): string[] =>
-  readShimLog(`${directory}/caddy/shim`, 1000)
-    .filter(({ text }) => /panic|fatal error|goroutine \d+ \[/.test(text))
-    .map(({ text }) => text);
+/** Lines in which Caddy reported a crash of its own: of the process, or of what served one request. */
+export function faultsOf(directory: string): string[] {
+  const folder = `${directory}/caddy`;
+  const reports = readdirSync(folder)
+    .filter((name) => /^server\b.*\.log$/.test(name))
+    .flatMap((name) => readFileSync(`${folder}/${name}`, 'utf8').split('\n'));
+  const printed = readShimLog(`${folder}/shim`, 1000).map(({ text }) => text);
+  return [...printed, ...reports].filter((text) => /panic|fatal error|goroutine \d+ \[/.test(text));
+}
 
 export { stopCaddyProxy };
