@@ -31,6 +31,8 @@ export interface ConfigInput {
   /** Networks of proxies in front of this one, CIDR. */
   trustedProxies: readonly string[];
   features: CaddyFeatures;
+  /** Whether reports of Go's HTTP server are written to `serverLog`. */
+  reportsServer: boolean;
   limits: ProxyLimits;
   routes: readonly RouteEntry[];
   /** Upstreams of no route that still have requests; Caddy counts only those that its configuration names. */
@@ -75,7 +77,7 @@ export function buildConfig(input: ConfigInput): object {
       config: { persist: false },
     },
     storage: { module: 'file_system', root: storageFolder(directory) },
-    logging: loggingOf(directory),
+    logging: loggingOf(directory, input.reportsServer),
     apps: {
       http: {
         http_port: input.port,
@@ -100,7 +102,7 @@ const rolledFile = (filename: string) => ({
 });
 
 /** Requests are not logged: their paths may carry secrets of visitors. */
-const loggingOf = (directory: string) => ({
+const loggingOf = (directory: string, reportsServer: boolean) => ({
   logs: {
     default: {
       writer: { output: 'stderr' },
@@ -115,14 +117,16 @@ const loggingOf = (directory: string) => ({
       // What authorities say of challenges is logged under the part that solves them.
       include: ['tls', 'http.acme_client'],
     },
-    server: {
-      writer: rolledFile(serverLog(directory)),
-      encoder: { format: 'json' },
-      // Caddy hands on everything that Go's server reports at this level, panics included.
-      level: 'DEBUG',
-      include: ['http.stdlib'],
-    },
+    ...(reportsServer ? { server: serverReports(directory) } : {}),
   },
+});
+
+/** Caddy hands on everything that Go's server reports at the lowest level, panics included. */
+const serverReports = (directory: string) => ({
+  writer: rolledFile(serverLog(directory)),
+  encoder: { format: 'json' },
+  level: 'DEBUG',
+  include: ['http.stdlib'],
 });
 
 function httpServer(input: ConfigInput, secure: ReadonlySet<string>) {

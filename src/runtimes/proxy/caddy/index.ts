@@ -28,6 +28,11 @@ export interface CaddyOptions {
   trustedProxies: readonly string[];
   /** Limits that differ from the defaults; those on numbers of connections and header lines are none of Caddy's. */
   limits?: Partial<ProxyLimits>;
+  /**
+   * Whether Caddy writes what Go's HTTP server reports of connections, such as panics while a request was served, to
+   * `server.log`; false by default. Costs time for each request, and a change of configuration resets new connections more often.
+   */
+  reportsServer?: boolean;
   log(line: string): void;
 }
 
@@ -316,7 +321,7 @@ export class CaddyRouter implements Router {
   }
 
   #build(revision: string, retiring: string[], secure: boolean): Stored {
-    const { host, https, trustedProxies, program, limits } = this.#options;
+    const { host, https, trustedProxies, program, limits, reportsServer = false } = this.#options;
     return buildConfig({
       revision,
       directory: this.#directory,
@@ -325,6 +330,7 @@ export class CaddyRouter implements Router {
       https: secure ? https : null,
       trustedProxies,
       features: featuresOf(program),
+      reportsServer,
       limits: { ...DEFAULT_LIMITS, ...limits },
       routes: this.#routes.routes,
       retiring,

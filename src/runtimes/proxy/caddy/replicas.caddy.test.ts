@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { serverLog } from '#runtimes/proxy/caddy/config.ts';
-import type { CaddyRouter } from '#runtimes/proxy/caddy/index.ts';
+import type { CaddyOptions, CaddyRouter } from '#runtimes/proxy/caddy/index.ts';
 import { freePorts } from '#runtimes/proxy/caddy/pebble.fixture.ts';
 import { startCaddyRouter, stopCaddyProxy } from '#runtimes/proxy/caddy/testing.ts';
 import { echo, startUpstream, type TestUpstream } from '#runtimes/proxy/contract/upstreams.ts';
@@ -18,9 +18,9 @@ let httpsPort: number;
 let routers: CaddyRouter[];
 let upstream: TestUpstream;
 
-const start = async (): Promise<CaddyRouter> => {
+const start = async (options: Partial<CaddyOptions> = {}): Promise<CaddyRouter> => {
   const https = { port: httpsPort, directoryUrl: 'https://127.0.0.1:1/dir', email: '', rootsFile: '' };
-  const router = await startCaddyRouter(directory, { https });
+  const router = await startCaddyRouter(directory, { https, ...options });
   routers.push(router);
   return router;
 };
@@ -81,7 +81,7 @@ test('a host that one process gave to a service is refused to another service in
 });
 
 test('of processes that give one host to services of their own at once, one succeeds', async () => {
-  const all = await Promise.all(Array.from({ length: 4 }, start));
+  const all = await Promise.all(Array.from({ length: 4 }, () => start()));
   const outcomes = await Promise.allSettled(all.map((router, n) => router.set(`s${n}`, 1, [route('one.example.com')])));
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
 });
@@ -114,7 +114,7 @@ test('drained gives up in time on a Caddy that does not answer', { timeout: 25_0
 });
 
 test("what Go's HTTP server reports of connections, panics among it, is on disk", async () => {
-  const router = await start();
+  const router = await start({ reportsServer: true });
   await router.set('s1', 1, [route('secure.example.com', upstream, true)]);
   const socket = connect(httpsPort, '127.0.0.1', () => socket.end('no handshake at all'));
   await once(socket.resume(), 'close');
