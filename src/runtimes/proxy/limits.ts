@@ -18,6 +18,8 @@ export interface ProxyLimits {
   connections: number;
   /** Visitors' connections at once from one address; trusted proxies may have more. */
   connectionsPerAddress: number;
+  /** Requests of HTTP/1.1 that may wait on one connection for the answers to those before them; more end the connection. */
+  pipelined: number;
   /** Streams at once on one HTTP/2 connection. */
   streams: number;
 }
@@ -32,5 +34,6 @@ export const DEFAULT_LIMITS: ProxyLimits = {
   headLines: 100,
   connections: 20_000,
   connectionsPerAddress: 2_000,
+  pipelined: 20,
   streams: 100,
 };

@@ -10,6 +10,9 @@ export interface ServiceRoutes {
   routes: RouteEntry[];
 }
 
+/** Host name in the form that routes are compared in: lower case, without a final dot. */
+export const comparedHost = (host: string): string => host.toLowerCase().replace(/\.$/, '');
+
 /**
  * Routes on disk, a file for each service (so that a change costs the same with ten services and ten thousand), replaced by
  * renaming: a reader or a crash finds the old content or the new one.
@@ -41,22 +44,42 @@ export class RouteFiles {
   }
 
   /**
-   * All services. A file that can't be read (a power cut can leave an empty one) is told to `onDamage` and left out: the
-   * routes come again with the next `apply` of its service.
+   * All services, in the order of their names. A file that can't be read (a power cut can leave an empty one) is told to
+   * `onDamage` and left out: the routes come again with the next `apply` of its service. So is the route of a host that a
+   * service before it has: requests to one host never reach two services.
    */
   readAll(onDamage: (message: string) => void): ServiceRoutes[] {
-    return readdirSync(this.#directory).flatMap((name) => {
-      if (!name.endsWith('.json')) return [];
-      try {
-        return [JSON.parse(readFileSync(join(this.#directory, name), 'utf8')) as ServiceRoutes];
-      } catch (error) {
-        onDamage(`The routes in ${name} cannot be read: ${String(error)}`);
-        return [];
-      }
-    });
+    const owners = new Map<string, string>();
+    return readdirSync(this.#directory)
+      .filter((name) => name.endsWith('.json'))
+      .sort()
+      .flatMap((name) => {
+        try {
+          const service = JSON.parse(readFileSync(join(this.#directory, name), 'utf8')) as ServiceRoutes;
+          return [{ ...service, routes: ownedRoutes(service, owners, onDamage) }];
+        } catch (error) {
+          onDamage(`The routes in ${name} cannot be read: ${String(error)}`);
+          return [];
+        }
+      });
   }
 
   #path(serviceId: string): string {
     return join(this.#directory, `${encodeURIComponent(serviceId)}.json`);
   }
+}
+
+/** Routes of a service without those of hosts that belong to another one; notes it as the owner of the others. */
+function ownedRoutes(
+  { serviceId, routes }: ServiceRoutes,
+  owners: Map<string, string>,
+  onDamage: (message: string) => void,
+): RouteEntry[] {
+  return routes.filter(({ host }) => {
+    const owner = owners.get(comparedHost(host)) ?? serviceId;
+    owners.set(comparedHost(host), owner);
+    if (owner !== serviceId)
+      onDamage(`The route of ${host} to service ${serviceId} is left out: the host belongs to service ${owner}.`);
+    return owner === serviceId;
+  });
 }

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { constants } from 'node:http2';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { startTestProxy } from '#runtimes/proxy/builtin/testing.ts';
@@ -7,9 +8,10 @@ import {
   echo,
   rawUpstream,
   startGrpcUpstream,
+  startHttp2Upstream,
   startUpstream,
 } from '#runtimes/proxy/contract/upstreams.ts';
-import { call, fetchFrom, headersOf, openHttp2 } from '#runtimes/proxy/contract/visitors.ts';
+import { call, connectRaw, fetchFrom, headersOf, openHttp2 } from '#runtimes/proxy/contract/visitors.ts';
 
 const HOST = 'app-z1.localhost';
 
@@ -117,6 +119,41 @@ test('failures of gRPC calls are told in the terms of gRPC', async () => {
   expect(await ask('/echo', HOST)).toEqual(['14', `The service at ${HOST} is not running.`]);
 });
 
+test('a gRPC call that its visitor cancels while the upstream is being connected to leaves nothing under way', async () => {
+  // Streams for as long as the visitor listens.
+  await using upstream = await startHttp2Upstream((stream, headers) =>
+    stream.respond({ ':status': 200 }, { endStream: headers[':path'] === '/short' }),
+  );
+  await using proxy = await startTestProxy();
+  proxy.table.set({
+    serviceId: 's1',
+    generation: 1,
+    routes: [{ host: HOST, protocol: 'GRPC', upstreams: [upstream] }],
+  });
+  // The connection comes about when the test says so.
+  const state = proxy.upstreams.acquire(upstream);
+  const [asked, connected] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const session = state.session.bind(state);
+  state.session = async () => {
+    asked.resolve();
+    await connected.promise;
+    return session();
+  };
+  await using visitor = openHttp2(proxy.port);
+  const cancelled = call(visitor, HOST);
+  await asked.promise;
+  cancelled.close(constants.NGHTTP2_CANCEL);
+  await once(cancelled, 'close');
+  // The answer to what the visitor sends after its cancellation: the proxy has read that.
+  await new Promise((resolve) => visitor.ping(resolve));
+  connected.resolve();
+  const next = call(visitor, HOST, '/short');
+  next.end();
+  expect((await headersOf(next))[':status']).toBe(200);
+  next.close();
+  await expect.poll(() => proxy.upstreams.underWay()).toBe(0);
+});
+
 test('clients of HTTP/2 that do not speak gRPC get an answer of HTTP', async () => {
   await using proxy = await startTestProxy();
   await using session = openHttp2(proxy.port);
@@ -136,4 +173,52 @@ test('more streams than the limit at once on one connection are refused', async 
   await using session = openHttp2(proxy.port);
   await once(session, 'remoteSettings');
   expect(session.remoteSettings.maxConcurrentStreams).toBe(2);
+});
+
+test('a visitor that pipelines more requests than may wait loses its connection, and the upstream hears of the first only', async () => {
+  const paths: string[] = [];
+  await using upstream = await startUpstream((incoming) => void paths.push(incoming.url!));
+  await using proxy = await startTestProxy({ pipelined: 5 });
+  proxy.route(HOST, [upstream]);
+  await using visitor = await connectRaw(proxy.port);
+  const asked = (count: number) =>
+    Array.from({ length: count }, (_, n) => `GET /${n} HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`).join('');
+  visitor.socket.write(asked(1));
+  await expect.poll(() => paths.length).toBe(1);
+  visitor.socket.write(asked(7));
+  expect(await visitor.closed()).toBe('');
+  await expect.poll(() => proxy.upstreams.underWay()).toBe(0);
+  expect(paths).toEqual(['/0']);
+});
+
+test('a visitor that leaves while its requests wait leaves nothing under way', async () => {
+  await using upstream = await startUpstream(() => undefined);
+  await using proxy = await startTestProxy();
+  proxy.route(HOST, [upstream]);
+  await using visitor = await connectRaw(proxy.port);
+  const came = once(upstream.server, 'request');
+  visitor.socket.write(`GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`.repeat(3));
+  await came;
+  visitor.socket.destroy();
+  await expect.poll(() => proxy.upstreams.underWay()).toBe(0);
+});
+
+test('a visitor that takes nothing of its answer is cut off although it goes on to send', async () => {
+  await using upstream = await startUpstream((incoming, response) => {
+    incoming.resume().on('error', () => undefined);
+    response.write(Buffer.alloc(32 << 20, 'x'));
+  });
+  await using proxy = await startTestProxy({ stallMs: 500 });
+  proxy.route(HOST, [upstream]);
+  await using visitor = await connectRaw(proxy.port);
+  visitor.socket.pause();
+  visitor.socket.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 1000000000\r\n\r\n`);
+  const came = once(upstream.server, 'request');
+  const trickle = setInterval(() => visitor.socket.write('x'), 20);
+  try {
+    await came;
+    await expect.poll(() => proxy.upstreams.underWay()).toBe(0);
+  } finally {
+    clearInterval(trickle);
+  }
 });

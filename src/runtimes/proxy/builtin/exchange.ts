@@ -44,8 +44,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #upstream: UpstreamState | undefined;
   #controller: Controller | undefined;
   #body: PassThrough | undefined;
-  /** Ends the exchange when nothing more comes of the request, or nothing more is taken of the answer. */
-  #stall: NodeJS.Timeout | undefined;
+  /** Ends the exchange when nothing more comes of the request. */
+  #uploadStall: NodeJS.Timeout | undefined;
+  /** Ends the exchange when the visitor takes nothing more of the answer. */
+  #answerStall: NodeJS.Timeout | undefined;
   #started = false;
   #repeated = false;
   #over = false;
@@ -64,7 +66,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     request.on('error', () => undefined);
     response.on('error', () => undefined);
     response.on('drain', () => {
-      clearTimeout(this.#stall);
+      clearTimeout(this.#answerStall);
       this.#controller?.resume();
     });
     response.on('close', () => {
@@ -99,7 +101,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseData(controller: Controller, bytes: Buffer): void {
     if (this.#over || this.#admitted.response.write(bytes)) return;
     controller.pause();
-    this.#await();
+    clearTimeout(this.#answerStall);
+    this.#answerStall = setTimeout(() => this.#cut(), this.#limits.stallMs);
   }
 
   onResponseEnd(controller: Controller): void {
@@ -199,15 +202,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const body = new PassThrough();
     body.on('error', () => undefined);
     this.#body = body;
-    this.#await();
-    request.on('data', () => this.#stall?.refresh());
-    request.on('end', () => clearTimeout(this.#stall));
+    const stall = setTimeout(() => this.#stalled(), this.#limits.stallMs);
+    this.#uploadStall = stall;
+    request.on('data', () => {
+      // Refreshed, a timer that was cleared would run again.
+      if (!this.#over) stall.refresh();
+    });
+    request.on('end', () => clearTimeout(stall));
     request.pipe(body);
-  }
-
-  #await(): void {
-    clearTimeout(this.#stall);
-    this.#stall = setTimeout(() => this.#stalled(), this.#limits.stallMs);
   }
 
   #stalled(): void {
@@ -245,7 +247,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Nothing more is heard of the upstream; what the visitor still sends is read and forgotten, so that its next request is found. */
   #finish(): void {
     this.#over = true;
-    clearTimeout(this.#stall);
+    clearTimeout(this.#uploadStall);
+    clearTimeout(this.#answerStall);
     const upstream = this.#upstream;
     this.#upstream = undefined;
     this.#controller = undefined;

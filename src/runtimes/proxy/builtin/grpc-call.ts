@@ -1,5 +1,11 @@
 import { constants } from 'node:http2';
-import type { ClientHttp2Stream, IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type {
+  ClientHttp2Session,
+  ClientHttp2Stream,
+  IncomingHttpHeaders,
+  OutgoingHttpHeaders,
+  ServerHttp2Stream,
+} from 'node:http2';
 import { answerFields, fieldMap, requestFields, trailerFields } from '#runtimes/proxy/builtin/headers.ts';
 import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
 import type { UpstreamState } from '#runtimes/proxy/builtin/upstreams.ts';
@@ -32,35 +38,49 @@ export async function forwardCall(table: RouteTable, call: Call): Promise<void> 
   for (let upstream = route.pick(tried); upstream; upstream = route.pick(tried)) {
     tried.push(upstream);
     upstream.begin();
-    const onward = await openCall(upstream, call, host);
+    const session = await connectTo(upstream);
+    // Cancelled meanwhile: its event `close` does not come again.
+    const isOver = call.stream.closed || call.stream.destroyed;
+    const onward = session && !isOver ? openCall(session, upstream, call, host) : null;
     if (onward) return connectStreams(call, onward, upstream);
     upstream.end();
+    if (isOver) return;
   }
   const why = tried.length === 0 ? 'is not running' : 'takes no connections';
   answer(call, tried.length === 0 ? 503 : 502, UNAVAILABLE, `The service at ${host} ${why}.`);
 }
 
-async function openCall(
+/** The connection to an upstream; null if none comes about. */
+async function connectTo(upstream: UpstreamState): Promise<ClientHttp2Session | null> {
+  try {
+    return await upstream.session();
+  } catch {
+    upstream.connectFailed();
+    return null;
+  }
+}
+
+/** Sends a call on; null if nothing of it was sent. */
+function openCall(
+  session: ClientHttp2Session,
   upstream: UpstreamState,
   { headers, rawHeaders, visit }: Call,
   host: string,
-): Promise<ClientHttp2Stream | null> {
+): ClientHttp2Stream | null {
+  const { address: peer, socket, trusted } = visit;
+  const fields = requestFields(rawHeaders, { host, peer, port: socket.localPort ?? 0, trusted });
+  const outgoing: OutgoingHttpHeaders = {
+    ':method': headers[':method'],
+    ':path': headers[':path'],
+    ':scheme': 'http',
+    ':authority': host,
+    // gRPC asks for it, and it does no harm otherwise: the trailers do come.
+    te: 'trailers',
+    ...fieldMap(fields),
+  };
   try {
-    const session = await upstream.session();
-    const { address: peer, socket, trusted } = visit;
-    const fields = requestFields(rawHeaders, { host, peer, port: socket.localPort ?? 0, trusted });
-    const outgoing: OutgoingHttpHeaders = {
-      ':method': headers[':method'],
-      ':path': headers[':path'],
-      ':scheme': 'http',
-      ':authority': host,
-      // gRPC asks for it, and it does no harm otherwise: the trailers do come.
-      te: 'trailers',
-      ...fieldMap(fields),
-    };
     return session.request(outgoing, { endStream: false });
   } catch {
-    // Nothing of the call was sent.
     upstream.connectFailed();
     return null;
   }

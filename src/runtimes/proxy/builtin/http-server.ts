@@ -38,11 +38,20 @@ export function createHttpServer(parts: Parts): Server {
       const visit = visits.of(request.socket);
       // What comes after a request that was refused may be a part of it.
       if (!visit || visit.isRefused) return;
+      if (visit.waiting >= limits.pipelined) {
+        visit.isRefused = true;
+        return void visit.socket.destroy();
+      }
       visit.begin();
-      response.once('close', () => visit.end());
-      contain(
-        () => serve(parts, request, response, visit),
-        () => response.destroy(),
+      response.once('close', () => {
+        visit.end();
+        visit.serveNext();
+      });
+      visit.serveInTurn(() =>
+        contain(
+          () => serve(parts, request, response, visit),
+          () => response.destroy(),
+        ),
       );
     },
   );

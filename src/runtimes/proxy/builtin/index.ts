@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +12,7 @@ import { ensureCompiled } from '#runtimes/tools/shim/compiled.ts';
 import { readShim, readShimLog, replaceProcess, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
 import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import { askProxy, isAway } from '#runtimes/proxy/builtin/control-client.ts';
+import { fingerprintOf } from '#runtimes/proxy/builtin/fingerprint.ts';
 import { RETIRE, UP } from '#runtimes/proxy/builtin/protocol.ts';
 import { connectionAdvice, openFilesLimit } from '#runtimes/proxy/descriptors.ts';
 import { DEFAULT_LIMITS } from '#runtimes/proxy/limits.ts';
@@ -26,7 +26,7 @@ export interface RouterOptions {
   host: string;
   /** 0 lets the proxy choose one, which it keeps. */
   port: number;
-  /** Names the program text: a proxy of another one is replaced. What the text hashes to by default. */
+  /** Names the program: a proxy of another one is replaced. Hash of everything that it runs (`fingerprintOf`) by default. */
   revision?: string;
   /** How long requests and websockets under way may take in a proxy that another one has replaced, in milliseconds (5 min). */
   retireMs?: number;
@@ -61,7 +61,7 @@ const PROGRAM = new URL(isTypeScript ? './proxy-main.ts' : './proxy-main.js', im
 export async function createRouter(options: RouterOptions): Promise<Router & { close(): Promise<void> }> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
   const directory = realpathSync(options.directory);
-  const { host, port, revision = fingerprint(), retireMs = RETIRE_MS } = options;
+  const { host, port, revision = fingerprintOf(fileURLToPath(PROGRAM)), retireMs = RETIRE_MS } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const config: ProxyConfig = {
     host,
@@ -84,15 +84,6 @@ export async function createRouter(options: RouterOptions): Promise<Router & { c
 /** Ends the proxy of a folder, if there is one; its routes stay for the next. */
 export async function stopProxy(directory: string): Promise<void> {
   await stopShim(join(directory, 'shim'), ENDING_MS);
-}
-
-/** What the program text of the proxy hashes to. */
-function fingerprint(): string {
-  const folder = fileURLToPath(new URL('.', import.meta.url));
-  const hash = createHash('sha256').update(process.version);
-  for (const name of readdirSync(folder).sort())
-    if (!/test|fixture/.test(name)) hash.update(readFileSync(join(folder, name)));
-  return hash.digest('hex').slice(0, 16);
 }
 
 async function startProxy(directory: string, config: ProxyConfig, log: (line: string) => void): Promise<ProxyStatus> {
@@ -249,7 +240,9 @@ class ProxyRouter implements Router {
       try {
         return assertOk(await askProxy(this.#directory, request, timeoutMs));
       } catch (error) {
-        if (!isAway(error) || Date.now() > end) throw error;
+        if (error instanceof RuntimeError) throw error;
+        if (!isAway(error) || Date.now() > end)
+          throw new RuntimeError('failed', `The proxy does not answer: ${(error as Error).message}`, error);
       }
       if (!readShim(join(this.#directory, 'shim'))?.alive) this.#port = (await this.#start()).port;
       else await sleep(50);

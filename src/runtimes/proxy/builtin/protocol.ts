@@ -18,7 +18,7 @@ export interface ProxyConfig {
   host: string;
   /** 0 lets the proxy choose one, which it keeps from then on. */
   port: number;
-  /** Names the program text (`fingerprint` in index.ts), so that a newer release replaces the proxy of an older one. */
+  /** Names the program (`fingerprintOf` in fingerprint.ts), so that a newer release replaces the proxy of an older one. */
   revision: string;
   /** How long requests and websockets under way may take once another proxy has taken its place, in milliseconds. */
   retireMs: number;

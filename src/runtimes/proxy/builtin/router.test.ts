@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, truncateSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -102,6 +102,24 @@ test('a damaged file of routes costs that service only', async () => {
   expect((await fetchFrom(router.port, 'two.localhost')).status).toBe(404);
   await router.set('s2', 1, routes([upstream], 'two.localhost'));
   expect((await fetchFrom(router.port, 'two.localhost')).status).toBe(200);
+});
+
+test('a host that two services have on disk goes to one of them, and the proxy starts', async () => {
+  await using a = await startUpstream(echo('a'));
+  await using b = await startUpstream(echo('b'));
+  const first = await start();
+  await first.set('s1', 1, routes([a]));
+  await first.set('s2', 1, [...routes([b], 'other.localhost')]);
+  await stopProxy(directory);
+  const file = join(directory, 'routes/s2.json');
+  const stored = JSON.parse(readFileSync(file, 'utf8')) as { routes: RouteEntry[] };
+  writeFileSync(
+    file,
+    JSON.stringify({ ...stored, routes: [...stored.routes, ...routes([b], `${HOST.toUpperCase()}.`)] }),
+  );
+  const { port } = await start();
+  expect(await nameAt(port)).toBe('a');
+  expect((await fetchFrom(port, 'other.localhost')).headers['x-upstream']).toBe('b');
 });
 
 test('the log says so when the proxy is reachable from other machines without HTTPS, and what to install', async () => {

@@ -12,6 +12,9 @@ export class Visit {
   underWay = 0;
   /** Whether a request was refused: nothing more is heard. */
   isRefused = false;
+  /** Requests of HTTP/1.1 that came before the answer to the one that is served was complete (pipelining). */
+  readonly #waiting: (() => void)[] = [];
+  #isServing = false;
   #deadline: number;
   readonly #restMs: number;
   readonly #resting: Set<Visit>;
@@ -35,6 +38,29 @@ export class Visit {
     this.underWay--;
     this.#deadline = performance.now() + this.#restMs;
     if (this.underWay === 0 && !this.socket.destroyed) this.#resting.add(this);
+  }
+
+  /** Number of requests that wait for the answers to those before them. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /**
+   * Serves a request of HTTP/1.1 once the answers to those before it are complete: each request that is served may need a
+   * connection to an upstream.
+   */
+  serveInTurn(serve: () => void): void {
+    if (this.#isServing) return void this.#waiting.push(serve);
+    this.#isServing = true;
+    serve();
+  }
+
+  /** Serves the next request that waits, after the answer to the one before. */
+  serveNext(): void {
+    if (this.isRefused || this.socket.destroyed) this.#waiting.length = 0;
+    const serve = this.#waiting.shift();
+    this.#isServing = serve !== undefined;
+    serve?.();
   }
 
   /** Whether it has no request under way, and none came in time. */

@@ -11,6 +11,12 @@ export const ADMIN_HOST = 'localhost';
 /** Time for one answer. A configuration with thousands of routes takes a second. */
 const TIMEOUT_MS = 30_000;
 
+interface AdminRequest {
+  body?: object;
+  headers?: Record<string, string>;
+  timeoutMs: number;
+}
+
 interface AdminAnswer {
   status: number;
   body: string;
@@ -53,33 +59,36 @@ export class AdminApi {
 
   /** Replaces the whole configuration unless another change came first: false then. */
   async replace(config: object, present: PresentConfig): Promise<boolean> {
-    const answer = await this.#exchange('POST', '/config/', config, { 'if-match': present.etag });
+    const headers = { 'if-match': present.etag };
+    const answer = await this.#exchange('POST', '/config/', { body: config, headers, timeoutMs: TIMEOUT_MS });
     if (answer.status === 412) return false;
     if (answer.status === 200) return true;
     throw new RuntimeError('failed', `Caddy refuses its configuration: ${messageOf(answer)}`);
   }
 
-  async counts(): Promise<UpstreamCount[]> {
-    return JSON.parse((await this.#ok('GET', '/reverse_proxy/upstreams')).body) as UpstreamCount[];
+  /** Port on which Caddy listens for HTTPS at present, null if on none. */
+  async httpsPort(): Promise<number | null> {
+    return JSON.parse((await this.#ok('GET', '/config/apps/http/https_port')).body) as number | null;
   }
 
-  async #ok(method: string, path: string): Promise<AdminAnswer> {
-    const answer = await this.#exchange(method, path);
+  /** Requests under way to all upstreams; waits at most `timeoutMs` for them. */
+  async counts(timeoutMs = TIMEOUT_MS): Promise<UpstreamCount[]> {
+    const { body } = await this.#ok('GET', '/reverse_proxy/upstreams', timeoutMs);
+    return JSON.parse(body) as UpstreamCount[];
+  }
+
+  async #ok(method: string, path: string, timeoutMs = TIMEOUT_MS): Promise<AdminAnswer> {
+    const answer = await this.#exchange(method, path, { timeoutMs });
     if (answer.status === 200) return answer;
     throw new RuntimeError('failed', `Caddy answers ${method} ${path} with ${answer.status}: ${messageOf(answer)}`);
   }
 
-  async #exchange(
-    method: string,
-    path: string,
-    body?: object,
-    headers: Record<string, string> = {},
-  ): Promise<AdminAnswer> {
+  async #exchange(method: string, path: string, asked: AdminRequest): Promise<AdminAnswer> {
     // Through the folder's descriptor on Linux: a socket's path may have 108 bytes only.
     const folder = openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
     const place = process.platform === 'linux' ? `/proc/self/fd/${folder}` : this.#directory;
     try {
-      return await send(join(place, ADMIN_SOCKET), method, path, body, headers);
+      return await send(join(place, ADMIN_SOCKET), method, path, asked);
     } finally {
       closeSync(folder);
     }
@@ -99,18 +108,19 @@ function send(
   socketPath: string,
   method: string,
   path: string,
-  body: object | undefined,
-  headers: Record<string, string>,
+  { body, headers = {}, timeoutMs }: AdminRequest,
 ): Promise<AdminAnswer> {
+  const late = new RuntimeError('failed', `Caddy's admin API did not answer within ${Math.round(timeoutMs)} ms.`);
   const content = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {
+    const fail = (error: NodeJS.ErrnoException) => reject(error.code === 'ABORT_ERR' ? late : error);
     const sent = request(
       {
         socketPath,
         method,
         path,
         agent: false,
-        timeout: TIMEOUT_MS,
+        signal: AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs))),
         headers: {
           host: ADMIN_HOST,
           ...(content === undefined
@@ -128,12 +138,11 @@ function send(
               body: answer,
               etag: response.trailers['etag'] ?? response.headers['etag'],
             }),
-          reject,
+          fail,
         );
       },
     );
-    sent.on('timeout', () => sent.destroy(new Error(`Caddy's admin API did not answer within ${TIMEOUT_MS} ms.`)));
-    sent.on('error', reject);
+    sent.on('error', fail);
     sent.end(content);
   });
 }

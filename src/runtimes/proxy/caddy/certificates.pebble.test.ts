@@ -86,10 +86,15 @@ test('a host that asks for a certificate gets one, is served over HTTPS, and HTT
   expect(lastError).toBeNull();
   const { status, body, certificate } = await visit(host);
   expect(status).toBe(200);
-  expect(JSON.parse(body)).toMatchObject({ name: 'a', headers: { 'x-forwarded-proto': 'https' } });
+  expect(JSON.parse(body)).toMatchObject({
+    name: 'a',
+    headers: { 'x-forwarded-proto': 'https', 'x-forwarded-port': '443' },
+  });
   expect(certificate.subjectaltname).toBe(`DNS:${host}`);
-  const plain = await fetchFrom(ports.http, host, { path: '/a?b=c' });
-  expect(plain).toMatchObject({ status: 308, headers: { location: `https://${host}:${ports.https}/a?b=c` } });
+  for (const named of [host, `${host}.`, `${host}:${ports.http}`, `${host}.:80`]) {
+    const plain = await fetchFrom(ports.http, named, { path: '/a?b=c' });
+    expect(plain).toMatchObject({ status: 308, headers: { location: `https://${host}/a?b=c` } });
+  }
 });
 
 test('a certificate is renewed before it expires', async () => {

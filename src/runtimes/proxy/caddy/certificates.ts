@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { certificateLog, storageFolder } from '#runtimes/proxy/caddy/config.ts';
 import type { CertificateStatus } from '#runtimes/router.ts';
@@ -16,55 +16,107 @@ interface LastEvent {
 /** Longest reason that is kept. */
 const REASON_CHARACTERS = 500;
 
-/**
- * State of the certificates of hosts, from Caddy's storage and its log. `since`: when each host began to ask for one
- * (milliseconds since 1970), as failures from before concern a host that was here earlier.
- */
-export function readCertificates(directory: string, since: ReadonlyMap<string, number>): CertificateStatus[] {
-  const events = readEvents(directory);
-  return [...since].map(([host, asked]) => {
-    const expiresAt = findExpiry(directory, host);
-    const event = events.get(host);
-    const lastError = event && event.at >= asked ? event.error : null;
-    const isValid = expiresAt !== null && expiresAt > Date.now();
-    return { host, state: isValid ? 'ISSUED' : lastError === null ? 'PENDING' : 'FAILED', expiresAt, lastError };
-  });
-}
+/** Reads the state of certificates from Caddy's storage and its log. */
+export class CertificateReader {
+  readonly #directory: string;
+  /** Folder of the authority's certificates in the storage. */
+  readonly #issuer: string;
+  readonly #log: (line: string) => void;
+  /** Events of the log as it was read last, with the sizes and times of its files. */
+  #known: { state: string; events: Map<string, LastEvent> } = { state: '', events: new Map() };
+  /** Lines that cannot be read and were told. */
+  #torn = new Set<string>();
 
-/** End of validity of the newest certificate that is stored for a host; authorities have folders of their own. */
-function findExpiry(directory: string, host: string): number | null {
-  const all = join(storageFolder(directory), 'certificates');
-  if (!existsSync(all)) return null;
-  const ends = readdirSync(all).flatMap((issuer) => {
-    const file = join(all, issuer, host, `${host}.crt`);
-    return existsSync(file) ? (expiryOf(file) ?? []) : [];
-  });
-  return ends.length > 0 ? Math.max(...ends) : null;
-}
+  constructor(directory: string, directoryUrl: string, log: (line: string) => void) {
+    this.#directory = directory;
+    this.#issuer = issuerFolder(directoryUrl);
+    this.#log = log;
+  }
 
-/** Null while Caddy writes the file. */
-function expiryOf(file: string): number | null {
-  try {
-    return new X509Certificate(readFileSync(file)).validToDate.getTime();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code?.startsWith('ERR_OSSL')) return null;
-    throw error;
+  /**
+   * State of the certificates of hosts. `since`: when each host began to ask for one (milliseconds since 1970), as failures
+   * from before concern a host that was here earlier; null while it does not ask.
+   */
+  async read(since: ReadonlyMap<string, number | null>): Promise<CertificateStatus[]> {
+    const events = await this.#readEvents();
+    const all: CertificateStatus[] = [];
+    for (const [host, asked] of since) {
+      const expiresAt = await this.#expiryOf(host);
+      const event = events.get(host);
+      const lastError = event && asked !== null && event.at >= asked ? event.error : null;
+      const isValid = expiresAt !== null && expiresAt > Date.now();
+      const state = isValid ? 'ISSUED' : lastError === null ? 'PENDING' : 'FAILED';
+      all.push({ host, state, expiresAt, lastError });
+    }
+    return all;
+  }
+
+  /** End of validity of the certificate that the present authority issued for a host; null without one, and while Caddy writes it. */
+  async #expiryOf(host: string): Promise<number | null> {
+    const file = join(storageFolder(this.#directory), 'certificates', this.#issuer, host, `${host}.crt`);
+    try {
+      return new X509Certificate(await readFile(file)).validToDate.getTime();
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT' || code?.startsWith('ERR_OSSL')) return null;
+      throw error;
+    }
+  }
+
+  /** Reads the log and the one before it, oldest first, if they have changed. Both have 1 MB at most. */
+  async #readEvents(): Promise<Map<string, LastEvent>> {
+    const older = (await readdir(this.#directory))
+      .filter((name) => name.startsWith('certificates-') && name.endsWith('.log'))
+      .sort()
+      .map((name) => join(this.#directory, name));
+    const files = [...older, certificateLog(this.#directory)];
+    const state = JSON.stringify(await Promise.all(files.map(stateOf)));
+    if (state === this.#known.state) return this.#known.events;
+    const events = new Map<string, LastEvent>();
+    const torn: string[] = [];
+    for (const file of files) {
+      const lines = (await readFile(file, 'utf8').catch(nothing)).split('\n');
+      // What follows the last line break is still being written.
+      for (const line of lines.slice(0, -1)) if (!note(line, events)) torn.push(line);
+    }
+    this.#tell(torn);
+    this.#known = { state, events };
+    return events;
+  }
+
+  /** Tells of lines that cannot be read, of each once. */
+  #tell(torn: readonly string[]): void {
+    for (const line of torn.filter((one) => !this.#torn.has(one)))
+      this.#log(`A line of ${certificateLog(this.#directory)} cannot be read: ${line.slice(0, REASON_CHARACTERS)}`);
+    this.#torn = new Set(torn);
   }
 }
 
-/** Reads the log and the one before it, oldest first. Both have 1 MB at most. */
-function readEvents(directory: string): Map<string, LastEvent> {
-  const events = new Map<string, LastEvent>();
-  const current = certificateLog(directory);
-  const older = readdirSync(directory)
-    .filter((name) => name.startsWith('certificates-') && name.endsWith('.log'))
-    .sort()
-    .map((name) => join(directory, name));
-  for (const file of [...older, current]) {
-    if (!existsSync(file)) continue;
-    for (const line of readFileSync(file, 'utf8').split('\n')) note(line, events);
-  }
-  return events;
+/** Changes with every change of a file. */
+async function stateOf(file: string): Promise<unknown> {
+  const found = await stat(file).catch(nothing);
+  return found === '' ? null : [file, found.ino, found.size, found.mtimeMs];
+}
+
+/** Stands for a file that is not there, or not any more: Caddy rolls its log. */
+function nothing(error: NodeJS.ErrnoException): '' {
+  if (error.code === 'ENOENT') return '';
+  throw error;
+}
+
+/** Folder that Caddy gives the certificates of an authority: host and path of its directory, `acme.example.com-dir`. */
+export function issuerFolder(directoryUrl: string): string {
+  if (!URL.canParse(directoryUrl)) return directoryUrl;
+  const { host, pathname } = new URL(directoryUrl);
+  const path = pathname.replaceAll(/[/\\]/g, '-').replaceAll(/^-+|-+$/g, '');
+  return [host, path]
+    .filter(Boolean)
+    .join('-')
+    .toLowerCase()
+    .replaceAll('+', '_plus_')
+    .replaceAll(':', '-')
+    .replaceAll('..', '')
+    .replaceAll(/[^\w@.-]/g, '');
 }
 
 interface Logged {
@@ -76,11 +128,32 @@ interface Logged {
   challenge_type?: string;
 }
 
-/** Notes a line of the log: the end of an attempt, with the words of the authority on a challenge rather than what follows from them. */
-function note(line: string, events: Map<string, LastEvent>): void {
-  if (!line.startsWith('{') || !line.endsWith('}')) return;
-  const { ts, level, msg, identifier, error, challenge_type: challenge } = JSON.parse(line) as Logged;
-  if (identifier === undefined) return;
+/**
+ * Notes a line of the log: the end of an attempt, with the words of the authority on a challenge rather than what follows from
+ * them. False if the line cannot be read, as a full disk or a crash may leave it.
+ */
+function note(line: string, events: Map<string, LastEvent>): boolean {
+  const logged = line === '' ? {} : parse(line);
+  if (!logged) return false;
+  noteEvent(logged, events);
+  return true;
+}
+
+function parse(line: string): Partial<Logged> | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === 'object' ? value : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+function noteEvent(
+  { ts, level, msg = '', identifier, error, challenge_type: challenge }: Partial<Logged>,
+  events: Map<string, LastEvent>,
+): void {
+  if (identifier === undefined || ts === undefined) return;
   const at = ts * 1000;
   const last = events.get(identifier);
   if (/certificate (obtained|renewed) successfully/.test(msg)) events.set(identifier, { at, error: null });

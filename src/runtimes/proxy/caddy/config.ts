@@ -31,6 +31,8 @@ export interface ConfigInput {
   /** Networks of proxies in front of this one, CIDR. */
   trustedProxies: readonly string[];
   features: CaddyFeatures;
+  /** Whether reports of Go's HTTP server are written to `serverLog`. */
+  reportsServer: boolean;
   limits: ProxyLimits;
   routes: readonly RouteEntry[];
   /** Upstreams of no route that still have requests; Caddy counts only those that its configuration names. */
@@ -45,6 +47,8 @@ export const bracketed = (address: string): string => (isIPv6(address) ? `[${add
 
 /** File with what Caddy says of certificates, a JSON object a line. */
 export const certificateLog = (directory: string): string => join(directory, 'certificates.log');
+/** File with what Go's HTTP server reports of connections: panics while a request was served, failed TLS handshakes. */
+export const serverLog = (directory: string): string => join(directory, 'server.log');
 export const storageFolder = (directory: string): string => join(directory, 'storage');
 
 /** Attempts for a request whose upstream refuses the connection: another upstream is next in turn. */
@@ -54,6 +58,9 @@ const RETRY_INTERVAL_MS = 25;
 const ANSWER_HEAD_BYTES = 64 << 10;
 /** Time for which WebSockets outlive the configuration that they were opened under. */
 const STREAM_CLOSE_DELAY_MS = 24 * 3_600_000;
+
+/** Port on which visitors reach HTTPS, whichever port it is led to: authorities connect to no other. */
+const PUBLIC_HTTPS_PORT = 443;
 
 const milliseconds = (value: number): string => `${value}ms`;
 
@@ -70,11 +77,12 @@ export function buildConfig(input: ConfigInput): object {
       config: { persist: false },
     },
     storage: { module: 'file_system', root: storageFolder(directory) },
-    logging: loggingOf(directory),
+    logging: loggingOf(directory, input.reportsServer),
     apps: {
       http: {
         http_port: input.port,
-        ...(https ? { https_port: https.port } : {}),
+        // Only while something listens on it: every process reads here whether HTTPS is served.
+        ...(https && secure.length > 0 ? { https_port: https.port } : {}),
         servers: {
           http: httpServer(input, new Set(secure)),
           ...(https && secure.length > 0 ? { https: httpsServer(input, https, secure) } : {}),
@@ -85,8 +93,16 @@ export function buildConfig(input: ConfigInput): object {
   };
 }
 
+const rolledFile = (filename: string) => ({
+  output: 'file',
+  filename,
+  roll_size_mb: 1,
+  roll_keep: 1,
+  roll_gzip: false,
+});
+
 /** Requests are not logged: their paths may carry secrets of visitors. */
-const loggingOf = (directory: string) => ({
+const loggingOf = (directory: string, reportsServer: boolean) => ({
   logs: {
     default: {
       writer: { output: 'stderr' },
@@ -95,17 +111,26 @@ const loggingOf = (directory: string) => ({
       exclude: ['http.log', 'http.handlers', 'http.acme_client', 'tls'],
     },
     certificates: {
-      writer: { output: 'file', filename: certificateLog(directory), roll_size_mb: 1, roll_keep: 1, roll_gzip: false },
+      writer: rolledFile(certificateLog(directory)),
       encoder: { format: 'json' },
       level: 'INFO',
       // What authorities say of challenges is logged under the part that solves them.
       include: ['tls', 'http.acme_client'],
     },
+    ...(reportsServer ? { server: serverReports(directory) } : {}),
   },
 });
 
+/** Caddy hands on everything that Go's server reports at the lowest level, panics included. */
+const serverReports = (directory: string) => ({
+  writer: rolledFile(serverLog(directory)),
+  encoder: { format: 'json' },
+  level: 'DEBUG',
+  include: ['http.stdlib'],
+});
+
 function httpServer(input: ConfigInput, secure: ReadonlySet<string>) {
-  const redirected = input.https && secure.size > 0 ? [redirectToHttps([...secure], input.https.port)] : [];
+  const redirected = input.https && secure.size > 0 ? [redirectToHttps([...secure])] : [];
   const plain = input.routes.filter(({ host }) => !secure.has(host));
   // Only gRPC takes HTTP/2 without TLS; where it is on, Caddy also accepts the upgrade from HTTP/1.1.
   const takesHttp2 = plain.some(({ protocol }) => protocol === 'GRPC');
@@ -137,7 +162,7 @@ function httpsServer(input: ConfigInput, https: HttpsOptions, secure: readonly s
     routes: [
       ...refusals(),
       withoutUpgrade(),
-      ...visitorRoutes(input, https.port),
+      ...visitorRoutes(input, PUBLIC_HTTPS_PORT),
       ...hostRoutes(
         input,
         input.routes.filter(({ host }) => hosts.has(host)),
@@ -293,14 +318,20 @@ const retiringRoutes = ({ retiring }: ConfigInput): object[] =>
     ? []
     : [{ '@id': RETIRING, handle: [{ handler: 'reverse_proxy', upstreams: retiring.map((dial) => ({ dial })) }] }];
 
-const redirectToHttps = (hosts: string[], port: number): object => ({
-  match: [{ host: hosts }],
+/** A name with a final dot leads to the one without: browsers ask for the certificate of that one. */
+const redirectToHttps = (hosts: string[]): object => ({
+  match: [
+    {
+      host: hosts.flatMap((host) => [host, `${host}.`]),
+      header_regexp: { Host: { name: 'name', pattern: String.raw`^(.*?)\.?(?::\d*)?$` } },
+    },
+  ],
   terminal: true,
   handle: [
     {
       handler: 'static_response',
       status_code: 308,
-      headers: { Location: [`https://{http.request.host}${port === 443 ? '' : `:${port}`}{http.request.uri}`] },
+      headers: { Location: ['https://{http.regexp.name.1}{http.request.uri}'] },
     },
   ],
 });

@@ -1,4 +1,4 @@
-import { startCaddy } from '#runtimes/proxy/caddy/contract.fixture.ts';
+import { startReportingCaddy } from '#runtimes/proxy/caddy/contract.fixture.ts';
 import { describeProxyFuzz } from '#runtimes/proxy/contract/fuzz/index.ts';
 
-describeProxyFuzz('caddy', startCaddy, 10_000);
+describeProxyFuzz('caddy', startReportingCaddy, 10_000);

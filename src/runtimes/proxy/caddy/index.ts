@@ -7,7 +7,7 @@ import { withStartLock } from '#kernel/start-lock.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { CertificateStatus, RouteEntry, Router, Upstream } from '#runtimes/router.ts';
 import { AdminApi, isAway, type PresentConfig, type UpstreamCount } from '#runtimes/proxy/caddy/admin.ts';
-import { readCertificates } from '#runtimes/proxy/caddy/certificates.ts';
+import { CertificateReader } from '#runtimes/proxy/caddy/certificates.ts';
 import { bracketed, buildConfig, dialOf, RETIRING, type HttpsOptions } from '#runtimes/proxy/caddy/config.ts';
 import * as processes from '#runtimes/proxy/caddy/process.ts';
 import { featuresOf, type CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
@@ -28,6 +28,11 @@ export interface CaddyOptions {
   trustedProxies: readonly string[];
   /** Limits that differ from the defaults; those on numbers of connections and header lines are none of Caddy's. */
   limits?: Partial<ProxyLimits>;
+  /**
+   * Whether Caddy writes what Go's HTTP server reports of connections, such as panics while a request was served, to
+   * `server.log`; false by default. Costs time for each request, and a change of configuration resets new connections more often.
+   */
+  reportsServer?: boolean;
   log(line: string): void;
 }
 
@@ -35,6 +40,8 @@ export interface CaddyOptions {
 const DRAIN_LOOK_MS = 40;
 /** Attempts to load a configuration while other processes load theirs. */
 const ATTEMPTS = 10;
+/** Pause after an attempt to serve HTTPS that Caddy itself refused; whether its port is free is asked more often. */
+const HTTPS_RETRY_MS = 300_000;
 
 const caddyFolder = (directory: string): string => join(directory, 'caddy');
 const portFile = (directory: string): string => join(directory, 'port.json');
@@ -56,11 +63,14 @@ export class CaddyRouter implements Router {
   readonly #directory: string;
   readonly #admin: AdminApi;
   readonly #routes: RouteStore;
+  readonly #certificates: CertificateReader;
   #port: number;
   /** Configuration that this process loaded last. */
   #revision = '';
   /** Whether the loaded configuration listens for HTTPS, and why it could not. */
   #https: { listens: boolean; error: string | null } = { listens: false, error: null };
+  /** When Caddy may be asked again to serve HTTPS after it could not, by `performance.now()`. */
+  #httpsAgainAt = 0;
   /** Load under way, and the one that begins after it for changes that came meanwhile. */
   #loading: Promise<void> | undefined;
   #next: Promise<void> | undefined;
@@ -71,6 +81,7 @@ export class CaddyRouter implements Router {
     this.#directory = caddyFolder(options.directory);
     this.#admin = new AdminApi(this.#directory);
     this.#routes = new RouteStore(join(options.directory, 'routes'), this.#directory, options.log);
+    this.#certificates = new CertificateReader(this.#directory, options.https.directoryUrl, options.log);
     this.#port = options.port;
   }
 
@@ -111,13 +122,13 @@ export class CaddyRouter implements Router {
   async set(serviceId: string, generation: number, routes: RouteEntry[]): Promise<void> {
     this.#refuseClosed();
     for (const route of routes) check(route);
-    this.#routes.set(serviceId, generation, routes);
+    await this.#routes.set(serviceId, generation, routes);
     await this.#apply();
   }
 
   async remove(serviceId: string): Promise<void> {
     this.#refuseClosed();
-    this.#routes.remove(serviceId);
+    await this.#routes.remove(serviceId);
     await this.#apply();
   }
 
@@ -125,7 +136,11 @@ export class CaddyRouter implements Router {
     const end = performance.now() + timeoutMs;
     // Twice: a request that was just read may not be counted yet.
     for (let quiet = 0; quiet < 2;) {
-      quiet = (await this.#underWay(upstreams)) === 0 ? quiet + 1 : 0;
+      const count = await this.#underWay(upstreams, end - performance.now()).catch((error: unknown) => {
+        // Close to the end it is the end that came first.
+        if (performance.now() < end - DRAIN_LOOK_MS) throw error;
+      });
+      quiet = count === 0 ? quiet + 1 : 0;
       const left = end - performance.now();
       if (left <= 0) return;
       if (quiet < 2) await sleep(Math.min(left, DRAIN_LOOK_MS));
@@ -133,7 +148,8 @@ export class CaddyRouter implements Router {
   }
 
   async certificates(hosts: string[]): Promise<CertificateStatus[]> {
-    const found = readCertificates(this.#directory, new Map(hosts.map((host) => [host, this.#routes.since(host)])));
+    await this.#retryHttps();
+    const found = await this.#certificates.read(await this.#routes.since(hosts));
     const { error } = this.#https;
     if (error === null) return found;
     return found.map((status) => ({ ...status, state: 'FAILED', lastError: error }));
@@ -154,9 +170,7 @@ export class CaddyRouter implements Router {
       if (port !== 0) await processes.claimPort(host, port);
     } else if (port === 0) this.#port = Number(runs.slice(runs.lastIndexOf(':') + 1));
     const { revision } = await this.#admin.present();
-    // Its own Caddy has the port of HTTPS: whether it is free is not asked then.
-    const secureAt = stored && listenOf(stored, 'https');
-    this.#https = { listens: secureAt === `${bracketed(host)}:${this.#options.https.port}`, error: null };
+    await this.#learnHttps();
     const wanted = this.#build(revision, [], true);
     if (
       stored &&
@@ -216,7 +230,9 @@ export class CaddyRouter implements Router {
       try {
         return await this.#load();
       } catch (error) {
-        if (!isAway(error) || Date.now() > end) throw error;
+        if (!isAway(error)) throw error;
+        if (Date.now() > end)
+          throw new RuntimeError('failed', `Caddy does not answer: ${(error as Error).message}`, error);
       }
       if (!processes.isAlive(this.#directory)) await this.start();
       else await sleep(50);
@@ -226,24 +242,59 @@ export class CaddyRouter implements Router {
   async #load(): Promise<void> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const present = await this.#admin.present();
-      if (present.revision !== this.#revision) this.#routes.reload(this.#options.log);
+      if (present.revision !== this.#revision) {
+        this.#routes.reload();
+        await this.#learnHttps();
+      }
       const counts = await this.#admin.counts();
       if (await this.#replace(present, counts)) return;
     }
     throw new RuntimeError('failed', `Other processes changed the configuration of Caddy ${ATTEMPTS} times meanwhile.`);
   }
 
+  /** Asks Caddy whether it serves HTTPS: its own port is not free, and another process may have configured it. */
+  async #learnHttps(): Promise<void> {
+    const listens = (await this.#admin.httpsPort()) === this.#options.https.port;
+    this.#https = { listens, error: listens ? null : this.#https.error };
+  }
+
+  /** Serves HTTPS that could not be served before, if its port is free by now. */
+  async #retryHttps(): Promise<void> {
+    // A load under way tries it itself.
+    if (this.#https.error === null || this.#loading || this.#closed || performance.now() < this.#httpsAgainAt) return;
+    this.#loading = this.#tryHttps()
+      .catch((error: unknown) => {
+        this.#options.log(`HTTPS is not tried again now: ${(error as Error).message}`);
+      })
+      .finally(() => (this.#loading = undefined));
+    await this.#loading;
+  }
+
+  async #tryHttps(): Promise<void> {
+    const present = await this.#admin.present();
+    if (present.revision !== this.#revision) {
+      this.#routes.reload();
+      await this.#learnHttps();
+    }
+    if (this.#https.listens || !this.#wantsHttps() || (await this.#httpsProblem()) !== null) return;
+    try {
+      await this.#replaceWith(present, await this.#admin.counts(), true);
+    } catch (error) {
+      // The configuration before goes on: loaded anew, it would only close connections that rest.
+      this.#httpsAgainAt = performance.now() + HTTPS_RETRY_MS;
+      throw error;
+    }
+  }
+
+  #wantsHttps(): boolean {
+    return this.#routes.routes.some((route) => route.certificate);
+  }
+
   /** Loads a configuration; without HTTPS where its port cannot be listened on. False if another change came first. */
   async #replace(present: PresentConfig, counts: UpstreamCount[]): Promise<boolean> {
     const problem = await this.#httpsProblem();
     const replaced = await this.#replaceWith(present, counts, problem === null).catch(async (error: unknown) => {
-      if (
-        problem !== null ||
-        this.#https.listens ||
-        isAway(error) ||
-        !this.#routes.routes.some((one) => one.certificate)
-      )
-        throw error;
+      if (problem !== null || this.#https.listens || isAway(error) || !this.#wantsHttps()) throw error;
       const done = await this.#replaceWith(present, counts, false);
       if (done)
         this.#https.error = `HTTPS cannot be served on port ${this.#options.https.port}: ${(error as Error).message}`;
@@ -270,7 +321,7 @@ export class CaddyRouter implements Router {
   }
 
   #build(revision: string, retiring: string[], secure: boolean): Stored {
-    const { host, https, trustedProxies, program, limits } = this.#options;
+    const { host, https, trustedProxies, program, limits, reportsServer = false } = this.#options;
     return buildConfig({
       revision,
       directory: this.#directory,
@@ -279,6 +330,7 @@ export class CaddyRouter implements Router {
       https: secure ? https : null,
       trustedProxies,
       features: featuresOf(program),
+      reportsServer,
       limits: { ...DEFAULT_LIMITS, ...limits },
       routes: this.#routes.routes,
       retiring,
@@ -288,7 +340,7 @@ export class CaddyRouter implements Router {
   /** Reason why HTTPS cannot begin now; null while it is served, and where no host asks for it. */
   async #httpsProblem(): Promise<string | null> {
     const { host, https } = this.#options;
-    if (this.#https.listens || !this.#routes.routes.some((route) => route.certificate)) return null;
+    if (this.#https.listens || !this.#wantsHttps()) return null;
     try {
       await processes.claimPort(host, https.port);
       return null;
@@ -298,11 +350,11 @@ export class CaddyRouter implements Router {
   }
 
   /** Requests under way to upstreams; none while Caddy is away, as they ended with it. */
-  async #underWay(upstreams: Upstream[]): Promise<number> {
+  async #underWay(upstreams: Upstream[], timeoutMs: number): Promise<number> {
     const whole = new Set(upstreams.filter(({ port }) => port === 0).map((one) => dialOf(one).replace(/:0$/, '')));
     const dials = new Set(upstreams.map(dialOf));
     try {
-      const counts = await this.#admin.counts();
+      const counts = await this.#admin.counts(timeoutMs);
       return counts
         .filter(({ address }) => dials.has(address) || whole.has(address.slice(0, address.lastIndexOf(':'))))
         .reduce((sum, { num_requests }) => sum + num_requests, 0);

@@ -1,17 +1,26 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { withStartLock } from '#kernel/start-lock.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { dialOf } from '#runtimes/proxy/caddy/config.ts';
-import { RouteFiles, type ServiceRoutes } from '#runtimes/proxy/route-files.ts';
+import { comparedHost, RouteFiles, type ServiceRoutes } from '#runtimes/proxy/route-files.ts';
 import type { RouteEntry } from '#runtimes/router.ts';
 import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
-/** Host name in the form that routes are compared in: lower case, without a final dot. */
-const normalize = (host: string): string => host.toLowerCase().replace(/\.$/, '');
-
-/** The routes of all services, in memory and on disk. A change is checked and written in one step of the event loop. */
+/**
+ * The routes of all services, in memory and on disk. A change is checked against what is on disk and written there while no
+ * other process of this machine changes routes: two processes never give one host to two services.
+ */
 export class RouteStore {
   readonly #files: RouteFiles;
+  readonly #directory: string;
   readonly #sinceFile: string;
+  readonly #changeFile: string;
+  readonly #onDamage: (message: string) => void;
+  /** Last change that this process knows of, by whichever process. */
+  #change: string | null = null;
   #services = new Map<string, ServiceRoutes>();
   /** Owner of each host. */
   #owners = new Map<string, string>();
@@ -22,9 +31,11 @@ export class RouteStore {
 
   constructor(routesDirectory: string, directory: string, onDamage: (message: string) => void) {
     this.#files = new RouteFiles(routesDirectory);
+    this.#directory = directory;
     this.#sinceFile = join(directory, 'certificates.json');
-    this.#since = new Map(readJson<[string, number][]>(this.#sinceFile) ?? []);
-    this.reload(onDamage);
+    this.#changeFile = join(directory, 'change.json');
+    this.#onDamage = onDamage;
+    this.reload();
   }
 
   get size(): number {
@@ -46,21 +57,77 @@ export class RouteStore {
     return this.#left;
   }
 
-  since(host: string): number {
-    return this.#since.get(normalize(host)) ?? 0;
+  /** When hosts began to ask for a certificate, by whichever process; null for those that ask for none. */
+  async since(hosts: readonly string[]): Promise<Map<string, number | null>> {
+    const since = this.#parseSince(await readFile(this.#sinceFile, 'utf8').catch(noneYet));
+    return new Map(hosts.map((host) => [host, since.get(comparedHost(host)) ?? null]));
   }
 
   /** Reads everything from disk again: another process has changed it. */
-  reload(onDamage: (message: string) => void): void {
+  reload(): void {
+    this.#since = existsSync(this.#sinceFile) ? this.#parseSince(readFileSync(this.#sinceFile, 'utf8')) : new Map();
     this.#services = new Map();
     this.#owners = new Map();
-    for (const service of this.#files.readAll(onDamage))
+    for (const service of this.#files.readAll(this.#onDamage))
       this.#take({ ...service, routes: service.routes.map(normalized) });
   }
 
   /** Replaces the routes of a service. Throws RuntimeError `superseded`, or `refused` if a host belongs to another service. */
-  set(serviceId: string, generation: number, routes: RouteEntry[]): void {
-    // From disk: another process may have written it.
+  set(serviceId: string, generation: number, routes: RouteEntry[]): Promise<void> {
+    const service = { serviceId, generation, routes: routes.map(normalized) };
+    return this.#whileLocked(() => {
+      this.#check(service);
+      this.#noteChange();
+      this.#files.write(service);
+      this.#drop(serviceId);
+      this.#take(service);
+      this.#noteCertificates();
+    });
+  }
+
+  remove(serviceId: string): Promise<void> {
+    return this.#whileLocked(() => {
+      this.#noteChange();
+      this.#files.delete(serviceId);
+      this.#drop(serviceId);
+      this.#noteCertificates();
+    });
+  }
+
+  /** Forgets the upstreams that were given: a configuration that still counts their requests is loaded. */
+  settled(upstreams: Iterable<string>): void {
+    for (const dial of upstreams) this.#left.delete(dial);
+  }
+
+  #parseSince(text: string): Map<string, number> {
+    try {
+      return new Map(JSON.parse(text) as [string, number][]);
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      this.#onDamage(`${this.#sinceFile} cannot be read: ${error.message}`);
+      return new Map();
+    }
+  }
+
+  /** Makes a change while no other process does, from what is on disk. */
+  #whileLocked(change: () => void): Promise<void> {
+    return withStartLock(this.#directory, async () => {
+      const last = readJson<string>(this.#changeFile);
+      if (last === null || last !== this.#change) this.reload();
+      this.#change = last;
+      change();
+    });
+  }
+
+  /** Tells other processes, before the change, that what they know is out of date. */
+  #noteChange(): void {
+    const change = randomUUID();
+    writeAtomically(this.#changeFile, JSON.stringify(change));
+    this.#change = change;
+  }
+
+  #check({ serviceId, generation, routes }: ServiceRoutes): void {
+    // From disk: the built-in proxy may have written it.
     const present = this.#files.read(serviceId);
     if (present && present.generation > generation)
       throw new RuntimeError(
@@ -68,26 +135,10 @@ export class RouteStore {
         `The routes of the service have generation ${present.generation} already; ${generation} is older.`,
       );
     for (const { host } of routes) {
-      const owner = this.#owners.get(normalize(host));
+      const owner = this.#owners.get(host);
       if (owner !== undefined && owner !== serviceId)
         throw new RuntimeError('refused', `The host name ${host} belongs to another service (${owner}).`);
     }
-    const service = { serviceId, generation, routes: routes.map(normalized) };
-    this.#files.write(service);
-    this.#drop(serviceId);
-    this.#take(service);
-    this.#noteCertificates();
-  }
-
-  remove(serviceId: string): void {
-    this.#files.delete(serviceId);
-    this.#drop(serviceId);
-    this.#noteCertificates();
-  }
-
-  /** Forgets the upstreams that were given: a configuration that still counts their requests is loaded. */
-  settled(upstreams: Iterable<string>): void {
-    for (const dial of upstreams) this.#left.delete(dial);
   }
 
   #take(service: ServiceRoutes): void {
@@ -114,4 +165,10 @@ export class RouteStore {
   }
 }
 
-const normalized = (route: RouteEntry): RouteEntry => ({ ...route, host: normalize(route.host) });
+const normalized = (route: RouteEntry): RouteEntry => ({ ...route, host: comparedHost(route.host) });
+
+/** Content of a file of pairs that was not written yet. */
+function noneYet(error: NodeJS.ErrnoException): string {
+  if (error.code === 'ENOENT') return '[]';
+  throw error;
+}

@@ -122,6 +122,7 @@ async function send(proxy: ProxyHouse, bytes: string): Promise<string> {
 /** What strangers send to take over or stop what is others'. */
 export function describeHostileVisitors(contract: ProxyContract): void {
   describeSmuggling(contract);
+  describePipelining(contract);
   describeUpgrades(contract);
   describeForwardedHeaders(contract);
 }
@@ -181,6 +182,38 @@ function describeSmuggling({ shared, gives }: ProxyContract): void {
     visitor.socket.write(`GET /bad HTTP/1.1\r\nHost: ${host}\r\nX : 1\r\n\r\n${plain}`);
     const said = await visitor.closed();
     expect(said.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400']);
+  });
+}
+
+function describePipelining({ shared }: ProxyContract): void {
+  test('requests that a visitor pipelines reach the upstream one after the other, on one connection', async () => {
+    const proxy = shared();
+    const held = Promise.withResolvers<void>();
+    let [underWay, most] = [0, 0];
+    await using upstream = await startUpstream((incoming, response) => {
+      if (incoming.url === '/other') return void response.end('other');
+      most = Math.max(most, ++underWay);
+      response.once('close', () => underWay--);
+      void held.promise.then(() => response.end(`answer ${incoming.url}`));
+    });
+    const host = await proxy.routed([upstream]);
+    await using visitor = await connectRaw(proxy.port);
+    const paths = Array.from({ length: 20 }, (_, n) => `/${n}`);
+    const body = 'x'.repeat(300);
+    const sent = paths.map((path, n) =>
+      n % 2 === 0
+        ? `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`
+        : `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    visitor.socket.write(sent.join(''));
+    await once(upstream.server, 'request');
+    // Whatever the proxy would send beside the first has been sent by the time that others are answered.
+    for (let n = 0; n < 5; n++) await proxy.fetch(host, { path: '/other' });
+    expect(most).toBe(1);
+    held.resolve();
+    const said = await visitor.until((text) => text.includes(`answer ${paths.at(-1)}`));
+    expect(said.match(/answer \/\d+/g)).toEqual(paths.map((path) => `answer ${path}`));
+    expect(most).toBe(1);
   });
 }
 

@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { HOSTS } from '#runtimes/proxy/contract/fuzz/exchanges.ts';
-import { fetchAgain } from '#runtimes/proxy/contract/visitors.ts';
+import { fetchFrom } from '#runtimes/proxy/contract/visitors.ts';
 
 /** Visitors that ask and read as everybody does, one request after the other each, until `stop` answers what went wrong. */
 export function startHonestVisitors(port: number, underWay: () => string) {
@@ -15,7 +15,7 @@ export function startHonestVisitors(port: number, underWay: () => string) {
       ...(isKept ? { agent } : {}),
       ...(body === undefined ? {} : { method: 'PUT', body }),
     };
-    const answer = await fetchAgain(port, host, options);
+    const answer = await fetchFrom(port, host, options);
     const expected = JSON.stringify({ at: url, body: body ?? '' });
     if (answer.status !== 200 || answer.body !== expected)
       throw new Error(`${url} was answered with ${answer.status} ${answer.body.slice(0, 500)}`);
