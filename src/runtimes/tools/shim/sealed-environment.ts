@@ -25,6 +25,8 @@ if (file === undefined || !isProgram(file)) {
   console.error(name + ': there is no such program');
   process.exit(127);
 }
+// Node ignores these, and so would the program: what has a handler is as usual again in the program that comes next.
+for (const signal of ['SIGPIPE', 'SIGXFSZ']) process.on(signal, () => undefined);
 process.execve(file, [name, ...args], env);
 `;
 
