@@ -1,13 +1,15 @@
 import { execFileSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { newContext, nextSpec } from '#runtimes/contract/fixture.ts';
 import { findCgroups } from '#runtimes/host/cgroups.ts';
 import type { HostRuntimeOptions } from '#runtimes/host/index.ts';
-import { TestHost, tryMachine } from '#runtimes/host/testing.ts';
+import { commandLines, TestHost, tryMachine } from '#runtimes/host/testing.ts';
 import { stopShim } from '#runtimes/tools/shim/index.ts';
 import type { Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 
@@ -133,6 +135,36 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
         { timeout: 15_000, interval: 100 },
       );
       expect(seen.lastExit!.reason).toBe('not alive: node ended with status 1');
+      await host.runtime.remove(spec.identity, null, newContext());
+    });
+
+    test('a cancelled program beside an instance is gone with what it left running', async () => {
+      host.write(server('process.env.PORT'));
+      const { image } = await host.build();
+      const spec = web(image);
+      const handle = await host.apply(spec);
+      const abort = new AbortController();
+      const length = `1000.${randomInt(1e9)}`;
+      const left = () => commandLines().filter((line) => line.includes(length));
+      const running = host.runtime.exec!(
+        handle,
+        {
+          // Its output stays open, so that its end is still waited for.
+          command: [
+            'node',
+            '-e',
+            'require("child_process").spawn("sleep", [process.argv[1]], { stdio: "inherit" }).unref()',
+            length,
+          ],
+          environment: {},
+          stdout: new PassThrough(),
+        },
+        abort.signal,
+      );
+      await expect.poll(left).toEqual([`sleep ${length} `]);
+      abort.abort();
+      await expect(running).rejects.toMatchObject({ code: 'aborted' });
+      await expect.poll(left).toEqual([]);
       await host.runtime.remove(spec.identity, null, newContext());
     });
 

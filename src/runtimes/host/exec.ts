@@ -3,12 +3,11 @@ import { pipeline } from 'node:stream/promises';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { Instances } from '#runtimes/host/instances.ts';
 import { instanceName } from '#runtimes/host/layout.ts';
-import { processTree } from '#runtimes/host/processes.ts';
 import { ownCommand } from '#runtimes/host/programs/image-of.ts';
 import { onTerminal } from '#runtimes/host/terminal.ts';
 import { DEFAULT_PATH } from '#runtimes/tools/command.ts';
 import { LastBytes, TOLD_BYTES } from '#runtimes/tools/last-bytes.ts';
-import { enter, spawnSealed, workloadPids } from '#runtimes/tools/shim/index.ts';
+import { endSession, enter, spawnSealed, workloadPids } from '#runtimes/tools/shim/index.ts';
 import {
   RuntimeError,
   throwIfCancelled,
@@ -71,7 +70,9 @@ function limited({ cgroups, machine }: HostParts, name: string, { resources }: W
 async function endOf(child: ChildProcess, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd> {
   const told = new LastBytes(TOLD_BYTES);
   child.stderr!.on('data', (part: Buffer) => told.push(part));
-  const stop = () => endAll(child);
+  const stop = () => {
+    if (child.pid !== undefined) endSession(child.pid, hasEnded(child));
+  };
   signal.addEventListener('abort', stop, { once: true });
   if (signal.aborted) stop();
   try {
@@ -98,21 +99,8 @@ async function endOf(child: ChildProcess, request: ExecRequest, signal: AbortSig
   }
 }
 
+const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
+
 function ignoreClosed(error: NodeJS.ErrnoException): void {
   if (!['EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET'].includes(error.code ?? '')) throw error;
-}
-
-/** Ends a program with all that it started: what runs on a terminal is in sessions of its own. */
-function endAll(child: ChildProcess): void {
-  if (child.pid === undefined || child.exitCode !== null) return;
-  const below = process.platform === 'linux' ? processTree(child.pid).slice(1) : [];
-  for (const pid of [-child.pid, ...below]) endProcess(pid);
-}
-
-function endProcess(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }

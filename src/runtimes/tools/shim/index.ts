@@ -23,6 +23,7 @@ export { readShimLog, followShimLog, type ShimLogLine } from '#runtimes/tools/sh
 export { workloadPids } from '#runtimes/tools/shim/supervisor.ts';
 export { becoming, spawnSealed } from '#runtimes/tools/shim/sealed-environment.ts';
 export { enter, probeOnce, type ProbePids, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';
+export { endSession, processTree } from '#runtimes/tools/shim/process-tree.ts';
 
 /** What `startShim` is given: everything but the command has a default. */
 export interface StartShim extends Partial<Omit<ShimConfig, 'command' | 'args' | 'env'>> {
