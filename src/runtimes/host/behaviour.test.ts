@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { newContext, nextSpec } from '#runtimes/contract/fixture.ts';
 import { findCgroups } from '#runtimes/host/cgroups.ts';
@@ -363,6 +363,44 @@ CMD ["node", "-e", "const all = Buffer.alloc(300e6, 1); console.log('allocated '
   });
 });
 
+/** It leaves room for four processes beside it: Node, by which others enter it, has more threads. */
+describe.skipIf(!machine.namespaces || !findCgroups('quarterdeck-test').usable)(
+  'an instance that is nearly at its limits',
+  () => {
+    let host: TestHost;
+    beforeAll(async () => {
+      host = await TestHost.open({ processLimit: 32 });
+      const program = 'for n in $(seq 26); do sleep 1000 & done; echo full; wait';
+      host.write({ Dockerfile: `FROM x\nWORKDIR /app\nCMD ["sh", "-c", "${program}"]` });
+    });
+    afterAll(() => host.close());
+
+    test('is checked and entered within its limits and without further rights, by what is outside of them until then', async () => {
+      const { image } = await host.build();
+      const identity = host.identity();
+      const group = `/${identity.serviceId}-1-1$`;
+      const confined = `grep -q '${group}' /proc/self/cgroup && grep -q '^NoNewPrivs:.*1' /proc/self/status`;
+      const spec = host.spec(image, {
+        identity,
+        ports: [],
+        routes: [],
+        readiness: probe({ type: 'exec', command: ['sh', '-c', confined] }),
+      });
+      const handle = await host.apply(spec);
+      await host.line(handle, /^full/);
+      const seen: string[] = [];
+      const stdout = new Writable({ write: (part, _encoding, done) => (seen.push(String(part)), done()) });
+      const command = ['cat', '/proc/self/cgroup', '/proc/self/status'];
+      const end = await host.runtime.exec!(handle, { command, environment: {}, stdout }, new AbortController().signal);
+      expect(end).toEqual({ exitCode: 0, stderr: '' });
+      expect(seen.join('')).toMatch(new RegExp(group, 'm'));
+      expect(seen.join('')).toMatch(/^NoNewPrivs:\s*1$/m);
+      const limits = groupFolders(group.slice(0, -1)).map((folder) => join(folder, 'pids.max'));
+      expect(limits.filter((file) => existsSync(file)).map((file) => readFileSync(file, 'utf8'))).toEqual(['32\n']);
+    });
+  },
+);
+
 /** Sends a text and answers what comes back until the other side ends. */
 function askTcp(to: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -404,6 +442,14 @@ async function pretendRestart(host: TestHost, spec: WorkloadSpec): Promise<void>
   writeFileSync(stateFile(host, spec), text.replaceAll(shim.bootId, 'another-run'));
   for (const name of networkObjects().filter((object) => object.startsWith('qdn')))
     execFileSync('ip', ['netns', 'delete', name]);
+}
+
+/** Folders of the machine's control groups whose paths end as wanted. */
+function groupFolders(end: string): string[] {
+  return execFileSync('find', ['/sys/fs/cgroup', '-type', 'd', '-path', `*${end}`])
+    .toString()
+    .trim()
+    .split('\n');
 }
 
 /** Names of ours that the kernel knows: bridges, links, network namespaces, rules. */
