@@ -363,6 +363,19 @@ CMD ["node", "-e", "const all = Buffer.alloc(300e6, 1); console.log('allocated '
   });
 });
 
+test('what is published outside of the range of the operator is refused before anything is made', async () => {
+  const host = await TestHost.open({ mode: 'plain', publishedPorts: { from: 20_000, to: 20_010, reserved: [] } });
+  host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nCMD ["sleep", "1000"]' });
+  const { image } = await host.build();
+  const spec = host.spec(image, { ports: [{ ...port(3000), protocol: 'TCP', externalPort: 30_000 }], routes: [] });
+  await expect(host.apply(spec)).rejects.toMatchObject({
+    code: 'refused',
+    message: expect.stringContaining('30000 must be a port from 20000 to 20010'),
+  });
+  expect(existsSync(join(host.dataDir, 'host', 'services', spec.identity.serviceId))).toBe(false);
+  await host.close();
+});
+
 /** It leaves room for four processes beside it: Node, by which others enter it, has more threads. */
 describe.skipIf(!machine.namespaces || !findCgroups('quarterdeck-test').usable)(
   'an instance that is nearly at its limits',
