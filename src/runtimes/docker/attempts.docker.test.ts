@@ -142,6 +142,21 @@ test('a restart that comes after a later one is refused and changes nothing; one
   expect((await listInstances(otherProcess(), spec.identity)).map(({ asked }) => asked)).toEqual([4]);
 });
 
+test('a removal whose claim is lost while it waits ends and removes nothing', async () => {
+  const spec = bench.spec();
+  const handle = await bench.apply(spec);
+  const one = attempt(1);
+  const { router } = bench;
+  const remove = router.remove.bind(router);
+  router.remove = (serviceId) => remove(serviceId).finally(() => one.lose());
+  try {
+    await expect(bench.runtime.remove(spec.identity, handle, one)).rejects.toMatchObject({ code: 'aborted' });
+  } finally {
+    router.remove = remove;
+  }
+  expect(await running(spec)).toEqual(await bench.containers(spec));
+});
+
 test('calls for one service wait for each other, also those of a deployment whose call hung', async () => {
   const spec = bench.spec();
   const order: string[] = [];
