@@ -75,8 +75,8 @@ export function describeExecuting(contract: () => Contract): void {
   test('a program on a terminal knows its size, and what it wrote to both outputs comes as one', async () => {
     const c = contract();
     if (!c.runtime.exec) return;
-    const handle = await c.apply(c.spec({ environment: { OWN: "it's" } }));
-    const program = `console.log([process.stdin.isTTY, process.stdout.columns, process.stdout.rows, process.env.OWN, ...process.argv.slice(1)].join(' '));
+    const handle = await c.apply(c.spec({ environment: { OWN: "it's", SHELL: '/bin/own' } }));
+    const program = `console.log([process.stdin.isTTY, process.stdout.columns, process.stdout.rows, process.env.OWN, process.env.SHELL, ...process.argv.slice(1)].join(' '));
       console.error(String(Object.keys(process.env).filter((name) => name.startsWith('QUARTERDECK_ARGUMENT')).length));
       process.stdin.once('data', (data) => { console.log('read ' + String(data).trim()); process.exit(5); });`;
     const stdin = new PassThrough();
@@ -87,7 +87,7 @@ export function describeExecuting(contract: () => Contract): void {
       stdin,
     });
     expect(exitCode).toBe(5);
-    expect(String(output)).toContain("true 91 37 it's $(id) a'b\r\n0\r\n");
+    expect(String(output)).toContain("true 91 37 it's /bin/own $(id) a'b\r\n0\r\n");
     expect(String(output)).toContain('read hello\r\n');
   });
 

@@ -168,6 +168,20 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
       await host.runtime.remove(spec.identity, null, newContext());
     });
 
+    test('a program on a terminal has the PATH of the service, in which nothing that the terminal takes need be', async () => {
+      host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nENV PATH=/nowhere\nCMD ["/bin/sleep", "1000"]' });
+      const { image } = await host.build();
+      const spec = host.spec(image, { ports: [], routes: [] });
+      const handle = await host.apply(spec);
+      const seen: string[] = [];
+      const stdout = new Writable({ write: (part, _encoding, done) => (seen.push(String(part)), done()) });
+      const request = { command: ['/usr/bin/env'], environment: {}, stdout, terminal: { columns: 80, rows: 24 } };
+      const { exitCode } = await host.runtime.exec!(handle, request, new AbortController().signal);
+      expect([exitCode, seen.join('')]).toEqual([0, expect.stringContaining('PATH=/nowhere\r\n')]);
+      expect(seen.join('')).not.toContain('SHELL=');
+      await host.runtime.remove(spec.identity, null, newContext());
+    });
+
     test('secret values are masked in the log of the service', async () => {
       host.write(server('process.env.PORT'));
       const { image } = await host.build();
