@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { newContext } from '#runtimes/contract/fixture.ts';
@@ -74,8 +75,8 @@ export function describeExecuting(contract: () => Contract): void {
   test('a program on a terminal knows its size, and what it wrote to both outputs comes as one', async () => {
     const c = contract();
     if (!c.runtime.exec) return;
-    const handle = await c.apply(c.spec({ environment: { OWN: "it's" } }));
-    const program = `console.log([process.stdin.isTTY, process.stdout.columns, process.stdout.rows, process.env.OWN, ...process.argv.slice(1)].join(' '));
+    const handle = await c.apply(c.spec({ environment: { OWN: "it's", SHELL: '/bin/own' } }));
+    const program = `console.log([process.stdin.isTTY, process.stdout.columns, process.stdout.rows, process.env.OWN, process.env.SHELL, ...process.argv.slice(1)].join(' '));
       console.error(String(Object.keys(process.env).filter((name) => name.startsWith('QUARTERDECK_ARGUMENT')).length));
       process.stdin.once('data', (data) => { console.log('read ' + String(data).trim()); process.exit(5); });`;
     const stdin = new PassThrough();
@@ -86,7 +87,7 @@ export function describeExecuting(contract: () => Contract): void {
       stdin,
     });
     expect(exitCode).toBe(5);
-    expect(String(output)).toContain("true 91 37 it's $(id) a'b\r\n0\r\n");
+    expect(String(output)).toContain("true 91 37 it's /bin/own $(id) a'b\r\n0\r\n");
     expect(String(output)).toContain('read hello\r\n');
   });
 
@@ -101,9 +102,19 @@ export function describeExecuting(contract: () => Contract): void {
         done();
       },
     });
-    const command = ['node', '-e', 'process.on("SIGHUP", () => {}); console.log("ready"); setInterval(() => {}, 1000)'];
+    const mark = `mark-${randomUUID()}`;
+    // Two of them, of which one is in a session of its own; what they write after the end must not end them.
+    const program = `process.on('SIGHUP', () => {}); process.stdout.on('error', () => {}); setInterval(() => {}, 1000);
+      if (process.argv[2]) require('child_process').spawn('node', ['-e', process.argv[2], process.argv[1]], { detached: true, stdio: 'inherit' });
+      else console.log('ready');`;
+    const command = ['node', '-e', program, mark, program];
     const ending = run(handle, { command, stdout, terminal: { columns: 80, rows: 24 } }, abort.signal);
     await expect(ending).rejects.toMatchObject({ code: 'aborted' });
+    const look = `const fs = require('fs'), own = process.argv[1].slice(1);
+      const lines = fs.readdirSync('/proc').filter((name) => +name).map((pid) => { try { return fs.readFileSync('/proc/' + pid + '/cmdline', 'utf8'); } catch { return ''; } });
+      console.log(lines.filter((line) => line.includes('mark' + own)).length);`;
+    const left = async () => String((await run(handle, { command: ['node', '-e', look, `x${mark.slice(4)}`] })).output);
+    await expect.poll(left).toBe('0\n');
   });
 
   test('beside what is stopped no program runs', async () => {

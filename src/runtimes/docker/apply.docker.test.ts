@@ -373,3 +373,18 @@ describe('a process that dies in the midst', () => {
     300_000,
   );
 });
+
+test('what is published outside of the range of the operator is refused before anything is made', async () => {
+  const range = { from: 20_000, to: 20_010, reserved: [] };
+  await using other = await openBench(inject('docker').socketPath, { publishedPorts: range });
+  const [web] = other.spec().ports;
+  const spec = other.spec({
+    ports: [{ ...web!, protocol: 'TCP', externalPort: 30_000, publiclyAccessible: true }],
+    routes: [],
+  });
+  await expect(other.apply(spec)).rejects.toMatchObject({
+    code: 'refused',
+    message: expect.stringContaining('30000 must be a port from 20000 to 20010'),
+  });
+  expect(await other.containers(spec)).toEqual([]);
+});

@@ -5,7 +5,7 @@ import { until } from '#runtimes/contract/setup.ts';
 import type { Attempt, RuntimeContext, WorkloadSpec } from '#runtimes/runtime.ts';
 import { startRelay } from '#test/crash/harness/postgres.ts';
 import { NODE_IMAGE } from '#test/harness/docker-images.ts';
-import { applySpec } from './apply.ts';
+import { applySpec, restartRelease } from './apply.ts';
 import { listInstances } from './instances.ts';
 import { makeNode } from './node.ts';
 import type { DockerNode } from './node.ts';
@@ -128,6 +128,33 @@ test('an attempt that comes after a later one has begun is refused and changes n
     applySpec(otherProcess(), { ...spec, environment: { ...spec.environment, OTHER: 'x' } }, attempt(1)),
   ).rejects.toMatchObject({ code: 'superseded', message: expect.stringContaining('attempt 1 came too late') });
   expect(await bench.containers(spec)).toEqual(before);
+});
+
+test('a restart that comes after a later one is refused and changes nothing; one beside all deployments holds none of them back', async () => {
+  const spec = bench.spec();
+  const handle = await applySpec(otherProcess(), spec, attempt(1));
+  await restartRelease(otherProcess(), handle, 3, attempt(1));
+  const before = await running(spec);
+  await expect(restartRelease(otherProcess(), handle, 2, attempt(1))).rejects.toMatchObject({ code: 'superseded' });
+  expect(await bench.containers(spec)).toEqual(before);
+  await restartRelease(otherProcess(), handle, 1_800_000_000_000, newContext());
+  await restartRelease(otherProcess(), handle, 4, attempt(1));
+  expect((await listInstances(otherProcess(), spec.identity)).map(({ asked }) => asked)).toEqual([4]);
+});
+
+test('a removal whose claim is lost while it waits ends and removes nothing', async () => {
+  const spec = bench.spec();
+  const handle = await bench.apply(spec);
+  const one = attempt(1);
+  const { router } = bench;
+  const remove = router.remove.bind(router);
+  router.remove = (serviceId) => remove(serviceId).finally(() => one.lose());
+  try {
+    await expect(bench.runtime.remove(spec.identity, handle, one)).rejects.toMatchObject({ code: 'aborted' });
+  } finally {
+    router.remove = remove;
+  }
+  expect(await running(spec)).toEqual(await bench.containers(spec));
 });
 
 test('calls for one service wait for each other, also those of a deployment whose call hung', async () => {

@@ -1,7 +1,8 @@
+import type Docker from 'dockerode';
 import { expect, test } from 'vitest';
 import { newIdentity, newSpec } from '#runtimes/contract/fixture.ts';
-import type { WorkloadPort } from '#runtimes/runtime.ts';
-import { containerOptions, reachedPorts, upstreamOf } from './container-config.ts';
+import { rangeRefusals, type WorkloadPort } from '#runtimes/runtime.ts';
+import { cloneOptions, containerOptions, programOptions, reachedPorts, upstreamOf } from './container-config.ts';
 import type { Placement } from './container-config.ts';
 import { releaseOf, isExclusive } from './release.ts';
 import { refusals } from './refusals.ts';
@@ -57,6 +58,26 @@ test('limits are what was asked for, CPU at most what the machine has', () => {
   ).HostConfig!;
   expect(host).toMatchObject({ NanoCpus: 2e9, Memory: 64 * 2 ** 20, MemorySwap: 64 * 2 ** 20 });
   expect(host.RestartPolicy).toEqual({ Name: 'unless-stopped' });
+});
+
+test('every container has as many processes as the machine allows, and gains no rights; so has the one of a restart', () => {
+  const confined = { PidsLimit: 1024, SecurityOpt: ['no-new-privileges'] };
+  const options = containerOptions(spec, image, placement);
+  expect(options.HostConfig).toMatchObject(confined);
+  expect(programOptions(spec, image).HostConfig).toMatchObject(confined);
+  const inspected = { Image: image.id, Config: options, HostConfig: options.HostConfig, Mounts: [] };
+  const clone = cloneOptions(inspected as unknown as Docker.ContainerInspectInfo, placement, spec.ports, 2);
+  expect(clone.HostConfig).toMatchObject(confined);
+});
+
+test('a public port outside of the range for published ports is refused with both, and so is one of the platform', () => {
+  const range = { from: 80, to: 90, reserved: [81] };
+  const refusalsOf = (changes: Partial<WorkloadPort>) => rangeRefusals({ ports: [port(changes)] }, range);
+  expect(refusalsOf({ externalPort: 70 })).toEqual([expect.stringContaining('70 must be a port from 80 to 90')]);
+  expect(refusalsOf({ externalPort: 81 })).toEqual([expect.stringContaining('81 is a port of the platform itself')]);
+  expect(refusalsOf({ externalPort: 80 })).toEqual([]);
+  expect(refusalsOf({ externalPort: 70, publiclyAccessible: false })).toEqual([]);
+  expect(rangeRefusals({ ports: [port({ externalPort: 70 })] }, null)).toEqual([]);
 });
 
 test('only public TCP and UDP ports are published where container addresses can be reached', () => {

@@ -4,13 +4,15 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { LastBytes, TOLD_BYTES } from '#runtimes/tools/last-bytes.ts';
 import { RuntimeError, type ExecEnd, type ExecRequest, type Handle } from '#runtimes/runtime.ts';
+import { engineMessage } from './errors.ts';
+import { endProgram } from './exec-end.ts';
 import { listInstances } from './instances.ts';
 import type { DockerNode } from './node.ts';
 
 const HEADER_BYTES = 8;
 const STDERR = 2;
 
-/** Runs a program in an instance that serves (`Runtime.exec`). The engine itself has no way to end one: aborted, its streams end. */
+/** Runs a program in an instance that serves (`Runtime.exec`). */
 export async function execInService(
   node: DockerNode,
   handle: Handle,
@@ -34,20 +36,42 @@ export async function execInService(
         : `No instance ${request.instance} of the service runs.`,
     );
   const { terminal } = request;
-  const exec = await node.engine.getContainer(instance.id).exec({
+  const container = node.engine.getContainer(instance.id);
+  const exec = await container.exec({
     Cmd: request.command,
     Env: Object.entries(request.environment).map(([key, value]) => `${key}=${value}`),
     AttachStdin: request.stdin !== undefined,
     AttachStdout: true,
     AttachStderr: true,
     ...(terminal ? { Tty: true, ConsoleSize: [terminal.rows, terminal.columns] } : {}),
+    abortSignal: signal,
   } as Docker.ExecCreateOptions);
-  const stream = await exec.start({ hijack: true, stdin: request.stdin !== undefined, Tty: terminal !== undefined });
-  if (terminal) await exec.resize({ h: terminal.rows, w: terminal.columns });
+  try {
+    return await follow(exec, request, signal);
+  } catch (error) {
+    // Nobody hears of its end any more.
+    await endProgram(container, exec).catch((cause: unknown) =>
+      node.log(`${request.command[0]} in ${instance.name} goes on, it could not be ended: ${engineMessage(cause)}`),
+    );
+    throw error;
+  }
+}
+
+/** Starts a program, hands on what it reads and writes, and answers its end. */
+async function follow(exec: Docker.Exec, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd> {
+  const { terminal } = request;
+  const stream = await exec.start({
+    hijack: true,
+    stdin: request.stdin !== undefined,
+    Tty: terminal !== undefined,
+    abortSignal: signal,
+  });
   const stop = () => stream.destroy();
   signal.addEventListener('abort', stop, { once: true });
-  const told = new LastBytes(TOLD_BYTES);
   try {
+    signal.throwIfAborted();
+    if (terminal) await exec.resize({ h: terminal.rows, w: terminal.columns, abortSignal: signal });
+    const told = new LastBytes(TOLD_BYTES);
     const given = request.stdin ? sendInput(request.stdin, stream) : Promise.resolve();
     // A terminal has one output, which comes without the engine's frames.
     const read = terminal ? stream : Readable.from(outputOf(stream, told, request.stderr));

@@ -70,18 +70,21 @@ export async function removeService(
   context.signal.throwIfAborted();
   await node.router.remove(identity.serviceId);
   const instances = await listInstances(node, identity);
+  requireHeld(context);
   for (const instance of instances) context.log(`Removing ${instance.name}.`);
   await stopAll(node, instances.filter(isUp), handle ? releaseFrom(handle).gracePeriodSeconds : DEFAULT_GRACE_SECONDS);
   requireHeld(context);
   const mine = { [LABEL.service]: identity.serviceId };
   const containers = await findContainers(node, mine);
   await Promise.all(containers.map((container) => removeInstance(node, container.Id)));
+  requireHeld(context);
   for (const volume of await findVolumes(node, mine)) await unless([404], node.engine.getVolume(volume.Name).remove());
   await removeUnusedImages(node, identity, context);
   await removePulled(
     node,
     containers.flatMap(({ Labels: labels }) => labels[LABEL.image] ?? []),
   );
+  requireHeld(context);
   await removeWaysOut(node, identity, 'all');
   await removeNetworkIfLast(node, identity.environmentId);
   await node.supervise();

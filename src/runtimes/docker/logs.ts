@@ -22,7 +22,7 @@ export async function* readLogs(
   options: { tail: number; follow: boolean; signal: AbortSignal },
 ): AsyncGenerator<LogLine> {
   const instances = await listInstances(node, handle.identity);
-  const read = await Promise.all(instances.map((instance) => readTail(node, instance, options.tail)));
+  const read = await Promise.all(instances.map((instance) => readTail(node, instance, options.tail, options.signal)));
   const lines = read.flat().toSorted((one, other) => (one.stamp < other.stamp ? -1 : 1));
   for (const line of lines.slice(-options.tail)) yield withoutStamp(line);
   if (!options.follow) return;
@@ -43,10 +43,15 @@ const toLine = (instance: Instance, line: RawLine): TimedLine => ({
   stamp: line.stamp,
 });
 
-async function readTail(node: DockerNode, instance: Instance, tail: number): Promise<TimedLine[]> {
+async function readTail(
+  node: DockerNode,
+  instance: Instance,
+  tail: number,
+  abortSignal?: AbortSignal,
+): Promise<TimedLine[]> {
   const call = node.engine
     .getContainer(instance.id)
-    .logs({ follow: false, stdout: true, stderr: true, timestamps: true, tail });
+    .logs({ follow: false, stdout: true, stderr: true, timestamps: true, tail, abortSignal });
   const output = await unless([404, 409], call);
   if (output === null) return [];
   const lines: RawLine[] = [];

@@ -6,6 +6,7 @@ import type { Probe, ProbeCheck } from '#runtimes/runtime.ts';
 import { probeOnce } from '#runtimes/tools/shim/index.ts';
 import { LOOPBACK } from './container-config.ts';
 import type { Endpoints } from './container-config.ts';
+import { endProgram } from './exec-end.ts';
 import type { Instance } from './instances.ts';
 import { lastLines } from './logs.ts';
 import type { DockerNode } from './node.ts';
@@ -45,7 +46,7 @@ function targetOf(endpoints: Endpoints) {
   };
 }
 
-/** Runs a command inside the container. One that doesn't end in time fails; the engine offers no way to end it. */
+/** Runs a command inside the container. One that doesn't end in time fails and is ended. */
 async function execCheck(container: Docker.Container, command: string[], timeoutMs: number): Promise<string | null> {
   const name = command[0] ?? 'the command';
   const abortSignal = AbortSignal.timeout(timeoutMs);
@@ -53,8 +54,12 @@ async function execCheck(container: Docker.Container, command: string[], timeout
     const exec = await container.exec({ Cmd: command, AttachStdout: true, AttachStderr: true, abortSignal });
     const output = await exec.start({ hijack: true, stdin: false });
     abortSignal.addEventListener('abort', () => output.destroy());
+    if (abortSignal.aborted) output.destroy();
     await ended(output);
-    if (abortSignal.aborted) return `${name} did not end within ${timeoutMs / 1000} s`;
+    if (abortSignal.aborted) {
+      await endProgram(container, exec);
+      return `${name} did not end within ${timeoutMs / 1000} s`;
+    }
     const { ExitCode: status } = await exec.inspect();
     return status === 0 ? null : `${name} ended with status ${status}`;
   } catch (error) {

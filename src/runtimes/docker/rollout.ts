@@ -89,9 +89,14 @@ export async function rollOut(node: DockerNode, rollout: Rollout, context: Runti
   return handleOf(identity, release);
 }
 
-/** Whether an instance was made by a later attempt at the same deployment, or for a later deployment. */
-const isNewer = (stage: Stage, instance: Instance): boolean =>
-  instance.generation > stage.asked || (instance.asked === stage.asked && instance.attempt > stage.attempt);
+/**
+ * Whether an instance was made by a later attempt at the same deployment, or for a later deployment. What no other attempt can follow (the restart
+ * of a database that is restored) has a number for `asked` that says nothing of deployments.
+ */
+const isNewer = (stage: Stage, { generation, asked, attempt }: Instance): boolean =>
+  generation > stage.asked ||
+  (asked > stage.asked && attempt > 0) ||
+  (asked === stage.asked && attempt > stage.attempt);
 
 /** Throws RuntimeError `superseded` where a later attempt has begun: this one changes nothing any more. */
 function requireNewest(stage: Stage, present: Instance[]): void {
@@ -99,7 +104,7 @@ function requireNewest(stage: Stage, present: Instance[]): void {
   if (newer)
     throw new RuntimeError(
       'superseded',
-      `${newer.name} was made by a later attempt (generation ${newer.generation}, attempt ${newer.attempt}): attempt ${stage.attempt} came too late.`,
+      `${newer.name} was made by a later attempt (generation ${newer.asked}, attempt ${newer.attempt}): attempt ${stage.attempt} came too late.`,
     );
 }
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { newContext, newIdentity } from '#runtimes/contract/fixture.ts';
 import { AttemptFence } from '#runtimes/host/attempts.ts';
+import { TestHost } from '#runtimes/host/testing.ts';
 import { Layout } from '#runtimes/host/layout.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -42,3 +43,25 @@ test('what no other attempt can follow is not held back by attempts', () => {
   plain.begin();
   expect(plain.isReplaced()).toBe(false);
 });
+
+test.each(['stop', 'remove'] as const)(
+  'a %s whose claim is lost while it waits ends and removes nothing',
+  async (verb) => {
+    const host = await TestHost.open({ mode: 'plain' });
+    host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nCMD ["sleep", "1000"]' });
+    const { image } = await host.build();
+    const spec = host.spec(image, { ports: [], routes: [] });
+    const handle = await host.apply(spec);
+    let holds = true;
+    const context = { ...newContext(), attempt: { number: 1, holds: () => holds } };
+    const { router } = host;
+    const { set, remove } = router;
+    router.set = async (...given) => set.apply(router, given).finally(() => (holds = false));
+    router.remove = async (...given) => remove.apply(router, given).finally(() => (holds = false));
+    const asked =
+      verb === 'stop' ? host.runtime.stop(handle, context) : host.runtime.remove(spec.identity, handle, context);
+    await expect(asked).rejects.toMatchObject({ code: 'aborted' });
+    expect(await host.runtime.observe(handle)).toMatchObject({ state: 'running', instances: [{ state: 'ready' }] });
+    await host.close();
+  },
+);

@@ -1,13 +1,15 @@
 import { execFileSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { PassThrough, Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { newContext, nextSpec } from '#runtimes/contract/fixture.ts';
 import { findCgroups } from '#runtimes/host/cgroups.ts';
 import type { HostRuntimeOptions } from '#runtimes/host/index.ts';
-import { TestHost, tryMachine } from '#runtimes/host/testing.ts';
+import { commandLines, TestHost, tryMachine } from '#runtimes/host/testing.ts';
 import { stopShim } from '#runtimes/tools/shim/index.ts';
 import type { Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 
@@ -133,6 +135,50 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
         { timeout: 15_000, interval: 100 },
       );
       expect(seen.lastExit!.reason).toBe('not alive: node ended with status 1');
+      await host.runtime.remove(spec.identity, null, newContext());
+    });
+
+    test('a cancelled program beside an instance is gone with what it left running', async () => {
+      host.write(server('process.env.PORT'));
+      const { image } = await host.build();
+      const spec = web(image);
+      const handle = await host.apply(spec);
+      const abort = new AbortController();
+      const length = `1000.${randomInt(1e9)}`;
+      const left = () => commandLines().filter((line) => line.includes(length));
+      const running = host.runtime.exec!(
+        handle,
+        {
+          // Its output stays open, so that its end is still waited for.
+          command: [
+            'node',
+            '-e',
+            'require("child_process").spawn("sleep", [process.argv[1]], { stdio: "inherit" }).unref()',
+            length,
+          ],
+          environment: {},
+          stdout: new PassThrough(),
+        },
+        abort.signal,
+      );
+      await expect.poll(left).toEqual([`sleep ${length} `]);
+      abort.abort();
+      await expect(running).rejects.toMatchObject({ code: 'aborted' });
+      await expect.poll(left).toEqual([]);
+      await host.runtime.remove(spec.identity, null, newContext());
+    });
+
+    test('a program on a terminal has the PATH of the service, in which nothing that the terminal takes need be', async () => {
+      host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nENV PATH=/nowhere\nCMD ["/bin/sleep", "1000"]' });
+      const { image } = await host.build();
+      const spec = host.spec(image, { ports: [], routes: [] });
+      const handle = await host.apply(spec);
+      const seen: string[] = [];
+      const stdout = new Writable({ write: (part, _encoding, done) => (seen.push(String(part)), done()) });
+      const request = { command: ['/usr/bin/env'], environment: {}, stdout, terminal: { columns: 80, rows: 24 } };
+      const { exitCode } = await host.runtime.exec!(handle, request, new AbortController().signal);
+      expect([exitCode, seen.join('')]).toEqual([0, expect.stringContaining('PATH=/nowhere\r\n')]);
+      expect(seen.join('')).not.toContain('SHELL=');
       await host.runtime.remove(spec.identity, null, newContext());
     });
 
@@ -331,6 +377,57 @@ CMD ["node", "-e", "const all = Buffer.alloc(300e6, 1); console.log('allocated '
   });
 });
 
+test('what is published outside of the range of the operator is refused before anything is made', async () => {
+  const host = await TestHost.open({ mode: 'plain', publishedPorts: { from: 20_000, to: 20_010, reserved: [] } });
+  host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nCMD ["sleep", "1000"]' });
+  const { image } = await host.build();
+  const spec = host.spec(image, { ports: [{ ...port(3000), protocol: 'TCP', externalPort: 30_000 }], routes: [] });
+  await expect(host.apply(spec)).rejects.toMatchObject({
+    code: 'refused',
+    message: expect.stringContaining('30000 must be a port from 20000 to 20010'),
+  });
+  expect(existsSync(join(host.dataDir, 'host', 'services', spec.identity.serviceId))).toBe(false);
+  await host.close();
+});
+
+/** It leaves room for four processes beside it: Node, by which others enter it, has more threads. */
+describe.skipIf(!machine.namespaces || !findCgroups('quarterdeck-test').usable)(
+  'an instance that is nearly at its limits',
+  () => {
+    let host: TestHost;
+    beforeAll(async () => {
+      host = await TestHost.open({ processLimit: 32 });
+      const program = 'for n in $(seq 26); do sleep 1000 & done; echo full; wait';
+      host.write({ Dockerfile: `FROM x\nWORKDIR /app\nCMD ["sh", "-c", "${program}"]` });
+    });
+    afterAll(() => host.close());
+
+    test('is checked and entered within its limits and without further rights, by what is outside of them until then', async () => {
+      const { image } = await host.build();
+      const identity = host.identity();
+      const group = `/${identity.serviceId}-1-1$`;
+      const confined = `grep -q '${group}' /proc/self/cgroup && grep -q '^NoNewPrivs:.*1' /proc/self/status`;
+      const spec = host.spec(image, {
+        identity,
+        ports: [],
+        routes: [],
+        readiness: probe({ type: 'exec', command: ['sh', '-c', confined] }),
+      });
+      const handle = await host.apply(spec);
+      await host.line(handle, /^full/);
+      const seen: string[] = [];
+      const stdout = new Writable({ write: (part, _encoding, done) => (seen.push(String(part)), done()) });
+      const command = ['cat', '/proc/self/cgroup', '/proc/self/status'];
+      const end = await host.runtime.exec!(handle, { command, environment: {}, stdout }, new AbortController().signal);
+      expect(end).toEqual({ exitCode: 0, stderr: '' });
+      expect(seen.join('')).toMatch(new RegExp(group, 'm'));
+      expect(seen.join('')).toMatch(/^NoNewPrivs:\s*1$/m);
+      const limits = groupFolders(group.slice(0, -1)).map((folder) => join(folder, 'pids.max'));
+      expect(limits.filter((file) => existsSync(file)).map((file) => readFileSync(file, 'utf8'))).toEqual(['32\n']);
+    });
+  },
+);
+
 /** Sends a text and answers what comes back until the other side ends. */
 function askTcp(to: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -372,6 +469,14 @@ async function pretendRestart(host: TestHost, spec: WorkloadSpec): Promise<void>
   writeFileSync(stateFile(host, spec), text.replaceAll(shim.bootId, 'another-run'));
   for (const name of networkObjects().filter((object) => object.startsWith('qdn')))
     execFileSync('ip', ['netns', 'delete', name]);
+}
+
+/** Folders of the machine's control groups whose paths end as wanted. */
+function groupFolders(end: string): string[] {
+  return execFileSync('find', ['/sys/fs/cgroup', '-type', 'd', '-path', `*${end}`])
+    .toString()
+    .trim()
+    .split('\n');
 }
 
 /** Names of ours that the kernel knows: bridges, links, network namespaces, rules. */

@@ -12,13 +12,21 @@ export interface Cgroups {
   readonly usable: boolean;
   /** Makes a group, or sets the limits of one that is there; answers the files that a process joins by writing 0. */
   make(name: string, limits: Limits): string[];
+  /** The files by which processes join a group that is there. */
+  files(name: string): string[];
   /** Whether a process of the group was ended because it took more memory than it may. */
   ranOutOfMemory(name: string): boolean;
   /** Removes a group without processes. */
   remove(name: string): void;
 }
 
-const NONE: Cgroups = { usable: false, make: () => [], ranOutOfMemory: () => false, remove: () => undefined };
+const NONE: Cgroups = {
+  usable: false,
+  make: () => [],
+  files: () => [],
+  ranOutOfMemory: () => false,
+  remove: () => undefined,
+};
 /** The time in which a quota of CPU is counted, in microseconds. */
 const PERIOD = 100_000;
 
@@ -60,8 +68,10 @@ function openUnified(parent: string, processes: number): Cgroups | null {
     }
   };
   open();
+  const files = (name: string) => [join(folder, name, 'cgroup.procs')];
   return {
     usable: true,
+    files,
     make(name, limits) {
       if (!existsSync(folder)) open();
       const group = join(folder, name);
@@ -69,7 +79,7 @@ function openUnified(parent: string, processes: number): Cgroups | null {
       writeFileSync(join(group, 'memory.max'), memoryBytes(limits));
       writeFileSync(join(group, 'cpu.max'), `${cpuQuota(limits)} ${PERIOD}`);
       if (limitsProcesses) writeFileSync(join(group, 'pids.max'), String(processes));
-      return [join(group, 'cgroup.procs')];
+      return files(name);
     },
     ranOutOfMemory: (name) => countsKills(join(folder, name, 'memory.events')),
     remove: (name) => removeGroups([join(folder, name)], [folder]),
@@ -81,8 +91,10 @@ function openLegacy(parent: string, processes: number): Cgroups | null {
   const own = legacyFolders();
   if (!own) return null;
   const folders = [own.memory, own.cpu, ...own.pids].map((folder) => join(folder, parent));
+  const files = (name: string) => folders.map((folder) => join(folder, name, 'cgroup.procs'));
   return {
     usable: true,
+    files,
     make(name, limits) {
       const groups = folders.map((folder) => join(folder, name));
       const [memory, cpu, pids] = groups as [string, string, string | undefined];
@@ -91,7 +103,7 @@ function openLegacy(parent: string, processes: number): Cgroups | null {
       writeFileSync(join(cpu, 'cpu.cfs_period_us'), String(PERIOD));
       writeFileSync(join(cpu, 'cpu.cfs_quota_us'), String(cpuQuota(limits)));
       if (pids !== undefined) writeFileSync(join(pids, 'pids.max'), String(processes));
-      return groups.map((group) => join(group, 'cgroup.procs'));
+      return files(name);
     },
     ranOutOfMemory: (name) => countsKills(join(folders[0]!, name, 'memory.oom_control')),
     remove: (name) =>

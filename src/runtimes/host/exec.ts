@@ -1,24 +1,14 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { pipeline } from 'node:stream/promises';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { Instances } from '#runtimes/host/instances.ts';
 import { instanceName } from '#runtimes/host/layout.ts';
-import { processTree } from '#runtimes/host/processes.ts';
 import { ownCommand } from '#runtimes/host/programs/image-of.ts';
 import { onTerminal } from '#runtimes/host/terminal.ts';
 import { DEFAULT_PATH } from '#runtimes/tools/command.ts';
 import { LastBytes, TOLD_BYTES } from '#runtimes/tools/last-bytes.ts';
-import { enter, spawnSealed, workloadPids } from '#runtimes/tools/shim/index.ts';
-import {
-  RuntimeError,
-  throwIfCancelled,
-  type ExecEnd,
-  type ExecRequest,
-  type WorkloadSpec,
-} from '#runtimes/runtime.ts';
-
-/** Joins the control groups of its first arguments, then becomes the program behind them. The script is fixed: nothing is put into it. */
-const JOIN = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 125; shift; done; shift; exec "$@"';
+import { endSession, enter, hasEnded, startEntered, workloadPids } from '#runtimes/tools/shim/index.ts';
+import { RuntimeError, throwIfCancelled, type ExecEnd, type ExecRequest } from '#runtimes/runtime.ts';
 
 /** Runs a program in an instance that serves, in its namespaces, as its account and within its limits (`Runtime.exec`). */
 export async function execInInstance(
@@ -48,30 +38,17 @@ export async function execInInstance(
   const given = { ...target.env, ...request.environment };
   const command = ownCommand(parts, at, spec, request.command);
   const { argv, env } = request.terminal ? onTerminal(command, given, request.terminal) : { argv: command, env: given };
-  const [program, ...args] = [...limited(parts, instanceName(at), spec), ...wrap, ...argv];
-  const options = {
-    cwd: target.cwd,
-    // A group of its own, which ends as a whole: what enters a pid namespace has a child there.
-    detached: true,
-    ...(target.uid === undefined ? {} : { uid: target.uid, gid: target.gid }),
-  };
-  const stdio: ['pipe', 'pipe', 'pipe'] = ['pipe', 'pipe', 'pipe'];
-  const child = target.sealed
-    ? spawnSealed(program!, args, env, { ...options, stdio })
-    : spawn(program!, args, { ...options, stdio, env: { PATH: DEFAULT_PATH, ...env } });
+  const own = { ...target, env: target.sealed ? env : { PATH: DEFAULT_PATH, ...env } };
+  const child = startEntered([...wrap, ...argv] as [string, ...string[]], own, pids, ['pipe', 'pipe', 'pipe']);
   return endOf(child, request, signal);
-}
-
-/** Arguments put before a program that is to live within the limits of an instance; none where there are no control groups. */
-function limited({ cgroups, machine }: HostParts, name: string, { resources }: WorkloadSpec): string[] {
-  const files = machine.mode === 'namespaces' ? cgroups.make(name, resources) : [];
-  return files.length === 0 ? [] : ['/bin/sh', '-c', JOIN, 'sh', ...files, '--'];
 }
 
 async function endOf(child: ChildProcess, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd> {
   const told = new LastBytes(TOLD_BYTES);
   child.stderr!.on('data', (part: Buffer) => told.push(part));
-  const stop = () => endAll(child);
+  const stop = () => {
+    if (child.pid !== undefined) endSession(child.pid, hasEnded(child));
+  };
   signal.addEventListener('abort', stop, { once: true });
   if (signal.aborted) stop();
   try {
@@ -100,19 +77,4 @@ async function endOf(child: ChildProcess, request: ExecRequest, signal: AbortSig
 
 function ignoreClosed(error: NodeJS.ErrnoException): void {
   if (!['EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET'].includes(error.code ?? '')) throw error;
-}
-
-/** Ends a program with all that it started: what runs on a terminal is in sessions of its own. */
-function endAll(child: ChildProcess): void {
-  if (child.pid === undefined || child.exitCode !== null) return;
-  const below = process.platform === 'linux' ? processTree(child.pid).slice(1) : [];
-  for (const pid of [-child.pid, ...below]) endProcess(pid);
-}
-
-function endProcess(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }

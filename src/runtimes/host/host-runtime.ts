@@ -1,4 +1,5 @@
 import { anySignal } from '#kernel/lease-signal.ts';
+import { requireHeld } from '#runtimes/attempt.ts';
 import { join } from 'node:path';
 import { buildImage } from '#runtimes/host/build/build.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
@@ -140,10 +141,14 @@ export class HostRuntime implements Runtime {
       const spec = current && releases.read(serviceId, current.generation);
       if (current && spec) {
         await router.set(serviceId, current.generation, this.#rollout.routes(spec, []));
+        requireHeld(context);
         await this.#parts.network.publish(spec, []);
       }
+      requireHeld(context);
       await this.#parts.published.remove(serviceId);
-      await Promise.all(layout.instances(serviceId).map((at) => this.#instances.stop(at, this.#graceOf(at))));
+      requireHeld(context);
+      await this.#stopAll(layout.instances(serviceId));
+      requireHeld(context);
       if (current) releases.setCurrent(serviceId, { ...current, stopped: true });
     });
   }
@@ -169,14 +174,25 @@ export class HostRuntime implements Runtime {
       requireGoing(context);
       const { router, layout, network, images } = this.#parts;
       await router.remove(serviceId);
+      requireHeld(context);
       await this.#parts.published.remove(serviceId);
+      requireHeld(context);
+      // Their ends take their time: nothing of them is removed by who may have been replaced since.
+      await this.#stopAll(layout.instances(serviceId));
+      requireHeld(context);
       await Promise.all(layout.instances(serviceId).map((at) => this.#instances.remove(at, this.#graceOf(at))));
       await this.#tasks.remove(serviceId, 'all');
+      requireHeld(context);
       await network.forget(environmentId, serviceId);
+      requireHeld(context);
       removeVolumes(layout, serviceId);
       images.removeAll(serviceId);
       removeTree(layout.service(serviceId));
     });
+  }
+
+  async #stopAll(instances: readonly InstanceKey[]): Promise<void> {
+    await Promise.all(instances.map((at) => this.#instances.stop(at, this.#graceOf(at))));
   }
 
   #graceOf(at: InstanceKey): number {

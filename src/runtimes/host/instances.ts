@@ -102,7 +102,8 @@ export class Instances {
     const target = { address: attachment.address, ports: attachment.ports, env };
     if (machine.mode === 'namespaces') {
       const wrap = [...this.#enterArguments(record.uid), ...becoming(`${OURS}/bin/node`)];
-      return { ...target, cwd: '/', wrap, sealed: true };
+      const groups = this.#parts.cgroups.files(instanceName(at));
+      return { ...target, cwd: '/', wrap, sealed: true, groups };
     }
     const tree = join(this.#parts.layout.instance(at), 'tree');
     const cwd = new PlainPaths(tree, record.workdirs).real(record.config.workdir);
@@ -112,14 +113,15 @@ export class Instances {
   /** Programs that enter an instance's namespaces and give up everything, as the instance itself did. */
   #enterArguments(uid: number): string[] {
     const { tools, asRoot } = this.#parts.machine;
+    const confined = [tools.setpriv, '--no-new-privs', tools.nsenter];
     const spaces = ['--mount', '--ipc', '--uts'];
     if (asRoot) {
       const account = [`--setgid=${uid}`, `--setuid=${uid}`];
-      return [tools.nsenter, '--target={pid}', '--pid', '--net', ...spaces, '--root', '--wd', ...account, '--'];
+      return [...confined, '--target={pid}', '--pid', '--net', ...spaces, '--root', '--wd', ...account, '--'];
     }
     // The namespaces belong to the user namespace of the process that made them; the workload has one more inside of it.
     const user = ['--user', '--preserve-credentials'];
-    const outer = [tools.nsenter, '--target={wrapper}', ...user, '--pid=/proc/{init}/ns/pid', ...spaces, '--'];
+    const outer = [...confined, '--target={wrapper}', ...user, '--pid=/proc/{init}/ns/pid', ...spaces, '--'];
     return [...outer, tools.nsenter, '--target={inner}', ...user, '--root', '--wd', '--'];
   }
 }

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Instances } from '#runtimes/host/instances.ts';
 import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
-import { processTree, usage } from '#runtimes/host/processes.ts';
+import { usage } from '#runtimes/host/processes.ts';
+import { processTree } from '#runtimes/tools/shim/index.ts';
 import type { InstanceMetrics } from '#runtimes/runtime.ts';
 
 /** Time over which CPU is measured, and the clock ticks of a second (fixed in Linux' interface). */

@@ -1,19 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { isGone, readStat } from '#runtimes/tools/shim/identity.ts';
 
-/** A process and everything that it started, by parents. */
-export function processTree(pid: number): number[] {
-  const children = new Map<number, number[]>();
-  for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    const stat = readStat(Number(name));
-    if (stat) children.set(stat.parent, [...(children.get(stat.parent) ?? []), Number(name)]);
-  }
-  const tree = [pid];
-  for (const at of tree) tree.push(...(children.get(at) ?? []));
-  return tree;
-}
-
 /** CPU ticks and resident bytes of a process tree. */
 export function usage(pids: readonly number[]): { ticks: number; memoryBytes: number } {
   const stats = pids.map(readStat).filter((stat) => stat !== null);

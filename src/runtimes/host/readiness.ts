@@ -7,8 +7,8 @@ import { lastLinesOf } from '#runtimes/host/logs.ts';
 import { mainPort } from '#runtimes/host/network/network.ts';
 import { isFree } from '#runtimes/host/network/machine-network.ts';
 import { imageOf, ownCommand } from '#runtimes/host/programs/image-of.ts';
-import { listeningPorts, processTree } from '#runtimes/host/processes.ts';
-import { probeOnce, workloadPids } from '#runtimes/tools/shim/index.ts';
+import { listeningPorts } from '#runtimes/host/processes.ts';
+import { probeOnce, processTree, workloadPids } from '#runtimes/tools/shim/index.ts';
 import { RuntimeError, cancelled, throwIfCancelled, type ProbeCheck, type WorkloadSpec } from '#runtimes/runtime.ts';
 
 /** Ends of a candidate before it is given up: with the shim's back-off that is about 15 s of trying. */

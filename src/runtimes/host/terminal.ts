@@ -1,6 +1,9 @@
 import { findProgram } from '#runtimes/tools/find-program.ts';
 import { RuntimeError, type ExecRequest } from '#runtimes/runtime.ts';
 
+/** Variable that holds the service's SHELL until its program begins. */
+const OWN_SHELL = 'QUARTERDECK_ARGUMENT_SHELL';
+
 /**
  * A command as it runs on a terminal, by `script` of util-linux, which takes a line for a shell only: the line is made of numbers, and the
  * arguments are variables that it takes away again. Throws `refused` where there is no such program.
@@ -10,21 +13,32 @@ export function onTerminal(
   env: Record<string, string>,
   { columns, rows }: NonNullable<ExecRequest['terminal']>,
 ): { argv: string[]; env: Record<string, string> } {
-  if (process.platform !== 'linux' || findProgram('script') === null || findProgram('stty') === null)
+  // Of the machine, whatever the PATH of the service names so.
+  const [script, stty] = [findProgram('script'), findProgram('stty')];
+  if (process.platform !== 'linux' || script === null || stty === null)
     throw new RuntimeError(
       'refused',
       'There are no terminals on this machine, which takes `script` of util-linux: send tty_width=0 and tty_height=0.',
     );
   const names = command.map((_, index) => `QUARTERDECK_ARGUMENT_${index}`);
   const values = Object.fromEntries(names.map((name, index) => [name, command[index]!]));
+  // By this one `script` chooses the shell that reads the line: the service's own stands in its place until then.
+  const own = env['SHELL'];
   const line = [
-    `stty rows ${Math.trunc(rows)} cols ${Math.trunc(columns)}`,
+    `${stty} rows ${Math.trunc(rows)} cols ${Math.trunc(columns)}`,
     `set -- ${names.map((name) => `"$${name}"`).join(' ')}`,
-    `unset ${names.join(' ')}`,
+    own === undefined ? 'unset SHELL' : `SHELL="$${OWN_SHELL}"`,
+    `unset ${[...names, OWN_SHELL].join(' ')}`,
     'exec "$@"',
   ].join('; ');
   return {
-    argv: ['script', '--quiet', '--return', '--flush', '--echo', 'always', '--command', line, '/dev/null'],
-    env: { TERM: 'xterm-256color', ...env, SHELL: '/bin/sh', ...values },
+    argv: [script, '--quiet', '--return', '--flush', '--echo', 'always', '--command', line, '/dev/null'],
+    env: {
+      TERM: 'xterm-256color',
+      ...env,
+      ...values,
+      SHELL: '/bin/sh',
+      ...(own === undefined ? {} : { [OWN_SHELL]: own }),
+    },
   };
 }

@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newBuild, newContext } from '#runtimes/contract/fixture.ts';
 import { commandLines, TestHost, tryMachine } from '#runtimes/host/testing.ts';
@@ -23,6 +23,17 @@ describe.each([
       const { log } = await host.build(changes);
       return log.split('\n').filter((line) => line.startsWith('> '));
     }
+
+    test('accounts of workloads list no images, also where the folder was there before', async () => {
+      const folders = [join(host.dataDir, 'images'), join(host.dataDir, 'images', host.identity().serviceId)];
+      for (const folder of folders) {
+        mkdirSync(folder, { recursive: true });
+        chmodSync(folder, 0o755);
+      }
+      host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nCMD ["true"]' });
+      await host.build({ identity: host.identity({ serviceId: basename(folders[1]!) }) });
+      expect(folders.map((folder) => statSync(folder).mode & 0o777)).toEqual([0o711, 0o711]);
+    });
 
     test('COPY copies folders, patterns, names and modes as written', async () => {
       host.write({

@@ -1,5 +1,14 @@
 import { anySignal } from '#kernel/lease-signal.ts';
-import { chownSync, existsSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseDockerfile, stageIndex, type ParsedDockerfile } from '#runtimes/host/build/dockerfile.ts';
 import { emptyConfig, StageBuilder, type BuildContext, type BuiltStage } from '#runtimes/host/build/stage-builder.ts';
@@ -35,7 +44,10 @@ export async function buildImage(
   const folder = workFolder(target);
   removeTree(folder);
   // Accounts of services pass through to their own image, and list nothing.
-  mkdirSync(dirname(folder), { recursive: true, mode: 0o711 });
+  for (const above of [dirname(dirname(folder)), dirname(folder)]) {
+    mkdirSync(above, { recursive: true });
+    chmodSync(above, 0o711);
+  }
   mkdirSync(folder, { mode: 0o700 });
   if (builder.machine.mode === 'plain' && builder.machine.asRoot)
     chownSync(folder, serviceAccount(spec.identity.serviceId), 0);

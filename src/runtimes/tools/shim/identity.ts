@@ -15,6 +15,7 @@ export interface ProcessIdentity {
 export interface ProcessStat {
   state: string;
   parent: number;
+  session: number;
   startTime: string;
   threads: number;
   /** Clock ticks of CPU, user and system. */
@@ -29,6 +30,7 @@ export function parseStat(text: string): ProcessStat {
   return {
     state: fields[0]!,
     parent: Number(fields[1]),
+    session: Number(fields[3]),
     ticks: Number(fields[11]) + Number(fields[12]),
     startTime: fields[19]!,
     threads: Number(fields[17]),

@@ -1,6 +1,8 @@
+import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { commandLines } from '#runtimes/host/testing.ts';
 import { probeOnce } from '#runtimes/tools/shim/probe.ts';
 
 /** An instance, and something else on the machine that its check must not reach. */
@@ -50,3 +52,14 @@ describe('a check goes to the instance, whatever it says', () => {
     expect(others).toBe(0);
   });
 });
+
+test.skipIf(process.platform !== 'linux')(
+  'a command that does not end in time fails and is ended with what it started',
+  async () => {
+    const length = `1000.${randomInt(1e9)}`;
+    const command = ['sh', '-c', `sleep ${length} & setsid sleep ${length} & wait`];
+    const target = { ...TARGET, env: { PATH: '/usr/bin:/bin' } };
+    expect(await probeOnce({ type: 'exec', command }, target, 500, PIDS)).toBe('sh did not end within 500 ms');
+    await expect.poll(() => commandLines().filter((line) => line.includes(length))).toEqual([]);
+  },
+);

@@ -1,8 +1,10 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { spawnSealed } from '#runtimes/tools/shim/sealed-environment.ts';
+import { joinGroups } from '#runtimes/tools/shim/control-groups.ts';
 import { isGone } from '#runtimes/tools/shim/identity.ts';
+import { endSession } from '#runtimes/tools/shim/process-tree.ts';
 import type { ProbeCheck } from '#runtimes/runtime.ts';
 
 /** Where the checks of a workload go. */
@@ -19,6 +21,8 @@ export interface ProbeTarget {
   wrap: string[];
   /** Whether `wrap` ends with the program that takes the environment from descriptor 3 (sealed-environment.ts); absent is false. */
   sealed?: boolean;
+  /** Files by which a process joins the workload's control groups; absent is none. Only with `sealed`. */
+  groups?: string[];
   /** Environment and folder of `exec` checks. */
   env: Record<string, string>;
   cwd: string;
@@ -128,21 +132,45 @@ function execCheck(command: string[], target: ProbeTarget, timeoutMs: number, pi
   const name = command[0] ?? '';
   if (program === undefined) return Promise.resolve('the check has no command');
   return new Promise((resolve) => {
-    const options = {
-      cwd: target.cwd,
-      timeout: timeoutMs,
-      killSignal: 'SIGKILL',
-      ...(target.uid === undefined ? {} : { uid: target.uid, gid: target.gid }),
-    } as const;
-    const child = target.sealed
-      ? spawnSealed(program, args, target.env, { ...options, stdio: ['ignore', 'ignore', 'ignore'] })
-      : spawn(program, args, { ...options, env: target.env, stdio: 'ignore' });
-    child.once('error', (error) => resolve(`${name}: ${error.message}`));
+    const child = startEntered([program, ...args], target, pids, ['ignore', 'ignore', 'ignore']);
+    const end = (why: string | null) => {
+      clearTimeout(timer);
+      resolve(why);
+    };
+    const giveUp = (why: string) => {
+      if (child.pid !== undefined) endSession(child.pid, hasEnded(child));
+      end(why);
+    };
+    const timer = setTimeout(() => giveUp(`${name} did not end within ${timeoutMs} ms`), timeoutMs);
+    child.once('error', (error) => giveUp(`${name}: ${error.message}`));
     child.once('exit', (code, signal) =>
-      resolve(code === 0 ? null : `${name} ended with ${code === null ? signal : `status ${code}`}`),
+      end(code === 0 ? null : `${name} ended with ${code === null ? signal : `status ${code}`}`),
     );
   });
 }
+
+/**
+ * Starts a command beside a workload, behind the arguments that enter it (`enter`), in a session of its own. It has the limits of the workload; what
+ * enters has not, or it would take them up by itself.
+ */
+export function startEntered(
+  [program, ...args]: [string, ...string[]],
+  target: ProbeTarget,
+  pids: ProbePids,
+  stdio: ('pipe' | 'ignore')[],
+): ChildProcess {
+  const options = {
+    cwd: target.cwd,
+    detached: true,
+    ...(target.uid === undefined ? {} : { uid: target.uid, gid: target.gid }),
+  };
+  if (!target.sealed) return spawn(program, args, { ...options, stdio, env: target.env });
+  // What was there of the workload before, too: its libraries are its own, and what enters it by them may leave something running.
+  const confine = (pid: number) => joinGroups(target.groups ?? [], [pid, pids.init]);
+  return spawnSealed(program, args, target.env, { ...options, stdio }, confine);
+}
+
+export const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
 
 /** The arguments that enter a workload, for a command behind them; null while its process is not there, or still stands outside of its own root. */
 export function enter(wrap: string[], pids: ProbePids): string[] | null {

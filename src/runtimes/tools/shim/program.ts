@@ -3,7 +3,8 @@
  * own that keeps another one running, so that what runs outlives the control plane. About 10 MB of its memory are its own;
  * the rest is the program text of Node that all Node processes of the machine share (measured with 6 of them at once).
  */
-import { readFileSync, rmSync, statSync, writeSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { createServer, type Socket } from 'node:net';
 import { identify, readBootId } from '#runtimes/tools/shim/identity.ts';
@@ -18,6 +19,9 @@ import { Supervisor } from '#runtimes/tools/shim/supervisor.ts';
 
 /** How long a shim stays whose process has run once: whoever started it must see it up, and may just be asking it something. */
 const LINGER_MS = 1000;
+
+/** Holds what the name is made of that says which shim is in the folder. */
+const HOLDER_FILE = 'holder';
 
 /** Answers requests about what it keeps running. */
 class Shim {
@@ -71,17 +75,35 @@ function main(directory: string): void {
 
 /**
  * Goes on where no other shim is in this folder, or ends the process: whoever started another one may have been killed before that one showed. The
- * name of a socket without a file is held until the process is gone, whatever ends it. Only Linux has such names.
+ * name of a socket without a file is held until the process is gone, whatever ends it. Only Linux has such names, which every account of the
+ * machine may take: so it cannot be guessed.
  */
 function holdDirectory(then: () => void): void {
   if (process.platform !== 'linux') return then();
-  const { dev, ino } = statSync('.');
   const holder = createServer((socket) => socket.destroy());
   holder.once('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EADDRINUSE') throw error;
     process.exit(HELD_STATUS);
   });
-  holder.listen(`\0quarterdeck-shim-${dev}-${ino}`, then);
+  holder.listen(`\0quarterdeck-shim-${holderName()}`, then);
+}
+
+/** A name that whoever reads this folder knows, another one in each run of the machine: what is held can be listed by all. */
+function holderName(): string {
+  const temporary = `${HOLDER_FILE}.${process.pid}.new`;
+  if (!existsSync(HOLDER_FILE)) {
+    try {
+      writeFileSync(temporary, randomBytes(32).toString('hex'), { mode: 0o600 });
+      // Of two that begin at once both read what one of them wrote.
+      linkSync(temporary, HOLDER_FILE);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    } finally {
+      rmSync(temporary, { force: true });
+    }
+  }
+  const secret = readFileSync(HOLDER_FILE, 'utf8');
+  return createHash('sha256').update(`${readBootId()} ${secret}`).digest('hex').slice(0, 32);
 }
 
 function supervise(config: ShimConfig): void {

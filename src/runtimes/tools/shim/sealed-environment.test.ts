@@ -42,3 +42,11 @@ test('a command that is not there ends with 127 and its name', async () => {
   expect(status).toBe(127);
   expect(stderr).toContain('no-such-program: there is no such program');
 });
+
+test.skipIf(process.platform !== 'linux')(
+  'a command ignores no signals, though the program in whose place it comes does',
+  async () => {
+    const { stdout } = await run(['cat', '/proc/self/status'], { PATH: '/usr/bin:/bin' });
+    expect(/^SigIgn:\s*(\w+)$/m.exec(stdout)?.[1]).toBe('0000000000000000');
+  },
+);

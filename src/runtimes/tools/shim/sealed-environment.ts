@@ -1,13 +1,15 @@
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
-import type { Writable } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { DEFAULT_PATH } from '#runtimes/tools/command.ts';
 
 /**
- * Program that takes the place of `node -e` within a view: reads its environment from descriptor 3 and becomes the program of its arguments.
+ * Program that takes the place of `node -e` within a view: says on descriptor 3 that it is there, reads its environment from it and becomes the
+ * program of its arguments.
  * A workload's own variables (LD_PRELOAD) mean something to every program that gets them: those that enter its namespaces have more rights.
  */
 const BECOME = `
 const fs = require('node:fs');
+fs.writeSync(3, '\\n');
 const env = JSON.parse(fs.readFileSync(3, 'utf8'));
 fs.closeSync(3);
 const [name, ...args] = process.argv.slice(1);
@@ -25,27 +27,41 @@ if (file === undefined || !isProgram(file)) {
   console.error(name + ': there is no such program');
   process.exit(127);
 }
+// Node ignores these, and so would the program: what has a handler is as usual again in the program that comes next.
+for (const signal of ['SIGPIPE', 'SIGXFSZ']) process.on(signal, () => undefined);
 process.execve(file, [name, ...args], env);
 `;
 
 /** Arguments put behind those that enter a view, for a command behind them. `node` is where the view has it. */
 export const becoming = (node: string): string[] => [node, '--no-warnings', '-e', BECOME, '--'];
 
-/** Starts a program that ends with `becoming`: only the command itself gets the variables. */
+/**
+ * Starts a program that ends with `becoming`: only the command itself gets the variables, and `confine` is called before it begins. What throws
+ * there is an error of the child.
+ */
 export function spawnSealed(
   program: string,
   args: string[],
   env: Record<string, string>,
   options: Omit<SpawnOptions, 'stdio' | 'env'> & { stdio: ('pipe' | 'ignore')[] },
+  confine: (pid: number) => void = () => undefined,
 ): ChildProcess {
   const child = spawn(program, args, {
     ...options,
     env: { PATH: DEFAULT_PATH },
     stdio: [...options.stdio, 'pipe'],
   } as SpawnOptions);
-  const given = child.stdio[3] as Writable;
+  const given = child.stdio[3] as Duplex;
   // One that ended before it took them tells why by its end.
   given.on('error', () => undefined);
-  given.end(JSON.stringify(env));
+  given.once('data', () => {
+    try {
+      confine(child.pid!);
+      given.end(JSON.stringify(env));
+    } catch (error) {
+      given.destroy();
+      child.emit('error', error);
+    }
+  });
   return child;
 }

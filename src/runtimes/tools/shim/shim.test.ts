@@ -1,6 +1,7 @@
 import { maskOf } from '#kernel/secrets-mask.ts';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -110,6 +111,23 @@ test('two shims are never in one folder, even where the second is started before
   expect(new Set(views.map(({ view }) => view.state.shim.pid)).size).toBe(1);
   await until(() => expect(texts(directory)).toEqual([String(readShim(directory)!.state.shim.pid)]));
 });
+
+test.skipIf(process.platform !== 'linux')(
+  'who takes the names that follow from a folder keeps no shim out of it',
+  async () => {
+    const directory = join(root, 'known');
+    directories.push(directory);
+    mkdirSync(directory, { mode: 0o700 });
+    const { dev, ino } = statSync(directory);
+    const stranger = createServer();
+    await new Promise<void>((resolve) => stranger.listen(`\0quarterdeck-shim-${dev}-${ino}`, resolve));
+    const first = await startShim({ directory, command: 'sleep', args: ['1000'], env: {} }).finally(() =>
+      stranger.close(),
+    );
+    expect(first.running).toBe(true);
+    expect(statSync(join(directory, 'holder')).mode & 0o777).toBe(0o600);
+  },
+);
 
 test('restart gives a new process under the same shim at once', async () => {
   const { directory, view } = await start('setInterval(()=>0,1e3)');
