@@ -118,6 +118,26 @@ describe('a custom domain', () => {
     expect(results).toHaveLength(2);
   });
 
+  test('that a failed deployment dropped keeps its route, and is given up to another organization all the same', async () => {
+    const domain = freshDomain();
+    const mine = await claim(domain);
+    prove(mine);
+    await deploy(mine);
+    ok(await mine.admin.delete(`${mine.url}/customDomain/${mine.id}`), 204);
+    const applied = engine.runtime.calls.filter(({ verb }) => verb === 'apply').length;
+    engine.runtime.faults = { failAt: { apply: applied + 1 } };
+    expect((await deploy(mine)).state).toBe('DEPLOYMENT_ERROR');
+    expect(hostsOf(mine)).toContain(domain);
+    const theirs = await claim(domain);
+    prove(theirs);
+    await checkAll();
+    expect(await stateOf(theirs)).toMatchObject({ validation_state: 'VALIDATED' });
+    await unrouteTakenDomains(app.platform, never);
+    await expect.poll(() => hostsOf(mine)).not.toContain(domain);
+    const recorded = app.db.selectFrom('routed_domain').select('domain').where('service_id', '=', mine.serviceId);
+    await expect.poll(() => recorded.execute()).toEqual([]);
+  });
+
   test('is proven for one of two organizations that are looked up at the same time', async () => {
     const domain = freshDomain();
     const [one, other] = [await claim(domain), await claim(domain)];

@@ -23,10 +23,7 @@ export async function routeDomains(
   service: Pick<ServiceSnapshot, 'serviceId' | 'customDomains' | 'advancedSettings' | 'hostname'>,
 ): Promise<RoutedDomains> {
   const scope = { organizationId };
-  if (service.customDomains.length === 0) {
-    await queries.replaceRoutedDomains(context.db, scope, service.serviceId, []);
-    return { domains: [], warnings: [] };
-  }
+  if (service.customDomains.length === 0) return { domains: [], warnings: [] };
   const rows = await queries.listDomainsByService(context.db, scope, service.serviceId).execute();
   const claims = rows.filter((row) => service.customDomains.includes(row.domain));
   const checked = await Promise.all(
@@ -35,7 +32,7 @@ export async function routeDomains(
   const present = checked.filter((row) => row !== undefined);
   const proven = present.filter((row) => row.proof_state === 'VALIDATED');
   const domains = proven.map((row) => row.domain);
-  await queries.replaceRoutedDomains(context.db, scope, service.serviceId, domains);
+  await queries.addRoutedDomains(context.db, scope, service.serviceId, domains);
   const target = `${service.hostname}.${context.settings.proxyDomain}`;
   const isLookedUp = service.advancedSettings['deployment.custom_domain_check_enabled'] !== false;
   const elsewhere = isLookedUp ? await Promise.all(proven.map((row) => warnOfTarget(resolver, row, target))) : [];
