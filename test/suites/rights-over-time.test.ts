@@ -174,6 +174,26 @@ describe('the run of an agent', () => {
     expect(ok(await call(workflow), 403).message).toContain('must save the workflow again');
   });
 
+  test('does no more than the token that saved the workflow, and nothing once that is revoked', async () => {
+    const admin = await app.organization();
+    const workflow = await makeWorkflow(admin, 'DEVELOPMENT');
+    const of = `/organization/${admin.organizationId}`;
+    const { id, token } = ok(await admin.post(`${of}/apiToken`, { name: newId(), scope: 'WRITE' }), 201);
+    const url = `/agenticWorkflow/${workflow.id}`;
+    const authorization = { authorization: `Token ${token}` };
+    const { name } = workflow;
+    ok(await app.anonymous('PUT', url, { name, description: 'saved' }, authorization), 200);
+    ok(await call(workflow), 202);
+    await app.db.updateTable('api_token').set({ scope: 'DEPLOY' }).where('id', '=', id).execute();
+    expect(ok(await call(workflow), 403).message).toContain('must save the workflow again');
+    await app.db.updateTable('api_token').set({ scope: 'WRITE' }).where('id', '=', id).execute();
+    ok(await call(workflow), 202);
+    ok(await admin.delete(`${of}/apiToken/${id}`), 204);
+    ok(await call(workflow), 403);
+    ok(await admin.put(url, { name, description: 'saved again' }), 200);
+    ok(await call(workflow), 202);
+  });
+
   test.each(['PRODUCTION', 'STAGING', 'DEVELOPMENT'])('in a %s environment is of that mode, too', async (mode) => {
     const admin = await app.organization();
     const run = ok(await call(await makeWorkflow(admin, mode)), 202);
