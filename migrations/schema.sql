@@ -1154,6 +1154,7 @@ CASE kind
     WHEN 'HELM'::text THEN ((spec #>> '{values_override,file,git,git_repository,git_token_id}'::text[]))::uuid
     ELSE NULL::uuid
 END) stored,
+  last_updated_with uuid,
   constraint service_kind_check CHECK ((kind = ANY (ARRAY['APPLICATION'::text, 'DATABASE'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'ARGOCD_APP'::text, 'AGENTIC_WORKFLOW'::text]))),
   constraint service_organization_id_argo_cd_id_fkey FOREIGN KEY (organization_id, argo_cd_id) REFERENCES argo_cd(organization_id, id) ON DELETE CASCADE,
   constraint service_organization_id_container_registry_id_fkey FOREIGN KEY (organization_id, container_registry_id) REFERENCES container_registry(organization_id, id),
@@ -1178,7 +1179,8 @@ CREATE UNIQUE INDEX service_argo_cd_app ON public.service USING btree (argo_cd_i
 CREATE UNIQUE INDEX service_name ON public.service USING btree (environment_id, lower(name));
 CREATE UNIQUE INDEX service_workflow_slug ON public.service USING btree (((spec ->> 'slug'::text))) WHERE (kind = 'AGENTIC_WORKFLOW'::text);
 CREATE TRIGGER service_bury AFTER DELETE ON public.service REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_services();
-CREATE TRIGGER service_published_ports AFTER INSERT OR UPDATE OF spec ON public.service FOR EACH ROW EXECUTE FUNCTION claim_published_ports();
+CREATE TRIGGER service_deployed_ports AFTER UPDATE OF release_id, wanted ON public.service FOR EACH ROW WHEN (((new.release_id IS DISTINCT FROM old.release_id) OR ((new.wanted <> 'running'::text) AND (new.wanted <> old.wanted)))) EXECUTE FUNCTION claim_published_ports('deployed');
+CREATE TRIGGER service_published_ports AFTER INSERT OR UPDATE OF spec ON public.service FOR EACH ROW EXECUTE FUNCTION claim_published_ports('configured');
 
 create table sign_up (
   id uuid not null,
@@ -1610,7 +1612,14 @@ AS $function$
 begin
   delete from published_port claim
   where claim.organization_id = new.organization_id and claim.service_id = new.id
-    and not exists (select from published_ports_of(new.kind, new.spec) p where p.protocol = claim.protocol and p.port = claim.port);
+    and not exists (select from published_ports_of(new.kind, new.spec) p where p.protocol = claim.protocol and p.port = claim.port)
+    and not (new.wanted = 'running' and exists (
+      select from release r cross join lateral published_ports_of(new.kind, r.snapshot -> 'spec') p
+      where r.organization_id = new.organization_id and r.id = new.release_id and p.protocol = claim.protocol and p.port = claim.port))
+    -- What is being deployed was configured earlier: the end of it decides.
+    and (tg_argv[0] = 'deployed' or not exists (
+      select from deployment_service ds join deployment d on d.organization_id = ds.organization_id and d.id = ds.deployment_id
+      where ds.organization_id = new.organization_id and ds.service_id = new.id and d.status <> 'ENDED'));
   insert into published_port (place_id, protocol, port, organization_id, service_id)
   select coalesce(c.node_id, c.id), p.protocol, p.port, new.organization_id, new.id
   from published_ports_of(new.kind, new.spec) p

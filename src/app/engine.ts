@@ -14,7 +14,7 @@ import { refuseCluster } from '#resources/cluster/index.ts';
 import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
 import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { maskOf } from '#kernel/secrets-mask.ts';
-import { routeDomains } from '#services/capabilities/custom-domains/index.ts';
+import { deleteOtherRoutedDomains, routeDomains } from '#services/capabilities/custom-domains/index.ts';
 import { createThaw, thawVariables, withOutputs } from '#services/capabilities/variables/index.ts';
 import { createResolver } from '#services/parts/resolver.ts';
 import type { StateServer } from '#services/terraform-state/index.ts';
@@ -78,6 +78,7 @@ function engineParts(
         warnings: resolved.warnings,
       };
     },
+    deleteOtherRoutes: deleteOtherRoutedDomains,
     routeDomains: (context, organizationId, service) => routeDomains(context, resolver, organizationId, service),
     makeMask: maskOf,
     workDirectory: path.join(settings.dataDir, 'checkouts'),

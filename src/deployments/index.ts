@@ -58,7 +58,7 @@ export {
   listExecutions,
   type ExecutionRow,
 } from '#deployments/executions/queries.ts';
-export { readExecutionLog, readExecutionLogAfter } from '#deployments/executions/log.ts';
+export { readExecutionLog, readExecutionLogAfter, type ExecutionLine } from '#deployments/executions/log.ts';
 export { findDeployment, listActiveDeployments, lockRunningOf, type DeploymentRow } from '#deployments/queries.ts';
 export { requestDeployment, snapshotOf, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
 export { findEarlierExecution, findLastExecution, type EarlierExecution } from '#deployments/rollback.ts';

@@ -2,7 +2,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { applyDeploymentRules } from '#app/deployment-rules.ts';
 import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
-import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { recordOutputs } from '#services/capabilities/variables/index.ts';
+import { ok, useApp, type Actor, type Caller } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import { startIssuer } from '#test/harness/issuer.ts';
 
@@ -173,6 +174,26 @@ describe('the run of an agent', () => {
     expect(ok(await call(workflow), 403).message).toContain('must save the workflow again');
   });
 
+  test('does no more than the token that saved the workflow, and nothing once that is revoked', async () => {
+    const admin = await app.organization();
+    const workflow = await makeWorkflow(admin, 'DEVELOPMENT');
+    const of = `/organization/${admin.organizationId}`;
+    const { id, token } = ok(await admin.post(`${of}/apiToken`, { name: newId(), scope: 'WRITE' }), 201);
+    const url = `/agenticWorkflow/${workflow.id}`;
+    const authorization = { authorization: `Token ${token}` };
+    const { name } = workflow;
+    ok(await app.anonymous('PUT', url, { name, description: 'saved' }, authorization), 200);
+    ok(await call(workflow), 202);
+    await app.db.updateTable('api_token').set({ scope: 'DEPLOY' }).where('id', '=', id).execute();
+    expect(ok(await call(workflow), 403).message).toContain('must save the workflow again');
+    await app.db.updateTable('api_token').set({ scope: 'WRITE' }).where('id', '=', id).execute();
+    ok(await call(workflow), 202);
+    ok(await admin.delete(`${of}/apiToken/${id}`), 204);
+    ok(await call(workflow), 403);
+    ok(await admin.put(url, { name, description: 'saved again' }), 200);
+    ok(await call(workflow), 202);
+  });
+
   test.each(['PRODUCTION', 'STAGING', 'DEVELOPMENT'])('in a %s environment is of that mode, too', async (mode) => {
     const admin = await app.organization();
     const run = ok(await call(await makeWorkflow(admin, mode)), 202);
@@ -254,6 +275,59 @@ describe('an external secret', () => {
     ok(await role('PUT', `/variable/${id}`, { key: 'TOKEN', value: 'upstream' }), 200);
   });
 
+  test('is given another name by an import only of those who may use the cluster, who have then chosen it', async () => {
+    const { admin, application, make } = await externalSecret();
+    const { id } = ok(await make(await colleagueOf(admin)), 201);
+    const role = await makerWithout(admin);
+    const url = `/variable/import?service_id=${application.id}&service_type=APPLICATION`;
+    const naming = (value: string) => ({
+      overwrite: true,
+      vars: ['TOKEN', 'BESIDE'].map((name) => ({ name, scope: 'ENVIRONMENT', is_secret: false, value })),
+    });
+    const stored = () =>
+      app.db
+        .selectFrom('variable')
+        .select(['value', 'access_chosen_by'])
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow();
+    const before = await stored();
+    expect(before.access_chosen_by).not.toBe(admin.userId);
+    const refused = ok(await role('POST', url, naming('another-secret')), 201);
+    expect(refused.failed_variables).toMatchObject([
+      { name: 'TOKEN', message: expect.stringContaining('cluster.use') },
+    ]);
+    expect(refused.successful_imported_variables).toMatchObject([{ name: 'BESIDE' }]);
+    expect(ok(await role('POST', url, naming('upstream')), 201).failed_variables).toEqual([]);
+    expect(await stored()).toEqual(before);
+    expect(ok(await admin.post(url, naming('another-secret')), 201).failed_variables).toEqual([]);
+    expect(await stored()).toEqual({ value: 'another-secret', access_chosen_by: admin.userId });
+  });
+
+  test('that was an output before is not given another name by an execution', async () => {
+    const { admin, environment, application, accessId } = await externalSecret();
+    const place = {
+      organizationId: admin.organizationId,
+      environmentId: environment.id,
+      serviceId: application.id,
+      deploymentId: newId(),
+    };
+    const write = (value: string) =>
+      recordOutputs(app.context, place, [
+        { key: 'WRITTEN', value, isSecret: false, description: null, mountPath: null },
+      ]);
+    await write('first');
+    const find = async () =>
+      ok(await admin.get(`/environment/${environment.id}/environmentVariable`), 200).results.find(
+        (one: { key: string }) => one.key === 'WRITTEN',
+      );
+    const { id, value } = await find();
+    expect(value).toBe('first');
+    const choice = { key: 'WRITTEN', value: 'upstream', secret_manager_access_id: accessId };
+    ok(await admin.put(`/variable/${id}`, choice), 200);
+    expect(await write('another-secret')).toEqual([expect.stringContaining('keeps its value')]);
+    expect(await find()).toMatchObject({ id, value: 'upstream' });
+  });
+
   test('is not read for a deployment once whoever chose it may no longer use the cluster', async () => {
     const { admin, accessId, make } = await externalSecret();
     ok(await make(admin), 201);
@@ -281,7 +355,7 @@ describe('an external secret', () => {
 /** An environment, and a secret manager on its cluster. */
 async function externalSecret() {
   const admin = await app.organization();
-  const { environment } = await makeExample(admin);
+  const { environment, application } = await makeExample(admin);
   const accessId = newId();
   await app.db
     .insertInto('secret_manager_access')
@@ -302,7 +376,17 @@ async function externalSecret() {
     variable_parent_id: environment.id,
     secret_manager_access_id: accessId,
   };
-  return { admin, accessId, on, make: (actor: Actor) => actor.post('/variable', on) };
+  return { admin, environment, application, accessId, on, make: (actor: Caller) => actor.post('/variable', on) };
+}
+
+/** Another owner of the organization. */
+async function colleagueOf(admin: Actor) {
+  const email = `${newId()}@example.com`;
+  const of = `/organization/${admin.organizationId}/inviteMember`;
+  const { id } = ok(await admin.post(of, { email, role_id: await roleId(admin, 'owner') }), 201);
+  const colleague = await session({ sub: newId(), email });
+  ok(await colleague.post(`${of}/${id}`), 201);
+  return colleague;
 }
 
 /** Calls with a role that does everything in all projects, and only views the clusters. */

@@ -1,6 +1,7 @@
-import { gunzipSync, gzipSync } from 'node:zlib';
-import type { Database, Scope } from '#platform/database/index.ts';
-import { readDeploymentLog } from '#deployments/logs/reader.ts';
+import { gzipSync } from 'node:zlib';
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { linesOf, type StoredChunk } from '#deployments/logs/reader.ts';
+import type { DeploymentLine } from '#deployments/logs/writer.ts';
 
 /** One line that an execution wrote. */
 export interface ExecutionLine {
@@ -62,34 +63,65 @@ interface LoggedExecution {
   service_id: string;
 }
 
-/** The last lines of an execution, oldest first: of a schedule's its own, of a deployment's those of its step. */
-export const readExecutionLog = async (
+/** Chunks that are read at once for the last lines of an execution. */
+const CHUNKS_AT_ONCE = 16;
+
+/**
+ * Reads the last lines of an execution, oldest first: of a schedule's its own, of a deployment's those of its step. It goes back from the end,
+ * only as far as there are lines to be found. `last` is the sequence of the last chunk, for what follows.
+ */
+export async function readExecutionLog(
   db: Database,
   scope: Scope,
   execution: LoggedExecution,
   tail: number,
-): Promise<ExecutionLine[]> => (await readExecutionLogAfter(db, scope, execution, 0)).lines.slice(-tail);
+): Promise<{ lines: ExecutionLine[]; last: number }> {
+  let found: ExecutionLine[] = [];
+  let last = 0;
+  for (let before: number | undefined; found.length < tail;) {
+    const chunks = await readChunks(db, scope, execution, { before });
+    if (chunks.length === 0) break;
+    before = chunks[0]!.sequence;
+    last = Math.max(last, chunks.at(-1)!.sequence);
+    found = [...(await ownLines(execution, chunks)), ...found];
+  }
+  return { lines: found.slice(-tail), last };
+}
 
-/** The lines after a chunk, with the sequence of the last chunk read. */
+/** Reads the lines after a chunk, with the sequence of the last chunk read. */
 export async function readExecutionLogAfter(
   db: Database,
   scope: Scope,
   execution: LoggedExecution,
   after: number,
 ): Promise<{ lines: ExecutionLine[]; last: number }> {
-  if (execution.deployment_id !== null) {
-    const { lines, last } = await readDeploymentLog(db, scope, execution.deployment_id, after);
-    const own = lines.filter((line) => line.serviceId === execution.service_id && line.step === 'EXECUTING');
-    return { lines: own.map(({ at, text }) => ({ at, text })), last };
-  }
-  const chunks = await db
-    .selectFrom('job_execution_log')
-    .select(['sequence', 'content'])
-    .where('organization_id', '=', scope.organizationId)
-    .where('execution_id', '=', execution.id)
-    .where('sequence', '>', after)
-    .orderBy('sequence')
-    .execute();
-  const lines = chunks.flatMap(({ content }) => gunzipSync(content).toString().split('\n'));
-  return { lines: lines.map((line) => JSON.parse(line) as ExecutionLine), last: chunks.at(-1)?.sequence ?? after };
+  const chunks = await readChunks(db, scope, execution, { after });
+  return { lines: await ownLines(execution, chunks), last: chunks.at(-1)?.sequence ?? after };
+}
+
+/** Reads the chunks of an execution after one, or the nearest ones before one, oldest first. */
+async function readChunks(
+  db: Database,
+  scope: Scope,
+  execution: LoggedExecution,
+  { after, before }: { after?: number; before?: number | undefined },
+): Promise<StoredChunk[]> {
+  const { id, deployment_id: deploymentId } = execution;
+  const [table, key] =
+    deploymentId === null
+      ? [sql`job_execution_log`, sql`execution_id = ${id}`]
+      : [sql`deployment_log`, sql`deployment_id = ${deploymentId}`];
+  const chunks = sql`select sequence, content from ${table} where organization_id = ${scope.organizationId} and ${key}`;
+  if (after !== undefined)
+    return (await sql<StoredChunk>`${chunks} and sequence > ${after} order by sequence`.execute(db)).rows;
+  const earlier = before === undefined ? chunks : sql`${chunks} and sequence < ${before}`;
+  const { rows } = await sql<StoredChunk>`${earlier} order by sequence desc limit ${CHUNKS_AT_ONCE}`.execute(db);
+  return rows.reverse();
+}
+
+async function ownLines(execution: LoggedExecution, chunks: StoredChunk[]): Promise<ExecutionLine[]> {
+  if (execution.deployment_id === null) return linesOf<ExecutionLine>(chunks);
+  const lines = await linesOf<DeploymentLine>(chunks);
+  const own = lines.filter((line) => line.serviceId === execution.service_id && line.step === 'EXECUTING');
+  return own.map(({ at, text }) => ({ at, text }));
 }

@@ -1,5 +1,7 @@
+import type { OperationNodeSource } from 'kysely';
 import type { ClientConfig } from 'pg';
 import type { Context, Platform } from '#platform/context.ts';
+import type { Database, Scope } from '#platform/database/index.ts';
 import type { DeployableKind, ExpandedVariables } from '#deployments/model/kind.ts';
 import type { TaskOutcome } from '#deployments/model/kind.ts';
 import type { Commit, ImageName, ServiceSnapshot } from '#deployments/model/snapshot.ts';
@@ -130,6 +132,8 @@ export interface EngineParts {
     organizationId: string,
     service: ServiceSnapshot,
   ): Promise<{ domains: string[]; warnings: string[] }>;
+  /** Returns the query that forgets all other routes of a service, for the write of its success. */
+  deleteOtherRoutes(db: Database, scope: Scope, serviceId: string, domains: string[]): OperationNodeSource;
   makeMask(secrets: string[]): Mask;
   /** Gets a span per deployment and step. */
   tracer: Tracer;

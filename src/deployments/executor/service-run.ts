@@ -81,6 +81,7 @@ function begin(run: PlannedRun, planned: PlannedService): ServiceWork {
     workload: undefined,
     tasks: undefined,
     handle: null,
+    domains: undefined,
     leaveBuilds: undefined,
   };
 }
@@ -200,6 +201,7 @@ function addEnd(work: ServiceWork, write: FencedWrite): void {
           newestCommit: newestCommitAfter(work),
         }),
       );
+      if (work.domains) write.add(run.parts.deleteOtherRoutes(db, scope, serviceId, work.domains));
       break;
     }
     case 'STOP':

@@ -89,9 +89,10 @@ const deployment: Step = {
     await expand(work);
     work.workload = await workloadOf(work);
   },
-  run: async (work, context) => ({ handle: await applyAction(work, context) }),
-  take: (work, output: { handle: Handle | null }) => {
+  run: async (work, context) => ({ handle: await applyAction(work, context), domains: work.domains }),
+  take: (work, output: { handle: Handle | null; domains?: string[] }) => {
     work.handle = output.handle;
+    work.domains = output.domains;
   },
 };
 
@@ -232,7 +233,8 @@ const identityOf = ({ run, service }: ServiceWork): WorkloadIdentity => ({
 async function workloadOf(work: ServiceWork): Promise<WorkloadSpec> {
   if (!work.image) throw new Error(`${work.service.name} has no image to deploy.`);
   const options = await optionsOf(work);
-  const service = { ...work.service, customDomains: await routedDomainsOf(work) };
+  work.domains = await routedDomainsOf(work);
+  const service = { ...work.service, customDomains: work.domains };
   const workload = kindOf(work).workload!(service, identityOf(work), work.image, work.variables!, options);
   refuse(work, workload);
   return workload;

@@ -1,6 +1,13 @@
-import { gunzipSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { DeploymentLine } from '#deployments/logs/writer.ts';
+
+/** A stored part of a log: lines of JSON, compressed. */
+export interface StoredChunk {
+  sequence: number;
+  content: Buffer;
+}
 
 /** Lines of a deployment after a chunk, oldest first, with the sequence of the last chunk read. */
 export async function readDeploymentLog(
@@ -17,14 +24,18 @@ export async function readDeploymentLog(
     .where('sequence', '>', after)
     .orderBy('sequence')
     .execute();
-  return { lines: chunks.flatMap((chunk) => linesOf(chunk.content)), last: chunks.at(-1)?.sequence ?? after };
+  return { lines: await linesOf<DeploymentLine>(chunks), last: chunks.at(-1)?.sequence ?? after };
 }
 
-const linesOf = (content: Buffer): DeploymentLine[] =>
-  gunzipSync(content)
-    .toString()
-    .split('\n')
-    .map((line) => JSON.parse(line) as DeploymentLine);
+const unpack = promisify(gunzip);
+
+/** Reads the lines of chunks, in their order. They are unpacked beside the main thread, one after the other. */
+export async function linesOf<Line>(chunks: Pick<StoredChunk, 'content'>[]): Promise<Line[]> {
+  const lines: Line[] = [];
+  for (const { content } of chunks)
+    for (const line of (await unpack(content)).toString().split('\n')) lines.push(JSON.parse(line) as Line);
+  return lines;
+}
 
 /** Single chunks of deployments in the order in which they are named; undefined for one that is gone. */
 export async function readLogChunks(
@@ -38,5 +49,5 @@ export async function readLogChunks(
     left join deployment_log log on log.organization_id = ${scope.organizationId}
       and log.deployment_id = wanted.deployment_id and log.sequence = wanted.sequence
     order by wanted.place`.execute(db);
-  return rows.map((row) => (row.content ? linesOf(row.content) : undefined));
+  return Promise.all(rows.map(async ({ content }) => (content ? linesOf<DeploymentLine>([{ content }]) : undefined)));
 }

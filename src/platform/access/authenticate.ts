@@ -65,6 +65,7 @@ function refuse(): never {
 /** Who is written into events for what the principal does. */
 export const actorOf = (principal: Principal, userAgent: string | undefined): Actor => ({
   userId: principal.userId,
+  ...(principal.kind === 'token' ? { tokenId: principal.id } : {}),
   name: principal.name,
   origin: originOf(userAgent),
   userAgent: userAgent ?? null,

@@ -56,6 +56,8 @@ export type Origin = 'API' | 'CLI' | 'CONSOLE' | 'GIT' | 'QOVERY_INTERNAL' | 'SK
 export interface Actor {
   /** The person; a token acts for its creator (decisions.md 10, 27). Null for the service itself. */
   userId: string | null;
+  /** The token that the person acts with; absent in a session. */
+  tokenId?: string;
   /** Name shown in `triggered_by`. */
   name: string;
   origin: Origin;

@@ -62,6 +62,16 @@ export async function readToken(db: Database, token: string, now: Date): Promise
   return checkToken(token, () => rows[0] && toKnownToken(rows[0], rows), now);
 }
 
+/**
+ * Returns the caller that a token makes, with what it may do now; undefined once it is revoked or over. For what was arranged with the token to
+ * happen later.
+ */
+export async function findTokenPrincipal(db: Database, id: string, now: Date): Promise<Principal | undefined> {
+  const rows = await findTokenRows(db, id);
+  const known = rows[0] && toKnownToken(rows[0], rows);
+  return known && (known.expiresAt === null || known.expiresAt > now) ? known.principal : undefined;
+}
+
 const toKnownToken = (row: TokenRow, rows: TokenRow[]): KnownToken => ({
   principal: { id: row.id, kind: 'token', userId: row.created_by, name: row.name, grants: rows.map(grantOf) },
   secretHash: row.secret_hash,

@@ -840,6 +840,7 @@ export interface Service {
   is_skipped: Generated<boolean>;
   kind: string;
   last_updated_by: string | null;
+  last_updated_with: string | null;
   name: string;
   newest_commit: string | null;
   observed: JsonColumn | null;

@@ -8,7 +8,7 @@ const app = useApp({
   QUARTERDECK_OPERATIONS_PORT: '30050',
   QUARTERDECK_ORGANIZATION_PORTS: '5',
 });
-useEngine(app);
+const engine = useEngine(app);
 
 /** An environment of a new organization on a machine. */
 async function onMachine(node: string) {
@@ -136,16 +136,55 @@ describe('a published port', () => {
   });
 });
 
-describe('a deployment that would publish a port', () => {
-  /** The machine of the worker. */
-  const workersNode = async (): Promise<string> =>
-    (await app.db.selectFrom('node').select('id').where('name', '=', 'test').executeTakeFirstOrThrow()).id;
+/** The machine of the worker. */
+const workersNode = async (): Promise<string> =>
+  (await app.db.selectFrom('node').select('id').where('name', '=', 'test').executeTakeFirstOrThrow()).id;
 
-  const deploy = async ({ admin, environment }: Place, id: string): Promise<string> => {
-    ok(await admin.post(`/environment/${environment}/deploy?wait=30`), 200);
-    return ok(await admin.get(`/application/${id}/status`), 200).state as string;
+const deploy = async ({ admin, environment }: Place, id: string): Promise<string> => {
+  ok(await admin.post(`/environment/${environment}/deploy?wait=30`), 200);
+  return ok(await admin.get(`/application/${id}/status`), 200).state as string;
+};
+
+describe('a published port of a running service that is configured without it', () => {
+  const running = async (port: number) => {
+    const node = await workersNode();
+    const [mine, other] = [await onMachine(node), await onMachine(node)];
+    const { id, name } = ok(await create(mine, [tcp(port)]), 201);
+    expect(await deploy(mine, id)).toBe('DEPLOYED');
+    ok(await mine.admin.put(`/application/${id}`, { name, ports: [] }), 200);
+    return { mine, other, id };
   };
 
+  test('is free for others once it is deployed without it, not before, nor by a deployment that fails', async () => {
+    const { mine, other, id } = await running(30_080);
+    ok(await create(other, [tcp(30_080)]), 409);
+    const applied = engine.runtime.calls.filter(({ verb }) => verb === 'apply').length;
+    engine.runtime.faults = { failAt: { apply: applied + 1 } };
+    expect(await deploy(mine, id)).toBe('DEPLOYMENT_ERROR');
+    ok(await create(other, [tcp(30_080)]), 409);
+    expect(await deploy(mine, id)).toBe('DEPLOYED');
+    ok(await create(other, [tcp(30_080)]), 201);
+  });
+
+  test('is free for others once it is stopped', async () => {
+    const { mine, other, id } = await running(30_081);
+    ok(await mine.admin.post(`/application/${id}/stop?wait=30`), 200);
+    ok(await create(other, [tcp(30_081)]), 201);
+  });
+
+  test('is its own while a deployment of the former configuration is on its way', async () => {
+    const node = await workersNode();
+    const [mine, other] = [await onMachine(node), await onMachine(node)];
+    const { id, name } = ok(await create(mine, [tcp(30_082)]), 201);
+    ok(await mine.admin.post(`/application/${id}/deploy`), 200);
+    ok(await mine.admin.put(`/application/${id}`, { name, ports: [] }), 200);
+    ok(await create(other, [tcp(30_082)]), 409);
+    await expect.poll(async () => ok(await mine.admin.get(`/application/${id}/status`), 200).state).toBe('DEPLOYED');
+    ok(await create(other, [tcp(30_082)]), 409);
+  });
+});
+
+describe('a deployment that would publish a port', () => {
   test('outside of the range, which was narrowed meanwhile, ends in an error that names it', async () => {
     const place = await onMachine(await workersNode());
     const { id } = ok(await create(place, [tcp(30_090)]), 201);

@@ -107,6 +107,7 @@ export interface NewService {
   requires: string[];
   details: unknown;
   last_updated_by: string | null;
+  last_updated_with: string | null;
 }
 
 /** What an edit writes. */

@@ -53,7 +53,7 @@ export async function createService(context: Context, kind: Kind, environment: E
     description: input.description ?? null,
     icon_uri: input.icon_uri ?? iconOf(context, kind, spec),
     ...withDerived(kind, spec),
-    last_updated_by: context.actor.userId,
+    ...updatedBy(context),
   };
   await refuseTakenName(service.name, () => queries.insertService(context.db, service));
   const row = await findRow(context, organizationId, service.id);
@@ -83,7 +83,7 @@ export async function editService(context: Context, kind: Kind, service: Service
     description: input.description === undefined ? service.description : input.description,
     icon_uri: input.icon_uri ?? (hasOwnIcon ? service.icon_uri : iconOf(context, kind, spec)),
     ...withDerived(kind, spec),
-    last_updated_by: context.actor.userId,
+    ...updatedBy(context),
   });
 }
 
@@ -94,8 +94,14 @@ export const changeSpec = (context: Context, kind: Kind, service: queries.Servic
     description: service.description,
     icon_uri: service.icon_uri,
     ...withDerived(kind, spec),
-    last_updated_by: context.actor.userId,
+    ...updatedBy(context),
   });
+
+/** Columns that record who changes a service. */
+export const updatedBy = ({ actor }: Pick<Context, 'actor'>) => ({
+  last_updated_by: actor.userId,
+  last_updated_with: actor.tokenId ?? null,
+});
 
 /** A configuration with what follows from it: what it needs of a runtime, and what histories show of it. */
 export const withDerived = (kind: Kind, spec: unknown) => ({

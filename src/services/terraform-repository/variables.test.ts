@@ -22,9 +22,25 @@ describe('a file of variables tells its values', () => {
     ['a hash in a string', 'x = "#a"', '#a'],
     ['Windows line ends and a byte order mark', '\uFEFFx = "a"\r\ny = "b"\r\n', 'a'],
     ['an expression', 'x = a == b ? 1 : 2', 'a == b ? 1 : 2'],
+    ['an expression with braces in strings and maps', 'x = f("}", { a = "${b["}"]}" })', 'f("}", { a = "${b["}"]}" })'],
+    ['a template of several expressions', 'x = "${a}-${b}"', '${a}-${b}'],
+    ['a template that ends in one', 'x = "a-${b}"', 'a-${b}'],
   ])('%s', async (_name, text, expected) => {
     expect((await values(text)).x).toBe(expected);
   });
+});
+
+test.each<[string, unknown, string]>([
+  ['a string', 'a', 'a'],
+  ['a string like a template', '${a}', '${a}'],
+  ['a string like an escaped template', '$${a} %%{b}', '$${a} %%{b}'],
+  ['a list of strings like templates', ['${a}', '%{b}'], '["$${a}","%%{b}"]'],
+  ['an object', { a: 1 }, '{"a":1}'],
+])('a JSON file of variables tells its values literally: %s', async (_name, value, expected) => {
+  const text = JSON.stringify({ x: value });
+  expect((await valuesIn(organization, { name: 'a.tfvars.json', text })).x).toBe(expected);
+  const declared = await variables(JSON.stringify({ variable: { x: { default: value } } }), 'a.tf.json');
+  expect(declared[0]!.default).toBe(expected);
 });
 
 test('a module tells its variables with type, default, description and what else is declared of them', async () => {

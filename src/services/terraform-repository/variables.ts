@@ -20,8 +20,8 @@ export async function variablesOf(organizationId: string, files: UserFile[]): Pr
     key,
     sensitive: said.sensitive === true,
     nullable: said.nullable !== false,
-    ...('default' in said ? { default: textOf(said.default) } : {}),
-    description: typeof said.description === 'string' ? textOf(said.description) : null,
+    ...('default' in said ? { default: textOf(source, said.default) } : {}),
+    description: typeof said.description === 'string' ? textOf(source, said.description) : null,
     source,
   }));
 }
@@ -33,7 +33,7 @@ const PLAIN_TYPES = ['string', 'number', 'bool'];
 export async function structuredNamesIn(organizationId: string, files: UserFile[]): Promise<string[]> {
   const declared = await declarationsIn(organizationId, files);
   return declared
-    .filter(({ said: { type } }) => typeof type === 'string' && !PLAIN_TYPES.includes(textOf(type)!))
+    .filter(({ source, said: { type } }) => typeof type === 'string' && !PLAIN_TYPES.includes(textOf(source, type)!))
     .map(({ key }) => key);
 }
 
@@ -52,7 +52,7 @@ export async function isExpression(organizationId: string, text: string): Promis
 /** The values that a file of variables sets. What is not a string is answered as JSON, which is an expression of Terraform too. */
 export async function valuesIn(organizationId: string, file: UserFile): Promise<Record<string, string>> {
   const values = objectOf(file.name, await read(organizationId, file));
-  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, textOf(value) ?? 'null']));
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, textOf(file.name, value) ?? 'null']));
 }
 
 interface Declaration {
@@ -76,7 +76,9 @@ async function declarationsIn(organizationId: string, files: UserFile[]): Promis
 }
 
 const read = (organizationId: string, file: UserFile): Promise<unknown> =>
-  readFileOf(organizationId, file.name.endsWith('.json') ? 'json' : 'hcl', file);
+  readFileOf(organizationId, isJson(file.name) ? 'json' : 'hcl', file);
+
+const isJson = (file: string): boolean => file.endsWith('.json');
 
 function objectOf(file: string, value: unknown): Fields {
   if (value === null || typeof value !== 'object' || Array.isArray(value))
@@ -84,10 +86,36 @@ function objectOf(file: string, value: unknown): Fields {
   return value as Fields;
 }
 
-/** A value as text: a string without the signs that escape a template, an expression as it is written, anything else as JSON. */
-function textOf(value: unknown): string | null {
+/**
+ * Returns a value as text: a string without the signs that escape a template, an expression as it is written, anything else as JSON. Terraform
+ * takes strings of a JSON file literally; in a list or a map, which is an expression then, their templates are escaped.
+ */
+function textOf(file: string, value: unknown): string | null {
   if (value === null) return null;
+  if (isJson(file)) return typeof value === 'string' ? value : JSON.stringify(value).replaceAll(/[$%](?=\{)/g, '$&$&');
   if (typeof value !== 'string') return JSON.stringify(value);
-  const expression = /^\$\{([^]*)\}$/.exec(value)?.[1];
-  return expression ?? value.replaceAll('$${', '${').replaceAll('%%{', '%{');
+  if (isOneExpression(value)) return value.slice(2, -1);
+  return value.replaceAll('$${', '${').replaceAll('%%{', '%{');
+}
+
+/** Tells whether a text is one `${…}` as a whole, as the parser writes an expression; a template may have several. */
+function isOneExpression(text: string): boolean {
+  if (!text.startsWith('${')) return false;
+  /** Signs that end what is open, the innermost last. */
+  const open = ['}'];
+  for (let at = 2; at < text.length; at++) {
+    const sign = text[at]!;
+    if (sign === open.at(-1)) {
+      open.pop();
+      if (open.length === 0) return at === text.length - 1;
+    } else if (open.at(-1) !== '"') {
+      if (sign === '"') open.push('"');
+      if (sign === '{') open.push('}');
+    } else if (sign === '\\' || text.startsWith('$${', at) || text.startsWith('%%{', at)) at += sign === '\\' ? 1 : 2;
+    else if (text.startsWith('${', at) || text.startsWith('%{', at)) {
+      open.push('}');
+      at++;
+    }
+  }
+  return false;
 }

@@ -7,9 +7,11 @@ import type { Runtime } from '#runtimes/runtime.ts';
 
 /** Replaces the runtime of a test's calls. */
 let override: Partial<Runtime> | undefined;
+const statements: string[] = [];
 const app = useApp(
   {},
   { runtimeOf: async () => (override ? ({ ...override } as Runtime) : (engine.runtime as Runtime)) },
+  (text) => void statements.push(text),
 );
 const engine: TestEngine = useEngine(app);
 
@@ -39,6 +41,19 @@ test('/service/status sends all arrays at once and again when a deployment moves
   expect(client.texts()).toEqual(client.texts().filter((text, at, all) => text !== all[at - 1]));
   client.socket.close();
 });
+
+test.each(['/service/status', '/deployment/status', '/deployment/logs'])(
+  '%s reads from one snapshot of the database',
+  async (path) => {
+    const { environment, application } = await makeExample(admin);
+    ok(await admin.post(`/application/${application.id}/deploy?wait=30`), 200);
+    statements.length = 0;
+    const client = await connect(app, path, { environment: environment.id }, { token: admin.token });
+    await client.frame();
+    expect(statements.join('\n')).toMatch(/isolation level repeatable read/i);
+    client.socket.close();
+  },
+);
 
 test('/service/status tells of an edit, which makes the service out of date', async () => {
   const { environment, application } = await makeExample(admin);

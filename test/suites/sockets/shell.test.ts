@@ -58,6 +58,27 @@ test('/shell/exec runs the arguments as they are and carries bytes both ways, th
   expect(asked!.terminal).toBeUndefined();
 });
 
+test('/shell/exec ends the input at its mark, too, where the program reads that late, together with data', async () => {
+  const arrived = Promise.withResolvers<void>();
+  const taken: Buffer[] = [];
+  exec = async (_handle, request) => {
+    for await (const part of request.stdin!) {
+      taken.push(part as Buffer);
+      await arrived.promise;
+    }
+    return { exitCode: 0, stderr: '' };
+  };
+  const client = await shell();
+  const sent = (data: string | Buffer) => new Promise<void>((resolve) => client.socket.send(data, () => resolve()));
+  const parts = Array.from({ length: 5 }, (_, at) => Buffer.alloc(20_001, 97 + at));
+  await sent(parts[0]!);
+  await expect.poll(() => taken.length).toBe(1);
+  await Promise.all([...parts.slice(1).map(sent), sent(Buffer.from([0x04])), sent('more')]);
+  arrived.resolve();
+  expect(await client.closed).toEqual({ code: 1000, reason: 'exit status 0' });
+  expect(Buffer.concat(taken).equals(Buffer.concat(parts))).toBe(true);
+});
+
 test('/shell/exec hands the size of a terminal over, and the byte that ends input with it', async () => {
   let asked: ExecRequest | undefined;
   exec = async (_handle, request) => {

@@ -11,7 +11,7 @@ import {
   settingsOf,
 } from '#services/capabilities/advanced-settings/settings.ts';
 import type { Kind } from '#services/kind.ts';
-import { placeOfService, refuseDeleting } from '#services/service/service.ts';
+import { placeOfService, refuseDeleting, updatedBy } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
 const STICKY = 'network.ingress.enable_sticky_session';
@@ -57,7 +57,7 @@ async function write(
 ): Promise<void> {
   await queries.updateAdvancedSettings(context.db, service, service.id, {
     advanced_settings: own,
-    last_updated_by: context.actor.userId,
+    ...updatedBy(context),
   });
   await audit(context, {
     organizationId: service.organizationId,

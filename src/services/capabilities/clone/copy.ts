@@ -1,4 +1,4 @@
-import { withDerived } from '#services/service/service.ts';
+import { updatedBy, withDerived } from '#services/service/service.ts';
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Action } from '#platform/access/actions.ts';
@@ -85,7 +85,7 @@ export async function copyServices(context: Context, require: CopyRight, copy: S
       ),
       advanced_settings: row.advanced_settings,
       is_skipped: row.is_skipped,
-      last_updated_by: context.actor.userId,
+      ...updatedBy(context),
     });
   if (copies.length > 0) await insertServiceCopies(context.db, copies);
   await copyRestrictions(context, organizationId, services);

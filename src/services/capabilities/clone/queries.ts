@@ -16,6 +16,7 @@ export interface ServiceCopy {
   advanced_settings: unknown;
   is_skipped: boolean;
   last_updated_by: string | null;
+  last_updated_with: string | null;
 }
 
 /** Inserts services with all of their configuration, in their order; status, release and handle begin anew. */

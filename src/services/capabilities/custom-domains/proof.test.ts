@@ -5,6 +5,7 @@ import { nextProof } from '#services/capabilities/custom-domains/proof.ts';
 import { startDnsServer } from '#services/capabilities/custom-domains/dns-server.fixture.ts';
 import { createResolver } from '#services/parts/resolver.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { sessionsThatWait } from '#test/harness/waiting.ts';
 import { makeExample, useEngine } from '#test/harness/engine.ts';
 
 const dns = await startDnsServer();
@@ -118,6 +119,26 @@ describe('a custom domain', () => {
     expect(results).toHaveLength(2);
   });
 
+  test('that a failed deployment dropped keeps its route, and is given up to another organization all the same', async () => {
+    const domain = freshDomain();
+    const mine = await claim(domain);
+    prove(mine);
+    await deploy(mine);
+    ok(await mine.admin.delete(`${mine.url}/customDomain/${mine.id}`), 204);
+    const applied = engine.runtime.calls.filter(({ verb }) => verb === 'apply').length;
+    engine.runtime.faults = { failAt: { apply: applied + 1 } };
+    expect((await deploy(mine)).state).toBe('DEPLOYMENT_ERROR');
+    expect(hostsOf(mine)).toContain(domain);
+    const theirs = await claim(domain);
+    prove(theirs);
+    await checkAll();
+    expect(await stateOf(theirs)).toMatchObject({ validation_state: 'VALIDATED' });
+    await unrouteTakenDomains(app.platform, never);
+    await expect.poll(() => hostsOf(mine)).not.toContain(domain);
+    const recorded = app.db.selectFrom('routed_domain').select('domain').where('service_id', '=', mine.serviceId);
+    await expect.poll(() => recorded.execute()).toEqual([]);
+  });
+
   test('is proven for one of two organizations that are looked up at the same time', async () => {
     const domain = freshDomain();
     const [one, other] = [await claim(domain), await claim(domain)];
@@ -204,11 +225,58 @@ test('claims of one organization keep no other from being looked up', async () =
   expect(await stateOf(mine)).toMatchObject({ validation_state: 'VALIDATED' });
 });
 
+test('a claim that cannot be checked keeps no other from being looked up', async () => {
+  const [one, other] = [await claim(freshDomain()), await claim(freshDomain())];
+  [one, other].forEach(prove);
+  const resolver = createResolver([dns.address], 200);
+  const failing = {
+    ...resolver,
+    txt: (name: string) =>
+      name === one.record.name ? Promise.reject(new Error('out of sockets')) : resolver.txt(name),
+  };
+  await checkDueProofs(app.platform, failing, never);
+  expect(await stateOf(one)).toMatchObject({ validation_state: 'PENDING' });
+  expect(await stateOf(other)).toMatchObject({ validation_state: 'VALIDATED' });
+});
+
+test('a taken domain on a locked cluster is given up once that is unlocked', async () => {
+  const domain = freshDomain();
+  const mine = await claim(domain);
+  prove(mine);
+  await deploy(mine);
+  const theirs = await claim(domain);
+  prove(theirs);
+  await checkAll();
+  const lock = (locked_at: Date | null) =>
+    app.db.updateTable('cluster').set({ locked_at }).where('organization_id', '=', mine.admin.organizationId).execute();
+  await lock(new Date());
+  await unrouteTakenDomains(app.platform, never);
+  await lock(null);
+  await expect.poll(() => hostsOf(mine)).not.toContain(domain);
+});
+
+test('a look at many domains of one service waits for the service with one connection only', async () => {
+  const mine = await claim(freshDomain());
+  for (let index = 0; index < 20; index++)
+    ok(await mine.admin.post(`${mine.url}/customDomain`, { domain: freshDomain(), generate_certificate: false }), 201);
+  const looking = await app.db.transaction().execute(async (db) => {
+    await db.selectFrom('service').select('id').where('id', '=', mine.serviceId).forUpdate().execute();
+    const look = mine.admin.get(`${mine.url}/checkCustomDomain`);
+    await expect.poll(() => sessionsThatWait(db)).toBeGreaterThan(0);
+    // The other connections of the pool still answer.
+    ok(await mine.admin.get('/organization'), 200);
+    expect(await sessionsThatWait(db)).toBe(1);
+    // In a list, because a promise that is returned would be waited for here, under the lock.
+    return [look];
+  });
+  expect(ok(await looking[0]!, 200).results).toHaveLength(21);
+});
+
 test('a DNS without an answer changes no state, however long it lasts', () => {
   const settings = { domainClaimDays: 7, domainGraceHours: 72 };
   const [long, now] = [new Date('2026-01-01T00:00:00Z'), new Date('2026-06-01T00:00:00Z')];
   const silence = { found: null, error: 'The DNS gave no answer.' };
-  for (const proof_state of ['VALIDATED', 'LOST', 'EXPIRED'])
+  for (const proof_state of ['PENDING', 'VALIDATED', 'LOST', 'EXPIRED'])
     for (const proof_missing_since of [null, long])
       expect(nextProof({ proof_state, claimed_at: long, proof_missing_since }, silence, now, settings)).toMatchObject({
         proof_state,

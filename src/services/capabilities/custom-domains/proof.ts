@@ -12,33 +12,57 @@ import { placeOfService } from '#services/service/service.ts';
 
 const HOUR_MS = 3_600_000;
 
+/** Result of the lookups for a claim, not recorded yet. */
+export interface Finding {
+  claim: queries.CustomDomainRow;
+  proof: Proof;
+  /** Claim that the domain is taken from, whose own record is gone. */
+  former?: { claim: queries.CustomDomainRow; proof: Proof };
+}
+
 /**
  * Looks up the TXT record of a claim and records the result: with the record the domain is the organization's, and is taken from another one
  * whose record is gone. Returns the claim as it is then, undefined if it was removed meanwhile. Opens its own transaction.
  */
-export async function checkProof(
+export const checkProof = async (context: Context, resolver: HostResolver, claim: queries.CustomDomainRow) =>
+  recordFinding(context, await lookUpClaim(context, resolver, claim));
+
+/** Checks several claims of one service: their lookups together, their writes in a row, as each locks the service. */
+export async function checkProofs(context: Context, resolver: HostResolver, claims: queries.CustomDomainRow[]) {
+  const findings = await Promise.all(claims.map((claim) => lookUpClaim(context, resolver, claim)));
+  const rows: (queries.CustomDomainRow | undefined)[] = [];
+  for (const finding of findings) rows.push(await recordFinding(context, finding));
+  return rows;
+}
+
+/** Looks up the TXT record of a claim, and that of the claim which has the domain proven, if there is another. Writes nothing. */
+export async function lookUpClaim(
   context: Context,
   resolver: HostResolver,
   claim: queries.CustomDomainRow,
+): Promise<Finding> {
+  const proof = await lookUpProof(resolver, claim);
+  if (!proof.found || claim.proof_state === 'VALIDATED') return { claim, proof };
+  const holder = await queries.findProvenDomain(context.db, claim.domain);
+  if (!holder || holder.id === claim.id) return { claim, proof };
+  const theirs = await lookUpProof(resolver, holder);
+  // A domain stays with whoever has proven it while the record is there or cannot be looked up.
+  if (theirs.found !== false) return { claim, proof: { found: false, error: provenByOther(claim) } };
+  return { claim, proof, former: { claim: holder, proof: theirs } };
+}
+
+/** Writes what was found. Returns the claim as it is then, undefined if it was removed meanwhile. Opens its own transactions. */
+export async function recordFinding(
+  context: Context,
+  { claim, proof, former }: Finding,
 ): Promise<queries.CustomDomainRow | undefined> {
-  const seen = await lookUpProof(resolver, claim);
-  const proof = seen.found && claim.proof_state !== 'VALIDATED' ? await takeOver(context, resolver, claim) : seen;
+  if (former) await record(context, former.claim, former.proof, { isTaken: true });
   try {
     return await record(context, claim, proof);
   } catch (error) {
     if (brokenConstraint(error) !== 'custom_domain_proven') throw error;
     return record(context, claim, { found: false, error: provenByOther(claim) });
   }
-}
-
-/** Takes a domain from the claim that has it proven, unless the record of that one is still there or cannot be looked up. */
-async function takeOver(context: Context, resolver: HostResolver, claim: queries.CustomDomainRow): Promise<Proof> {
-  const holder = await queries.findProvenDomain(context.db, claim.domain);
-  if (!holder || holder.id === claim.id) return { found: true, error: null };
-  const proof = await lookUpProof(resolver, holder);
-  if (proof.found !== false) return { found: false, error: provenByOther(claim) };
-  await record(context, holder, proof, { isTaken: true });
-  return { found: true, error: null };
 }
 
 const provenByOther = (claim: queries.CustomDomainRow): string =>
@@ -65,7 +89,7 @@ const record = (context: Context, claim: queries.CustomDomainRow, proof: Proof, 
     return row;
   });
 
-/** State of a claim after a lookup. A DNS without an answer says nothing: a proven domain stays proven. */
+/** Returns the state of a claim after a lookup. A DNS without an answer says nothing: every state stays. */
 export function nextProof(
   claim: Pick<queries.CustomDomainRow, 'proof_state' | 'claimed_at' | 'proof_missing_since'>,
   { found, error }: Proof,
@@ -77,11 +101,12 @@ export function nextProof(
   const msSince = (date: Date) => now.getTime() - date.getTime();
   if (found && state === 'VALIDATED') return { ...looked, proof_state: state, proof_missing_since: null };
   if (found) return { ...looked, proof_state: 'VALIDATED', proven_at: now, proof_missing_since: null };
+  if (found === null) return { ...looked, proof_state: state };
   if (state === 'PENDING') {
     const isOver = msSince(claim.claimed_at) > settings.domainClaimDays * 24 * HOUR_MS;
     return { ...looked, proof_state: isOver ? 'EXPIRED' : state };
   }
-  if (state !== 'VALIDATED' || found === null) return { ...looked, proof_state: state };
+  if (state !== 'VALIDATED') return { ...looked, proof_state: state };
   const since = claim.proof_missing_since ?? now;
   const isLost = msSince(since) > settings.domainGraceHours * HOUR_MS;
   return { ...looked, proof_state: isLost ? 'LOST' : state, proof_missing_since: since };

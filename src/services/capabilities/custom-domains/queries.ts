@@ -171,14 +171,19 @@ export const listDueClaims = (db: Database, limit: number) =>
     .limit(limit)
     .execute();
 
-/** Replaces the record of the domains that a service's workload is applied with. */
-export const replaceRoutedDomains = async (db: Database, scope: Scope, serviceId: string, domains: string[]) => {
-  await db
+/** Deletes the record of all other domains of a service. It is not sent: it goes with the end of a successful deployment. */
+export const deleteOtherRoutedDomains = (db: Database, scope: Scope, serviceId: string, domains: string[]) =>
+  db
     .deleteFrom('routed_domain')
     .where('organization_id', '=', scope.organizationId)
     .where('service_id', '=', serviceId)
-    .where('domain', '<>', sql<string>`all(${domains})`)
-    .execute();
+    .where('domain', '<>', sql<string>`all(${domains}::text[])`);
+
+/**
+ * Records domains that a service's workload is about to be applied with. The earlier ones stay: where the workload fails, the last release
+ * keeps their routes.
+ */
+export const addRoutedDomains = async (db: Database, scope: Scope, serviceId: string, domains: string[]) => {
   if (domains.length === 0) return;
   await sql`
     insert into routed_domain (organization_id, service_id, domain)

@@ -2,7 +2,7 @@ import type { ServiceSnapshot } from '#deployments/index.ts';
 import type { Context } from '#platform/context.ts';
 import { checkDomain } from '#services/capabilities/custom-domains/check.ts';
 import { recordOf } from '#services/capabilities/custom-domains/challenge.ts';
-import { checkProof } from '#services/capabilities/custom-domains/proof.ts';
+import { checkProofs } from '#services/capabilities/custom-domains/proof.ts';
 import * as queries from '#services/capabilities/custom-domains/queries.ts';
 import type { HostResolver } from '#services/parts/resolver.ts';
 
@@ -23,19 +23,17 @@ export async function routeDomains(
   service: Pick<ServiceSnapshot, 'serviceId' | 'customDomains' | 'advancedSettings' | 'hostname'>,
 ): Promise<RoutedDomains> {
   const scope = { organizationId };
-  if (service.customDomains.length === 0) {
-    await queries.replaceRoutedDomains(context.db, scope, service.serviceId, []);
-    return { domains: [], warnings: [] };
-  }
+  if (service.customDomains.length === 0) return { domains: [], warnings: [] };
   const rows = await queries.listDomainsByService(context.db, scope, service.serviceId).execute();
   const claims = rows.filter((row) => service.customDomains.includes(row.domain));
-  const checked = await Promise.all(
-    claims.map(async (row) => (row.proof_state === 'VALIDATED' ? row : checkProof(context, resolver, row))),
-  );
-  const present = checked.filter((row) => row !== undefined);
+  const unprovenBefore = claims.filter((row) => row.proof_state !== 'VALIDATED');
+  const checked = await checkProofs(context, resolver, unprovenBefore);
+  const present = claims
+    .map((row) => (row.proof_state === 'VALIDATED' ? row : checked[unprovenBefore.indexOf(row)]))
+    .filter((row) => row !== undefined);
   const proven = present.filter((row) => row.proof_state === 'VALIDATED');
   const domains = proven.map((row) => row.domain);
-  await queries.replaceRoutedDomains(context.db, scope, service.serviceId, domains);
+  await queries.addRoutedDomains(context.db, scope, service.serviceId, domains);
   const target = `${service.hostname}.${context.settings.proxyDomain}`;
   const isLookedUp = service.advancedSettings['deployment.custom_domain_check_enabled'] !== false;
   const elsewhere = isLookedUp ? await Promise.all(proven.map((row) => warnOfTarget(resolver, row, target))) : [];

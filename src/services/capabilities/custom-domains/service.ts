@@ -5,9 +5,9 @@ import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
 import { certificateView } from '#services/capabilities/custom-domains/certificate.ts';
 import { challengeOf } from '#services/capabilities/custom-domains/challenge.ts';
-import { checkDomain, leadsHere } from '#services/capabilities/custom-domains/check.ts';
+import { checkDomain, leadsHere, type CheckResult } from '#services/capabilities/custom-domains/check.ts';
 import { toHostName } from '#services/capabilities/custom-domains/host-name.ts';
-import { checkProof } from '#services/capabilities/custom-domains/proof.ts';
+import { lookUpClaim, recordFinding, type Finding } from '#services/capabilities/custom-domains/proof.ts';
 import * as queries from '#services/capabilities/custom-domains/queries.ts';
 import type { HostResolver } from '#services/parts/resolver.ts';
 import type { CustomDomainInput } from '#services/capabilities/custom-domains/schema.ts';
@@ -88,22 +88,42 @@ export async function findDomain(context: Context, service: ServiceTarget, id: s
 /** Looks one domain up in the DNS and answers it with what was seen. */
 export async function validateDomain(context: Context, resolver: HostResolver, service: ServiceTarget, id: string) {
   const row = await findDomain(context, service, id);
-  await lookAt(context, resolver, service, row);
+  await recordLook(context, service, await lookAt(context, resolver, service, row));
   return toDomainView(context, service, await findDomain(context, service, id));
 }
 
 /** Looks every domain of a service up in the DNS. */
 export async function checkDomains(context: Context, resolver: HostResolver, service: ServiceTarget) {
   const rows = await queries.listDomainsByService(context.db, service, service.id).execute();
-  const results = await Promise.all(rows.map((row) => lookAt(context, resolver, service, row)));
+  const looks = await Promise.all(rows.map((row) => lookAt(context, resolver, service, row)));
+  const results = [];
+  // In a row: each write locks the service.
+  for (const look of looks) results.push(await recordLook(context, service, look));
   return { results };
 }
 
-async function lookAt(context: Context, resolver: HostResolver, service: ServiceTarget, row: queries.CustomDomainRow) {
-  const [result, proven] = await Promise.all([
+/** Results of the lookups for a domain, not recorded yet. */
+interface Look {
+  row: queries.CustomDomainRow;
+  result: CheckResult;
+  finding: Finding;
+}
+
+async function lookAt(
+  context: Context,
+  resolver: HostResolver,
+  service: ServiceTarget,
+  row: queries.CustomDomainRow,
+): Promise<Look> {
+  const [result, finding] = await Promise.all([
     checkDomain(resolver, row.domain, validationDomainOf(context, service), row.use_cdn),
-    checkProof(context, resolver, row),
+    lookUpClaim(context, resolver, row),
   ]);
+  return { row, result, finding };
+}
+
+async function recordLook(context: Context, service: ServiceTarget, { row, result, finding }: Look) {
+  const proven = await recordFinding(context, finding);
   // A DNS that gives no answer says nothing of the domain: what was seen last stays.
   const seen = result.status === 'GENERIC_FAILURE' ? row.validated_at !== null : leadsHere(result);
   if (seen !== (row.validated_at !== null))

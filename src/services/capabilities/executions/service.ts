@@ -51,7 +51,7 @@ export async function readNewestLog(context: Context, job: ServiceTarget, tail: 
 }
 
 async function logOf(context: Context, job: ServiceTarget, row: ExecutionRow, tail: number) {
-  const lines = await readExecutionLog(context.db, job, { ...row, service_id: job.id }, tail);
+  const { lines } = await readExecutionLog(context.db, job, { ...row, service_id: job.id }, tail);
   return lines.map(({ at, text }, index) => ({
     id: idOfLine(row.id, at, text, String(index)),
     created_at: at,

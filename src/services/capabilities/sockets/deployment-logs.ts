@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { notFound } from '#kernel/errors.ts';
 import { executionIdOf, findExecution, listHistoryServices, readDeploymentLog } from '#deployments/index.ts';
+import { inSnapshot } from '#platform/context.ts';
 import { serialize } from '#platform/http/compile.ts';
 import { defineSocket, type Peer, type Socket, type SocketCall } from '#platform/sockets/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
@@ -50,11 +51,16 @@ export const deploymentLogSocket = ({ streams }: ServiceSocketNeeds): Socket =>
   });
 
 /** How far the log of an execution was sent. */
+interface Position {
+  deploymentId: string;
+  number: number;
+  sequence: number;
+}
+
+/** A log, and how far it was sent. */
 class FollowedLog {
   readonly #call: LogCall;
-  #deploymentId: string | undefined;
-  #number = 0;
-  #sequence = 0;
+  #position: Position | undefined;
 
   constructor(call: LogCall) {
     this.#call = call;
@@ -62,23 +68,30 @@ class FollowedLog {
 
   /** Sends what is new. A deployment that began since follows the rest of the one before. */
   async send(peer: Peer): Promise<void> {
-    const { db, target, query } = this.#call;
-    const found = await findExecution(db, target, target.id, query.version);
-    if (this.#deploymentId !== undefined && this.#deploymentId !== found?.id) await this.#sendRest(peer);
-    if (!found) return;
-    if (this.#deploymentId !== found.id)
-      [this.#deploymentId, this.#number, this.#sequence] = [found.id, found.number, 0];
-    await this.#sendRest(peer);
+    const { lines, position } = await inSnapshot(this.#call, (call) => readFrom(call, this.#position));
+    this.#position = position;
+    for (let at = 0; at < lines.length; at += FRAME_LINES)
+      await peer.send(serialize(Lines, lines.slice(at, at + FRAME_LINES)));
   }
+}
 
-  async #sendRest(peer: Peer): Promise<void> {
-    const { db, target } = this.#call;
-    const { lines, last } = await readDeploymentLog(db, target, this.#deploymentId!, this.#sequence);
-    this.#sequence = last;
-    if (lines.length === 0) return;
-    const services = await listHistoryServices(db, target, [this.#deploymentId!]);
-    const views = lines.map(toDeploymentLine(target, executionIdOf(target.id, this.#number), services));
-    for (let at = 0; at < views.length; at += FRAME_LINES)
-      await peer.send(serialize(Lines, views.slice(at, at + FRAME_LINES)));
-  }
+/** Reads what follows a position, and where that ends. */
+async function readFrom(call: LogCall, from: Position | undefined) {
+  const { db, target, query } = call;
+  const found = await findExecution(db, target, target.id, query.version);
+  const isLater = found !== undefined && found.id !== from?.deploymentId;
+  const next = isLater ? { deploymentId: found.id, number: found.number, sequence: 0 } : undefined;
+  const parts = [];
+  for (const position of [from, next]) if (position) parts.push(await readRest(call, position));
+  return { lines: parts.flatMap(({ lines }) => lines), position: parts.at(-1)?.position };
+}
+
+async function readRest({ db, target }: LogCall, position: Position) {
+  const { deploymentId, number, sequence } = position;
+  const { lines, last } = await readDeploymentLog(db, target, deploymentId, sequence);
+  const services = lines.length === 0 ? [] : await listHistoryServices(db, target, [deploymentId]);
+  return {
+    lines: lines.map(toDeploymentLine(target, executionIdOf(target.id, number), services)),
+    position: { ...position, sequence: last },
+  };
 }

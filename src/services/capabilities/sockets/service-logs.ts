@@ -2,7 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { badGateway } from '#kernel/errors.ts';
 import type { EventStreams } from '#platform/events/stream.ts';
 import { defineSocket, type Peer, type Socket, type SocketCall } from '#platform/sockets/index.ts';
-import { listExecutions, readExecutionLogAfter, readLastLines } from '#deployments/index.ts';
+import {
+  listExecutions,
+  readExecutionLog,
+  readExecutionLogAfter,
+  readLastLines,
+  type ExecutionLine,
+} from '#deployments/index.ts';
 import type { ServiceSocketNeeds } from '#services/capabilities/sockets/needs.ts';
 import { serviceOfQuery } from '#services/capabilities/sockets/targets.ts';
 import { findServiceById } from '#services/service/queries.ts';
@@ -83,23 +89,22 @@ async function awaitHandle(
   return null;
 }
 
-/** Lines of the newest run, then of each that follows. */
+/** Sends the last lines of the newest run, what follows of it, then all of each later one. */
 async function followRuns({ db, target }: LogCall, peer: Peer): Promise<void> {
   let run: { id: string; deployment_id: string | null; service_id: string } | undefined;
   let sequence = 0;
-  const sendRest = async (tail: number) => {
-    if (!run) return;
-    const { lines, last } = await readExecutionLogAfter(db, target, run, sequence);
+  const send = async ({ lines, last }: { lines: ExecutionLine[]; last: number }) => {
     sequence = last;
-    for (const line of lines.slice(-tail)) await peer.send(frameOf(line));
+    for (const line of lines) await peer.send(frameOf(line));
   };
-  for (let tail = TAIL; !peer.signal.aborted; tail = Infinity) {
+  for (let isFirst = true; !peer.signal.aborted; isFirst = false) {
     const newest = await listExecutions(db, target, target.id).limit(1).executeTakeFirst();
-    await sendRest(tail);
+    if (run) await send(await readExecutionLogAfter(db, target, run, sequence));
     if (newest && newest.id !== run?.id) {
       run = { id: newest.id, deployment_id: newest.deployment_id, service_id: target.id };
-      sequence = 0;
-      await sendRest(tail);
+      await send(
+        isFirst ? await readExecutionLog(db, target, run, TAIL) : await readExecutionLogAfter(db, target, run, 0),
+      );
     }
     await sleep(LOOK_MS, undefined, { signal: peer.signal }).catch((error: Error) => {
       if (error.name !== 'AbortError') throw error;

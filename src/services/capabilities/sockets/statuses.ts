@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import { inSnapshot } from '#platform/context.ts';
 import type { EventStreams } from '#platform/events/stream.ts';
 import { serialize } from '#platform/http/compile.ts';
 import { defineSocket, type Peer, type Socket, type SocketCall } from '#platform/sockets/index.ts';
@@ -39,7 +40,10 @@ const statusSocket = (
     frames: `text, each a \`${String((schema as { title?: string }).title)}\``,
     target: environmentOfQuery,
     action: 'environment.read',
-    open: (call) => (peer) => pushStatuses(peer, streams, call, async () => serialize(schema, await read(call))),
+    open: (call) => (peer) =>
+      pushStatuses(peer, streams, call, () =>
+        inSnapshot(call, async (inside) => serialize(schema, await read(inside))),
+      ),
   });
 };
 

@@ -1,7 +1,9 @@
+import type { AppError } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { sourceOf, type RecordScope } from '#deployments/model/variables.ts';
 import { tell, touchHolder } from '#services/capabilities/variables/changes.ts';
+import { accessRefusal, choosesSecret } from '#services/capabilities/variables/external.ts';
 import { loadLine, type Entry, type Line, type Place } from '#services/capabilities/variables/line.ts';
 import { insertVariables, updateVariables, type NewVariable } from '#services/capabilities/variables/queries.ts';
 import { wrongKey, wrongValue } from '#services/capabilities/variables/rules.ts';
@@ -19,9 +21,22 @@ interface Batch {
   changed: { entry: Entry; item: Item }[];
 }
 
+/** An import under way. */
+interface Import {
+  context: Context;
+  line: Line;
+  overwrite: boolean;
+  /** By the id of the access. */
+  refusals: ReadonlyMap<string, AppError>;
+  /** By the id of the holder. */
+  batches: Map<string, Batch>;
+  seen: Set<string>;
+}
+
 /**
  * Imports variables and secrets as seen from a service: each goes to the scope that it names, the service's own, its environment's or its
- * project's. Each succeeds or fails for itself; one whose key is taken needs `overwrite`, which changes the value and nothing else.
+ * project's. Each succeeds or fails for itself; one whose key is taken needs `overwrite`, which changes the value and nothing else;
+ * the value of an external secret is its name upstream, which takes the same right as any other choice of it.
  * `holders` are the places of the scopes that it names, each locked and permitted.
  */
 export async function importVariables(
@@ -32,14 +47,15 @@ export async function importVariables(
 ) {
   refuseDeleting(service);
   const line = await loadLine(context, service);
-  const batches = new Map<string, Batch>();
+  const { overwrite } = input;
+  const refusals = overwrite ? await refusalsOf(context, line) : new Map<string, AppError>();
+  const work: Import = { context, line, overwrite, refusals, batches: new Map(), seen: new Set() };
   const failed: { item: Item; message: string }[] = [];
-  const seen = new Set<string>();
   for (const item of input.vars) {
-    const message = addTo(context, batches, seen, line, holders[item.scope], item, input.overwrite);
+    const message = addTo(work, holders[item.scope], item);
     if (message) failed.push({ item, message });
   }
-  for (const batch of batches.values()) await carryOut(context, line, batch);
+  for (const batch of work.batches.values()) await carryOut(context, line, batch);
   const failures = new Set(failed.map((one) => one.item));
   const naming = ({ name, scope, is_secret }: Item) => ({ name, scope, is_secret });
   return {
@@ -51,16 +67,19 @@ export async function importVariables(
   };
 }
 
+/** Returns the secret manager accesses of a line that the caller may not read from. */
+async function refusalsOf(context: Context, { place, entries }: Line): Promise<Map<string, AppError>> {
+  const refusals = new Map<string, AppError>();
+  for (const id of new Set(entries.flatMap((entry) => entry.external?.access ?? []))) {
+    const refusal = await accessRefusal(context, place, id);
+    if (refusal) refusals.set(id, refusal);
+  }
+  return refusals;
+}
+
 /** Takes an item into the batch of its holder, or says why not. */
-function addTo(
-  context: Context,
-  batches: Map<string, Batch>,
-  seen: Set<string>,
-  line: Line,
-  place: Place | undefined,
-  item: Item,
-  overwrite: boolean,
-): string | undefined {
+function addTo(work: Import, place: Place | undefined, item: Item): string | undefined {
+  const { context, line, overwrite, refusals, batches, seen } = work;
   if (!place) return `scope: ${item.scope} is neither the service's own nor ENVIRONMENT or PROJECT`;
   const name = `${item.scope} ${item.name} ${item.is_secret}`;
   if (seen.has(name)) return 'name: is there twice in the import';
@@ -73,6 +92,8 @@ function addTo(
   );
   if (entry) {
     if (!overwrite) return `name: ${item.name} is there already: import with overwrite to change its value`;
+    const refusal = entry.external && choosesSecret(entry, item) ? refusals.get(entry.external.access) : undefined;
+    if (refusal) return refusal.message;
     if (entry.aliases === undefined) batch.changed.push({ entry, item });
     // What answers show of it passes: nothing is changed then.
     else if (item.value !== sourceOf(entry, line.byId)?.key) return 'value: the value of an alias cannot be edited';
@@ -112,6 +133,7 @@ async function carryOut(context: Context, line: Line, { place, created, changed 
         id: entry.id,
         value: entry.isSecret ? null : item.value,
         value_version: entry.isSecret ? versionOf(entry) : 1,
+        access_chosen_by: choosesSecret(entry, item) ? context.actor.userId : (entry.external?.chosenBy ?? null),
       })),
     );
   const secrets: SecretValue[] = [

@@ -8,7 +8,7 @@ export const listInTheWay = (
 ) =>
   db
     .selectFrom('variable')
-    .select(['id', 'key', 'is_secret', 'value', 'value_version', 'output_of', 'mount_path', 'description'])
+    .select(['id', 'key', 'is_secret', 'value', 'value_version', 'output_of', 'secret_manager_access_id'])
     .where('organization_id', '=', scope.organizationId)
     .where('environment_id', '=', at.environmentId)
     .where(({ or, eb }) =>

@@ -39,7 +39,7 @@ export async function recordOutputs(context: Context, place: OutputPlace, output
   const kept = new Set<string>();
   for (const output of outputs) {
     const same = present.filter(({ key }) => key === output.key);
-    if (same.some((row) => row.output_of === null)) {
+    if (same.some((row) => !isOutput(row))) {
       lines.push(`${output.key} is a variable of the environment that somebody made: it keeps its value.`);
       continue;
     }
@@ -49,8 +49,7 @@ export async function recordOutputs(context: Context, place: OutputPlace, output
   }
   const replaced = new Set(keys);
   const gone = present.filter(
-    (row) =>
-      row.output_of !== null && !kept.has(row.id) && (row.output_of === place.serviceId || replaced.has(row.key)),
+    (row) => isOutput(row) && !kept.has(row.id) && (row.output_of === place.serviceId || replaced.has(row.key)),
   );
   if (gone.length > 0)
     await queries.deleteOutputs(
@@ -60,6 +59,9 @@ export async function recordOutputs(context: Context, place: OutputPlace, output
     );
   return lines;
 }
+
+/** A person who gave an output a secret manager access made it theirs: an execution would choose another secret with their right. */
+const isOutput = (row: queries.RowInTheWay) => row.output_of !== null && row.secret_manager_access_id === null;
 
 async function write(
   context: Context,

@@ -260,19 +260,23 @@ export const findSecretManagerAccess = (db: Database, scope: Scope, id: string) 
 export const updateVariables = (
   db: Database,
   scope: Scope,
-  changes: { id: string; value: string | null; value_version: number }[],
+  changes: { id: string; value: string | null; value_version: number; access_chosen_by: string | null }[],
 ) =>
   db
     .updateTable('variable')
     .from(
-      sql<{ id: string; value: string | null; value_version: number }>`unnest(
+      sql<{ id: string; value: string | null; value_version: number; access_chosen_by: string | null }>`unnest(
         ${changes.map((one) => one.id)}::uuid[],
         ${changes.map((one) => one.value)}::text[],
-        ${changes.map((one) => one.value_version)}::int[])`.as<'change'>(sql`change (id, value, value_version)`),
+        ${changes.map((one) => one.value_version)}::int[],
+        ${changes.map((one) => one.access_chosen_by)}::uuid[])`.as<'change'>(
+        sql`change (id, value, value_version, access_chosen_by)`,
+      ),
     )
     .set((set) => ({
       value: set.ref('change.value'),
       value_version: set.ref('change.value_version'),
+      access_chosen_by: set.ref('change.access_chosen_by'),
       updated_at: sql`now()`,
     }))
     .where('variable.organization_id', '=', scope.organizationId)

@@ -1,9 +1,10 @@
-import { badRequest, conflict, forbidden, internal, invalidField, notFound } from '#kernel/errors.ts';
+import { badRequest, conflict, internal, invalidField, notFound } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { isStrictlyLower, mountPathOf, sourceOf, valueHolderOf } from '#deployments/model/variables.ts';
 import { tell, tellOfDependents, touchHolder } from '#services/capabilities/variables/changes.ts';
+import { choosesSecret, refuseAccess, unknownAccess } from '#services/capabilities/variables/external.ts';
 import { loadLine, type Entry, type Line, type Place } from '#services/capabilities/variables/line.ts';
 import * as queries from '#services/capabilities/variables/queries.ts';
 import { checkSaid } from '#services/capabilities/variables/rules.ts';
@@ -190,12 +191,6 @@ async function checkEdit(context: Context, found: FoundInLine, input: EditInput)
   await refuseAccess(context, place, access ?? entry.external!.access);
 }
 
-/** Whether an edit chooses another secret of a secret manager: by another access or by another name. */
-function choosesSecret(entry: Entry, { secret_manager_access_id: access, value }: EditInput): boolean {
-  if (access && access !== entry.external?.access) return true;
-  return entry.external !== undefined && typeof value === 'string' && value !== entry.external.name;
-}
-
 /** The value that a variable has now, decrypted if it is a secret. */
 async function presentValue(context: Context, { entry, byId, place }: FoundInLine): Promise<string | null> {
   const holder = valueHolderOf(entry, byId);
@@ -247,20 +242,6 @@ export const newVariableOn = (context: Context, { organizationId, scope, ...plac
       : { service_id: place.id }),
   owned_by: context.settings.ownedBy,
 });
-
-/** A secret manager access belongs to its cluster: reading from it takes the right to use that cluster. */
-async function refuseAccess(context: Context, { organizationId }: Place, id: string): Promise<void> {
-  const access = await queries.findSecretManagerAccess(context.db, { organizationId }, id);
-  if (!access) throw unknownAccess();
-  const at = { organizationId, clusterId: access.cluster_id };
-  if (context.may && !context.may('cluster.use', at))
-    throw forbidden(
-      `Your token or role does not allow this: reading from ${access.name} takes the permission cluster.use on its cluster.`,
-    );
-}
-
-const unknownAccess = () =>
-  invalidField('secret_manager_access_id', 'names no secret manager access of this organization');
 
 const SOURCES = ['overridden_id', 'aliased_id', 'built_in_service_id'].map(
   (column) => `variable_organization_id_${column}_fkey`,

@@ -3,6 +3,7 @@ import { AppError, badRequest, conflict, forbidden, notFound, unauthenticated } 
 import { newId, shortId } from '#kernel/ids.ts';
 import { findMemberPrincipal } from '#platform/access/people.ts';
 import { permits } from '#platform/access/principal.ts';
+import { findTokenPrincipal } from '#platform/access/tokens.ts';
 import { audit } from '#platform/events/audit.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { DateTime, named, Type, Uuid } from '#platform/http/schema.ts';
@@ -176,10 +177,17 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
   return viewOf(callId, { ...ids, created_at: environment.created_at });
 }
 
-/** A run does what whoever saved the workflow last may do now: a call from outside gives nobody more. */
+/**
+ * A run does what whoever saved the workflow last may do now, with the token that they saved it with: a call from outside gives nobody more
+ * (docs/decisions/0044-a-webhook-does-what-its-token-may.md).
+ */
 async function rightOfMaker(call: WebhookCall, workflow: ServiceRow): Promise<CopyRight> {
   const scope = { organizationId: workflow.organization_id };
-  const maker = await findMemberPrincipal(call.db, scope, workflow.last_updated_by);
+  const { last_updated_by: person, last_updated_with: token } = workflow;
+  const maker =
+    token === null
+      ? await findMemberPrincipal(call.db, scope, person)
+      : await findTokenPrincipal(call.db, token, call.clock.now());
   return (action, at) => {
     if (!maker || !permits(maker, action, at))
       throw forbidden(

@@ -29,7 +29,8 @@ const runtime = {
   },
 } as Pick<Runtime, 'name' | 'exec' | 'restart'> as Runtime;
 
-const app = useApp({}, { runtimeOf: async () => runtime });
+const statements: string[] = [];
+const app = useApp({}, { runtimeOf: async () => runtime }, (text) => void statements.push(text));
 const node = newId();
 beforeAll(async () => void (await app.db.insertInto('node').values({ id: node, name: 'test' }).execute()));
 
@@ -64,14 +65,17 @@ const loseClaim = (table: 'database_backup' | 'database_restore', id: string, by
     lease_until = now() + ${by ? '1 hour' : '-1 second'}::interval where id = ${id}`.execute(app.db);
 
 /** A database that is taken for running. */
-async function runningDatabase(body: object = {}): Promise<{ admin: Actor; id: string; environment: string }> {
-  const admin = await app.organization();
+async function runningDatabase(
+  body: object = {},
+  by?: Actor,
+): Promise<{ admin: Actor; id: string; environment: string; project: string }> {
+  const admin = by ?? (await app.organization());
   const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: newId() }), 201).id;
   const environment = ok(await admin.post(`/project/${project}/environment`, { name: 'e' }), 201).id as string;
   const given = { name: 'store', type: 'POSTGRESQL', version: '16', mode: 'MANAGED', ...body };
   const { id } = ok(await admin.post(`/environment/${environment}/database`, given), 201);
   await setRunning(id);
-  return { admin, id, environment };
+  return { admin, id, environment, project };
 }
 
 const setRunning = (id: string) =>
@@ -91,6 +95,36 @@ const filesOf = (admin: Actor): string[] => {
   const folder = path.join(app.platform.settings.dataDir, 'backups', admin.organizationId);
   return existsSync(folder) ? readdirSync(folder) : [];
 };
+
+test('a page of the backups of an organization takes no more rows for a role of one project, and has no others', async () => {
+  const { admin, id, environment, project } = await runningDatabase();
+  const other = await runningDatabase({}, admin);
+  const own: string[] = [];
+  for (const name of ['a', 'b', 'c']) {
+    own.unshift(await request(admin, id, name));
+    await request(admin, other.id, name);
+  }
+  const of = `/organization/${admin.organizationId}`;
+  const body = {
+    name: newId(),
+    cluster_permissions: [],
+    project_permissions: [{ project_id: project, is_admin: true }],
+  };
+  const role = ok(await admin.post(`${of}/customRole`, body), 201);
+  const { token } = ok(await admin.post(`${of}/apiToken`, { name: newId(), role_id: role.id }), 201);
+  const list = async (query: string) =>
+    ok(await app.anonymous('GET', `${of}/databaseBackup${query}`, undefined, { authorization: `Token ${token}` }), 200);
+  const idsOf = ({ results }: { results: { id: string }[] }) => results.map((one) => one.id);
+  expect(idsOf(await list(''))).toEqual(own);
+  statements.length = 0;
+  const page = await list('?page=2&page_size=2');
+  expect(page).toMatchObject({ pagination: { page: 2, page_size: 2, total_count: 3, total_pages: 2 } });
+  expect(idsOf(page)).toEqual(own.slice(2));
+  const whole = statements.filter((text) => /^select \* from "database_backup"/.test(text));
+  expect(whole).toEqual([expect.stringContaining(' limit ')]);
+  ok(await admin.delete(`/environment/${environment}`), 204);
+  expect(idsOf(await list(''))).toEqual(own);
+});
 
 describe('a backup', () => {
   test('is listed, made, downloaded as its tool wrote it, and gone with its file once it is deleted', async () => {

@@ -23,6 +23,25 @@ export const selectBackups = (db: Database, scope: Scope) =>
     .orderBy('created_at', 'desc')
     .orderBy('id');
 
+/** Environment of a backup's database, which may be gone, as the backup has recorded it. */
+export type BackupPlace = Pick<BackupRow, 'organization_id' | 'project_id' | 'environment_id' | 'environment_mode'>;
+
+/** Lists the environments that backups of an organization are of. */
+export const listBackupPlaces = (db: Database, scope: Scope): Promise<BackupPlace[]> =>
+  db
+    .selectFrom('database_backup')
+    .select(['organization_id', 'project_id', 'environment_id', 'environment_mode'])
+    .distinct()
+    .where('organization_id', '=', scope.organizationId)
+    .execute();
+
+/** Selects the backups of some environments of an organization, the newest first. */
+export const selectBackupsAt = (db: Database, scope: Scope, places: BackupPlace[]) =>
+  selectBackups(db, scope).where(
+    sql<boolean>`(environment_id, environment_mode) in (select * from unnest(
+      ${places.map((place) => place.environment_id)}::uuid[], ${places.map((place) => place.environment_mode)}::text[]))`,
+  );
+
 /** A page of a database's backups with their number; `startId` is the one that it begins with. */
 export const listBackupPage = (
   db: Database,

@@ -1,12 +1,12 @@
 import { grantIn, isLimited } from '#platform/access/principal.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
-import { fetchPage, slicePage } from '#platform/http/paging.ts';
+import { fetchPage } from '#platform/http/paging.ts';
 import { PageQuery, Type, Uuid } from '#platform/http/schema.ts';
 import { organizationTarget } from '#resources/organization/index.ts';
-import { selectBackups } from '#services/kinds/database/backups/queries.ts';
+import { listBackupPlaces, selectBackups, selectBackupsAt } from '#services/kinds/database/backups/queries.ts';
 import * as schema from '#services/kinds/database/backups/schema.ts';
 import * as service from '#services/kinds/database/backups/service.ts';
-import { backupTarget, located } from '#services/kinds/database/backups/target.ts';
+import { backupTarget, locationOf } from '#services/kinds/database/backups/target.ts';
 import { toBackupView, toRestoreView } from '#services/kinds/database/backups/view.ts';
 import { databaseTarget } from '#services/kinds/database/routes.ts';
 import type { ServiceNeeds } from '#services/needs.ts';
@@ -72,12 +72,13 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
     query: PageQuery,
     answer: { status: 200, body: schema.BackupList },
     handler: async (call) => {
-      const backups = selectBackups(call.db, call.target);
-      const grant = grantIn(call.principal, call.target.organizationId)!;
-      if (!isLimited(grant)) return fetchPage(call.db, backups, call.query, toBackupView);
-      // Environments of backups may be gone: each row tells its place.
-      const rows = (await backups.execute()).filter((row) => call.may!('service.read', located(row)));
-      return slicePage(rows.map(toBackupView), call.query);
+      const { db, target, query } = call;
+      const grant = grantIn(call.principal, target.organizationId)!;
+      if (!isLimited(grant)) return fetchPage(db, selectBackups(db, target), query, toBackupView);
+      // Environments of backups may be gone: the backups tell where they were.
+      const places = await listBackupPlaces(db, target);
+      const visible = places.filter((place) => call.may!('service.read', locationOf(place)));
+      return fetchPage(db, selectBackupsAt(db, target, visible), query, toBackupView);
     },
   }),
   defineRoute({

@@ -1,17 +1,21 @@
 import type { Location } from '#platform/access/principal.ts';
 import type { Target } from '#platform/http/route.ts';
-import { findBackup, lockBackup, type BackupRow } from '#services/kinds/database/backups/queries.ts';
+import { findBackup, lockBackup, type BackupPlace, type BackupRow } from '#services/kinds/database/backups/queries.ts';
 
-export type BackupTarget = BackupRow & Location & { projectId: string; environmentId: string; mode: string };
+export type BackupTarget = BackupRow & BackupLocation;
 
-/** Where a backup's database is, or was: roles are asked about that place. */
-export const located = (row: BackupRow): BackupTarget => ({
-  ...row,
+type BackupLocation = Location & { projectId: string; environmentId: string; mode: string };
+
+/** Returns where a backup's database is, or was: roles are asked about that place. */
+export const locationOf = (row: BackupPlace): BackupLocation => ({
   organizationId: row.organization_id,
   projectId: row.project_id,
   environmentId: row.environment_id,
   mode: row.environment_mode,
 });
+
+/** Returns a backup with its place. */
+export const located = (row: BackupRow): BackupTarget => ({ ...row, ...locationOf(row) });
 
 /** Loads a backup of a path, also of a database that is gone. In writes its row is locked. */
 export const backupTarget: Target<BackupTarget> = {
