@@ -251,8 +251,7 @@ export const listClustersWithCredentials = (db: Database, scope: Scope) =>
     .where('organization_id', '=', scope.organizationId)
     .where('credentials_id', 'is not', null)
     .orderBy('created_at')
-    .orderBy('id')
-    .execute();
+    .orderBy('id');
 
 /** Renames credentials where clusters keep their name beside the id. */
 export const renameCredentialsOfClusters = (db: Database, scope: Scope, id: string, name: string) =>
