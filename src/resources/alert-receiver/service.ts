@@ -4,6 +4,7 @@ import type { Context } from '#platform/context.ts';
 import { audit, type EventType } from '#platform/events/audit.ts';
 import { checkUrl, createHttpClient, OutgoingError } from '#platform/http-client/index.ts';
 import type { Call } from '#platform/http/route.ts';
+import { foreignOrganization } from '#resources/organization/index.ts';
 import * as queries from '#resources/alert-receiver/queries.ts';
 import { mail, type AlertReceiverEditRequest, type AlertReceiverRequest } from '#resources/alert-receiver/schema.ts';
 
@@ -28,17 +29,6 @@ export const toAlertReceiverView = (row: queries.AlertReceiverRow) => ({
   severity: row.severity,
 });
 
-/** Checks that the caller may keep receivers in the organization that a body names: 400 if it is none of theirs. */
-export function requireOrganization(
-  call: Pick<Call, 'principal' | 'require'>,
-  organizationId: string,
-  field: string,
-): void {
-  if (!call.principal.grants.some((grant) => grant.organizationId === organizationId))
-    throw invalidField(field, 'must be the id of one of your organizations; GET /organization lists them');
-  call.require('alertReceiver.edit', { organizationId });
-}
-
 /** URL of a new receiver. 400 for what cannot be called from here. */
 export function urlOf(context: Pick<Context, 'settings'>, input: AlertReceiverRequest, prefix = ''): string {
   refuseMail(input, prefix);
@@ -62,8 +52,7 @@ function refuseMail(input: AlertReceiverRequest | AlertReceiverEditRequest, pref
 export async function createAlertReceiver(context: Context, input: AlertReceiverRequest) {
   const { organization_id: organizationId } = input;
   const url = urlOf(context, input);
-  if (!(await queries.lockOrganization(context.db, { organizationId })))
-    throw invalidField('organization_id', 'must be the id of one of your organizations; GET /organization lists them');
+  if (!(await queries.lockOrganization(context.db, { organizationId }))) throw foreignOrganization('organization_id');
   const { receivers } = await queries.countAlertReceivers(context.db, { organizationId });
   if (receivers >= MAX_RECEIVERS)
     throw conflict(`An organization has at most ${MAX_RECEIVERS} alert receivers: delete one first.`);
