@@ -161,6 +161,18 @@ describe('a request', () => {
     },
   );
 
+  test('whose URL is a secret is sent over http to the networks of the operator only', async () => {
+    const port = await serve((_request, response) => void response.end());
+    const outside = createHttpClient({ ...LOOPBACK, lookup: answering('203.0.114.1') });
+    for (const host of ['hooks.test', '203.0.114.1'])
+      await expect(outside.request(`http://${host}:${port}/s`, { secretUrl: true })).rejects.toMatchObject({
+        failure: 'invalid_url',
+        message: expect.stringContaining('https'),
+      });
+    const inside = createHttpClient({ ...LOOPBACK, lookup: answering('127.0.0.1') });
+    expect((await inside.request(`http://hooks.test:${port}/s`, { secretUrl: true })).status).toBe(200);
+  });
+
   test('connects to exactly the address that was checked, and asks the resolver once for it', async () => {
     let lookups = 0;
     const port = await serve((request, response) => void response.end(request.headers.host));

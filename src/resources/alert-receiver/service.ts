@@ -2,7 +2,7 @@ import { badGateway, conflict, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { audit, type EventType } from '#platform/events/audit.ts';
-import { checkUrl, createHttpClient, OutgoingError } from '#platform/http-client/index.ts';
+import { checkProtectedUrl, createHttpClient, OutgoingError } from '#platform/http-client/index.ts';
 import type { Call } from '#platform/http/route.ts';
 import { foreignOrganization } from '#resources/organization/index.ts';
 import * as queries from '#resources/alert-receiver/queries.ts';
@@ -33,7 +33,7 @@ export const toAlertReceiverView = (row: queries.AlertReceiverRow) => ({
 export function urlOf(context: Pick<Context, 'settings'>, input: AlertReceiverRequest, prefix = ''): string {
   refuseMail(input, prefix);
   if (input.webhook_url === undefined) throw invalidField(`${prefix}webhook_url`, 'is required for type SLACK');
-  checkUrl(input.webhook_url, `${prefix}webhook_url`, context.settings.allowedPrivateAddresses);
+  checkProtectedUrl(input.webhook_url, `${prefix}webhook_url`, context.settings.allowedPrivateAddresses);
   return input.webhook_url;
 }
 
@@ -78,7 +78,7 @@ export async function editAlertReceiver(
   refuseMail(input);
   const { organization_id: organizationId, id } = present;
   const url = input.webhook_url ?? undefined;
-  if (url !== undefined) checkUrl(url, 'webhook_url', context.settings.allowedPrivateAddresses);
+  if (url !== undefined) checkProtectedUrl(url, 'webhook_url', context.settings.allowedPrivateAddresses);
   const row = await queries.updateAlertReceiver(context.db, { organizationId }, id, {
     ...columnsOf(input, present),
     ...(url === undefined
@@ -86,7 +86,9 @@ export async function editAlertReceiver(
       : { webhook_url: await context.vault.seal(context.db, organizationId, sealedAs(id), url) }),
   });
   const [before, after] = [toAlertReceiverView(present), toAlertReceiverView(row)];
-  await tell(context, 'UPDATE', row, { before, after });
+  // The path of the URL is the secret; where messages go from now on is what an auditor asks.
+  const replaced = url === undefined ? {} : { webhook_url_replaced: { host: new URL(url).host } };
+  await tell(context, 'UPDATE', row, { before, after: { ...after, ...replaced } });
   return after;
 }
 
@@ -113,6 +115,7 @@ export async function sendTest({ settings, signal }: Pick<Call, 'settings' | 'si
       headers: { 'content-type': 'application/json', 'user-agent': 'Quarterdeck-Alert/1' },
       body: JSON.stringify({ text }),
       maxBytes: MAX_ANSWER,
+      secretUrl: true,
       signal,
     });
     if (status < 200 || status > 299)
