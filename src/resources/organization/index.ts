@@ -16,4 +16,4 @@ export {
   ServiceType,
   type OrganizationCredentials,
 } from '#resources/organization/schema.ts';
-export { editOrganization } from '#resources/organization/service.ts';
+export { editOrganization, getOrganization } from '#resources/organization/service.ts';
