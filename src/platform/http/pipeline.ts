@@ -21,6 +21,7 @@ import { callerOf, forbiddenTo, load, ownerOf } from '#platform/http/load.ts';
 import type { Call, Route } from '#platform/http/route.ts';
 import { ignoredFields } from '#platform/http/unknown-fields.ts';
 import { EventStreamAnswer, sendStream } from '#platform/http/stream.ts';
+import { WARNINGS_HEADER, warningsText } from '#platform/http/warnings.ts';
 
 export interface Pipeline extends Credentials {
   limiter: RateLimiter;
@@ -128,20 +129,9 @@ async function serve(
       },
     });
   }
-  if (warnings.size > 0) reply.header(WARNINGS_HEADER, headerText([...warnings].slice(0, MAX_WARNINGS)));
+  if (warnings.size > 0) reply.header(WARNINGS_HEADER, warningsText([...warnings]));
   return send(route, outcome.answer, request, reply);
 }
-
-/** Header with a JSON list of what was taken and has no effect. */
-const WARNINGS_HEADER = 'quarterdeck-warnings';
-const MAX_WARNINGS = 20;
-
-/** JSON that a header can carry: ASCII, without control characters. */
-const headerText = (value: unknown): string =>
-  JSON.stringify(value).replaceAll(
-    /[^\u0020-\u007e]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
 
 /** Stands where a read has no database: `Route.readsOnlyTarget` says that it asks none. */
 const NO_DATABASE = new Proxy({} as Database, {
