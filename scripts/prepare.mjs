@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 export const ROOT = path.join(path.dirname(fileURLToPath(import.meta.url)), '..');
 const MODULES = path.join(ROOT, 'node_modules');
 const STAMP = path.join(MODULES, '.quarterdeck-installed');
-const LEAST = 24;
 
 /** Installs the packages of package-lock.json if that was not done yet, and answers the Node to run with. */
 export function prepare() {
@@ -18,11 +17,18 @@ export function prepare() {
   if (!existsSync(STAMP) || readFileSync(STAMP, 'utf8') !== lock) install(lock);
   const own = path.join(MODULES, '.bin', process.platform === 'win32' ? 'node.cmd' : 'node');
   if (existsSync(own)) return own;
-  if (Number(process.versions.node.split('.')[0]) >= LEAST) return process.execPath;
+  const least = leastNode();
+  if (Number(process.versions.node.split('.')[0]) >= least) return process.execPath;
   console.error(
-    `Quarterdeck needs Node.js ${LEAST} or later and found no binary of its own for ${process.platform} ${process.arch}; this is ${process.version}.`,
+    `Quarterdeck needs Node.js ${least} or later and found no binary of its own for ${process.platform} ${process.arch}; this is ${process.version}.`,
   );
   process.exit(1);
+}
+
+/** Least major version of Node, as package.json says it in `engines`. */
+function leastNode() {
+  const { engines } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
+  return Number(/\d+/.exec(engines.node)[0]);
 }
 
 function install(lock) {

@@ -1,7 +1,7 @@
 import { availableParallelism, freemem, hostname, loadavg, totalmem } from 'node:os';
 import type { Context } from '#platform/context.ts';
 import type { ClusterNeeds, ClusterTarget, NodeMetrics } from '#resources/cluster/index.ts';
-import { findCredentialsById } from '#resources/credentials/index.ts';
+import { holdCredentials } from '#resources/credentials/index.ts';
 import { holdGroups } from '#resources/metadata-group/index.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { actOnEnvironment } from '#services/capabilities/actions/request.ts';
@@ -44,8 +44,8 @@ async function stopEnvironments(context: Context, cluster: ClusterTarget): Promi
 
 /** What clusters need of the rest of the program. `nodeId` is this machine's: others can't be measured from here. */
 export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds => ({
-  findCredentials: async ({ db }, organizationId, id) => {
-    const row = await findCredentialsById(db, [organizationId], id);
+  holdCredentials: async ({ db }, organizationId, id) => {
+    const row = await holdCredentials(db, { organizationId }, id);
     return row && { id: row.id, name: row.name, cloudProvider: row.cloud_provider };
   },
   unknownLabelsGroups: async (context, organizationId, ids) => {

@@ -55,4 +55,22 @@ describe('what only a hosted service has', () => {
       status: 'NOT_ATTACHED',
     });
   });
+
+  test('the operators of clusters: without those that a policy denies', async () => {
+    const admin = await app.organization();
+    const of = `/organization/${admin.organizationId}`;
+    const body = { region: 'eu-west-3', cloud_provider: 'AWS', kubernetes: 'SELF_MANAGED' };
+    const [shown, denied] = [
+      ok(await admin.post(`${of}/cluster`, { ...body, name: newId() }), 201),
+      ok(await admin.post(`${of}/cluster`, { ...body, name: newId() }), 201),
+    ];
+    const opa_policy = `package p
+      default allow := false
+      allow if input.cluster_id != "${denied.id}"`;
+    const { token } = ok(await admin.post(`${of}/policyApiToken`, { name: newId(), opa_policy }), 201);
+    const { results } = ok(await app.session(token).get('/admin/operator/clusters'), 200);
+    expect(results.map(({ cluster_id }: { cluster_id: string }) => cluster_id)).toEqual([shown.id]);
+    const all = ok(await admin.get('/admin/operator/clusters'), 200).results;
+    expect(all.map(({ cluster_id }: { cluster_id: string }) => cluster_id)).toEqual([shown.id, denied.id]);
+  });
 });

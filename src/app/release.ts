@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
-const PACKAGE = path.join(import.meta.dirname, '../../package.json');
+const PACKAGE = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../package.json'), 'utf8')) as {
+  version: string;
+  engines: { node: string };
+};
 
 /** Version of this program, as its package says. */
-export const RELEASE = (JSON.parse(readFileSync(PACKAGE, 'utf8')) as { version: string }).version;
+export const RELEASE = PACKAGE.version;
+
+/** Least major version of Node.js that this program runs on, as its package says. */
+export const LEAST_NODE = Number(/\d+/.exec(PACKAGE.engines.node)![0]);

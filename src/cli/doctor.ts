@@ -8,11 +8,11 @@ import {
   inspectVault,
   type Finding,
 } from '#app/inspect.ts';
+import { LEAST_NODE } from '#app/release.ts';
 import { print } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 const MARKS = { ok: '✓', missing: '-', broken: '✗' };
-const LEAST_NODE = 24;
 
 /** Prints what was found of all that the service stands on and what would mend the rest. Fails only when it can't run. */
 export async function doctorCommand(settings: Settings, searchPath: string | undefined): Promise<void> {

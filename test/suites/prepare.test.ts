@@ -16,6 +16,7 @@ beforeEach(() => {
   mkdirSync(elsewhere);
   cpSync(SCRIPTS, path.join(clone, 'scripts'), { recursive: true });
   writeFileSync(path.join(clone, 'package-lock.json'), LOCK);
+  cpSync(path.join(SCRIPTS, '../package.json'), path.join(clone, 'package.json'));
   // What npm would do: it says what it was called with, and makes the folder.
   writeFileSync(
     path.join(folder, 'npm.mjs'),
@@ -48,6 +49,14 @@ describe('the first command in a clone', () => {
     expect(refused.stderr).toContain(`node_modules is a link to ${elsewhere}`);
     expect(refused.stderr).toContain('remove the link');
     expect(readdirSync(elsewhere)).toEqual(['.quarterdeck-installed']);
+  });
+
+  test('refuses a Node that is older than package.json says, where the packages bring none', () => {
+    writeFileSync(path.join(clone, 'package.json'), '{"engines": {"node": ">=99.1"}}');
+    const refused = prepare();
+    expect(refused).toMatchObject({ status: 1, stdout: '' });
+    expect(refused.stderr).toContain('Quarterdeck needs Node.js 99 or later');
+    expect(refused.stderr).toContain(process.version);
   });
 
   test('takes packages behind a link that are those of its lock', () => {

@@ -112,6 +112,23 @@ describe('a token', () => {
     expect(told.sort()).toEqual([parent.id, child.id, grandchild.id].sort());
   });
 
+  test('is revoked with an event in the organization that its parent has founded, too', async () => {
+    const admin = await app.organization();
+    const of = `/organization/${admin.organizationId}`;
+    const parent = ok(await make(admin, admin.token), 201);
+    const authorization = { authorization: `Token ${parent.token}` };
+    const founded = ok(
+      await app.anonymous('POST', '/organization', { name: newId(), plan: 'FREE' }, authorization),
+      201,
+    );
+    const child = ok(await make({ ...admin, organizationId: founded.id }, parent.token), 201);
+    ok(await tokenCaller(child.token)(`/organization/${founded.id}`), 200);
+    ok(await admin.delete(`${of}/apiToken/${parent.id}`), 204);
+    ok(await tokenCaller(child.token)(`/organization/${founded.id}`), 401);
+    const told = app.db.selectFrom('audit_event').select('target_id').where('organization_id', '=', founded.id);
+    expect(await told.where('event_type', '=', 'DELETE').execute()).toEqual([{ target_id: child.id }]);
+  });
+
   test('does no more than its creator may now', async () => {
     const admin = await app.organization();
     const { project } = await makeExample(admin);

@@ -64,6 +64,16 @@ describe('a field that an operation does not know', () => {
     expect(warningsOf(answer)).toEqual(['git_repository.depth', 'ports[0].public'].map(ignored));
   });
 
+  test('among many has its warning left out, which the last one says, so that the header stays short', async () => {
+    const many = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`${at} ${'ü'.repeat(100)}`, 1]));
+    const made = await admin.post(of('project'), { name: newId(), ...many });
+    expect(made.status).toBe(201);
+    expect(String(made.headers[HEADER]).length).toBeLessThanOrEqual(2048);
+    const warnings = warningsOf(made);
+    expect(warnings[0]).toBe(ignored(`0 ${'ü'.repeat(100)}`));
+    expect(warnings.at(-1)).toBe(`${300 - (warnings.length - 1)} more warnings were left out.`);
+  });
+
   test('but is in its answer is no mistake: clients send back what they have read', async () => {
     const project = ok(await admin.post(of('project'), { name: newId() }), 201);
     const again = await admin.put(`/project/${project.id}`, project);

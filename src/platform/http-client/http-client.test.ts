@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer, type AddressInfo, type Server as NetServer } from 'node:net';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createHttpClient, isForbiddenAddress, type Lookup } from '#platform/http-client/index.ts';
+import { checkProtectedUrl, createHttpClient, isForbiddenAddress, type Lookup } from '#platform/http-client/index.ts';
 import { selfSigned } from '#test/harness/self-signed.ts';
 
 const servers: (NetServer & { closeAllConnections?(): void })[] = [];
@@ -76,6 +76,14 @@ describe('a URL at creation', () => {
     for (const url of ['https://example.org/hook?a=b', 'http://1.1.1.1/', 'http://localhost:1/'])
       checkUrl(url, 'target_url');
   });
+});
+
+test('a URL that credentials go to is 400 over http, but for the literal addresses that the operator allows', () => {
+  const check = (url: string) => checkProtectedUrl(url, 'url', ['10.0.0.0/8']);
+  for (const url of ['http://example.org/', 'http://1.1.1.1/'])
+    expect(() => check(url), url).toThrow(/^url: must begin with https:/);
+  expect(() => check('https://user:pw@example.org/')).toThrow(/^url: must not carry a user name or password/);
+  for (const url of ['https://example.org/', 'http://10.0.0.5:8200']) check(url);
 });
 
 describe('a request', () => {
@@ -152,6 +160,18 @@ describe('a request', () => {
       expect((await inside.request(`http://127.0.0.1:${port}/`, { headers })).status).toBe(200);
     },
   );
+
+  test('whose URL is a secret is sent over http to the networks of the operator only', async () => {
+    const port = await serve((_request, response) => void response.end());
+    const outside = createHttpClient({ ...LOOPBACK, lookup: answering('203.0.114.1') });
+    for (const host of ['hooks.test', '203.0.114.1'])
+      await expect(outside.request(`http://${host}:${port}/s`, { secretUrl: true })).rejects.toMatchObject({
+        failure: 'invalid_url',
+        message: expect.stringContaining('https'),
+      });
+    const inside = createHttpClient({ ...LOOPBACK, lookup: answering('127.0.0.1') });
+    expect((await inside.request(`http://hooks.test:${port}/s`, { secretUrl: true })).status).toBe(200);
+  });
 
   test('connects to exactly the address that was checked, and asks the resolver once for it', async () => {
     let lookups = 0;

@@ -51,6 +51,16 @@ export function checkUrl(url: string, field: string, allowedPrivateAddresses: re
   }
 }
 
+/** Does what `checkUrl` does for a URL that credentials are sent to, or that is one itself: 400 for plain http as well. */
+export function checkProtectedUrl(url: string, field: string, allowedPrivateAddresses: readonly string[]): void {
+  checkUrl(url, field, allowedPrivateAddresses);
+  if (!isProtected(url, allowedPrivateAddresses))
+    throw invalidField(
+      field,
+      'must begin with https://; http:// is for addresses in QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES, such as http://10.0.0.5:8200',
+    );
+}
+
 /** Whether credentials may be sent to a URL: over TLS, or to a literal private address that the operator allows. */
 export function isProtected(url: string, allowedPrivateAddresses: readonly string[]): boolean {
   const { protocol, hostname } = parseUrl(url);

@@ -32,6 +32,8 @@ export interface OutgoingRequest {
   /** Whether any certificate will do: only where the owner of the server wants it so. */
   skipTlsVerification?: boolean;
   signal?: AbortSignal;
+  /** Whether the URL is a credential itself, as that of a chat's webhook: plain http carries it to the operator's networks only. */
+  secretUrl?: boolean;
 }
 
 export interface OutgoingAnswer {
@@ -58,8 +60,8 @@ export function createSender(resolve: Lookup, allowed: readonly string[]) {
 /** Headers that carry credentials, of the systems that are called. */
 const CREDENTIALS = /^(authorization|proxy-authorization|cookie|private-token|x-vault-token|x-auth-token|x-api-key)$/i;
 
-const hasCredentials = ({ headers = {} }: OutgoingRequest): boolean =>
-  Object.keys(headers).some((name) => CREDENTIALS.test(name));
+const hasCredentials = ({ headers = {}, secretUrl = false }: OutgoingRequest): boolean =>
+  secretUrl || Object.keys(headers).some((name) => CREDENTIALS.test(name));
 
 async function send(url: URL, lookup: RequestOptions['lookup'], request: OutgoingRequest): Promise<OutgoingAnswer> {
   const timeoutMs = request.timeoutMs ?? DEFAULT_TIMEOUT_MS;

@@ -7,7 +7,8 @@ import { AppError, badRequest, invalidField, notFound, preconditionFailed } from
 import { isId } from '#kernel/ids.ts';
 import type { Action } from '#platform/access/actions.ts';
 import { actorOf, authenticate, type Caller, type Credentials } from '#platform/access/authenticate.ts';
-import { permits, type Location } from '#platform/access/principal.ts';
+import { permits, type Location, type Principal } from '#platform/access/principal.ts';
+import { withPlaces } from '#platform/access/visibility.ts';
 import type { RateLimiter } from '#platform/access/rate-limit.ts';
 import { inSnapshot, inTransaction, type Context, type Platform } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
@@ -20,6 +21,7 @@ import { callerOf, forbiddenTo, load, ownerOf } from '#platform/http/load.ts';
 import type { Call, Route } from '#platform/http/route.ts';
 import { ignoredFields } from '#platform/http/unknown-fields.ts';
 import { EventStreamAnswer, sendStream } from '#platform/http/stream.ts';
+import { WARNINGS_HEADER, warningsText } from '#platform/http/warnings.ts';
 
 export interface Pipeline extends Credentials {
   limiter: RateLimiter;
@@ -127,20 +129,9 @@ async function serve(
       },
     });
   }
-  if (warnings.size > 0) reply.header(WARNINGS_HEADER, headerText([...warnings].slice(0, MAX_WARNINGS)));
+  if (warnings.size > 0) reply.header(WARNINGS_HEADER, warningsText([...warnings]));
   return send(route, outcome.answer, request, reply);
 }
-
-/** Header with a JSON list of what was taken and has no effect. */
-const WARNINGS_HEADER = 'quarterdeck-warnings';
-const MAX_WARNINGS = 20;
-
-/** JSON that a header can carry: ASCII, without control characters. */
-const headerText = (value: unknown): string =>
-  JSON.stringify(value).replaceAll(
-    /[^\u0020-\u007e]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
 
 /** Stands where a read has no database: `Route.readsOnlyTarget` says that it asks none. */
 const NO_DATABASE = new Proxy({} as Database, {
@@ -375,7 +366,7 @@ async function checkIfMatch(pipeline: Pipeline, route: Route, call: Call): Promi
   const present = route.current
     ? answerOf({ ...route, answer: { ...route.answer, status: 200 } }, await route.current(call))
     : get
-      ? answerOf(get, await get.handler({ ...call, query: {} }))
+      ? answerOf(get, await get.handler({ ...call, principal: await readerOf(get, route, call), query: {} }))
       : undefined;
   if (!present?.text)
     throw preconditionFailed('If-Match is not supported here: this resource has no representation of its own.');
@@ -386,6 +377,12 @@ async function checkIfMatch(pipeline: Pipeline, route: Route, call: Call): Promi
     throw preconditionFailed(
       `The resource was changed since you read it: read it again (its ETag is now ${etagOf(present.text)}).`,
     );
+}
+
+/** The caller as the GET knows them: with the places that its rows are filtered by, which the write may not have needed. */
+async function readerOf(get: Route, route: Route, { db, principal, target }: Call): Promise<Principal> {
+  if (!get.filtersRows || route.filtersRows) return principal;
+  return withPlaces(db, principal, (target as Location).organizationId);
 }
 
 function fingerprintOf(request: FastifyRequest): Buffer {

@@ -2,7 +2,9 @@ import { AppError } from '#kernel/errors.ts';
 import { hasProperty, pathText, type Path } from '#platform/http/prune.ts';
 import type { Route } from '#platform/http/route.ts';
 
+/** Fields that a refusal names. */
 const MOST = 20;
+/** Characters of a field's path in a warning. */
 const LONGEST = 200;
 
 /**
@@ -11,9 +13,11 @@ const LONGEST = 200;
  */
 export function ignoredFields(route: Route, unknown: Path[]): string[] {
   const { body: answer } = route.answer;
-  const ignored = unknown.filter((path) => !(answer && hasProperty(answer, path))).slice(0, MOST);
+  const ignored = unknown.filter((path) => !(answer && hasProperty(answer, path)));
   if (ignored.length > 0 && route.refusesUnknownFields) {
-    const errors = ignored.map((path) => ({ field: pathText(path), message: 'is no field of this request' }));
+    const errors = ignored
+      .slice(0, MOST)
+      .map((path) => ({ field: pathText(path), message: 'is no field of this request' }));
     throw new AppError('bad_request', errors.map(({ field, message }) => `${field}: ${message}`).join('; '), {
       errors,
     });

@@ -108,6 +108,8 @@ describe('an alert receiver', () => {
     [{ webhook_url: undefined }, 'webhook_url'],
     [{ webhook_url: 'http://169.254.169.254/latest' }, 'webhook_url'],
     [{ webhook_url: 'file:///etc/passwd' }, 'webhook_url'],
+    [{ webhook_url: 'http://hooks.example.com/secret-path' }, 'webhook_url'],
+    [{ webhook_url: 'https://user:password@hooks.example.com/' }, 'webhook_url'],
     [{ organization_id: newId() }, 'organization_id'],
   ])('is refused where it could not be called: %o', async (changes, field) => {
     const admin = await app.organization();
@@ -116,6 +118,52 @@ describe('an alert receiver', () => {
     const tested = await admin.post('/alert-receivers/validate', { alert_receiver: bodyOf(admin, changes) });
     expect(ok(tested, 400).errors[0].field).toBe(`alert_receiver.${field}`);
     expect(ok(await admin.get(`/organization/${admin.organizationId}/alert-receivers`), 200).results).toEqual([]);
+  });
+
+  test.each([' ', 'on\ncall'])('is refused with a name that no line shows whole: %j', async (name) => {
+    const admin = await app.organization();
+    const refused = ok(await admin.post('/alert-receivers', bodyOf(admin, { name })), 400);
+    expect(refused.errors[0].field).toBe('name');
+  });
+
+  test('gets nothing over http but in the networks of the operator, even where an earlier release has stored it so', async () => {
+    const admin = await app.organization();
+    const { id } = ok(await admin.post('/alert-receivers', bodyOf(admin)), 201);
+    const edited = await admin.put(`/alert-receivers/${id}`, { ...EDIT, webhook_url: 'http://hooks.example.com/s' });
+    expect(ok(edited, 400).errors[0]).toMatchObject({
+      field: 'webhook_url',
+      message: expect.stringContaining('https://'),
+    });
+    const sealed = await app.platform.vault.seal(
+      app.db,
+      admin.organizationId,
+      `alert_receiver/${id}/webhook_url`,
+      'http://203.0.114.1/secret-path',
+    );
+    await app.db.updateTable('alert_receiver').set({ webhook_url: sealed }).where('id', '=', id).execute();
+    const { message } = ok(await admin.post(`/alert-receivers/${id}/validate`), 502);
+    expect(message).toContain('use https');
+    expect(message).not.toContain('secret-path');
+  });
+
+  test('that gets another URL says so in its event, without the URL', async () => {
+    const admin = await app.organization();
+    const { id } = ok(await admin.post('/alert-receivers', bodyOf(admin)), 201);
+    const { webhook_url: _url, ...rest } = EDIT;
+    ok(await admin.put(`/alert-receivers/${id}`, rest), 200);
+    ok(await admin.put(`/alert-receivers/${id}`, { ...rest, webhook_url: `${origin}/other-secret` }), 200);
+    const told = await app.db
+      .selectFrom('audit_event')
+      .select('change')
+      .where('target_id', '=', id)
+      .where('event_type', '=', 'UPDATE')
+      .orderBy('id')
+      .execute();
+    const host = new URL(origin).host;
+    expect(told).toHaveLength(2);
+    expect(told[0]!.change).not.toHaveProperty('webhook_url_replaced');
+    expect(told[1]!.change).toMatchObject({ webhook_url_replaced: { host } });
+    expect(JSON.stringify(told)).not.toContain('other-secret');
   });
 
   test('that is not stored is tested, and its refusal told', async () => {

@@ -1,7 +1,7 @@
 import { fetchPage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { PageQuery, Type } from '#platform/http/schema.ts';
-import { organizationTarget } from '#resources/organization/index.ts';
+import { organizationTarget, requireOrganization } from '#resources/organization/index.ts';
 import { listAlertReceivers } from '#resources/alert-receiver/queries.ts';
 import * as schema from '#resources/alert-receiver/schema.ts';
 import * as service from '#resources/alert-receiver/service.ts';
@@ -38,7 +38,7 @@ export const alertReceiverRoutes: Route[] = [
     answer: { status: 201, body: schema.AlertReceiver },
     errors: [403, 409],
     handler: (call) => {
-      service.requireOrganization(call, call.body.organization_id, 'organization_id');
+      requireOrganization(call, call.body.organization_id, 'alertReceiver.edit', 'organization_id');
       return service.createAlertReceiver(call, call.body);
     },
   }),
@@ -112,7 +112,7 @@ export const alertReceiverRoutes: Route[] = [
     transaction: false,
     handler: async (call) => {
       const { alert_receiver: input, message } = call.body;
-      service.requireOrganization(call, input.organization_id, 'alert_receiver.organization_id');
+      requireOrganization(call, input.organization_id, 'alertReceiver.edit', 'alert_receiver.organization_id');
       await service.sendTest(
         call,
         service.urlOf(call, input, 'alert_receiver.'),

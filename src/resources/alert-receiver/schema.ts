@@ -1,4 +1,4 @@
-import { DateTime, ListOf, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import { DateTime, ListOf, Name, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 
 const Kind = OneOf(['SLACK', 'EMAIL'], {
   description: 'SLACK posts `{text}` to a webhook. EMAIL is refused: this installation sends no mail.',
@@ -9,11 +9,12 @@ const WebhookUrl = Type.String({
   minLength: 1,
   maxLength: 2048,
   writeOnly: true,
-  description: 'http or https; not a private address. Stored encrypted and never answered; required for SLACK.',
+  description:
+    'https, because the URL is a credential; http only to addresses in QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES. Stored encrypted and never answered; required for SLACK.',
 });
 
 const fields = {
-  name: Type.String({ minLength: 1, maxLength: 255 }),
+  name: Name,
   description: Type.String({ maxLength: 2000 }),
   type: Kind,
   send_resolved: Type.Boolean({ description: 'Whether the end of an alert is told as well.' }),

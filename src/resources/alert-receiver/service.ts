@@ -2,8 +2,9 @@ import { badGateway, conflict, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { audit, type EventType } from '#platform/events/audit.ts';
-import { checkUrl, createHttpClient, OutgoingError } from '#platform/http-client/index.ts';
+import { checkProtectedUrl, createHttpClient, OutgoingError } from '#platform/http-client/index.ts';
 import type { Call } from '#platform/http/route.ts';
+import { foreignOrganization } from '#resources/organization/index.ts';
 import * as queries from '#resources/alert-receiver/queries.ts';
 import { mail, type AlertReceiverEditRequest, type AlertReceiverRequest } from '#resources/alert-receiver/schema.ts';
 
@@ -28,22 +29,11 @@ export const toAlertReceiverView = (row: queries.AlertReceiverRow) => ({
   severity: row.severity,
 });
 
-/** Checks that the caller may keep receivers in the organization that a body names: 400 if it is none of theirs. */
-export function requireOrganization(
-  call: Pick<Call, 'principal' | 'require'>,
-  organizationId: string,
-  field: string,
-): void {
-  if (!call.principal.grants.some((grant) => grant.organizationId === organizationId))
-    throw invalidField(field, 'must be the id of one of your organizations; GET /organization lists them');
-  call.require('alertReceiver.edit', { organizationId });
-}
-
 /** URL of a new receiver. 400 for what cannot be called from here. */
 export function urlOf(context: Pick<Context, 'settings'>, input: AlertReceiverRequest, prefix = ''): string {
   refuseMail(input, prefix);
   if (input.webhook_url === undefined) throw invalidField(`${prefix}webhook_url`, 'is required for type SLACK');
-  checkUrl(input.webhook_url, `${prefix}webhook_url`, context.settings.allowedPrivateAddresses);
+  checkProtectedUrl(input.webhook_url, `${prefix}webhook_url`, context.settings.allowedPrivateAddresses);
   return input.webhook_url;
 }
 
@@ -62,8 +52,7 @@ function refuseMail(input: AlertReceiverRequest | AlertReceiverEditRequest, pref
 export async function createAlertReceiver(context: Context, input: AlertReceiverRequest) {
   const { organization_id: organizationId } = input;
   const url = urlOf(context, input);
-  if (!(await queries.lockOrganization(context.db, { organizationId })))
-    throw invalidField('organization_id', 'must be the id of one of your organizations; GET /organization lists them');
+  if (!(await queries.lockOrganization(context.db, { organizationId }))) throw foreignOrganization('organization_id');
   const { receivers } = await queries.countAlertReceivers(context.db, { organizationId });
   if (receivers >= MAX_RECEIVERS)
     throw conflict(`An organization has at most ${MAX_RECEIVERS} alert receivers: delete one first.`);
@@ -89,7 +78,7 @@ export async function editAlertReceiver(
   refuseMail(input);
   const { organization_id: organizationId, id } = present;
   const url = input.webhook_url ?? undefined;
-  if (url !== undefined) checkUrl(url, 'webhook_url', context.settings.allowedPrivateAddresses);
+  if (url !== undefined) checkProtectedUrl(url, 'webhook_url', context.settings.allowedPrivateAddresses);
   const row = await queries.updateAlertReceiver(context.db, { organizationId }, id, {
     ...columnsOf(input, present),
     ...(url === undefined
@@ -97,7 +86,9 @@ export async function editAlertReceiver(
       : { webhook_url: await context.vault.seal(context.db, organizationId, sealedAs(id), url) }),
   });
   const [before, after] = [toAlertReceiverView(present), toAlertReceiverView(row)];
-  await tell(context, 'UPDATE', row, { before, after });
+  // The path of the URL is the secret; where messages go from now on is what an auditor asks.
+  const replaced = url === undefined ? {} : { webhook_url_replaced: { host: new URL(url).host } };
+  await tell(context, 'UPDATE', row, { before, after: { ...after, ...replaced } });
   return after;
 }
 
@@ -124,6 +115,7 @@ export async function sendTest({ settings, signal }: Pick<Call, 'settings' | 'si
       headers: { 'content-type': 'application/json', 'user-agent': 'Quarterdeck-Alert/1' },
       body: JSON.stringify({ text }),
       maxBytes: MAX_ANSWER,
+      secretUrl: true,
       signal,
     });
     if (status < 200 || status > 299)

@@ -1,7 +1,7 @@
-import { badRequest, invalidField, notFound } from '#kernel/errors.ts';
+import { badRequest, notFound } from '#kernel/errors.ts';
 import { wholeList } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
-import { organizationTarget } from '#resources/organization/index.ts';
+import { organizationTarget, requireOrganization } from '#resources/organization/index.ts';
 import { AlertRule, AlertRuleEditRequest, AlertRuleList, AlertRuleRequest } from '#resources/alert-rule/schema.ts';
 
 const tag = 'Alert Rules';
@@ -37,14 +37,9 @@ export const alertRuleRoutes: Route[] = [
     body: AlertRuleRequest,
     answer: { status: 201, body: AlertRule },
     errors: [403],
-    handler: ({ principal, body, require }) => {
-      const { organization_id: organizationId } = body;
-      if (!principal.grants.some((grant) => grant.organizationId === organizationId))
-        throw invalidField(
-          'organization_id',
-          'must be the id of one of your organizations; GET /organization lists them',
-        );
-      require('alertRule.edit', { organizationId });
+    handler: (call) => {
+      const { organization_id: organizationId } = call.body;
+      requireOrganization(call, organizationId, 'alertRule.edit', 'organization_id');
       throw badRequest(
         `Alert rules are not evaluated by this release, so that none is stored: POST /organization/${organizationId}/webhook tells of deployments that fail.`,
       );

@@ -85,12 +85,9 @@ export const listTokensByCreator = (db: Database, scope: Scope, userId: string) 
     .where('api_token.created_by', '=', userId)
     .execute();
 
-/** Tokens that were made with a token. */
-export const listTokensByParent = (db: Database, scope: Scope, parentId: string) =>
-  selectTokens(db)
-    .where('api_token.organization_id', '=', scope.organizationId)
-    .where('api_token.parent_id', '=', parentId)
-    .execute();
+/** Tokens that were made with a token, in its organization and in those that it founded. */
+export const listTokensByParent = (db: Database, parentId: string) =>
+  selectTokens(db).where('api_token.parent_id', '=', parentId).execute();
 
 /** End of a token, whichever of the caller's organizations it is of. */
 export const findTokenEnd = (db: Database, id: string) =>

@@ -85,8 +85,7 @@ export async function createToken(
 /** Revokes a token with those that were made with it: their next request is refused. */
 export async function revokeToken(context: Context, token: queries.ApiTokenRow): Promise<void> {
   const organizationId = token.organization_id;
-  for (const child of await queries.listTokensByParent(context.db, { organizationId }, token.id))
-    await revokeToken(context, child);
+  for (const child of await queries.listTokensByParent(context.db, token.id)) await revokeToken(context, child);
   const before = toTokenView(token, await queries.findBuiltInRoleIds(context.db, { organizationId }));
   await queries.deleteTokenRow(context.db, { organizationId }, token.id);
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(token), before });

@@ -58,7 +58,12 @@ describe('billing', () => {
       plan: 'BUSINESS',
       organization_plan: { plan: 'BUSINESS' },
     });
-    expect(ok(await admin.post(at(admin, 'changePlan')), 200).plan).toBe('BUSINESS');
+    const before = ok(await admin.get(`/organization/${admin.organizationId}`), 200);
+    for (const nothing of [undefined, {}])
+      expect(ok(await admin.post(at(admin, 'changePlan'), nothing), 200)).toEqual(before);
+    expect(ok(await admin.get(`/organization/${admin.organizationId}`), 200)).toEqual(before);
+    const told = app.db.selectFrom('audit_event').select('id').where('target_id', '=', admin.organizationId);
+    expect(await told.where('event_type', '=', 'UPDATE').execute()).toHaveLength(1);
     expect((await admin.post(at(admin, 'changePlan'), { plan: 'HUGE' })).status).toBe(400);
     expect(ok(await admin.get(at(admin, 'currentCost')), 200)).toMatchObject({ plan: 'BUSINESS', cost: { total: 0 } });
   });

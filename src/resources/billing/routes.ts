@@ -3,14 +3,9 @@ import { wholeList } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { Type } from '#platform/http/schema.ts';
 import { clusterTarget } from '#resources/cluster/index.ts';
-import {
-  editOrganization,
-  Organization,
-  organizationItself,
-  organizationTarget,
-} from '#resources/organization/index.ts';
+import { Organization, organizationItself, organizationTarget } from '#resources/organization/index.ts';
 import * as schema from '#resources/billing/schema.ts';
-import { editBillingInfo, getBillingInfo } from '#resources/billing/service.ts';
+import { changePlan, editBillingInfo, getBillingInfo } from '#resources/billing/service.ts';
 
 const tag = 'Billing';
 const PATH = '/organization/{organizationId}';
@@ -75,7 +70,7 @@ const records: Route[] = [
     body: schema.ChangePlanRequest,
     optionalBody: true,
     answer: { status: 200, body: Organization },
-    handler: (call) => editOrganization(call, call.target, { name: call.target.name, plan: call.body.plan }),
+    handler: (call) => changePlan(call, call.target, call.body.plan),
   }),
   defineRoute({
     id: 'getOrganizationBillingInfo',

@@ -1,6 +1,6 @@
 import type { Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
-import type { OrganizationTarget } from '#resources/organization/index.ts';
+import { editOrganization, getOrganization, type OrganizationTarget } from '#resources/organization/index.ts';
 import * as queries from '#resources/billing/queries.ts';
 import type { BillingInfo, BillingInfoRequest } from '#resources/billing/schema.ts';
 
@@ -38,3 +38,9 @@ export async function editBillingInfo(context: Context, organization: Organizati
   });
   return after;
 }
+
+/** Sets the plan that clients show; without one nothing changes and nothing is recorded. */
+export const changePlan = (context: Context, organization: OrganizationTarget, plan: string | undefined) =>
+  plan === undefined
+    ? getOrganization(context, organization.organizationId)
+    : editOrganization(context, organization, { name: organization.name, plan });

@@ -70,6 +70,34 @@ describe('instance types', () => {
     expect((await admin.get(`${url}?gpu=MAYBE`)).status).toBe(400);
   });
 
+  test.each(['/aws/eks', '/azure/aks', '/gcp'])(
+    'of %s have ARM processors exactly in the regions that have them',
+    async (path) => {
+      const admin = await app.organization();
+      const { results } = ok(await admin.get(`/${path.split('/')[1]}/region`), 200);
+      for (const { name, arm_supported } of results) {
+        const types = ok(await admin.get(`${path}/instanceType/${name}`), 200).results;
+        const hasArm = types.some(({ architecture }: { architecture: string }) => architecture === 'ARM64');
+        expect(hasArm, name).toBe(arm_supported);
+      }
+    },
+  );
+
+  test('of Azure have the network of their size', async () => {
+    const admin = await app.organization();
+    const { results } = ok(await admin.get('/azure/aks/instanceType/francecentral'), 200);
+    const network = new Map(
+      results.map((one: { type: string; bandwidth_in_gbps: string }) => [one.type, one.bandwidth_in_gbps]),
+    );
+    expect(['F2s', 'F4s', 'F8s', 'F32s'].map((size) => network.get(`Standard_${size}_v2`))).toEqual([
+      '5',
+      '10',
+      '12.5',
+      '16',
+    ]);
+    expect(network.get('Standard_D2s_v5')).toBe('12.5');
+  });
+
   test.each([
     '/aws/eks/instanceType/nowhere',
     '/azure/aks/instanceType/nowhere',

@@ -41,8 +41,8 @@ const regionList = (id: string, path: string, name: string, rows: regions.Region
   listRoute({
     id,
     path,
-    summary: `List the regions of ${name}`,
-    description: `Answers each region of ${name} with its place, its zones and whether it has ARM machines.`,
+    summary: `List the common regions of ${name}`,
+    description: `Answers the common regions of ${name} as of ${regions.REGIONS_AS_OF}, each with its place, its zones and whether it has ARM machines. A cluster takes other regions too.`,
     item: schema.ClusterRegionList,
     rows,
   });
@@ -89,7 +89,7 @@ const nodeTypes = (
   path: `/${string}/{region}`,
   name: string,
   all: types.InstanceType[],
-  places: string[],
+  places: regions.Region[],
 ): Route =>
   defineRoute({
     id,
@@ -97,13 +97,16 @@ const nodeTypes = (
     path,
     tag,
     summary: `List the instance types for nodes of ${name} in a region`,
-    description: `Answers the common types of machines for nodes; a region that ${name} does not have is 404. The table comes with this release.`,
+    description: `Answers the common types of machines for nodes, those with ARM processors only where the region has them. 404 for a region that is not in the table of regions. The table comes with this release.`,
     action: 'authenticated',
     query: schema.InstanceTypeQuery,
     answer: { status: 200, body: schema.ClusterInstanceTypeList },
     handler: ({ params, query }) => {
-      requirePlace('Region', places, (params as { region: string }).region);
-      return slicePage(chosenTypes(all, query), query);
+      const { region } = params as { region: string };
+      const place = places.find(({ name }) => name === region);
+      if (!place) throw notFound('Region');
+      const offered = place.arm_supported ? all : all.filter(({ architecture }) => architecture !== 'ARM64');
+      return slicePage(chosenTypes(offered, query), query);
     },
   });
 
@@ -115,7 +118,7 @@ export const cloudProviderRoutes: Route[] = [
     id: 'listCloudProvider',
     path: '/cloudProvider',
     summary: 'List the cloud providers that a cluster can be registered for',
-    description: 'Answers each provider with its regions.',
+    description: `Answers each provider with its common regions as of ${regions.REGIONS_AS_OF}.`,
     item: schema.CloudProviderList,
     rows: PROVIDERS,
   }),
@@ -134,21 +137,21 @@ export const cloudProviderRoutes: Route[] = [
     '/aws/eks/instanceType/{region}',
     'EKS',
     types.AWS_INSTANCE_TYPES,
-    namesOf(regions.AWS_REGIONS),
+    regions.AWS_REGIONS,
   ),
   nodeTypes(
     'listAzureAKSInstanceType',
     '/azure/aks/instanceType/{region}',
     'AKS',
     types.AZURE_INSTANCE_TYPES,
-    namesOf(regions.AZURE_REGIONS),
+    regions.AZURE_REGIONS,
   ),
   nodeTypes(
     'listGcpGkeInstanceType',
     '/gcp/instanceType/{region}',
     'GKE',
     types.GCP_INSTANCE_TYPES,
-    namesOf(regions.GCP_REGIONS),
+    regions.GCP_REGIONS,
   ),
   defineRoute({
     id: 'listScalewayKapsuleInstanceType',
@@ -157,7 +160,7 @@ export const cloudProviderRoutes: Route[] = [
     tag,
     summary: 'List the instance types for nodes of Kapsule in a zone',
     description:
-      'A zone that Scaleway does not have is 404. The table comes with this release; the provider is not asked.',
+      'Answers the common types of machines for nodes. 404 for a zone that is not in the table of regions. The table comes with this release; the provider is not asked.',
     action: 'authenticated',
     query: PageQuery,
     answer: { status: 200, body: schema.ClusterInstanceTypeList },
@@ -189,7 +192,7 @@ export const cloudProviderRoutes: Route[] = [
     tag,
     summary: 'List the instance types of databases that AWS manages in a region',
     description:
-      'A region or engine that AWS does not have is 404. The table comes with this release; AWS is not asked.',
+      'Answers the common types of machines for databases. 404 for a region that is not in the table of regions, and for an engine that AWS does not manage. The table comes with this release; AWS is not asked.',
     action: 'authenticated',
     query: PageQuery,
     answer: { status: 200, body: schema.ManagedDatabaseInstanceTypeList },

@@ -1,10 +1,11 @@
 import { badRequest } from '#kernel/errors.ts';
 import { permits, type Principal } from '#platform/access/principal.ts';
-import { sql, type Database } from '#platform/database/index.ts';
+import type { Database } from '#platform/database/index.ts';
 import { slicePage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { PageQuery } from '#platform/http/schema.ts';
 import { clusterTarget, type ClusterTarget } from '#resources/cluster/index.ts';
+import { listKubernetesClusters } from '#resources/cluster-operator/queries.ts';
 import * as schema from '#resources/cluster-operator/schema.ts';
 
 const tag = 'Cluster Operator';
@@ -24,17 +25,6 @@ const refuse = ({ target }: { target: ClusterTarget }): never => {
     `Cluster ${target.name} takes no operator: this installation reaches a cluster itself, with its kubeconfig or on its machine, and installs nothing in it.`,
   );
 };
-
-/** Kubernetes clusters of some organizations, in creation order. */
-const listKubernetesClusters = (db: Database, organizationIds: string[]) =>
-  db
-    .selectFrom('cluster')
-    .select(['id', 'organization_id', 'name', 'cloud_provider'])
-    .where('organization_id', '=', sql<string>`any(${organizationIds})`)
-    .where('runtime', '=', 'kubernetes')
-    .orderBy('created_at')
-    .orderBy('id')
-    .execute();
 
 /** The Kubernetes clusters that the caller may read, each without an operator. */
 async function listFleet(db: Database, principal: Principal) {

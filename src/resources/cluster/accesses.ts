@@ -3,7 +3,7 @@ import { newId } from '#kernel/ids.ts';
 import { brokenConstraint, sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Context } from '#platform/context.ts';
-import { checkUrl, isProtected } from '#platform/http-client/index.ts';
+import { checkProtectedUrl } from '#platform/http-client/index.ts';
 import type { AccessRow } from '#resources/cluster/queries.ts';
 import type { SecretManagerAuthentication, SecretManagerEndpoint } from '#resources/cluster/schema/secret-managers.ts';
 
@@ -97,13 +97,8 @@ function checkAccess(
         .filter((mode) => mode !== authentication.mode)
         .join(' or ')}`,
     );
-  if (endpoint.url !== undefined && !isProtected(endpoint.url, context.settings.allowedPrivateAddresses))
-    throw invalidField(
-      `${field}.endpoint.url`,
-      'must begin with https://; http:// is for addresses in QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES, such as http://10.0.0.5:8200',
-    );
   if (endpoint.url !== undefined)
-    checkUrl(endpoint.url, `${field}.endpoint.url`, context.settings.allowedPrivateAddresses);
+    checkProtectedUrl(endpoint.url, `${field}.endpoint.url`, context.settings.allowedPrivateAddresses);
   if (typeof authentication.json_credentials === 'string' && !isServiceAccount(authentication.json_credentials))
     throw invalidField(
       `${field}.authentication.json_credentials`,

@@ -15,8 +15,8 @@ export interface NodeMetrics {
 
 /** What the cluster's routes are given by app/: other resources and the engine know it. */
 export interface ClusterNeeds {
-  /** The organization's credentials with that id, for a provider. */
-  findCredentials(
+  /** The organization's credentials with that id; nobody deletes or renames them until the commit. */
+  holdCredentials(
     context: Context,
     organizationId: string,
     id: string,

@@ -234,13 +234,14 @@ export const listEnvironmentsOnCluster = (
 /** Machines that clusters can live on, the one seen last first. */
 export const listNodes = (db: Database) => db.selectFrom('node').selectAll().orderBy('seen_at', 'desc').execute();
 
-/** Which of the git tokens are the organization's. */
-export const findGitToken = (db: Database, scope: Scope, id: string) =>
+/** A git token that a body names; it cannot be deleted until the commit. */
+export const holdGitToken = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('git_token')
     .select('id')
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
+    .forKeyShare()
     .executeTakeFirst();
 
 /** Clusters of an organization that name credentials, in creation order. */
@@ -251,8 +252,7 @@ export const listClustersWithCredentials = (db: Database, scope: Scope) =>
     .where('organization_id', '=', scope.organizationId)
     .where('credentials_id', 'is not', null)
     .orderBy('created_at')
-    .orderBy('id')
-    .execute();
+    .orderBy('id');
 
 /** Renames credentials where clusters keep their name beside the id. */
 export const renameCredentialsOfClusters = (db: Database, scope: Scope, id: string, name: string) =>

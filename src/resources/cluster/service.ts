@@ -186,7 +186,7 @@ export async function credentialsOf(
   id: string,
   path: string,
 ) {
-  const found = await needs.findCredentials(context, organizationId, id);
+  const found = await needs.holdCredentials(context, organizationId, id);
   if (!found) throw invalidField(`${path}credentials.id`, 'names no credentials of this organization');
   if (found.cloudProvider !== cloudProvider)
     throw invalidField(
@@ -207,7 +207,7 @@ async function refuseUnknownParts(
   if (unknown !== undefined)
     throw invalidField('labels_groups', `${unknown} names no label group of this organization`);
   const repository = input.infrastructure_charts_parameters?.eks_anywhere_parameters?.git_repository;
-  if (repository && !(await queries.findGitToken(context.db, { organizationId }, repository.git_token_id)))
+  if (repository && !(await queries.holdGitToken(context.db, { organizationId }, repository.git_token_id)))
     throw invalidField(
       'infrastructure_charts_parameters.eks_anywhere_parameters.git_repository.git_token_id',
       'names no git token of this organization',

@@ -1,3 +1,3 @@
 export { credentialsRoutes } from '#resources/credentials/routes.ts';
-export { findCredentialsById } from '#resources/credentials/queries.ts';
+export { holdCredentials } from '#resources/credentials/queries.ts';
 export { listCredentialsWithClusters } from '#resources/credentials/service.ts';

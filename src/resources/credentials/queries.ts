@@ -22,6 +22,16 @@ export const findCredentialsById = (db: Database, organizationIds: string[], id:
     .where('id', '=', id)
     .executeTakeFirst();
 
+/** Credentials that a body names; they cannot be deleted until the commit. */
+export const holdCredentials = (db: Database, scope: Scope, id: string) =>
+  db
+    .selectFrom('credentials')
+    .selectAll()
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .forKeyShare()
+    .executeTakeFirst();
+
 /** Locks the row against other writes until the commit. */
 export const lockCredentials = (db: Database, organizationIds: string[], id: string) =>
   db

@@ -1,5 +1,7 @@
 import { conflict, internal } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
+import type { Principal } from '#platform/access/principal.ts';
+import { visibleClusters } from '#platform/access/visibility.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
@@ -85,10 +87,11 @@ export async function deleteCredentials(context: Context, row: queries.Credentia
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before: toCredentialsView(row) });
 }
 
-/** Credentials of an organization, each with the clusters that name them. */
-export async function listCredentialsWithClusters({ db }: Context, organizationId: string) {
+/** Credentials of an organization, each with the clusters that name them, as far as the caller may see those. */
+export async function listCredentialsWithClusters({ db }: Context, principal: Principal, organizationId: string) {
   const rows = await queries.listCredentials(db, { organizationId }).execute();
-  const clusters = await listClustersWithCredentials(db, { organizationId });
+  const visible = visibleClusters(principal, organizationId);
+  const clusters = await listClustersWithCredentials(db, { organizationId }).where(visible).execute();
   const byCredentials = Map.groupBy(clusters, ({ credentials_id }) => credentials_id);
   return rows.map((row) => ({
     credential: toCredentialsView(row),

@@ -20,6 +20,16 @@ export const findHelmRepositoryById = (db: Database, organizationIds: string[], 
     .where('id', '=', id)
     .executeTakeFirst();
 
+/** A repository that a body names; it cannot be deleted until the commit. */
+export const holdHelmRepository = (db: Database, scope: Scope, id: string) =>
+  db
+    .selectFrom('helm_repository')
+    .selectAll()
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .forKeyShare()
+    .executeTakeFirst();
+
 /** Locks the row against other writes until the commit. */
 export const lockHelmRepository = (db: Database, organizationIds: string[], id: string) =>
   db

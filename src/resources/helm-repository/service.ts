@@ -77,7 +77,7 @@ export async function findHelmRepository(
   id: string,
   field = 'source.repository.repository',
 ): Promise<Pick<queries.HelmRepositoryRow, 'id' | 'name' | 'kind' | 'url'>> {
-  const row = await queries.findHelmRepositoryById(db, [organizationId], id);
+  const row = await queries.holdHelmRepository(db, { organizationId }, id);
   if (!row) throw invalidField(field, 'names no Helm repository of this organization');
   const { name, kind, url } = row;
   return { id, name, kind, url };

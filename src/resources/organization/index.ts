@@ -5,6 +5,7 @@ export {
   findOrganization,
   type OrganizationTarget,
 } from '#resources/organization/target.ts';
+export { foreignOrganization, requireOrganization } from '#resources/organization/named.ts';
 export { makeAdministrator, makeAdministratorToken, makeOrganization } from '#resources/organization/bootstrap.ts';
 export { listServicesUsing, toServiceUseView, type Used } from '#resources/organization/inventory.ts';
 export {
@@ -15,4 +16,4 @@ export {
   ServiceType,
   type OrganizationCredentials,
 } from '#resources/organization/schema.ts';
-export { editOrganization } from '#resources/organization/service.ts';
+export { editOrganization, getOrganization } from '#resources/organization/service.ts';

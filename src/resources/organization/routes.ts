@@ -1,3 +1,4 @@
+import type { Principal } from '#platform/access/principal.ts';
 import type { Context } from '#platform/context.ts';
 import { fetchPage, slicePage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
@@ -17,7 +18,11 @@ const TAG = 'Organization Main Calls';
 
 export interface OrganizationRoutesNeeds {
   /** The organization's credentials of cloud providers, each with the clusters that use it, without their secrets. */
-  listCredentials(context: Context, organizationId: string): Promise<schema.OrganizationCredentials[]>;
+  listCredentials(
+    context: Context,
+    principal: Principal,
+    organizationId: string,
+  ): Promise<schema.OrganizationCredentials[]>;
 }
 
 const organizations: Route[] = [
@@ -132,12 +137,13 @@ const credentials = ({ listCredentials }: OrganizationRoutesNeeds): Route =>
     tag: TAG,
     summary: 'List the credentials of cloud providers, with the clusters that use them',
     description:
-      'Answers the credentials of every provider without their secrets, each with the clusters that name them.',
+      'Answers the credentials of every provider without their secrets, each with those clusters that name them and that you may see.',
     target: organizationTarget,
     action: 'credentials.read',
+    filtersRows: true,
     query: PageQuery,
     answer: { status: 200, body: schema.OrganizationCredentialsList },
-    handler: async (call) => slicePage(await listCredentials(call, call.target.id), call.query),
+    handler: async (call) => slicePage(await listCredentials(call, call.principal, call.target.id), call.query),
   });
 
 export const organizationRoutes = (needs: OrganizationRoutesNeeds): Route[] => [

@@ -56,6 +56,24 @@ describe('a project', () => {
     });
   });
 
+  test('is answered by an edit as by a GET: with the number of those environments that the caller may see', async () => {
+    const admin = await app.organization();
+    const of = `/organization/${admin.organizationId}`;
+    const project = ok(await admin.post(`${of}/project`, { name: 'a' }), 201);
+    for (const mode of ['PRODUCTION', 'STAGING'])
+      ok(await admin.post(`/project/${project.id}/environment`, { name: mode, mode }), 201);
+    const opa_policy = `package p
+      default allow := false
+      allow if input.environment_mode != "PRODUCTION"
+      allow if not input.environment_mode`;
+    const { token } = ok(await admin.post(`${of}/policyApiToken`, { name: newId(), opa_policy }), 201);
+    const limited = app.session(token);
+    const edited = await limited.put(`/project/${project.id}`, { name: 'b' });
+    expect(ok(edited, 200).associated_environments_count).toBe(1);
+    const read = await limited.get(`/project/${project.id}`);
+    expect([edited.body, edited.headers.etag]).toEqual([ok(read, 200), read.headers.etag]);
+  });
+
   test('is not there for another organization, nor under a malformed id', async () => {
     const [admin, stranger] = [await app.organization(), await app.organization()];
     const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: 'a' }), 201);

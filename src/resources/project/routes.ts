@@ -89,7 +89,7 @@ export const projectRoutes = (needs: ProjectRoutesNeeds): Route[] => [
     body: ProjectRequest,
     answer: { status: 200, body: Project },
     errors: [409],
-    handler: (call) => editProject(call, call.target, call.body),
+    handler: (call) => editProject(call, call.principal, call.target, call.body),
   }),
   defineRoute({
     id: 'deleteProject',

@@ -43,7 +43,7 @@ export async function createProject(context: Context, organizationId: string, in
       description: input.description ?? null,
     }),
   );
-  const view = await findView(context, organizationId, id);
+  const view = toProjectView(await findRow(context, organizationId, id));
   await audit(context, {
     organizationId,
     type: 'CREATE',
@@ -54,22 +54,27 @@ export async function createProject(context: Context, organizationId: string, in
   return view;
 }
 
-/** Changes name and description; what is left out stays. */
-export async function editProject(context: Context, project: queries.ProjectRow, input: ProjectInput) {
+/** Changes name and description; what is left out stays. The caller gets the project as a GET answers it to them. */
+export async function editProject(
+  context: Context,
+  principal: Principal,
+  project: queries.ProjectRow,
+  input: ProjectInput,
+) {
   const scope = { organizationId: project.organization_id };
   const name = input.name.trim();
   const change = { name, ...(input.description === undefined ? {} : { description: input.description }) };
   await refuseTakenName(name, () => queries.updateProject(context.db, scope, project.id, change));
-  const view = await findView(context, project.organization_id, project.id);
+  const row = await findRow(context, project.organization_id, project.id);
   await audit(context, {
     organizationId: project.organization_id,
     type: 'UPDATE',
     target: { type: 'PROJECT', id: project.id, name },
     project: { id: project.id, name },
     before: toProjectView(project),
-    after: view,
+    after: toProjectView(row),
   });
-  return view;
+  return toVisibleProjectView(principal, row);
 }
 
 /** Services and environments of each project of the organization. */
@@ -88,8 +93,8 @@ export async function projectStats(context: Context, principal: Principal, organ
   };
 }
 
-async function findView(context: Context, organizationId: string, id: string) {
+async function findRow(context: Context, organizationId: string, id: string) {
   const row = await queries.findProjectById(context.db, [organizationId], id);
   if (!row) throw internal(`Project ${id} is gone within its own transaction.`);
-  return toProjectView(row);
+  return row;
 }

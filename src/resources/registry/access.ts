@@ -3,7 +3,7 @@ import type { Context } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { locateImage, parseRegistry, registryHost, type RegistryAccess } from '#platform/oci/index.ts';
 import { loginOf } from '#resources/registry/login.ts';
-import { findRegistryById, listRegistries, type RegistryRow } from '#resources/registry/queries.ts';
+import { findRegistryById, holdRegistry, listRegistries, type RegistryRow } from '#resources/registry/queries.ts';
 import { openSecrets } from '#resources/registry/secrets.ts';
 
 /** What of a context it takes to get at credentials: the engine has no actor. */
@@ -16,7 +16,7 @@ export async function findRegistry(
   id: string,
   field = 'registry_id',
 ): Promise<Pick<RegistryRow, 'id' | 'name' | 'kind' | 'url'>> {
-  const row = await findRegistryById(db, [organizationId], id);
+  const row = await holdRegistry(db, { organizationId }, id);
   if (!row) throw invalidField(field, 'names no container registry of this organization');
   const { name, kind, url } = row;
   return { id, name, kind, url };

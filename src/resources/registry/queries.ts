@@ -20,6 +20,16 @@ export const findRegistryById = (db: Database, organizationIds: string[], id: st
     .where('id', '=', id)
     .executeTakeFirst();
 
+/** A registry that a body names; it cannot be deleted until the commit. */
+export const holdRegistry = (db: Database, scope: Scope, id: string) =>
+  db
+    .selectFrom('container_registry')
+    .selectAll()
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .forKeyShare()
+    .executeTakeFirst();
+
 /** Locks the row against other writes until the commit. */
 export const lockRegistry = (db: Database, organizationIds: string[], id: string) =>
   db

@@ -367,6 +367,9 @@ describe('an access', () => {
     ['authentication.mode', vault, { mode: 'SCALEWAY_SECRET_KEY', secret_key: 'k' }],
     ['authentication.secret_id', vault, { mode: 'VAULT_APP_ROLE', role_id: 'r' }],
     ['endpoint.url', { ...vault, url: 'http://169.254.169.254' }, { mode: 'VAULT_TOKEN', token: 't' }],
+    ['endpoint.url', { ...vault, url: 'http://vault.example.com' }, { mode: 'VAULT_TOKEN', token: 't' }],
+    ['endpoint.url', { ...vault, url: 'https://user:password@vault.example.com' }, { mode: 'VAULT_TOKEN', token: 't' }],
+    ['endpoint.url', { ...vault, url: 'https://' }, { mode: 'VAULT_TOKEN', token: 't' }],
   ])('is refused for a wrong %s: %j %j', async (field, endpoint, authentication) => {
     const { errors } = ok(await admin.post(clusters(), bodyOf(endpoint, authentication)), 400);
     expect(errors.map((one: any) => one.field)).toEqual([`${fieldOf(endpoint)}[0].${field}`]);

@@ -47,7 +47,6 @@ export async function getOnboarding(context: Context, userId: string) {
   return { use_cases: row.onboarding_use_cases, status: row.onboarding_status };
 }
 
-/** Changes the caller's own onboarding; what is left out stays, and an empty body changes nothing. */
 /** A token that only reads does not change its creator's record; people change their own, whatever their role. */
 function refuseReadToken(principal: Principal, organizationId: string): void {
   const grant = grantIn(principal, organizationId);
@@ -57,6 +56,7 @@ function refuseReadToken(principal: Principal, organizationId: string): void {
     );
 }
 
+/** Changes the caller's own onboarding; what is left out stays, and an empty body changes nothing. */
 export async function editOnboarding(
   context: Context,
   organizationId: string,

@@ -167,6 +167,8 @@ async function refuseForeignToken(
     .select('id')
     .where('organization_id', '=', place.organizationId)
     .where('id', '=', id)
+    // Held until the commit, so that it is not deleted before the service that names it is there.
+    .forKeyShare()
     .executeTakeFirst();
   if (!row) throw invalidField(field, 'names no git token of this organization');
 }

@@ -98,6 +98,29 @@ async function callersByMode(): Promise<Record<string, Caller>> {
   return { policy: callerOf(policy.token), role: callerOf(limited.token) };
 }
 
+test('a cluster that a policy closes appears in no answer of any GET', async () => {
+  const { admin, spareClusterId: closed } = world;
+  const of = `/organization/${admin.organizationId}`;
+  const { id } = ok(await admin.post(`${of}/onPremise/credentials`, { name: newId() }), 201);
+  const account = { cloud_provider: 'ON_PREMISE', credentials: { id }, region: 'here' };
+  ok(await admin.post(`${of}/cluster/${closed}/cloudProviderInfo`, account), 201);
+  // Policies stand in lists and events too: this one does not name the id whole.
+  const opa_policy = `package p
+    default allow := false
+    allow if not startswith(input.cluster_id, "${closed.slice(0, -1)}")
+    allow if not input.cluster_id`;
+  const limited = callerOf(ok(await admin.post(`${of}/policyApiToken`, { name: newId(), opa_policy }), 201).token);
+  const wrong: string[] = [];
+  for (const route of gets) {
+    const url = world.pathOf(route) + (exampleOf(world, route).query ?? '');
+    const { status, body } = await limited.get(url);
+    if (status === 500 || JSON.stringify(body ?? '').includes(closed)) wrong.push(`${route.id}: ${status}`);
+  }
+  expect(wrong).toEqual([]);
+  const listed = ok(await limited.get(`${of}/credentials`), 200).results;
+  expect(listed.find(({ credential }: { credential: { id: string } }) => credential.id === id).clusters).toEqual([]);
+}, 60_000);
+
 describe('what is closed by the mode of its environment', () => {
   test.each(['policy', 'role'])(
     'to a %s appears in no answer, count, event or stream of any GET',

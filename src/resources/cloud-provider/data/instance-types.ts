@@ -226,12 +226,17 @@ export const GCP_INSTANCE_TYPES: InstanceType[] = (
 const azureSizes = (ramPerCpu: number): Size[] =>
   standard(ramPerCpu, [2, 4, 8, 16, 32], (cpu) => (cpu < 32 ? '12.5' : '16'));
 
+/** Small machines of the older family F have less network than those of the fifth generation. */
+const azureComputeSizes = standard(2, [2, 4, 8, 16, 32], (cpu) =>
+  cpu === 2 ? '5' : cpu === 4 ? '10' : cpu < 32 ? '12.5' : '16',
+);
+
 export const AZURE_INSTANCE_TYPES: InstanceType[] = (
   [
     { family: 'D#s_v5', category: 'D', generation: 5, sizes: azureSizes(4) },
     { family: 'D#ps_v5', category: 'D', generation: 5, architecture: 'ARM64', sizes: azureSizes(4) },
     { family: 'E#s_v5', category: 'E', generation: 5, sizes: azureSizes(8) },
-    { family: 'F#s_v2', category: 'F', generation: 2, sizes: azureSizes(2) },
+    { family: 'F#s_v2', category: 'F', generation: 2, sizes: azureComputeSizes },
   ] satisfies Family[]
 ).flatMap((family) =>
   typesOf(family, (name, size) => `Standard_${name.replace('#', size)}`).map((type) => ({

@@ -1,3 +1,6 @@
+/** Month up to which new regions were taken into the tables: those that a provider opened later, and rare ones, are missing. */
+export const REGIONS_AS_OF = 'July 2024';
+
 /** Region of a cloud provider: name, code and name of the country, city, zones, and whether it has ARM machines. */
 export interface Region {
   name: string;
@@ -23,7 +26,7 @@ const regionsOf = (rows: Row[], isArm: (name: string) => boolean, zones: (name: 
     zones: zones(name),
   }));
 
-/** Regions of AWS that every account has or can opt in to. */
+/** Common regions of AWS, of those that every account has or can opt in to. */
 export const AWS_REGIONS = regionsOf(
   [
     ['us-east-1', 'US', 'United States', 'N. Virginia'],
@@ -71,7 +74,7 @@ export const SCALEWAY_REGIONS = regionsOf(
   (name) => zonesOf(name, '-', '123'),
 );
 
-/** Regions of Google Cloud. */
+/** Common regions of Google Cloud. */
 export const GCP_REGIONS = regionsOf(
   [
     ['us-central1', 'US', 'United States', 'Council Bluffs'],
@@ -98,7 +101,7 @@ export const GCP_REGIONS = regionsOf(
   (name) => zonesOf(name, '-', { 'us-east1': 'bcd', 'europe-west1': 'bcd' }[name] ?? 'abc'),
 );
 
-/** Regions of Azure with three availability zones. */
+/** Common regions of Azure, of those with three availability zones. */
 export const AZURE_REGIONS = regionsOf(
   [
     ['eastus', 'US', 'United States', 'Virginia'],

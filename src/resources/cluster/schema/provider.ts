@@ -1,9 +1,9 @@
 import { named, Nullable, OneOf, PlainListOf, Type, Uuid, type TSchema } from '#platform/http/schema.ts';
 
-/** With which account of which provider a cluster is run. */
 const Credentials = Type.Object({ id: Type.Optional(Uuid), name: Type.Optional(Type.String()) });
 const InfoProvider = OneOf(['AWS', 'SCW', 'GCP', 'ON_PREMISE', 'AZURE']);
 
+/** With which account of which provider a cluster is run. */
 export const ClusterCloudProviderInfo = named(
   'ClusterCloudProviderInfo',
   Type.Object({
