@@ -180,7 +180,7 @@ export function isDatabaseAway(error: unknown): boolean {
     AWAY.test(code ?? '') ||
     // Of its socket, and not of a file.
     (SOCKET_CODES.includes(code ?? '') && ['connect', 'read', 'write'].includes(syscall ?? '')) ||
-    /^Connection terminated|^timeout exceeded when trying to connect|^Client has encountered a connection error/.test(
+    /^Connection terminated|^timeout (exceeded when trying to connect|expired$)|^Query read timeout$|^Client has encountered a connection error/.test(
       message ?? '',
     )
   );
