@@ -97,8 +97,8 @@ const FIRST_ANSWER_SECONDS = 10;
 /** Seconds for which a database that was there may be away during the start. */
 const START_SECONDS = 30;
 
-/** Seconds that a statement of the engine may take. Locks are waited for 15 s at most; the longest deletions take some seconds. */
-const ENGINE_ANSWER_SECONDS = 120;
+/** Seconds that a statement may take. Locks are waited for 15 s at most; the longest deletions take some seconds. */
+const ANSWER_SECONDS = 120;
 
 /** Takes the right to list and write the data directory from other accounts. Some of ours have to pass through it (PostgreSQL's). */
 function shutOut(dataDir: string): void {
@@ -137,12 +137,16 @@ export async function openBase(
       },
     );
   const migrated = await patiently(() => migrate(directConfig));
-  const database = openDatabase({ config: { ...config, max: settings.databasePoolSize }, isPooled });
+  const database = openDatabase({
+    config: { ...config, max: settings.databasePoolSize },
+    isPooled,
+    answerSeconds: ANSWER_SECONDS,
+  });
   // A deployment waits for commits most of its time: each that runs has a connection to wait on.
   const engineDatabase = openDatabase({
     config: { ...config, max: Math.max(4, settings.workerSlots) },
     isPooled,
-    answerSeconds: ENGINE_ANSWER_SECONDS,
+    answerSeconds: ANSWER_SECONDS,
   });
   // Made by one process: those that start at once read it.
   const keys = await withStartLock(settings.dataDir, async () =>
@@ -151,7 +155,7 @@ export async function openBase(
   const { vault, installationId, epoch } = await patiently(() =>
     openInstallation(database.db, keys, () => rereadVaultKeys(vaultKeyFile(settings))),
   );
-  const notifier = createNotifier(database.pool, (error) => log.warn({ err: error }, 'cannot notify'));
+  const notifier = createNotifier(database, (error) => log.warn({ err: error }, 'cannot notify'));
   const platform: Platform = {
     db: database.db,
     vault,
