@@ -7,9 +7,9 @@ import type { Logger } from 'pino';
 import { systemClock } from '#kernel/clock.ts';
 import { newId } from '#kernel/ids.ts';
 import { withStartLock } from '#kernel/start-lock.ts';
-import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
+import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '#platform/database/embedded.ts';
-import { openDatabase, sql, type OpenDatabase } from '#platform/database/index.ts';
+import { openDatabase, sql, type Database, type OpenDatabase } from '#platform/database/index.ts';
 import { lockInTransaction } from '#platform/database/locks.ts';
 import { awaitDatabase } from '#platform/database/await-database.ts';
 import { findServer } from '#platform/database/find-server.ts';
@@ -246,15 +246,19 @@ export interface FirstSteps {
  * The first start: an organization, its administrator with a token, and a cluster for this machine (decisions.md 26). The token is written to
  * its file before the commit, so that a crash leaves either everything or a file that means nothing. Undefined when it was done before.
  */
-export async function firstSteps(base: Base, runtime: 'docker' | 'host' | 'fake'): Promise<FirstSteps | undefined> {
-  const { settings } = base;
-  return inTransaction(systemContext(base.platform), async (context) => {
+export async function firstSteps(
+  base: Pick<Base, 'platform' | 'settings' | 'nodeId' | 'patiently'>,
+  runtime: 'docker' | 'host' | 'fake',
+): Promise<FirstSteps | undefined> {
+  let made: FirstSteps | undefined;
+  const take = async (context: Context) => {
     // One process at a time: several may start on an empty database.
     await lockInTransaction(context.db, 'firstStart');
     // What was restored is all that there is to be, even if that is nothing.
     if ((await readInstallation(context.db)).restoredAt) return undefined;
     const present = await context.db.selectFrom('organization').select('id').limit(1).executeTakeFirst();
-    if (present) return undefined;
+    // A connection that broke during the commit leaves open whether what the attempt before made is there.
+    if (present) return made && (await isOrganization(context.db, made.organizationId)) ? made : undefined;
     const userId = await makeAdministrator(context);
     const organizationId = await makeOrganization(context, 'My organization', userId);
     const token = await makeAdministratorToken(context, organizationId, userId, 'First administrator');
@@ -266,8 +270,13 @@ export async function firstSteps(base: Base, runtime: 'docker' | 'host' | 'fake'
       nodeId: base.nodeId,
       deploy: true,
     });
-    writeFileSync(`${tokenFile(settings)}.new`, `${token}\n`, { mode: 0o600 });
-    renameSync(`${tokenFile(settings)}.new`, tokenFile(settings));
-    return { organizationId, token };
-  });
+    const file = tokenFile(base.settings);
+    writeFileSync(`${file}.new`, `${token}\n`, { mode: 0o600 });
+    renameSync(`${file}.new`, file);
+    return (made = { organizationId, token });
+  };
+  return base.patiently(() => inTransaction(systemContext(base.platform), take));
 }
+
+const isOrganization = async (db: Database, id: string): Promise<boolean> =>
+  (await db.selectFrom('organization').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
