@@ -5,5 +5,6 @@ import path from 'node:path';
 // whoever may write to it could put a program of their own there.
 enableCompileCache(path.join(import.meta.dirname, '../node_modules/.cache/compile'));
 const { runCommandLine } = await import('#cli/index.ts');
+const { endProcess } = await import('#cli/end-process.ts');
 
-process.exitCode = await runCommandLine(process.argv.slice(2), process.env);
+endProcess(await runCommandLine(process.argv.slice(2), process.env));

@@ -81,12 +81,18 @@ export async function inspectQueue(settings: Settings): Promise<Finding> {
   return { name, state: 'missing', found: what, advice: found.map(({ message }) => message) };
 }
 
+/** Seconds that an answer may take; counting secrets reads all of them. */
+const ANSWER_SECONDS = 30;
+
 /** Reads something of the database, or returns why it cannot be read. */
 async function ask<T extends object>(settings: Settings, read: (db: Database) => Promise<T>): Promise<T | string> {
   const url = settings.databaseDirectUrl || settings.databaseUrl;
   const config = url ? { connectionString: url } : embeddedConfig(settings);
   if (!config) return 'PostgreSQL is not running now';
-  const { db, close } = openDatabase({ config: { ...config, max: 1, connectionTimeoutMillis: 5000 } });
+  const { db, close } = openDatabase({
+    config: { ...config, max: 1, connectionTimeoutMillis: 5000 },
+    answerSeconds: ANSWER_SECONDS,
+  });
   try {
     return await read(db);
   } catch (error) {
@@ -120,6 +126,7 @@ function judgeKeys(counts: Map<string, number>, file: string): Pick<Finding, 'st
 
 async function askPostgres(kind: string, config: pg.ClientConfig, mend: string): Promise<Finding> {
   const client = new pg.Client({ ...config, connectionTimeoutMillis: 5000 });
+  client.on('error', () => undefined); // The statement that it breaks tells of it.
   try {
     await client.connect();
     const { rows } = await client.query<{ server_version: string }>('show server_version');

@@ -7,9 +7,9 @@ import type { Logger } from 'pino';
 import { systemClock } from '#kernel/clock.ts';
 import { newId } from '#kernel/ids.ts';
 import { withStartLock } from '#kernel/start-lock.ts';
-import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
+import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '#platform/database/embedded.ts';
-import { openDatabase, sql, type OpenDatabase } from '#platform/database/index.ts';
+import { openDatabase, sql, type Database, type OpenDatabase } from '#platform/database/index.ts';
 import { lockInTransaction } from '#platform/database/locks.ts';
 import { awaitDatabase } from '#platform/database/await-database.ts';
 import { findServer } from '#platform/database/find-server.ts';
@@ -97,8 +97,8 @@ const FIRST_ANSWER_SECONDS = 10;
 /** Seconds for which a database that was there may be away during the start. */
 const START_SECONDS = 30;
 
-/** Seconds that a statement of the engine may take. Locks are waited for 15 s at most; the longest deletions take some seconds. */
-const ENGINE_ANSWER_SECONDS = 120;
+/** Seconds that a statement may take. Locks are waited for 15 s at most; the longest deletions take some seconds. */
+const ANSWER_SECONDS = 120;
 
 /** Takes the right to list and write the data directory from other accounts. Some of ours have to pass through it (PostgreSQL's). */
 function shutOut(dataDir: string): void {
@@ -137,12 +137,16 @@ export async function openBase(
       },
     );
   const migrated = await patiently(() => migrate(directConfig));
-  const database = openDatabase({ config: { ...config, max: settings.databasePoolSize }, isPooled });
+  const database = openDatabase({
+    config: { ...config, max: settings.databasePoolSize },
+    isPooled,
+    answerSeconds: ANSWER_SECONDS,
+  });
   // A deployment waits for commits most of its time: each that runs has a connection to wait on.
   const engineDatabase = openDatabase({
     config: { ...config, max: Math.max(4, settings.workerSlots) },
     isPooled,
-    answerSeconds: ENGINE_ANSWER_SECONDS,
+    answerSeconds: ANSWER_SECONDS,
   });
   // Made by one process: those that start at once read it.
   const keys = await withStartLock(settings.dataDir, async () =>
@@ -151,7 +155,7 @@ export async function openBase(
   const { vault, installationId, epoch } = await patiently(() =>
     openInstallation(database.db, keys, () => rereadVaultKeys(vaultKeyFile(settings))),
   );
-  const notifier = createNotifier(database.pool, (error) => log.warn({ err: error }, 'cannot notify'));
+  const notifier = createNotifier(database, (error) => log.warn({ err: error }, 'cannot notify'));
   const platform: Platform = {
     db: database.db,
     vault,
@@ -242,15 +246,19 @@ export interface FirstSteps {
  * The first start: an organization, its administrator with a token, and a cluster for this machine (decisions.md 26). The token is written to
  * its file before the commit, so that a crash leaves either everything or a file that means nothing. Undefined when it was done before.
  */
-export async function firstSteps(base: Base, runtime: 'docker' | 'host' | 'fake'): Promise<FirstSteps | undefined> {
-  const { settings } = base;
-  return inTransaction(systemContext(base.platform), async (context) => {
+export async function firstSteps(
+  base: Pick<Base, 'platform' | 'settings' | 'nodeId' | 'patiently'>,
+  runtime: 'docker' | 'host' | 'fake',
+): Promise<FirstSteps | undefined> {
+  let made: FirstSteps | undefined;
+  const take = async (context: Context) => {
     // One process at a time: several may start on an empty database.
     await lockInTransaction(context.db, 'firstStart');
     // What was restored is all that there is to be, even if that is nothing.
     if ((await readInstallation(context.db)).restoredAt) return undefined;
     const present = await context.db.selectFrom('organization').select('id').limit(1).executeTakeFirst();
-    if (present) return undefined;
+    // A connection that broke during the commit leaves open whether what the attempt before made is there.
+    if (present) return made && (await isOrganization(context.db, made.organizationId)) ? made : undefined;
     const userId = await makeAdministrator(context);
     const organizationId = await makeOrganization(context, 'My organization', userId);
     const token = await makeAdministratorToken(context, organizationId, userId, 'First administrator');
@@ -262,8 +270,13 @@ export async function firstSteps(base: Base, runtime: 'docker' | 'host' | 'fake'
       nodeId: base.nodeId,
       deploy: true,
     });
-    writeFileSync(`${tokenFile(settings)}.new`, `${token}\n`, { mode: 0o600 });
-    renameSync(`${tokenFile(settings)}.new`, tokenFile(settings));
-    return { organizationId, token };
-  });
+    const file = tokenFile(base.settings);
+    writeFileSync(`${file}.new`, `${token}\n`, { mode: 0o600 });
+    renameSync(`${file}.new`, file);
+    return (made = { organizationId, token });
+  };
+  return base.patiently(() => inTransaction(systemContext(base.platform), take));
 }
+
+const isOrganization = async (db: Database, id: string): Promise<boolean> =>
+  (await db.selectFrom('organization').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;

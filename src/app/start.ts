@@ -101,7 +101,7 @@ export async function start(
       settings.port = Number(new URL(url).port);
     }
     // Only now, as its token is shown once: what could fail is behind us.
-    const first = await base.patiently(() => firstSteps(base, runtime));
+    const first = await firstSteps(base, runtime);
     if (settings.role !== 'api') {
       const begin = () => startBackground(base, runtimes, sources, tracer, metrics.registry);
       const background = await base.patiently(() => BackgroundSwitch.start(base, begin));

@@ -22,12 +22,7 @@ export async function startCommand(settings: Settings): Promise<void> {
   await end;
   print('Stopping: running deployments are handed over, deployed services stay up.');
   await running.stop();
-  // What hangs holds sockets and timers that would keep the process alive; with nothing left it ends by itself before.
-  setTimeout(() => process.exit(), LEAVE_MS).unref();
 }
-
-/** Milliseconds that are left for output to be written once everything was stopped. */
-const LEAVE_MS = 500;
 
 /** Starts the service and shows what takes its time. */
 export async function startShowing(settings: Settings, log: Logger): Promise<Running> {

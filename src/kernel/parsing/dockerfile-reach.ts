@@ -2,7 +2,7 @@ import { expandWord, splitWords } from '#kernel/parsing/dockerfile-words.ts';
 import { dockerfileFault, scanDockerfile, triggerOf, type Instruction } from '#kernel/parsing/dockerfile-scan.ts';
 import type { DockerfileReach, ImageReference, ReachOptions } from '#kernel/parsing/formats.ts';
 
-interface Finding extends Pick<DockerfileReach, 'images' | 'hosts'>, ReachOptions {
+interface Finding extends Pick<DockerfileReach, 'escape' | 'images' | 'aliases' | 'hosts'>, ReachOptions {
   /** Names of the stages so far; null for those without one. */
   stages: (string | null)[];
   /** Variables of the ARGs before the first FROM. */
@@ -21,7 +21,15 @@ const MOST_IMAGES = 200;
  */
 export function findReach(text: string, options: ReachOptions): DockerfileReach {
   const { instructions, ...head } = scanDockerfile(text, options.hereDocuments);
-  const finding: Finding = { ...options, images: [], hosts: [], stages: [], globals: {} };
+  const finding: Finding = {
+    ...options,
+    escape: head.escape,
+    images: [],
+    aliases: [],
+    hosts: [],
+    stages: [],
+    globals: {},
+  };
   for (const instruction of instructions) {
     read(instruction, finding);
     if (finding.images.length > MOST_IMAGES)
@@ -30,6 +38,7 @@ export function findReach(text: string, options: ReachOptions): DockerfileReach 
   return {
     ...head,
     images: finding.images,
+    aliases: finding.aliases,
     hosts: finding.hosts,
     stageLines: instructions.filter(({ keyword }) => keyword === 'FROM').map(({ last }) => last),
     hasTriggers: instructions.some(({ keyword }) => keyword === 'ONBUILD'),
@@ -55,8 +64,8 @@ function read(instruction: Instruction, finding: Finding): void {
   }
 }
 
-function declare({ rest }: Instruction, { globals, variables }: Finding): void {
-  for (const word of splitWords(rest, (name) => globals[name] ?? variables[name])) {
+function declare({ rest }: Instruction, { globals, variables, escape }: Finding): void {
+  for (const word of splitWords(rest, (name) => globals[name] ?? variables[name], escape)) {
     const at = word.indexOf('=');
     const name = at < 0 ? word : word.slice(0, at);
     globals[name] = variables[name] ?? (at < 0 ? undefined : word.slice(at + 1));
@@ -64,26 +73,22 @@ function declare({ rest }: Instruction, { globals, variables }: Finding): void {
 }
 
 function readFrom(instruction: Instruction, finding: Finding): void {
-  const { globals, variables, stages, images } = finding;
+  const { globals, variables, escape, stages, images, aliases } = finding;
   const lookup = (name: string) => globals[name] ?? variables[name];
   const [written = '', as, stage, ...more] = instruction.rest.split(/[\t\v\f\r ]+/);
   if (written === '' || more.length > 0 || (as !== undefined && (as.toUpperCase() !== 'AS' || !stage)))
     throw dockerfileFault(instruction.first, 'must be "FROM image" or "FROM image AS name".');
-  const name = expandWord(written, lookup);
+  const name = expandWord(written, lookup, escape);
   if (name === '')
     throw dockerfileFault(
       instruction.first,
       `FROM ${written} names no image: give its ARG a default, or set a variable of that name.`,
     );
   const platform = optionOf(instruction, 'platform');
+  const reference = { lines: linesOf(instruction), written, name, where: 'FROM' as const };
   if (!stages.includes(name.toLowerCase()) && name !== 'scratch')
-    images.push({
-      lines: linesOf(instruction),
-      written,
-      name,
-      where: 'FROM',
-      platform: platform === undefined ? null : expandWord(platform, lookup),
-    });
+    images.push({ ...reference, platform: platform === undefined ? null : expandWord(platform, lookup, escape) });
+  else if (written !== name) aliases.push(reference);
   stages.push(stage?.toLowerCase() ?? null);
 }
 
@@ -145,39 +150,69 @@ function readMount(instruction: Instruction, value: string, finding: Finding): v
     );
 }
 
-/** Finds the hosts that ADD fetches from; its other sources are files of the context. */
+/**
+ * Finds the hosts that ADD fetches from; its other sources are files of the context. Each source is read with either escape character:
+ * builders expand the trigger of an image with the one of the file that names the image.
+ */
 function readSources(instruction: Instruction, { hosts }: Finding): void {
-  for (const word of sourcesOf(instruction).slice(0, -1)) {
-    const [first = ''] = word.split('/');
-    if (first.includes(UNKNOWN))
-      throw dockerfileFault(
+  const found = new Set<string>();
+  for (const word of sourcesOf(instruction))
+    for (const escape of ['\\', '`']) {
+      const host = hostOf(
+        expandWord(word, () => undefined, escape),
         instruction.first,
-        'a source of ADD begins with a variable: write ./ before it for a file, or scheme and host of its URL without variables.',
       );
-    const host = hostOf(word);
-    if (host === undefined) continue;
-    if (host === '' || host.includes(UNKNOWN))
-      throw dockerfileFault(instruction.first, 'the host of a URL in ADD must be written without variables.');
-    hosts.push({ host, line: instruction.first });
+      if (host !== undefined) found.add(host);
+    }
+  for (const host of found) hosts.push({ host, line: instruction.first });
+}
+
+/** Cuts the sources of ADD as builders do, quotes and escapes unresolved. A variable and all behind it are one `UNKNOWN`. */
+function sourcesOf({ rest, first }: Instruction): string[] {
+  // Quotes keep no blanks here: builders cut first, and resolve the quotes of each word then.
+  const words = readList(rest, first) ?? rest.split(/[\t\v\f\r ]+/);
+  return words.slice(0, -1).map((word) => word.replace(/\$[^]*/, UNKNOWN));
+}
+
+/** Reads the JSON form of an instruction; null for text. */
+function readList(rest: string, line: number): string[] | null {
+  if (!rest.startsWith('[')) return null;
+  const list = parseList(rest);
+  if (list !== null) return list;
+  // Some builders read the list at the beginning and ignore what follows; others take all of it as text.
+  if (rest.includes('"')) throw dockerfileFault(line, 'what begins with [ must be a JSON array of strings.');
+  return null;
+}
+
+function parseList(text: string): string[] | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) && value.every((word) => typeof word === 'string') ? value : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
   }
 }
 
-/** Sources and destination, variables marked. */
-function sourcesOf({ rest }: Instruction): string[] {
-  // A variable that is unset may have a fallback: its text is unknown all the same.
-  const marked = rest.replaceAll(/\$(\{[^}]*\}|[A-Za-z_]\w*)/g, UNKNOWN);
-  if (marked.startsWith('['))
-    try {
-      return (JSON.parse(marked.replaceAll(UNKNOWN, '\\u0000')) as unknown[]).map(String);
-    } catch (error) {
-      // What looks like a list but is none is text, as for builders.
-      if (!(error instanceof SyntaxError)) throw error;
-    }
-  return splitWords(marked, () => undefined);
-}
-
-/** Host of a URL or git address; undefined for a path. */
-function hostOf(source: string): string | undefined {
-  const url = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/@]*@)?(\[[^\]]*\]|[^/:?#]*)/i.exec(source);
-  return url?.[1] ?? /^[^/@\s]+@([^/:]+):/.exec(source)?.[1];
+/** Host of a URL or git address; undefined for a path. Throws Error for a source that could be either. */
+function hostOf(source: string, line: number): string | undefined {
+  const [first = ''] = source.split('/');
+  if (first.includes(UNKNOWN))
+    throw dockerfileFault(
+      line,
+      'a source of ADD begins with a variable: write ./ before it for a file, or scheme and host of its URL without variables.',
+    );
+  if (!first.includes(':')) return undefined;
+  const authority = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(source)?.[1] ?? /^([^@:]+@[^@:]+):/.exec(first)?.[1];
+  if (authority === undefined)
+    throw dockerfileFault(
+      line,
+      `${first}: a source of ADD must be a URL such as https://example.com/file, or user@host:path; write ./ before the name of a file.`,
+    );
+  if (authority.includes(UNKNOWN))
+    throw dockerfileFault(line, 'the host of a URL in ADD must be written without variables.');
+  const host = authority.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, '');
+  if (!/^([a-z0-9._-]+|\[[0-9a-f:.]+\])$/i.test(host))
+    throw dockerfileFault(line, `ADD from ${authority}: "${host}" is not the name of a host: it must be ASCII.`);
+  return host;
 }

@@ -57,6 +57,8 @@ export interface DockerfileReach {
   /** Name of the frontend that a `# syntax=` directive asks for; null without one. */
   syntax: string | null;
   images: ImageReference[];
+  /** Stages, and `scratch`, that a FROM names by variables, quotes or escapes. */
+  aliases: Omit<ImageReference, 'platform'>[];
   /** Hosts that ADD fetches from. */
   hosts: { host: string; line: number }[];
   /** Last lines of the FROM instructions. */

@@ -36,6 +36,15 @@ test('a file that takes too long or too much memory is refused with that limit',
   await expect(shortPool(60_000, 16)(newId(), 'yaml', many)).rejects.toThrow('it takes more than 16 MB of memory');
 });
 
+test('a thread that cannot be made fails its file and leaves the place to the next one', async () => {
+  // Threads run programs of this machine only.
+  const pool = new ParserPool(new URL('https://example.com/worker.ts'));
+  const ask = (owner: string) => pool.run(owner, { format: 'json', text: '1', options: {} }, LIMITS.json);
+  const files = await Promise.allSettled(['a', 'a', 'b', 'c', 'd', 'e', 'f'].map(ask));
+  const failed = { status: 'rejected', reason: expect.objectContaining({ code: 'ERR_INVALID_URL_SCHEME' }) };
+  expect(files).toEqual(files.map(() => failed));
+});
+
 test('an owner whose files take all of their time does not hold up another owner', async () => {
   const pool = shortPool(1_000);
   const attacker = newId();

@@ -27,12 +27,20 @@ interface Job {
   reject(error: unknown): void;
 }
 
+/** This file's neighbour: TypeScript in a checkout, JavaScript where the program was compiled. */
+const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url);
+
 /** Threads that read files. An owner has one of them at a time, and owners take turns. */
 export class ParserPool {
   readonly #threads = new Set<ParserThread>();
   /** Owners in the order of their turns. */
   readonly #waiting = new Map<string, Job[]>();
   readonly #busy = new Set<string>();
+  readonly #program: URL;
+
+  constructor(program = PROGRAM) {
+    this.#program = program;
+  }
 
   run<T>(owner: string, question: Question, limits: FileLimits): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -61,9 +69,8 @@ export class ParserPool {
 
   async #do(owner: string, { question, limits, resolve, reject }: Job): Promise<void> {
     this.#busy.add(owner);
-    const thread = this.#threadFor(limits);
     try {
-      resolve(await thread.read(question, limits));
+      resolve(await this.#read(question, limits));
     } catch (error) {
       reject(error);
     } finally {
@@ -72,17 +79,19 @@ export class ParserPool {
     }
   }
 
+  /** Rejects where no thread can be made, too: the owner's place is free again then. */
+  async #read(question: Question, limits: FileLimits): Promise<unknown> {
+    return this.#threadFor(limits).read(question, limits);
+  }
+
   /** An idle thread with that much memory, else a new one. */
   #threadFor({ megabytes }: FileLimits): ParserThread {
     for (const thread of this.#threads) if (thread.isIdle && thread.megabytes === megabytes) return thread;
-    const thread = new ParserThread(megabytes, () => this.#threads.delete(thread));
+    const thread = new ParserThread(this.#program, megabytes, () => this.#threads.delete(thread));
     this.#threads.add(thread);
     return thread;
   }
 }
-
-/** This file's neighbour: TypeScript in a checkout, JavaScript where the program was compiled. */
-const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url);
 
 /** One thread; it is ended as soon as a file was too much for it. */
 class ParserThread {
@@ -93,11 +102,11 @@ class ParserThread {
   #timer: NodeJS.Timeout | undefined;
   #ended = false;
 
-  constructor(megabytes: number, onEnd: () => void) {
+  constructor(program: URL, megabytes: number, onEnd: () => void) {
     this.megabytes = megabytes;
     this.#onEnd = onEnd;
     // Nothing of this process: it reads what somebody else has written.
-    this.#worker = new Worker(PROGRAM, {
+    this.#worker = new Worker(program, {
       execArgv: [],
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: megabytes },

@@ -17,6 +17,7 @@ const SETTINGS: Record<string, string> = {
 /** A connection of its own for a backup or a restore. */
 export async function openSession(config: pg.ClientConfig, name: string): Promise<pg.Client> {
   const client = new pg.Client({ ...config, application_name: name });
+  client.on('error', () => undefined); // The statement that it breaks tells of it.
   await client.connect();
   // Only those that the server knows: `transaction_timeout` is there since PostgreSQL 17.
   await client.query(

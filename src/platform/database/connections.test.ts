@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { expect, inject, test } from 'vitest';
-import { openDatabase, sql } from '#platform/database/index.ts';
+import { isDatabaseAway, openDatabase, sql } from '#platform/database/index.ts';
+import { prepared, preparedRead } from '#platform/database/prepared.ts';
 
 const config = { ...inject('postgres'), max: 2 };
 
@@ -20,5 +23,51 @@ test('a connection that ends between the statements of a transaction fails that 
     expect((await sql`select 1 as one`.execute(mine.db)).rows).toEqual([{ one: 1 }]);
   } finally {
     await Promise.all([mine.close(), other.close()]);
+  }
+});
+
+/** A way to the server that can go silent: connections stay, and nothing comes back over them. */
+async function openWay() {
+  const { host, port } = inject('postgres');
+  const way = { silent: false, config: {}, close: () => undefined as unknown };
+  const sockets: Socket[] = [];
+  const relay = createServer((client) => {
+    const server = host?.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port!, host);
+    for (const socket of [client, server]) sockets.push(socket.on('error', () => undefined));
+    client.on('data', (data) => server.write(data)).on('close', () => server.destroy());
+    server.on('data', (data) => way.silent || client.write(data)).on('close', () => client.destroy());
+  }).listen(0, '127.0.0.1');
+  await once(relay, 'listening');
+  way.config = { ...config, host: '127.0.0.1', port: (relay.address() as AddressInfo).port };
+  way.close = () => {
+    for (const socket of sockets) socket.destroy();
+    relay.close();
+  };
+  return way;
+}
+
+test('a statement that is never answered ends, whichever way it is sent, and the next one has another connection', async () => {
+  const way = await openWay();
+  const open = openDatabase({ config: way.config, answerSeconds: 3 });
+  const one = (db: typeof open.db) => db.selectNoFrom(sql<number>`1`.as('one'));
+  const [sent, read] = [prepared(one), preparedRead(one)];
+  const ask = () =>
+    Promise.allSettled([
+      open.db.transaction().execute((inside) => one(inside).execute()),
+      sent(open.db),
+      read(open.db),
+      open.query('select 1 as one', []),
+    ]);
+  try {
+    const answered = { status: 'fulfilled', value: [{ one: 1 }] };
+    expect(await ask()).toEqual([answered, answered, answered, answered]);
+    way.silent = true;
+    const ended = { status: 'rejected', reason: expect.toSatisfy(isDatabaseAway) };
+    expect(await ask()).toEqual([ended, ended, ended, ended]);
+    way.silent = false;
+    expect(await ask()).toEqual([answered, answered, answered, answered]);
+  } finally {
+    way.close();
+    await open.close();
   }
 });

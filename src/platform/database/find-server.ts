@@ -14,9 +14,15 @@ export interface FoundServer {
   isPooled: boolean;
 }
 
+/** Time in which a connection must be made and each question answered; an address that is wrong may lead to silence. */
+const ANSWER_MS = 5_000;
+
 /** Asks both URLs what they lead to. Throws an error that names the setting to be changed. */
-export async function findServer({ databaseUrl, databaseDirectUrl }: ServerUrls): Promise<FoundServer> {
-  const used = await identify('DATABASE_URL', databaseUrl);
+export async function findServer(
+  { databaseUrl, databaseDirectUrl }: ServerUrls,
+  answerMs = ANSWER_MS,
+): Promise<FoundServer> {
+  const used = await identify('DATABASE_URL', databaseUrl, answerMs);
   if (!databaseDirectUrl) {
     if (used.isPooled)
       throw new Error(
@@ -24,7 +30,7 @@ export async function findServer({ databaseUrl, databaseDirectUrl }: ServerUrls)
       );
     return { directConfig: { connectionString: databaseUrl }, isPooled: false };
   }
-  const direct = await identify('DATABASE_DIRECT_URL', databaseDirectUrl);
+  const direct = await identify('DATABASE_DIRECT_URL', databaseDirectUrl, answerMs);
   if (direct.isPooled)
     throw new Error('DATABASE_DIRECT_URL leads through a pooler: it must lead to PostgreSQL itself.');
   if (direct.identity !== used.identity)
@@ -34,14 +40,16 @@ export async function findServer({ databaseUrl, databaseDirectUrl }: ServerUrls)
   return { directConfig: { connectionString: databaseDirectUrl }, isPooled: used.isPooled };
 }
 
-async function identify(setting: string, connectionString: string) {
-  const client = new pg.Client({ connectionString });
+async function identify(setting: string, connectionString: string, answerMs: number) {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: answerMs, query_timeout: answerMs });
   client.on('error', () => undefined); // The statement that it breaks tells of it.
   const place = `${client.host}:${client.port}`;
   try {
     await client.connect();
+    // A time as text would depend on the time zone of the user or the URL.
     const { rows } = await client.query<{ identity: string }>(
-      `select format('%s %s', oid, pg_postmaster_start_time()) as identity from pg_database where datname = current_database()`,
+      `select format('%s %s', oid, extract(epoch from pg_postmaster_start_time())) as identity
+        from pg_database where datname = current_database()`,
     );
     return { place, identity: rows[0]!.identity, isPooled: await isPooled(client) };
   } catch (error) {

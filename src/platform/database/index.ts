@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Socket } from 'node:net';
 import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } from 'kysely';
 import pg from 'pg';
+import { breakingOff } from '#platform/database/answer-limit.ts';
 import { createLine, LineBroken } from '#platform/database/line.ts';
 import { LIMITS, throughPooler } from '#platform/database/pooler.ts';
 import type { DB } from '#platform/database/tables.ts';
@@ -29,7 +29,10 @@ export interface DatabaseOptions {
   config: pg.PoolConfig;
   /** Whether the connections go through a pooler (pooler.ts). */
   isPooled?: boolean;
-  /** Seconds after which a statement that is not answered breaks its connection; no limit without. */
+  /**
+   * Seconds after which a statement that is not answered breaks its connection, and within which there must be a connection; no limit
+   * without.
+   */
   answerSeconds?: number;
   /** Called with each statement's text; tests record them. */
   onStatement?: (text: string) => void;
@@ -38,6 +41,8 @@ export interface DatabaseOptions {
 export interface OpenDatabase {
   db: Database;
   pool: pg.Pool;
+  /** Sends one statement outside of transactions. */
+  query(text: string, values: unknown[]): Promise<unknown[]>;
   close(): Promise<void>;
 }
 
@@ -58,13 +63,20 @@ export const wireOf = (db: Database): Wire | undefined => wires.get(db);
  * connection (measured: a third less processor time a select); through a pooler they have none.
  */
 export function openDatabase({ config, isPooled, onStatement, answerSeconds }: DatabaseOptions): OpenDatabase {
-  const defaults: pg.PoolConfig = { application_name: 'quarterdeck', ...(isPooled ? PIPELINED : LIMITS) };
+  const defaults: pg.PoolConfig = {
+    application_name: 'quarterdeck',
+    ...(isPooled ? PIPELINED : LIMITS),
+    ...(answerSeconds === undefined ? {} : { connectionTimeoutMillis: answerSeconds * 1000 }),
+  };
   const pool = new pg.Pool({ ...defaults, ...config });
   pool.on('error', () => undefined); // An idle connection broke (PostgreSQL was restarted): the pool opens another.
   // While a connection is taken the pool does not listen on it: whoever has it hears of its end by the next statement.
   pool.on('connect', (client) => client.on('error', () => undefined));
   const names = new StatementNames();
-  const askerOf = isPooled ? throughPooler : (client: pg.PoolClient) => named(client, names);
+  const askerOf = (client: pg.PoolClient) => {
+    const ask = isPooled ? throughPooler(client) : named(client, names);
+    return (text: string, values: readonly unknown[]) => breakingOff(client, ask(text, values), answerSeconds);
+  };
   const dialect = new PostgresDialect({
     pool: {
       connect: async () => {
@@ -73,8 +85,7 @@ export function openDatabase({ config, isPooled, onStatement, answerSeconds }: D
         return {
           query: (text: string, values: readonly unknown[]) => {
             onStatement?.(text);
-            const answer = ask(text, values);
-            return answerSeconds === undefined ? answer : breakingOff(client, answer, answerSeconds);
+            return ask(text, values);
           },
           release: () => client.release(),
         } as never;
@@ -92,7 +103,7 @@ export function openDatabase({ config, isPooled, onStatement, answerSeconds }: D
     }
   };
   // Through a pooler each read is sent by itself: what it makes of many statements at once is its own affair.
-  const line = isPooled ? undefined : createLine({ ...defaults, ...config });
+  const line = isPooled ? undefined : createLine({ ...defaults, ...config }, answerSeconds);
   wires.set(db, {
     send: (text, values) => {
       onStatement?.(text);
@@ -110,7 +121,7 @@ export function openDatabase({ config, isPooled, onStatement, answerSeconds }: D
       }
     },
   });
-  return { db, pool, close: async () => void (await Promise.all([line?.close(), db.destroy()])) };
+  return { db, pool, query: send, close: async () => void (await Promise.all([line?.close(), db.destroy()])) };
 }
 
 /** The driver's types leave it out. */
@@ -118,21 +129,6 @@ const PIPELINED = { pipeline: true } as pg.PoolConfig;
 
 const named = (client: pg.PoolClient, names: StatementNames) => (text: string, values: readonly unknown[]) =>
   client.query({ text, values: [...values], name: names.of(text) }).catch(names.heed);
-
-/**
- * Breaks the connection of a statement that is not answered in time: the server, or the way to it, is gone without a word, and nobody would ever
- * hear of it. The statement ends as with any broken connection, and the pool opens another one.
- */
-async function breakingOff<T>(client: pg.PoolClient, answer: Promise<T>, seconds: number): Promise<T> {
-  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
-  const cause = Object.assign(new Error(`Connection terminated: no answer within ${seconds} s.`), { code: '08006' });
-  const timer = setTimeout(() => stream.destroy(cause), seconds * 1000);
-  try {
-    return await answer;
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 /** Names of prepared statements. */
 class StatementNames {
@@ -180,7 +176,7 @@ export function isDatabaseAway(error: unknown): boolean {
     AWAY.test(code ?? '') ||
     // Of its socket, and not of a file.
     (SOCKET_CODES.includes(code ?? '') && ['connect', 'read', 'write'].includes(syscall ?? '')) ||
-    /^Connection terminated|^timeout exceeded when trying to connect|^Client has encountered a connection error/.test(
+    /^Connection terminated|^timeout (exceeded when trying to connect|expired$)|^Query read timeout$|^Client has encountered a connection error/.test(
       message ?? '',
     )
   );

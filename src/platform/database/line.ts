@@ -1,5 +1,6 @@
 import { setTimeout as later } from 'node:timers';
 import pg from 'pg';
+import { breakingOff } from '#platform/database/answer-limit.ts';
 
 /** A line that nobody has sent anything over for so long is closed: PostgreSQL keeps some MB for each. */
 const IDLE_MS = 30_000;
@@ -24,13 +25,14 @@ export class LineBroken extends Error {}
  * A line for short reads of many requests. What they ask in one turn of the event loop is written at once, so that program and
  * database pay one system call and one change of context for all of them. (Measured with 16 requests at a time: a fifth of the
  * program's processor time and two fifths of the database's, beside a connection of its own for each.)
- * One statement that is slow holds up those behind it: only reads by key belong here. Connects when it is first needed.
+ * One statement that is slow holds up those behind it: only reads by key belong here. Connects when it is first needed. A statement that
+ * is not answered within `answerSeconds` breaks the connection.
  */
-export function createLine(config: pg.ClientConfig): Line {
+export function createLine(config: pg.ClientConfig, answerSeconds?: number): Line {
   let open: Connection | undefined;
   return {
     send: (query) => {
-      if (!open || open.ended) open = new Connection(config);
+      if (!open || open.ended) open = new Connection(config, answerSeconds);
       return open.send(query);
     },
     close: async () => open?.end(),
@@ -42,11 +44,13 @@ class Connection {
   readonly #client: pg.Client;
   readonly #ready: Promise<unknown>;
   readonly #idle: NodeJS.Timeout;
+  readonly #answerSeconds: number | undefined;
   #held = false;
   #waiting = 0;
   #allAnswered: (() => void) | undefined;
 
-  constructor(config: pg.ClientConfig) {
+  constructor(config: pg.ClientConfig, answerSeconds: number | undefined) {
+    this.#answerSeconds = answerSeconds;
     this.#client = new pg.Client({ ...config, pipeline: true } as pg.ClientConfig);
     // Those who wait for an answer hear of it; the next statement goes over another connection.
     const broken = () => {
@@ -65,7 +69,7 @@ class Connection {
     try {
       await this.#ready;
       this.#gather();
-      return await ask(this.#client, query);
+      return await breakingOff(this.#client, ask(this.#client, query), this.#answerSeconds);
     } catch (error) {
       if (isEnd(error)) this.ended = true;
       throw this.ended ? new LineBroken('The connection to the database ended.', { cause: error }) : error;

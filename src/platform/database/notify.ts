@@ -15,12 +15,17 @@ export interface Notifier {
   flush(): Promise<void>;
 }
 
+/** Where a notifier sends its statements. */
+interface Sender {
+  query(text: string, values: unknown[]): Promise<unknown>;
+}
+
 /**
  * A notifier on a pool. Messages of one process are gathered while the previous ones are on their way and sent in one
  * statement, outside the transactions that they tell of: a NOTIFY inside each of them costs half of the throughput.
  * `onError` hears of a batch that could not be sent.
  */
-export function createNotifier(pool: pg.Pool, onError: (error: unknown) => void = () => undefined): Notifier {
+export function createNotifier(pool: Sender, onError: (error: unknown) => void = () => undefined): Notifier {
   let waiting = new Map<string, [channel: string, payload: string]>();
   let sending: Promise<void> | undefined;
   const send = async (): Promise<void> => {

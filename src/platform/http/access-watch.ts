@@ -6,6 +6,8 @@ import type { Principal } from '#platform/access/principal.ts';
 /** Between two looks whether the caller still may: a revoked token ends its streams and sockets within this time, on every replica. */
 const CHECK_MS = 3_000;
 const MAX_FAILURES = 5;
+/** A look that takes longer has failed: a database that says nothing at all must not keep what was revoked open. */
+const LOOK_MS = 10_000;
 
 export interface WatchedParts {
   /** Aborted when the client or the server goes away. */
@@ -13,6 +15,8 @@ export interface WatchedParts {
   log: Logger;
   /** The caller as they are now. Throws what a request would be refused with. */
   check(): Promise<Principal>;
+  checkMs?: number;
+  lookMs?: number;
 }
 
 /** Checks again and again whether the caller of something that goes on may still have it. */
@@ -44,12 +48,12 @@ export class AccessWatch {
   }
 
   #later(): NodeJS.Timeout {
-    return setTimeout(() => void this.#look(), CHECK_MS);
+    return setTimeout(() => void this.#look(), this.#parts.checkMs ?? CHECK_MS);
   }
 
   async #look(): Promise<void> {
     try {
-      this.principal = await this.#parts.check();
+      this.principal = await inTime(this.#parts.check(), this.#parts.lookMs ?? LOOK_MS);
       this.#failures = 0;
     } catch (error) {
       // That it cannot be found out at the moment is no refusal; in the long run it is.
@@ -58,5 +62,15 @@ export class AccessWatch {
       this.#parts.log.warn({ err: error }, 'the caller of an open connection could not be checked');
     }
     if (!this.signal.aborted) this.#timer = this.#later();
+  }
+}
+
+async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new AppError('unavailable', 'Your access could not be checked.')), ms);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -34,6 +34,13 @@ describe('requests under way', () => {
     expect(admission.enter('d', 'y')).toBeTypeOf('function');
   });
 
+  test('leave event streams and web sockets alone, which have as many places of their own', async () => {
+    const admission = new Admission(limits);
+    for (let n = 0; n < 2; n++) expect(admission.enter('a', 'x', 'connections')).toBeTypeOf('function');
+    for (let n = 0; n < 2; n++) expect(admission.enter('a', 'x')).toBeTypeOf('function');
+    await expect(admission.enter('a', 'x', 'connections')).rejects.toThrow('2 event streams and web sockets open');
+  });
+
   test('are not limited by 0', () => {
     const admission = new Admission({ perCaller: 0, perOrganization: 0, writes: 4 });
     for (let n = 0; n < 1000; n++) expect(admission.enter('a', 'x')).toBeTypeOf('function');

@@ -1,13 +1,21 @@
 import { AppError } from '#kernel/errors.ts';
 
 export interface AdmissionLimits {
-  /** Requests of one caller at a time, those included that wait or follow a stream; 0 is no limit. */
+  /** Requests of one caller at a time, those included that wait, and as many event streams and web sockets; 0 is no limit. */
   perCaller: number;
   /** The same of an organization, over all of its callers. */
   perOrganization: number;
   /** Writes at a time: each has a connection of the database until its commit. */
   writes: number;
 }
+
+/** What is counted: open connections last for hours, and must not keep requests out. */
+type Kind = 'requests' | 'connections';
+
+const WORDS: Record<Kind, { have: string; advice: string }> = {
+  requests: { have: 'requests under way', advice: 'wait for their answers and ask again in 2 s' },
+  connections: { have: 'event streams and web sockets open', advice: 'close one and ask again in 2 s' },
+};
 
 /** A refusal is answered after so long: a caller that asks again at once would else keep the program busy with refusing. */
 const REFUSAL_MS = 1_000;
@@ -29,15 +37,15 @@ export class Admission {
     this.#writes = new WriteTurns(limits.writes);
   }
 
-  /** Counts a request. Answers what ends the count; throws 429, after a moment, for one too many. */
-  enter(caller: string, organization: string | undefined): (() => void) | Promise<never> {
+  /** Counts a request, or an open connection. Answers what ends the count; throws 429, after a moment, for one too many. */
+  enter(caller: string, organization: string | undefined, kind: Kind = 'requests'): (() => void) | Promise<never> {
     const { perCaller, perOrganization } = this.#limits;
     const counted: [key: string, limit: number, whose: string][] = [
-      [`caller ${caller}`, perCaller, 'Your token or session'],
+      [`${kind} of caller ${caller}`, perCaller, 'Your token or session'],
     ];
-    if (organization) counted.push([`organization ${organization}`, perOrganization, 'Your organization']);
+    if (organization) counted.push([`${kind} of organization ${organization}`, perOrganization, 'Your organization']);
     for (const [key, limit, whose] of counted)
-      if (limit > 0 && (this.#inFlight.get(key) ?? 0) >= limit) return refuseLater(whose, limit);
+      if (limit > 0 && (this.#inFlight.get(key) ?? 0) >= limit) return refuseLater(whose, limit, WORDS[kind]);
     for (const [key] of counted) this.#inFlight.set(key, (this.#inFlight.get(key) ?? 0) + 1);
     return () => {
       for (const [key] of counted) {
@@ -55,13 +63,11 @@ export class Admission {
   }
 }
 
-async function refuseLater(whose: string, limit: number): Promise<never> {
+async function refuseLater(whose: string, limit: number, { have, advice }: (typeof WORDS)[Kind]): Promise<never> {
   await new Promise((resolve) => setTimeout(resolve, REFUSAL_MS));
-  throw new AppError(
-    'rate_limited',
-    `${whose} has ${limit} requests under way, the most at a time: wait for their answers and ask again in 2 s.`,
-    { headers: RETRY },
-  );
+  throw new AppError('rate_limited', `${whose} has ${limit} ${have}, the most at a time: ${advice}.`, {
+    headers: RETRY,
+  });
 }
 
 interface Turn {

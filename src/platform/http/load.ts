@@ -82,6 +82,11 @@ const organizationsOf = (principal: Principal, { organizationId }: { organizatio
 export const forbiddenTo = (action: Action): AppError =>
   forbidden(`Your token or role does not allow this: it takes the permission ${action}.`);
 
-/** Organization for which a request counts: the one that it names, else the caller's first. */
-export const ownerOf = (principal: Principal, organizationId: string | undefined): string | undefined =>
-  (principal.grants.find((grant) => grant.organizationId === organizationId) ?? principal.grants[0])?.organizationId;
+/**
+ * Organization for which a request counts: the one that it names, else the only one of the caller. Undefined for a caller with several:
+ * what they do in one must not use up what another one has.
+ */
+export function ownerOf({ grants }: Principal, organizationId: string | undefined): string | undefined {
+  if (grants.some((grant) => grant.organizationId === organizationId)) return organizationId;
+  return grants.length === 1 ? grants[0]!.organizationId : undefined;
+}

@@ -57,13 +57,15 @@ export async function handle(
   const owner = ownerOf(caller.principal, organizationId);
   const entered = pipeline.admission.enter(caller.principal.id, owner);
   const leave = typeof entered === 'function' ? entered : await entered;
-  let goesOn = false;
+  const onStream = async () => {
+    const leaveStream = await pipeline.admission.enter(caller.principal.id, owner, 'connections');
+    if (reply.raw.destroyed) leaveStream();
+    else reply.raw.once('close', leaveStream);
+  };
   try {
-    return await serve(pipeline, route, caller, request, reply, () => (goesOn = true));
+    return await serve(pipeline, route, caller, request, reply, onStream);
   } finally {
-    // A stream is under way until its client leaves.
-    if (goesOn && !reply.raw.destroyed) reply.raw.once('close', leave);
-    else leave();
+    leave();
   }
 }
 
@@ -73,7 +75,7 @@ async function serve(
   caller: Caller,
   request: FastifyRequest,
   reply: FastifyReply,
-  onStream: () => void = () => undefined,
+  onStream: () => Promise<void> = () => Promise.resolve(),
 ): Promise<FastifyReply> {
   const { platform } = pipeline;
   const { authorization: header, 'user-agent': userAgent } = request.headers;
@@ -117,8 +119,12 @@ async function serve(
     outcome.answer = answerOf(route, await route.settle!(call, outcome.value, wait));
   }
   if (outcome.answer.stream) {
-    onStream();
-    return sendStream(reply, outcome.answer.stream, {
+    const { stream } = outcome.answer;
+    await onStream().catch((error: unknown) => {
+      stream.ended();
+      throw error;
+    });
+    return sendStream(reply, stream, {
       requestId: request.id,
       signal: anySignal([signal(), pipeline.closing]),
       log: context.log,

@@ -30,15 +30,33 @@ test('a task that takes long keeps no other one waiting', async () => {
 });
 
 test('a task that does not end by its deadline is told so, and fails even if it does not heed that', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
   let told: AbortSignal | undefined;
   const run = (_: unknown, signal: AbortSignal) => {
     told = signal;
-    return new Promise<void>(() => undefined);
+    return promise;
   };
-  await begin({ name: 'deaf', everySeconds: 60, deadlineSeconds: 0.05, run });
+  await begin({ name: 'deaf', everySeconds: 60, deadlineSeconds: 0.05, graceSeconds: 0.05, run });
   await expect.poll(async () => (await rowOf('deaf')).last_error).toBe('It has not ended within 0.05 s.');
   expect(told!.aborted).toBe(true);
-  expect((await rowOf('deaf')).locked_until).toBeNull();
+  expect((await rowOf('deaf')).lock_token).not.toBeNull();
+  resolve();
+  await expect.poll(async () => (await rowOf('deaf')).lock_token).toBeNull();
+});
+
+test('a task that needs a while to end after its deadline does not run beside itself', async () => {
+  let [runs, running, most] = [0, 0, 0];
+  const run = async (_: unknown, signal: AbortSignal) => {
+    runs++;
+    most = Math.max(most, ++running);
+    await untilAborted(signal);
+    for (let statements = 0; statements < 50; statements++) await sql`select 1`.execute(app.db);
+    running--;
+  };
+  await begin({ name: 'slow', everySeconds: 0, deadlineSeconds: 0.05, run });
+  await expect.poll(() => runs).toBeGreaterThan(2);
+  expect(most).toBe(1);
+  expect((await rowOf('slow')).last_error).toBe('It has not ended within 0.05 s.');
 });
 
 test('a task that another process has taken over meanwhile writes nothing over its end', async () => {

@@ -10,12 +10,15 @@ export interface RecurringTask {
   everySeconds: number;
   /** Seconds after which its signal is aborted; ten minutes unless it says otherwise. */
   deadlineSeconds?: number;
+  /** Seconds that it has to end once its signal is aborted; half a minute unless it says otherwise. */
+  graceSeconds?: number;
   run(platform: Platform, signal: AbortSignal): Promise<void>;
 }
 
 const DEADLINE_SECONDS = 600;
-/** Seconds that a task has, once its signal is aborted, before another process takes it over. */
 const GRACE_SECONDS = 30;
+/** Seconds for writing the end of a task, before another process takes it over. */
+const END_SECONDS = 30;
 const LOOK_MS = 5_000;
 /** Tasks of one process at a time: one that takes long keeps the others from nothing. */
 const AT_ONCE = 4;
@@ -84,11 +87,11 @@ export class Schedule {
     }
   }
 
-  /** Claims the task that has been due for longest. Its lock lasts as long as the longest of them may take. */
+  /** Claims the task that has been due for longest. Its lock lasts longer than any of them may take. */
   async #claim(): Promise<Claimed | undefined> {
     const token = randomUUID();
     const { rows } = await sql<{ name: string }>`update scheduled_task set lock_token = ${token},
-        locked_until = now() + make_interval(secs => ${this.#longest() + GRACE_SECONDS})
+        locked_until = now() + make_interval(secs => ${this.#longest() + END_SECONDS})
       where name = (
         select name from scheduled_task where name = any(${[...this.#tasks.keys()]}) and next_at <= now()
           and (locked_until is null or locked_until < now()) order by next_at limit 1 for update skip locked)
@@ -97,25 +100,35 @@ export class Schedule {
   }
 
   #longest(): number {
-    return Math.max(...[...this.#tasks.values()].map(deadlineOf));
+    return Math.max(...[...this.#tasks.values()].map(patienceOf));
   }
 
   async #run({ task, token }: Claimed): Promise<void> {
+    let isOver = false;
+    const deadline = AbortSignal.timeout(deadlineOf(task) * 1000);
+    const work = begin(task, this.#platform, anySignal([this.#abort.signal, deadline])).finally(() => (isOver = true));
     let failure: string | null = null;
     try {
-      await runInTime(task, this.#platform, this.#abort.signal);
+      await inTime(work, task);
+      if (deadline.aborted) throw lateError(task);
     } catch (error) {
-      failure = (error as Error).message;
+      failure = (deadline.aborted ? lateError(task) : (error as Error)).message;
       this.#platform.log.error(
         { err: error, task: task.name },
         'a recurring task failed; it is tried again at its next time',
       );
     }
+    await this.#end({ task, token }, failure, isOver);
+    if (!isOver) void this.#releaseAfter(work, { task, token });
+  }
+
+  /** Writes the end of a task. One that still runs keeps its lock for as long again: it must not run beside itself. */
+  async #end({ task, token }: Claimed, failure: string | null, isOver: boolean): Promise<void> {
     const ended = await this.#platform.db
       .updateTable('scheduled_task')
       .set({
-        locked_until: null,
-        lock_token: null,
+        locked_until: isOver ? null : sql`now() + make_interval(secs => ${patienceOf(task)})`,
+        lock_token: isOver ? null : token,
         last_error: failure,
         last_ended_at: sql`now()`,
         next_at: sql`now() + make_interval(secs => ${task.everySeconds})`,
@@ -126,19 +139,39 @@ export class Schedule {
     if (ended.numUpdatedRows === 0n)
       this.#platform.log.warn({ task: task.name }, 'a recurring task took so long that another process has it by now');
   }
+
+  /** Gives the lock back when a task that was given up ends after all. Never rejects: without this the lock runs out. */
+  async #releaseAfter(work: Promise<void>, { task, token }: Claimed): Promise<void> {
+    const log = this.#platform.log.child({ task: task.name });
+    await work.catch((error: unknown) => log.warn({ err: error }, 'a recurring task that was given up failed'));
+    await this.#platform.db
+      .updateTable('scheduled_task')
+      .set({ locked_until: null, lock_token: null })
+      .where('name', '=', task.name)
+      .where('lock_token', '=', token)
+      .execute()
+      .catch((error: unknown) => log.warn({ err: error }, 'cannot give the lock of a recurring task back'));
+  }
 }
 
 const deadlineOf = (task: RecurringTask): number => task.deadlineSeconds ?? DEADLINE_SECONDS;
 
-/** Runs a task until its deadline; one that does not heed its signal is left behind, and its failure is told. */
-async function runInTime(task: RecurringTask, platform: Platform, stopping: AbortSignal): Promise<void> {
-  const deadline = AbortSignal.timeout(deadlineOf(task) * 1000);
+/** Seconds after which a task that still runs is given up. */
+const patienceOf = (task: RecurringTask): number => deadlineOf(task) + (task.graceSeconds ?? GRACE_SECONDS);
+
+const lateError = (task: RecurringTask): Error => new Error(`It has not ended within ${deadlineOf(task)} s.`);
+
+/** Rejects where `run` itself throws, too. */
+const begin = async (task: RecurringTask, platform: Platform, signal: AbortSignal): Promise<void> =>
+  task.run(platform, signal);
+
+/** Waits for the end of a task. Throws for one that does not heed its signal. */
+async function inTime(work: Promise<void>, task: RecurringTask): Promise<void> {
   const { promise: over, reject } = Promise.withResolvers<never>();
-  const late = () => reject(new Error(`It has not ended within ${deadlineOf(task)} s.`));
-  deadline.addEventListener('abort', late, { once: true });
+  const timer = setTimeout(() => reject(lateError(task)), patienceOf(task) * 1000);
   try {
-    await Promise.race([task.run(platform, anySignal([stopping, deadline])), over]);
+    await Promise.race([work, over]);
   } finally {
-    deadline.removeEventListener('abort', late);
+    clearTimeout(timer);
   }
 }

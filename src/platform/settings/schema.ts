@@ -310,7 +310,7 @@ export const SETTINGS = {
     'QUARTERDECK_REQUESTS_IN_FLIGHT_PER_CALLER',
     200,
     integer(0, 1_000_000),
-    'Requests of one token or user that a process serves at a time, waiting ones and event streams included; more are answered 429. 0 switches the limit off.',
+    'Requests of one token or user that a process serves at a time, waiting ones included, and besides them as many event streams and web sockets; more are answered 429. 0 switches the limit off.',
   ),
   requestsInFlightPerOrganization: setting(
     'QUARTERDECK_REQUESTS_IN_FLIGHT_PER_ORGANIZATION',

@@ -79,14 +79,14 @@ export async function openSocket(parts: Opening, socket: Socket, asked: Asked): 
   }
 }
 
-/** Counts the socket among the requests of its caller and among the sockets of the process. */
+/** Counts the socket among the open connections of its caller and among the sockets of the process. */
 async function admit(
   { pipeline, slots }: Opening,
   principal: Principal,
   owner: string | undefined,
 ): Promise<() => void> {
   const { socketsPerCaller: perCaller, sockets: perProcess } = pipeline.platform.settings;
-  const leave = await pipeline.admission.enter(principal.id, owner);
+  const leave = await pipeline.admission.enter(principal.id, owner, 'connections');
   let free: () => void;
   try {
     free = slots.take(principal.id, { perCaller, perProcess });

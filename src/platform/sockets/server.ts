@@ -1,5 +1,6 @@
 import { anySignal } from '#kernel/lease-signal.ts';
 import type { IncomingMessage, Server } from 'node:http';
+import type { Socket as Connection } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { WebSocketServer, type WebSocket } from 'ws';
@@ -11,11 +12,10 @@ import { answerTo, type ErrorAnswer } from '#platform/http/errors.ts';
 import type { Pipeline } from '#platform/http/pipeline.ts';
 import { Slots } from '#platform/http/slots.ts';
 import { openSocket, type Opened } from '#platform/sockets/open.ts';
+import { beginHeartbeat } from '#platform/sockets/heartbeat.ts';
 import { Peer, SocketEnd } from '#platform/sockets/peer.ts';
 import type { Socket } from '#platform/sockets/socket.ts';
 
-/** Between two pings: a client that has not answered one by the next is gone. */
-const PING_MS = 25_000;
 /** Bytes of the largest message that a client may send. */
 const MESSAGE_BYTES = 1024 * 1024;
 /** How long a client has to answer that it closes, too; less where the server ends. */
@@ -30,6 +30,14 @@ export interface SocketServerOptions {
   /** Called when an opening was answered, for metrics. */
   onAnswer?: (path: string, method: string, status: number, seconds: number) => void;
   pingMs?: number;
+}
+
+interface Serving {
+  /** Connection of the socket. */
+  stream: Connection;
+  signal: AbortSignal;
+  requestId: string;
+  log: Pipeline['platform']['log'];
 }
 
 /** Serves web sockets beside the routes of a server (docs/sockets.md). */
@@ -120,7 +128,7 @@ export class SocketServer {
       const socket = await this.#shake(request, stream, head);
       if (!socket) return;
       answered(101);
-      await this.#serve(socket, definition, opened, { signal, requestId, log });
+      await this.#serve(socket, definition, opened, { stream: request.socket, signal, requestId, log });
     } finally {
       opened.release();
     }
@@ -146,10 +154,10 @@ export class SocketServer {
     socket: WebSocket,
     definition: Socket,
     { principal, run, check }: Opened,
-    { signal, requestId, log }: { signal: AbortSignal; requestId: string; log: Pipeline['platform']['log'] },
+    { stream, signal, requestId, log }: Serving,
   ): Promise<void> {
     const watch = new AccessWatch(principal, { signal, log, check });
-    const pings = this.#ping(socket);
+    const endPings = beginHeartbeat(socket, stream, { pingMs: this.#options.pingMs });
     const peer = new Peer(socket, { signal: watch.signal, who: () => watch.principal, input: definition.input });
     let reason = '';
     let failure: unknown;
@@ -159,7 +167,7 @@ export class SocketServer {
       failure = error;
     } finally {
       watch.stop();
-      clearInterval(pings);
+      endPings();
     }
     if (this.#options.pipeline.closing.aborted) return close(socket, 1001, 'The server is closing.', CLOSE_MS / 2);
     failure = watch.refusal ?? failure;
@@ -168,16 +176,6 @@ export class SocketServer {
     const answer = answerTo(failure, requestId);
     if (answer.status === 500) log.error({ err: failure }, 'a web socket ends with an error');
     return close(socket, ...closingOf(answer), CLOSE_MS);
-  }
-
-  #ping(socket: WebSocket): NodeJS.Timeout {
-    let alive = true;
-    socket.on('pong', () => (alive = true));
-    return setInterval(() => {
-      if (!alive) return socket.terminate();
-      alive = false;
-      socket.ping();
-    }, this.#options.pingMs ?? PING_MS);
   }
 }
 

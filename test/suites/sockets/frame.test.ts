@@ -165,6 +165,42 @@ test('a caller has no more sockets than the setting allows', async () => {
     .toBe(true);
 });
 
+test('open sockets and event streams keep no requests of their organization out', async () => {
+  const limits = {
+    QUARTERDECK_REQUESTS_IN_FLIGHT_PER_CALLER: '2',
+    QUARTERDECK_REQUESTS_IN_FLIGHT_PER_ORGANIZATION: '2',
+  };
+  const other = await startTestApp(limits);
+  try {
+    const owner = await other.organization();
+    const { environment } = await makeExample(owner);
+    const query = { environment: environment.id };
+    const open = () => connect(other, '/service/status', query, { token: owner.token });
+    const socket = await open();
+    const stream = await fetch(
+      `${(await listen(other)).replace('ws:', 'http:')}/organization/${owner.organizationId}/eventStream`,
+      { headers: { authorization: `Token ${owner.token}` } },
+    );
+    expect(stream.status).toBe(200);
+    expect(await refusal(other, '/service/status', query, { token: owner.token })).toMatchObject({
+      status: 429,
+      body: { message: expect.stringContaining('2 event streams and web sockets open') },
+    });
+    ok(await owner.get(`/organization/${owner.organizationId}`), 200);
+    await stream.body!.cancel();
+    await expect
+      .poll(() =>
+        open().then(
+          ({ socket: opened }) => opened.readyState,
+          () => undefined,
+        ),
+      )
+      .toBe(socket.socket.OPEN);
+  } finally {
+    await other.close();
+  }
+});
+
 test('pages of other origins open no sockets', async () => {
   const { path, query } = status();
   const from = (origin: string) => ({ token: admin.token, options: { headers: { origin } } });

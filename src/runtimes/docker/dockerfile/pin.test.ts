@@ -85,6 +85,12 @@ describe('a Dockerfile', () => {
     expect(asked).toEqual(['node:24-alpine linux/arm64', 'debian linux/amd64']);
   });
 
+  test('names a stage in plain text where a FROM spells it by variables', async () => {
+    const file = ['ARG KIND=dev', 'FROM node AS stage-dev', 'FROM stage-${KIND} AS last', 'FROM "scratch"'];
+    const { lines } = await pin(file);
+    expect(lines.slice(2)).toEqual(['FROM stage-dev AS last', 'FROM scratch']);
+  });
+
   test('gets an argument of the organization in every stage, so that layers of two have different keys', async () => {
     const { text } = await pin(['FROM node', 'RUN a', 'FROM \\', '  debian', 'RUN b']);
     expect(text.split('\n')).toEqual([
@@ -137,6 +143,9 @@ describe('an image that lies on the engine alone is refused', () => {
     [['FROM node', `RUN --mount=type=bind,"from=${VICTIM}",target=/x cat /x`]],
     [['FROM node', `ONBUILD COPY --from=${VICTIM} / /`]],
     [['ARG BASE=node', 'FROM ${BASE}', `ARG X=${VICTIM}`, 'COPY --from=$X / /']],
+    [['FROM node AS one', `FROM \${UNDECLARED:-${VICTIM}}`]],
+    [['FROM node AS one', `FROM \${UNDECLARED:+${VICTIM}}`]],
+    [[`ARG X=\${UNDECLARED:-${VICTIM}}`, 'FROM node AS one', 'FROM $X']],
     [[`ARG BASE=${VICTIM}`, 'FROM $BASE']],
     [[`ARG A=quarterdeck/`, `FROM \${A}${VICTIM.slice('quarterdeck/'.length)}`]],
     [['FROM node', 'RUN true \\', '# comment', `COPY --from=${VICTIM} / /`, 'RUN x']],
@@ -151,10 +160,10 @@ describe('an image that lies on the engine alone is refused', () => {
     [['FROM node', 'COPY --from=7 / /']],
     [[`FROM node AS a`, `COPY --from=a / /`]],
   ])('%j', async (lines) => {
-    const message = await refusal(lines, {});
+    const message = await refusal(lines, { variables: { UNDECLARED: 'one' } });
     const lets = /let through: ([^]*)/.exec(message)?.[1];
     // A stage that comes later or is under way is looked for in a registry, never on the engine.
-    if (lets !== undefined) expect(lets).toMatch(/--from=(two|a)@sha256:pinned/);
+    if (lets !== undefined) expect(lets).toMatch(/--from=(two|a)@sha256:pinned|^FROM one$/m);
     else expect(message).toMatch(/^Dockerfile line \d+: /);
   });
 
@@ -214,15 +223,49 @@ describe('what no tenant may ask of a shared builder is refused', () => {
     ['ADD $URL /x', 'begins with a variable'],
     ['ADD h${X}tp://127.0.0.1/ /x', 'begins with a variable'],
     ['ADD http://${HOST}/ /x', 'without variables'],
+    ['ADD http://example.com:$PORT/ /x', 'without variables'],
+    ['ADD ${NONE:+./}http://127.0.0.1/ /x', 'begins with a variable'],
+    ['ADD ${NONE#./}http://127.0.0.1/ /x', 'begins with a variable'],
+    ['ADD ["${NONE:-\\"}http://127.0.0.1/", "/x"]', 'begins with a variable'],
+    ['ADD h"tt"p://127.0.0.1/ /x', 'ADD from 127.0.0.1'],
+    ["ADD './a b' 'http://127.0.0.1/' /x", 'ADD from 127.0.0.1'],
+    ['ADD h\\ttp://127.0.0.1/ /x', 'must be a URL such as'],
+    ['ADD ["\\"http\\"://127.0.0.1/", "/x"]', 'ADD from 127.0.0.1'],
+    ['ADD ["h\\\\ttp://127.0.0.1/", "/x"]', 'must be a URL such as'],
+    ['ADD ["http://127.0.0.1/", "/x"] more', 'must be a JSON array of strings'],
+    ['ADD ["http://127.0.0.1/", "/x"', 'must be a JSON array of strings'],
+    ['ADD http://127.0.0.1?@example.com/ /x', 'ADD from 127.0.0.1'],
+    ['ADD http://127.0.0.1#@example.com/ /x', 'ADD from 127.0.0.1'],
+    ['ADD http://example.com@10.0.0.1/ /x', 'ADD from 10.0.0.1'],
+    ['ADD http://a@example.com@10.0.0.1/ /x', 'ADD from 10.0.0.1'],
+    ['ADD http://exam%70le.com/ /x', 'is not the name of a host'],
+    ['ADD 10.0.0.1:team/x.git /x', 'must be a URL such as'],
+    ['ADD http:/$X /x', 'must be a URL such as'],
+    ['ADD ftp://$X /x', 'without variables'],
+    ['ADD file:///etc/passwd /x', 'is not the name of a host'],
+    ['ADD http://１２７.0.0.1/ /x', 'is not the name of a host'],
+    ['ADD <<EOF http://127.0.0.1/ /x/\ntext\nEOF', 'ADD from 127.0.0.1'],
+    ['ADD --keep-git-dir=true "http"://127.0.0.1/x.git /x', 'ADD from 127.0.0.1'],
+    ['ONBUILD ADD h"tt"p://127.0.0.1/ /x', 'ADD from 127.0.0.1'],
   ])('%s', async (line, reason) => {
     expect(await refusal(['FROM node', line])).toContain(reason);
+  });
+  test('ADD from a URL that only one of the two escape characters shows', async () => {
+    const reason = 'must be a URL such as';
+    expect(await refusal(['# escape=`', 'FROM node', 'ADD h`ttp://127.0.0.1/ /x'])).toContain(reason);
+    expect(await refusal(['# escape=`', 'FROM node', 'ADD ["h`ttp://127.0.0.1/", "/x"]'])).toContain(reason);
+    // Builders expand an image's trigger with the escape character of the file that names the image.
+    expect(await refusal(['# escape=`', 'FROM triggering'], {}, ['ADD h`ttp://127.0.0.1/ /x'])).toContain(reason);
+    expect(await refusal('FROM triggering', {}, ['# escape=`\nADD h\\ttp://127.0.0.1/ /x'])).toContain(reason);
   });
   test('ADD from a public host and of files is not', async () => {
     const { hosts } = await pin([
       'FROM node',
       'ADD https://example.com/$VERSION/x.tgz /x',
       'ADD ./$FILE app/$B.tar /x',
+      'ADD ["a file.tar", "https://user@example.org:8443/a?b=c@d", "./$FILE", "/x"]',
+      'ADD [ab].txt notes-[0-9]*.txt /x',
     ]);
-    expect(hosts).toEqual(['example.com']);
+    expect(new Set(hosts)).toEqual(new Set(['example.com', 'example.org']));
   });
 });

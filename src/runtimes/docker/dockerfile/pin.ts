@@ -23,7 +23,7 @@ export async function pinDockerfile(
   context: Pick<BuildContext, 'resolveImage' | 'checkHost' | 'log'>,
 ): Promise<string> {
   const file = await reachOf(text, options);
-  const { images, hosts } = file;
+  const { images, aliases, hosts } = file;
   for (const { host, line } of hosts) await explained(line, `ADD from ${host}`, () => context.checkHost(host));
   const lines = [...file.lines];
   const pinned = new Set<string>();
@@ -32,6 +32,8 @@ export async function pinDockerfile(
     pinned.add(reference);
     replace(lines, image, reference);
   }
+  // Builders disagree on which variables a FROM knows: one could find an image where another finds the stage.
+  for (const alias of aliases) replace(lines, alias, alias.name);
   if (file.syntax !== null)
     context.log(`# syntax=${file.syntax} is not followed: the builder's own frontend reads every Dockerfile.`);
   const made = assemble(file, lines);
@@ -84,7 +86,11 @@ async function explained<T>(line: number, what: string, work: () => Promise<T>):
 }
 
 /** Writes a pinned reference where an image is named. */
-function replace(lines: string[], { lines: { first, last }, written, where }: ImageReference, reference: string): void {
+function replace(
+  lines: string[],
+  { lines: { first, last }, written, where }: DockerfileReach['aliases'][number],
+  reference: string,
+): void {
   const name = written.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
   const blank = String.raw`[\t\v\f\r ]`;
   const before = { FROM: `^|${blank}`, '--from': `(^|${blank})--from=`, '--mount': '[=,]from=' }[where];
@@ -110,7 +116,8 @@ function assemble(file: DockerfileReach, lines: string[]): string {
 
 /** Reads the outcome once more: an image that was not pinned must not get through, whatever the file looks like. */
 async function refuseOthers(text: string, pinned: Set<string>, options: PinOptions): Promise<void> {
-  for (const { name, lines } of (await reachOf(text, options)).images)
-    if (!pinned.has(name))
-      throw dockerfileError(lines.first, `${name}: the name of an image must be written in one line, without quotes.`);
+  const { images, aliases } = await reachOf(text, options);
+  const others = images.filter(({ name }) => !pinned.has(name));
+  for (const { name, lines } of [...others, ...aliases])
+    throw dockerfileError(lines.first, `${name}: the name of an image must be written in one line, without quotes.`);
 }

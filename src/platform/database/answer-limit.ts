@@ -1,0 +1,22 @@
+import type { Socket } from 'node:net';
+import type pg from 'pg';
+
+/**
+ * Breaks the connection of a statement that is not answered in time: the server, or the way to it, is gone without a word, and nobody would
+ * ever hear of it. The statement ends as with any broken connection. Without `seconds` there is no limit.
+ */
+export async function breakingOff<T>(
+  client: pg.ClientBase,
+  answer: Promise<T>,
+  seconds: number | undefined,
+): Promise<T> {
+  if (seconds === undefined) return answer;
+  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+  const cause = Object.assign(new Error(`Connection terminated: no answer within ${seconds} s.`), { code: '08006' });
+  const timer = setTimeout(() => stream.destroy(cause), seconds * 1000);
+  try {
+    return await answer;
+  } finally {
+    clearTimeout(timer);
+  }
+}
