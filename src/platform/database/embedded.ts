@@ -304,15 +304,26 @@ async function launch(
   });
   closeSync(log);
   let end: string | undefined;
-  child.on('exit', (code, signal) => (end = `ended with ${signal ?? code}`));
+  let isKilled = false;
+  child.on('exit', (code, signal) => {
+    end = `ended with ${signal ?? code}`;
+    isKilled = signal !== null;
+  });
   child.on('error', (error) => (end = error.message));
   await waitUntil(
     () => end !== undefined || readPostmaster(data)?.ready === true,
     'PostgreSQL does not get ready within 60 s.',
   );
-  if (end) throw new Error(`PostgreSQL ${end}: ${readFileSync(logFile, 'utf8').slice(-600)}`);
+  if (end) {
+    const error = new Error(`PostgreSQL ${end}: ${readFileSync(logFile, 'utf8').slice(-600)}`);
+    // As its sessions are told of a crash: whoever waits for the database starts it again.
+    throw isKilled ? Object.assign(error, { code: CRASH_SHUTDOWN }) : error;
+  }
   child.unref();
 }
+
+/** PostgreSQL's code for a server that somebody killed. */
+const CRASH_SHUTDOWN = '57P02';
 
 /** Fast shutdown: open transactions are rolled back, everything committed is flushed. */
 async function stopPostmaster(data: string): Promise<void> {
