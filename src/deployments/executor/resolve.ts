@@ -1,3 +1,4 @@
+import { storable } from '#kernel/storable.ts';
 import type { EngineParts, Sources } from '#deployments/executor/engine.ts';
 import type { GitSourceToResolve, ImageSourceToResolve } from '#deployments/model/kind.ts';
 import type {
@@ -51,7 +52,7 @@ export async function resolve(
   };
   const resolveApart = async (service: ServiceSnapshot): Promise<void> => {
     const fail = (code: Foreseen['code'], message: string) => {
-      resolution.services[service.serviceId] = { failure: { code, message } };
+      resolution.services[service.serviceId] = { failure: { code, message: storable(message) } };
     };
     if (service.unable) return fail('CLUSTER_UNABLE', service.unable);
     try {

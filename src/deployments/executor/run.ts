@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises';
+import { storable } from '#kernel/storable.ts';
 import { json } from '#platform/database/json.ts';
 import { audit, auditInsert } from '#platform/events/audit.ts';
 import { ClaimLost, DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
@@ -223,7 +224,7 @@ async function end(
   states: ServiceState[],
 ): Promise<void> {
   const { action } = run.snapshot;
-  const row = { ...ENDED, outcome, error: error?.message ?? null };
+  const row = { ...ENDED, outcome, error: error && storable(error.message) };
   const events = requestEventsOf(action, run.snapshot.services);
   const type = outcome === 'SUCCESS' ? events.done : events.failed;
   const event = {
