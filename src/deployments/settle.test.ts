@@ -39,7 +39,8 @@ test('many who wait for a deployment hear of its end when it is told, and are an
   const before = looks();
   const close = listenForEnds(app.db, app.databaseConfig, pino({ level: 'silent' }));
   try {
-    await expect.poll(looks, 'the new connection has everything looked at').toBeGreaterThan(before);
+    // The new connection has everything looked at.
+    await expect.poll(looks).toBeGreaterThan(before);
     await app.db.updateTable('deployment').set({ status: 'ENDED' }).where('id', '=', id).execute();
     expect(answered).toBe(0);
     app.platform.notify(PROGRESS, id);
