@@ -10,7 +10,7 @@ import {
   type Claim,
 } from '#deployments/executor/claims.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
-import { lockLiveness } from '#platform/database/locks.ts';
+import { lockLiveness, workerName } from '#platform/database/locks.ts';
 import { endQuietly } from '#platform/database/notify.ts';
 import { fleetOf, Poll, turnOf } from '#platform/jobs/pace.ts';
 import { LeasedWork } from '#deployments/executor/leased-work.ts';
@@ -113,7 +113,7 @@ export class DeploymentWorker {
   async #join(): Promise<void> {
     const client = new pg.Client({
       ...this.#parts.directConfig,
-      application_name: 'quarterdeck worker',
+      application_name: workerName(this.#parts.nodeId, this.#parts.slots.deployments),
       keepAlive: true,
       connectionTimeoutMillis: ANSWER_MS,
       query_timeout: ANSWER_MS,
