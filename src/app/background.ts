@@ -70,18 +70,7 @@ export async function startBackground(
   const { nodeId, installation } = base;
   const housekeeping = new NodeHousekeeping({ platform, runtimes, nodeId, installation, registry: metrics });
 
-  await base.patiently(() => deployments.start());
-  executions.start();
-  clusters.start();
-  webhooks.start();
-  backups.start();
-  await base.patiently(() => schedule.start());
-  sealer.start();
-  watcher.start();
-  certificates.start();
-  argoCd.start();
-  housekeeping.start();
-  return async () => {
+  const stop = async () => {
     // All at once: one that waits for what does not answer keeps none of the others from giving back their work.
     await Promise.all([
       watcher.stop(),
@@ -99,4 +88,22 @@ export async function startBackground(
     ]);
     await states.close();
   };
+  try {
+    await base.patiently(() => deployments.start());
+    executions.start();
+    clusters.start();
+    webhooks.start();
+    backups.start();
+    await base.patiently(() => schedule.start());
+  } catch (error) {
+    // It is tried again: what has begun would go on beside the next one.
+    await stop();
+    throw error;
+  }
+  sealer.start();
+  watcher.start();
+  certificates.start();
+  argoCd.start();
+  housekeeping.start();
+  return stop;
 }

@@ -68,6 +68,28 @@ test('a domain tells the state of its certificate, and why the last attempt fail
   expect(await metrics.metrics()).toContain(`{domain="${domain}"} ${expiresAt / 1000}`);
 });
 
+test('metrics tell of certificates where work in the background has begun anew in the same process', async () => {
+  const { domain, node } = await provenDomain(await app.organization());
+  const registry = new Registry();
+  const expiresAt = Date.UTC(2031, 0, 1);
+  await look(node, proxyWith({ state: 'PENDING', expiresAt: null, lastError: null }), registry);
+  await look(node, proxyWith({ state: 'ISSUED', expiresAt, lastError: null }), registry);
+  expect(await registry.metrics()).toContain(`{domain="${domain}"} ${expiresAt / 1000}`);
+});
+
+test('a domain of which the proxy says what PostgreSQL cannot keep is recorded, and a proxy that hangs keeps no watcher', async () => {
+  const { node, answered } = await provenDomain(await app.organization());
+  await look(node, proxyWith({ state: 'FAILED', expiresAt: null, lastError: 'answer \0 of the authority' }));
+  expect(await answered()).toMatchObject({ state: 'FAILED', last_error: 'answer \uFFFD of the authority' });
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  const hanging = { ...NO_ROUTER, certificates: () => (resolve(), new Promise<never>(() => undefined)) };
+  const watcher = new CertificateWatcher(app.platform, async () => hanging, node, new Registry());
+  const looking = watcher.look();
+  await asked;
+  await watcher.stop();
+  await looking;
+});
+
 test('a domain that asks for no certificate tells of none', async () => {
   const admin = await app.organization();
   const { url, id, domain, node, answered } = await provenDomain(admin);

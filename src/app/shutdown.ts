@@ -4,12 +4,17 @@ import type { Logger } from 'pino';
 export interface ShutdownStep {
   name: string;
   run(): Promise<unknown>;
+  /** Milliseconds that it has in any case; LEAST_MS without. */
+  leastMs?: number;
 }
 
-/** Seconds that all of it may take: supervisors give a process 30 s before they kill it. */
-const WHOLE_MS = 25_000;
-/** What each step has in any case, however long those before it took: the last one ends the embedded PostgreSQL. */
-const LEAST_MS = 2_000;
+/** Milliseconds that all of it may take: supervisors give a process 30 s before they kill it. */
+const WHOLE_MS = 27_000;
+/**
+ * Milliseconds that each step has in any case, however long those before it took. The first one, which ends the work in the background, has what
+ * all of them leave: more than a call that hangs has to come back (UNWIND_SECONDS in src/deployments/executor/deadline.ts).
+ */
+const LEAST_MS = 1_000;
 
 /**
  * Undoes the steps in the reverse order of their making. One that hangs, since something outside does not answer, is left behind and named in the
@@ -20,10 +25,12 @@ export async function shutDown(
   log: Logger,
   { wholeMs = WHOLE_MS, leastMs = LEAST_MS } = {},
 ): Promise<void> {
-  const end = performance.now() + wholeMs - steps.length * leastMs;
+  const leastOf = (step: ShutdownStep) => step.leastMs ?? leastMs;
+  const end = performance.now() + wholeMs - steps.reduce((sum, step) => sum + leastOf(step), 0);
   const failures: unknown[] = [];
-  for (const { name, run } of steps.toReversed()) {
-    const ms = Math.max(end - performance.now(), leastMs);
+  for (const step of steps.toReversed()) {
+    const { name, run } = step;
+    const ms = Math.max(end - performance.now(), 0) + leastOf(step);
     try {
       if (!(await endsWithin(ms, run())))
         log.warn({ step: name, ms: Math.round(ms) }, 'a step of the shutdown hangs: it is left behind');

@@ -25,6 +25,9 @@ import type { Settings } from '#platform/settings/index.ts';
 import { createTracer } from '#platform/telemetry/index.ts';
 import { SETTINGS } from '#platform/settings/schema.ts';
 
+/** Milliseconds that the embedded PostgreSQL has to end in any case. */
+const DATABASE_STOP_MS = 5_000;
+
 /** The running program. */
 export interface Running {
   base: Base;
@@ -49,11 +52,11 @@ export async function start(
   // The ports that were taken for 0 are filled in, so that links lead to them.
   const settings = { ...given };
   const stops: ShutdownStep[] = [];
-  const onStop = (name: string, run: () => Promise<unknown>) => stops.push({ name, run });
+  const onStop = (name: string, run: () => Promise<unknown>, leastMs?: number) => stops.push({ name, run, leastMs });
   const stop = () => shutDown(stops, log);
   try {
     const base = await openBase(settings, log, progress);
-    onStop('database', () => base.close());
+    onStop('database', () => base.close(), DATABASE_STOP_MS);
     if (base.embedded) onStop('watch of PostgreSQL', keepEmbeddedPostgres(base.embedded, log));
     const tracer = await createTracer(settings.otlpEndpoint, base.nodeId, log);
     onStop('traces', () => tracer.close());

@@ -200,3 +200,17 @@ test('a runtime that does not answer for one service keeps nobody from looking a
   const asked = await Promise.all(examples.map(({ environment }) => automatic(environment.id)));
   expect(asked.map(({ requests }) => requests.length).toSorted()).toEqual([0, 1]);
 });
+
+test('a runtime that does not answer is asked once for a service, however often is looked, and again once it has answered', async () => {
+  const admin = await app.organization();
+  const { application } = await makeExample(admin);
+  ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  const asked = () =>
+    engine.runtime.calls.filter(({ verb, serviceId }) => verb === 'observe' && serviceId === application.id).length;
+  const looking = await watcher(100);
+  engine.runtime.faults = { deaf: ['observe'] };
+  for (let look = 0; look < 3; look++) await looking.look();
+  expect(asked()).toBe(1);
+  engine.runtime.faults = {};
+  await expect.poll(async () => (await looking.look(), asked()), { timeout: 15_000 }).toBeGreaterThan(1);
+});

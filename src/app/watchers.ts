@@ -41,6 +41,8 @@ export class RunningWatcher {
   readonly #runtimes: Pick<Runtimes, 'get'>;
   readonly #nodeId: string;
   readonly #observeMs: number;
+  /** What runtimes were asked and have not answered yet: they are not asked it again meanwhile. */
+  readonly #asked = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #stopped = false;
@@ -123,10 +125,19 @@ export class RunningWatcher {
     return missing;
   }
 
+  #observe({ runtime, handle }: Wanted): Promise<Observation> {
+    return this.#askOnce(`${runtime} ${JSON.stringify(handle)}`, async () =>
+      (await this.#runtimes.get(runtime)).observe(handle as Handle),
+    );
+  }
+
   /** Throws where the runtime does not answer in time: one that hangs keeps nobody from observing the others. */
-  async #observe({ runtime, handle }: Wanted): Promise<Observation> {
+  #askOnce<T>(what: string, ask: () => Promise<T>): Promise<T> {
+    if (this.#asked.has(what))
+      return Promise.reject(new Error('The runtime has not answered since it was asked before.'));
+    this.#asked.add(what);
     return inTime(
-      this.#runtimes.get(runtime).then((found) => found.observe(handle as Handle)),
+      ask().finally(() => this.#asked.delete(what)),
       this.#observeMs,
     );
   }
@@ -141,8 +152,10 @@ export class RunningWatcher {
       .execute();
     const answering: string[] = [];
     for (const name of new Set(clusters.map((cluster) => cluster.runtime))) {
-      const checked = this.#runtimes.get(name).then((runtime) => runtime.check());
-      const report = await inTime(checked, this.#observeMs).catch(() => undefined);
+      if (this.#stopped) return;
+      const report = await this.#askOnce(name, async () => (await this.#runtimes.get(name)).check()).catch(
+        () => undefined,
+      );
       if (report?.ok) answering.push(name);
     }
     const ids = clusters.filter((cluster) => answering.includes(cluster.runtime)).map((cluster) => cluster.id);

@@ -1,3 +1,4 @@
+import { storable } from '#kernel/storable.ts';
 import type { ServiceError } from '#deployments/model/errors.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
@@ -175,7 +176,7 @@ export function moveServices(
         : {}),
       ...(options.error === undefined
         ? {}
-        : { error: options.error.message, error_code: options.error.code, error_step: options.error.step }),
+        : { error: storable(options.error.message), error_code: options.error.code, error_step: options.error.step }),
       ...(options.commits === undefined
         ? {}
         : { commit: sql`coalesce(${json(options.commits)}::jsonb -> service_id::text, commit)` }),

@@ -1,6 +1,7 @@
 import { readdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { Gauge, type Registry } from 'prom-client';
+import type { Gauge, Registry } from 'prom-client';
+import { renewGauge } from '#app/gauges.ts';
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
@@ -29,21 +30,18 @@ export interface DiskGauges {
 
 /** The gauges of `/metrics`: they show what was measured last and cost nothing to read. */
 export const createDiskGauges = (registry: Registry): DiskGauges => ({
-  bytes: new Gauge({
+  bytes: renewGauge(registry, {
     name: 'quarterdeck_disk_bytes',
     help: 'Bytes on disk by what they are for: images, volumes and workloads of the runtimes of this machine; checkouts, postgres and other in the data directory; the database, and its deployment_logs.',
     labelNames: ['kind'],
-    registers: [registry],
   }),
-  free: new Gauge({
+  free: renewGauge(registry, {
     name: 'quarterdeck_disk_free_bytes',
     help: 'Bytes that are free where the data directory lies.',
-    registers: [registry],
   }),
-  measured: new Gauge({
+  measured: renewGauge(registry, {
     name: 'quarterdeck_disk_measured_timestamp_seconds',
     help: 'When the disk use was last measured, Unix time; 0 before the first time.',
-    registers: [registry],
   }),
 });
 

@@ -1,3 +1,4 @@
+import { storable } from '#kernel/storable.ts';
 import { newId, newOrderedId } from '#kernel/ids.ts';
 import { headersOf } from '#delivery/webhooks/message.ts';
 import * as queries from '#delivery/webhooks/queries.ts';
@@ -103,11 +104,11 @@ async function call(platform: Platform, http: HttpClient, claim: Claim, options:
       maxBytes: KEPT_BYTES,
       signal: options.signal,
     });
-    return { status: answer.status, body: storable(answer.body) };
+    return { status: answer.status, body: storable(answer.body.toString('utf8')) };
   } catch (error) {
     if (options.signal.aborted)
       return { status: 0, body: 'The process that made this call was stopped; it is made again.', givenBack: true };
-    if (error instanceof OutgoingError) return { status: 0, body: error.message };
+    if (error instanceof OutgoingError) return { status: 0, body: storable(error.message) };
     platform.log.error({ err: error, delivery: claim.id }, 'the call of a webhook could not be made');
     return {
       status: 0,
@@ -128,6 +129,3 @@ function endOf(claim: Claim, result: Result, { scheduleMs }: AttemptOptions): Pa
   const retryMs = scheduleMs[claim.tries - 1];
   return retryMs === undefined ? { state: 'FAILED' } : { retryMs };
 }
-
-/** Text as PostgreSQL takes it: it has no NUL. */
-const storable = (body: Buffer): string => body.toString('utf8').replaceAll('\0', '\uFFFD');

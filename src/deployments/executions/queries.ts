@@ -1,3 +1,4 @@
+import { storable } from '#kernel/storable.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { ExecutionPolicy } from '#deployments/model/kind.ts';
 import type { TaskEnd } from '#runtimes/runtime.ts';
@@ -53,7 +54,7 @@ export const columnsOf = ({ state, attempts, end, error }: ExecutionEnd) => ({
   exit_code: end?.exitCode ?? null,
   signal: end?.signal ?? null,
   reason: end?.reason ?? null,
-  error,
+  error: error === null ? null : storable(error),
   ended_at: sql<Date>`now()`,
 });
 

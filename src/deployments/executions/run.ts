@@ -1,5 +1,5 @@
 import { systemContext } from '#platform/context.ts';
-import { Deadline, UNWIND_SECONDS } from '#deployments/executor/deadline.ts';
+import { Abandoned, UNWIND_SECONDS, withDeadline } from '#deployments/executor/deadline.ts';
 import { generationOf, type EngineParts } from '#deployments/executor/engine.ts';
 import { attemptNames, runOne, summaryOf } from '#deployments/executor/tasks.ts';
 import type { ClaimedExecution } from '#deployments/executions/claims.ts';
@@ -18,6 +18,7 @@ import type { PlannedTask, TaskOutcome } from '#deployments/model/kind.ts';
 import { outputPathOf } from '#deployments/model/output-path.ts';
 import type { ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
+import { isDatabaseAway } from '#platform/database/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
 export type ExecutionParts = Pick<
@@ -37,9 +38,9 @@ export type ExecutionParts = Pick<
 /** Why an execution's work is ended from outside. */
 export type ExecutionStop = 'give-back' | 'lost' | 'replaced' | 'stopped';
 
-/** Pickups in a row after which an execution is given up: each ended its worker before it was followed for `STEADY_MS`. */
+/** Pickups in a row after which an execution is given up: none of its workers followed it for as long as a step may take without progress. */
 const MAX_PICKUPS = 5;
-const STEADY_MS = 3_000;
+const REMOVAL_SECONDS = 60;
 const FLUSH_MS = 500;
 const MARGIN_SECONDS = 120;
 
@@ -57,33 +58,36 @@ interface Prepared {
 
 /**
  * Carries a claimed execution to its end, from wherever an earlier worker left it. Every failure ends in a state that people see; it throws only
- * where this worker must not go on.
+ * where this worker must not go on, and where nobody knows whether the command still runs: the execution stays RUNNING for the next pickup.
  */
 export async function runExecution(
   parts: ExecutionParts,
   claim: ClaimedExecution,
   abort: AbortController,
 ): Promise<void> {
-  if (claim.pickups > MAX_PICKUPS) return giveUp(parts, claim);
+  if (claim.pickups > MAX_PICKUPS) return giveUp(parts, claim, abort.signal);
   const outcomes: TaskOutcome[] = [];
   const log = new LogWriter(parts, claim, abort);
-  let mask: Mask = (text) => text;
+  let prepared: Prepared | undefined;
   let result: Pick<ExecutionEnd, 'state' | 'error'>;
+  await beginLog(parts.platform.db, claim);
   try {
-    await beginLog(parts.platform.db, claim);
-    const prepared = await prepare(parts, claim, abort.signal);
-    mask = prepared.mask;
+    prepared = await prepareInTime(parts, claim, abort.signal);
     const failure = await run(parts, claim, { ...prepared, outcomes, log }, abort.signal);
     result = {
       state: failure === undefined ? 'SUCCEEDED' : 'FAILED',
-      error: failure === undefined ? null : mask(failure),
+      error: failure === undefined ? null : prepared.mask(failure),
     };
   } catch (error) {
     const reason = abort.signal.aborted ? (abort.signal.reason as ExecutionStop) : undefined;
-    if (reason === 'give-back' || reason === 'lost') {
+    const isUnknown = isDatabaseAway(error) || (prepared && error instanceof Abandoned);
+    if (reason === 'give-back' || reason === 'lost' || isUnknown) {
       log.close();
       throw error;
     }
+    // An earlier worker may have begun the command, and nobody has followed it since.
+    if (!prepared) await removeLeft(parts, claim, abort.signal);
+    const mask = prepared?.mask ?? ((text: string) => text);
     const cancelled = reason && CANCELLED[reason];
     result = cancelled
       ? { state: 'CANCELED', error: cancelled }
@@ -94,8 +98,19 @@ export async function runExecution(
 }
 
 /** Ends what still runs of it, and only then the execution: the next one must not begin beside it. Throws where that can't be done now. */
-async function giveUp(parts: ExecutionParts, claim: ClaimedExecution): Promise<void> {
-  const runtime = await parts.runtimeOf({ id: claim.cluster_id, runtime: claim.runtime });
+async function giveUp(parts: ExecutionParts, claim: ClaimedExecution, signal: AbortSignal): Promise<void> {
+  await removeLeft(parts, claim, signal);
+  const error = `Given up after ${MAX_PICKUPS} attempts to go on with it.`;
+  await end(parts.platform.db, claim, { state: 'FAILED', error, ...summaryOf([]) });
+}
+
+/** Returns the seconds that a runtime has to remove what is left of an execution. */
+export const removalSeconds = ({ platform }: Pick<ExecutionParts, 'platform'>): number =>
+  Math.min(REMOVAL_SECONDS, platform.settings.stepProgressSeconds);
+
+/** Removes from the runtime what earlier workers began of an execution. */
+async function removeLeft(parts: ExecutionParts, claim: ClaimedExecution, signal: AbortSignal): Promise<void> {
+  if (claim.tasks.length === 0) return;
   const identity = {
     installation: parts.installation.id,
     organizationId: claim.organization_id,
@@ -103,9 +118,23 @@ async function giveUp(parts: ExecutionParts, claim: ClaimedExecution): Promise<v
     environmentId: claim.environment_id,
     serviceId: claim.service_id,
   };
-  if (claim.tasks.length > 0) await runtime.removeTasks?.(identity, claim.tasks);
-  const error = `Given up after ${MAX_PICKUPS} attempts to go on with it.`;
-  await end(parts.platform.db, claim, { state: 'FAILED', error, ...summaryOf([]) });
+  const seconds = removalSeconds(parts);
+  const late = (cause: unknown) => new Error(`The runtime did not answer within ${seconds} seconds.`, { cause });
+  // A removal hears of no signal: it is waited for longer only where it began late.
+  const patience = () => (signal.aborted ? UNWIND_SECONDS : 0);
+  await withDeadline(signal, { seconds, patience, late }, async () => {
+    const runtime = await parts.runtimeOf({ id: claim.cluster_id, runtime: claim.runtime });
+    await runtime.removeTasks?.(identity, claim.tasks);
+  });
+}
+
+/** Prepares under a deadline: runtimes, secret managers and registries may hang. */
+function prepareInTime(parts: ExecutionParts, claim: ClaimedExecution, outer: AbortSignal): Promise<Prepared> {
+  const seconds = parts.platform.settings.stepProgressSeconds;
+  const late = (cause: unknown) => new Error(`What it needs was not there within ${seconds} seconds.`, { cause });
+  return withDeadline(outer, { seconds, patience: () => UNWIND_SECONDS, late }, ({ signal }) =>
+    prepare(parts, claim, signal),
+  );
 }
 
 /** The command of the release, with its variables as they were released and their values as they are now. */
@@ -143,9 +172,12 @@ async function prepare(parts: ExecutionParts, claim: ClaimedExecution, signal: A
   const [planned] = kind.tasks!(service, 'RUN', identity, release.image, variables, options);
   // Of one release there are many executions: each is known by its own id.
   const name = `cron-${claim.id.replaceAll('-', '').slice(0, 20)}`;
+  const task = { ...planned!.task, name };
+  const refusals = runtime.refusals(task);
+  if (refusals.length > 0) throw new Error(refusals.join(' '));
   return {
     runtime,
-    planned: { ...planned!, task: { ...planned!.task, name } },
+    planned: { ...planned!, task },
     mask: parts.makeMask(variables.secrets),
   };
 }
@@ -157,33 +189,36 @@ async function run(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { task, attempts } = planned;
-  const refusals = runtime.refusals(task);
-  if (refusals.length > 0) throw new Error(refusals.join(' '));
   await addTasks(parts.platform.db, claim, attemptNames(task.name, attempts));
-  const deadline = new Deadline(signal, {
-    seconds: task.timeoutSeconds + task.gracePeriodSeconds + MARGIN_SECONDS,
-    patience: () => UNWIND_SECONDS + task.gracePeriodSeconds,
-  });
-  const context = {
-    signal: deadline.signal,
-    log: (line: string) => {
-      if (!deadline.holds()) return;
-      deadline.touch();
-      log.write(mask(line));
-    },
-  };
+  const seconds = task.timeoutSeconds + task.gracePeriodSeconds + MARGIN_SECONDS;
+  const isLeft = (reason: unknown) => reason === 'lost' || reason === 'give-back';
+  const patience = (reason: unknown) => UNWIND_SECONDS + (isLeft(reason) ? 0 : task.gracePeriodSeconds);
+  // A command that did not come back may still run.
+  const late = (cause: unknown) =>
+    cause instanceof Abandoned
+      ? cause
+      : new Error(`${task.name} showed no progress for ${seconds} seconds and was ended.`, { cause });
   const steady = setTimeout(() => {
     forgetPickups(parts.platform.db, claim).catch((error: unknown) =>
       parts.platform.log.warn({ err: error, executionId: claim.id }, 'cannot record that an execution is followed'),
     );
-  }, STEADY_MS);
+  }, parts.platform.settings.stepProgressSeconds * 1000);
   const goesOn = async () =>
     signal.reason === 'give-back' || (signal.reason === 'lost' && (await isHeldByOther(parts.platform.db, claim)));
   try {
-    return await deadline.race(runOne({ runtime, planned, outcomes }, context, goesOn));
+    return await withDeadline(signal, { seconds, patience, late }, (deadline) => {
+      const context = {
+        signal: deadline.signal,
+        log: (line: string) => {
+          if (!deadline.holds()) return;
+          deadline.touch();
+          log.write(mask(line));
+        },
+      };
+      return runOne({ runtime, planned, outcomes }, context, goesOn);
+    });
   } finally {
     clearTimeout(steady);
-    deadline.close();
   }
 }
 

@@ -1,5 +1,7 @@
 import { sql, type Database } from '#platform/database/index.ts';
+import { Abandoned, withDeadline } from '#deployments/executor/deadline.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
+import { removalSeconds } from '#deployments/executions/run.ts';
 
 const BATCH = 50;
 
@@ -19,16 +21,20 @@ type Parts = Pick<EngineParts, 'platform' | 'nodeId' | 'installation' | 'runtime
 
 /**
  * Removes from the runtimes of this machine what ended executions left there: of good ends, whose log is kept, and of failed ones beyond those
- * that are to be looked at; then the records that somebody had cleaned away.
+ * that are to be looked at; then the records that somebody had cleaned away. A runtime that does not answer is left to the next sweep.
  */
-export async function sweepExecutions(parts: Parts): Promise<void> {
+export async function sweepExecutions(parts: Parts, signal: AbortSignal): Promise<void> {
   const { db, log } = parts.platform;
   await sql`update job_execution x set state = 'CANCELED', error = 'It was cut off.', ended_at = d.ended_at from deployment d
     where d.id = x.deployment_id and d.status = 'ENDED' and x.state = 'RUNNING' and x.scheduled_at is null`.execute(db);
+  const silent = new Set<string>();
   for (const remains of await listRemains(db, parts.nodeId)) {
+    if (silent.has(remains.runtime)) continue;
     try {
-      await remove(parts, remains);
+      await remove(parts, remains, signal);
     } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof Abandoned) silent.add(remains.runtime);
       log.warn(
         { err: error, serviceId: remains.service_id },
         'cannot remove what an execution left; it is tried again',
@@ -58,10 +64,11 @@ async function listRemains(db: Database, nodeId: string): Promise<Remains[]> {
   return rows;
 }
 
-async function remove({ platform, installation, runtimeOf }: Parts, remains: Remains): Promise<void> {
+async function remove(parts: Parts, remains: Remains, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const { platform, installation, runtimeOf } = parts;
   const { organization_id: organizationId, project_id: projectId, environment_id: environmentId } = remains;
   if (remains.tasks.length > 0) {
-    const runtime = await runtimeOf({ id: remains.cluster_id, runtime: remains.runtime });
     const identity = {
       installation: installation.id,
       organizationId,
@@ -69,7 +76,12 @@ async function remove({ platform, installation, runtimeOf }: Parts, remains: Rem
       environmentId,
       serviceId: remains.service_id,
     };
-    await runtime.removeTasks?.(identity, remains.tasks);
+    // Nobody waits for a removal that takes longer, or when the worker ends: it is done again.
+    const limits = { seconds: removalSeconds(parts), patience: () => 0, late: (cause: unknown) => cause as Error };
+    await withDeadline(signal, limits, async () => {
+      const runtime = await runtimeOf({ id: remains.cluster_id, runtime: remains.runtime });
+      await runtime.removeTasks?.(identity, remains.tasks);
+    });
   }
   const of = { organizationId, id: remains.id };
   await (remains.discarded ? deleteExecution(platform.db, of) : forgetTasks(platform.db, of));

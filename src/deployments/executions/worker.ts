@@ -29,6 +29,7 @@ export class ExecutionWorker {
   #renewing: Promise<void> | undefined;
   #sweeping: Promise<void> | undefined;
   #looking: Promise<void> | undefined;
+  readonly #ending = new AbortController();
   #stopping = false;
   #looks = 0;
 
@@ -47,6 +48,7 @@ export class ExecutionWorker {
   /** Leaves what runs to the next worker: it goes on meanwhile. */
   async stop(): Promise<void> {
     this.#stopping = true;
+    this.#ending.abort();
     this.#poll.stop();
     await this.#looking;
     await this.#work.end('give-back');
@@ -85,7 +87,7 @@ export class ExecutionWorker {
 
   /** Removes what ended executions left in the runtimes of this machine. */
   sweep(): Promise<void> {
-    return (this.#sweeping ??= sweepExecutions(this.#parts)
+    return (this.#sweeping ??= sweepExecutions(this.#parts, this.#ending.signal)
       .catch((error: unknown) => this.#parts.platform.log.warn({ err: error }, 'cannot sweep after executions'))
       .finally(() => (this.#sweeping = undefined)));
   }

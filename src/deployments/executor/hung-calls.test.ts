@@ -1,8 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
+import { startGitServer } from '#runtimes/tools/git/testing.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
-import { makeExample, useEngine } from '#test/harness/engine.ts';
+import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 
-const app = useApp({ QUARTERDECK_BUILD_SLOTS: '1' });
+const app = useApp({ QUARTERDECK_BUILD_SLOTS: '1', QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '127.0.0.1/32' });
 const engine = useEngine(app);
 
 /** Shorter than the settings allow: tests wait for it. */
@@ -57,6 +58,22 @@ test('a deployment whose engine never answers is cancelled all the same, its nex
   expect(status.steps.details.map((step: { step_name: string }) => step.step_name)).toContain('BUILD');
   expect(engine.runtime.specOf(application.id)!.identity.generation).toBe(before!.identity.generation + 2);
 });
+
+test('a service whose git server never answers fails alone, and the others of its environment are deployed', async () => {
+  const admin = await app.organization();
+  const { application, environment } = await makeExample(admin);
+  await using git = await startGitServer({ root: '/nowhere', hangs: true });
+  const git_repository = { url: `${git.url}/hello`, branch: 'main' };
+  const body = exampleBody({ name: 'hung', git_repository });
+  const hung = ok(await admin.post(`/environment/${environment.id}/application`, body), 201);
+  limitSteps(2);
+  ok(await admin.post(`/environment/${environment.id}/deploy`), 200);
+  await expect.poll(() => stateOf(admin, hung.id), { timeout: 40_000 }).toBe('DEPLOYMENT_ERROR');
+  await expect.poll(() => stateOf(admin, application.id), { timeout: 40_000 }).toBe('DEPLOYED');
+  const { error } = ok(await admin.get(`/application/${hung.id}/status`), 200);
+  const message = 'hung: its source was not read within 2 seconds.';
+  expect(error).toMatchObject({ code: 'SOURCE_UNAVAILABLE', message });
+}, 90_000);
 
 test('a worker whose engine never answers stops within 15 s, and gives back what it was at', async () => {
   const { admin, url, until } = await deployed();

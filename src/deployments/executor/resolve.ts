@@ -1,3 +1,5 @@
+import { storable } from '#kernel/storable.ts';
+import { UNWIND_SECONDS, withDeadline } from '#deployments/executor/deadline.ts';
 import type { EngineParts, Sources } from '#deployments/executor/engine.ts';
 import type { GitSourceToResolve, ImageSourceToResolve } from '#deployments/model/kind.ts';
 import type {
@@ -18,8 +20,8 @@ type Releases = Map<string, { release: LastRelease | null }>;
 export interface Resolving {
   kinds: EngineParts['kinds'];
   sources: Pick<Sources, 'resolve' | 'resolveImage'>;
-  /** Whether a service whose source can't be read fails alone; else its error is thrown. */
-  apart?: boolean;
+  /** Seconds after which a service whose source can't be read fails, alone; without, its error is thrown. */
+  apartAfter?: number;
 }
 
 /**
@@ -36,28 +38,38 @@ export async function resolve(
   const { action } = snapshot;
   const removes = action === 'DELETE' || action === 'UNINSTALL';
   if (action !== 'DEPLOY' && action !== 'RUN' && !removes) return resolution;
-  const resolveOne = async (service: ServiceSnapshot): Promise<void> => {
+  const resolveOne = async (service: ServiceSnapshot, signal: AbortSignal): Promise<ResolvedService | undefined> => {
     const kind = parts.kinds[service.kind];
-    if (!kind || (removes && !kind.needsSourceToRemove?.(service))) return;
+    if (!kind || (removes && !kind.needsSourceToRemove?.(service))) return undefined;
     const [source, values] = [kind.source(service), kind.valuesSource?.(service)];
-    if (!source && !values) return;
+    if (!source && !values) return undefined;
     const last = snapshot.repeat || removes ? (releases.get(service.serviceId)?.release ?? null) : null;
     const of = { parts, snapshot, signal };
-    resolution.services[service.serviceId] = {
+    return {
       ...(source?.type === 'git' ? { commit: await commitOf(of, source, service.commitId, last?.commit) } : {}),
       ...(source?.type === 'image' ? await digestOf(of, source, last) : {}),
       ...(values ? { valuesCommit: await commitOf(of, values, service.valuesCommitId, last?.valuesCommit) } : {}),
     };
   };
+  const { apartAfter: seconds } = parts;
+  // One source that hangs must not take the time of the others.
+  const resolveInTime = (service: ServiceSnapshot): Promise<ResolvedService | undefined> => {
+    if (seconds === undefined) return resolveOne(service, signal);
+    const late = (cause: unknown) => new Error(`its source was not read within ${seconds} seconds.`, { cause });
+    return withDeadline(signal, { seconds, patience: () => UNWIND_SECONDS, late }, (deadline) =>
+      resolveOne(service, deadline.signal),
+    );
+  };
   const resolveApart = async (service: ServiceSnapshot): Promise<void> => {
     const fail = (code: Foreseen['code'], message: string) => {
-      resolution.services[service.serviceId] = { failure: { code, message } };
+      resolution.services[service.serviceId] = { failure: { code, message: storable(message) } };
     };
     if (service.unable) return fail('CLUSTER_UNABLE', service.unable);
     try {
-      await resolveOne(service);
+      const resolved = await resolveInTime(service);
+      if (resolved) resolution.services[service.serviceId] = resolved;
     } catch (error) {
-      if (!parts.apart || signal.aborted) throw error;
+      if (seconds === undefined || signal.aborted) throw error;
       fail('SOURCE_UNAVAILABLE', `${service.name}: ${(error as Error).message}`);
     }
   };

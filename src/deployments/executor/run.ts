@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises';
+import { storable } from '#kernel/storable.ts';
 import { json } from '#platform/database/json.ts';
 import { audit, auditInsert } from '#platform/events/audit.ts';
 import { ClaimLost, DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
@@ -99,10 +100,7 @@ async function prepare(run: Run): Promise<PlannedRun> {
   const ids = run.snapshot.services.map((service) => service.serviceId);
   const facts = await again(() => loadFacts(run.db, run.scope, ids));
   const resolution =
-    (deployment.resolution as Resolution | null) ??
-    (await inTime(run, 'The sources were not read', (signal) =>
-      resolve(resolvingOf(run), run.snapshot, facts, signal),
-    ));
+    (deployment.resolution as Resolution | null) ?? (await resolve(resolvingOf(run), run.snapshot, facts, run.signal));
   const plan = (deployment.plan as Plan | null) ?? makePlan(run.snapshot, resolution, facts, run.parts.kinds);
   if (!deployment.plan) await start(run, resolution, plan);
   const cluster = { id: run.snapshot.clusterId, runtime: run.claim.names.runtime };
@@ -122,13 +120,17 @@ async function prepare(run: Run): Promise<PlannedRun> {
   };
 }
 
-const resolvingOf = (run: Run) => ({ kinds: run.parts.kinds, sources: sourcesOf(run), apart: true });
+const resolvingOf = (run: Run) => ({
+  kinds: run.parts.kinds,
+  sources: sourcesOf(run),
+  apartAfter: run.parts.platform.settings.stepProgressSeconds,
+});
 
 /** Does what asks others before there is a step: they may hang. */
-function inTime<T>(run: Run, what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+function inTime<T>(run: Run, what: string, work: () => Promise<T>): Promise<T> {
   const seconds = run.parts.platform.settings.stepProgressSeconds;
   const late = (cause: unknown) => new Error(`${what} within ${seconds} seconds.`, { cause });
-  return withDeadline(run.signal, { seconds, patience: () => UNWIND_SECONDS, late }, ({ signal }) => work(signal));
+  return withDeadline(run.signal, { seconds, patience: () => UNWIND_SECONDS, late }, work);
 }
 
 async function start(run: Run, resolution: Resolution, plan: Plan): Promise<void> {
@@ -223,7 +225,7 @@ async function end(
   states: ServiceState[],
 ): Promise<void> {
   const { action } = run.snapshot;
-  const row = { ...ENDED, outcome, error: error?.message ?? null };
+  const row = { ...ENDED, outcome, error: error && storable(error.message) };
   const events = requestEventsOf(action, run.snapshot.services);
   const type = outcome === 'SUCCESS' ? events.done : events.failed;
   const event = {

@@ -1,4 +1,5 @@
 import type { RawBuilder } from 'kysely';
+import { storable } from '#kernel/storable.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
@@ -48,12 +49,14 @@ export const endStep = (db: Database, place: StepPlace, output: unknown) =>
     .where('position', '=', place.position);
 
 /** A step has failed or was cancelled, whether it was begun or what goes before it could not be done. */
-export const failStep = (db: Database, place: StepPlace, status: 'ERROR' | 'CANCEL', error: string) =>
-  stepInsert(db, place, { status, error, ended_at: sql<Date>`now()` }).onConflict((conflict) =>
+export const failStep = (db: Database, place: StepPlace, status: 'ERROR' | 'CANCEL', message: string) => {
+  const error = storable(message);
+  return stepInsert(db, place, { status, error, ended_at: sql<Date>`now()` }).onConflict((conflict) =>
     conflict
       .columns(['deployment_id', 'service_id', 'position'])
       .doUpdateSet({ status, error, output: null, ended_at: sql`now()` }),
   );
+};
 
 const stepInsert = (
   db: Database,

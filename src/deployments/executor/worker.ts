@@ -10,7 +10,8 @@ import {
   type Claim,
 } from '#deployments/executor/claims.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
-import { lockLiveness } from '#platform/database/locks.ts';
+import { lockLiveness, workerName } from '#platform/database/locks.ts';
+import { endQuietly } from '#platform/database/notify.ts';
 import { fleetOf, Poll, turnOf } from '#platform/jobs/pace.ts';
 import { LeasedWork } from '#deployments/executor/leased-work.ts';
 import { runDeployment } from '#deployments/executor/run.ts';
@@ -21,6 +22,8 @@ const POLL_MS = 500;
 const RENEW_MS = 3_000;
 const WATCH_MS = 250;
 const SOON_MS = 5;
+/** Milliseconds that the worker's own connection may take for an answer: with RENEW_MS well below the time after which a lease is given up. */
+const ANSWER_MS = 4_000;
 
 /**
  * Claims deployments and carries them out, several at a time. It shows that it lives by an advisory lock on a connection of its own: when
@@ -39,6 +42,8 @@ export class DeploymentWorker {
   readonly #turns = new Set<NodeJS.Timeout>();
   #filling: Promise<void> | undefined;
   #again = false;
+  #renewing: Promise<void> | undefined;
+  #renewAgain = false;
   #soon: NodeJS.Timeout | undefined;
   readonly #builds: Slots;
   /** Attempts of this worker that have not ended, by deployment: the next one at the same deployment waits for them. */
@@ -53,7 +58,7 @@ export class DeploymentWorker {
   /** Joins the workers and begins to claim. */
   async start(): Promise<void> {
     await this.#join();
-    this.#timers = [setInterval(() => void this.#renew(), RENEW_MS), setInterval(() => this.#watchLease(), WATCH_MS)];
+    this.#timers = [setInterval(() => this.#renew(), RENEW_MS), setInterval(() => this.#watchLease(), WATCH_MS)];
     this.#poll.start();
     this.nudge();
   }
@@ -71,7 +76,7 @@ export class DeploymentWorker {
     await Promise.all([this.#work.end('give-back'), this.#filling]);
     await this.#work.end('give-back');
     for (const timer of this.#timers) clearInterval(timer);
-    await this.#liveness?.end();
+    if (this.#liveness) await endQuietly(this.#liveness);
   }
 
   /** Looks for a deployment of which all workers were told, if it is this one's turn. */
@@ -108,13 +113,15 @@ export class DeploymentWorker {
   async #join(): Promise<void> {
     const client = new pg.Client({
       ...this.#parts.directConfig,
-      application_name: 'quarterdeck worker',
+      application_name: workerName(this.#parts.nodeId, this.#parts.slots.deployments),
       keepAlive: true,
+      connectionTimeoutMillis: ANSWER_MS,
+      query_timeout: ANSWER_MS,
     });
     client.on('error', () => undefined); // `end` follows and is what we act on.
     client.on('end', () => void this.#rejoin(client));
     client.on('notification', (message) =>
-      message.channel === CANCELLATIONS ? void this.#renew() : this.#hear(message.payload ?? ''),
+      message.channel === CANCELLATIONS ? this.#renew() : this.#hear(message.payload ?? ''),
     );
     try {
       await client.connect();
@@ -229,14 +236,30 @@ export class DeploymentWorker {
     if (this.#liveness && this.#work.watch()) void this.#liveness.end();
   }
 
-  /** Renews the leases, and learns what is to be cancelled and what is no longer ours. */
-  async #renew(): Promise<void> {
+  /** Renews the leases, and learns what is to be cancelled and what is no longer ours. What is told during a renewal is asked for after it. */
+  #renew(): void {
+    if (this.#renewing) this.#renewAgain = true;
+    else this.#renewing = this.#renewAll().finally(() => (this.#renewing = undefined));
+  }
+
+  async #renewAll(): Promise<void> {
+    do {
+      this.#renewAgain = false;
+      await this.#renewOnce();
+    } while (this.#renewAgain);
+  }
+
+  async #renewOnce(): Promise<void> {
     const client = this.#liveness;
     if (!client) return;
     try {
-      await this.#work.renew((tokens) => renewClaims(client, tokens));
+      // A worker without work asks for a sign of life: it would claim, and hear of work, over a connection that is dead.
+      if (this.#work.size === 0) await client.query('select');
+      else await this.#work.renew((tokens) => renewClaims(client, tokens));
     } catch (error) {
       this.#parts.platform.log.warn({ err: error }, 'cannot renew the leases');
+      // Without an answer of the server the connection is of no use any more: its end has the worker begin anew.
+      if (!(error instanceof pg.DatabaseError)) void client.end();
     }
   }
 }

@@ -1,3 +1,4 @@
+import { storable } from '#kernel/storable.ts';
 import type { Database, Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
@@ -7,7 +8,7 @@ import type { LogLine } from '#runtimes/runtime.ts';
 const KEPT_LINES = 200;
 
 export const maskLines = (lines: readonly LogLine[], mask: Mask): LogLine[] =>
-  lines.slice(-KEPT_LINES).map((line) => ({ ...line, text: mask(line.text) }));
+  lines.slice(-KEPT_LINES).map((line) => ({ ...line, text: storable(mask(line.text)) }));
 
 /** Keeps the last lines of an instance that did not get ready, in place of those of an earlier one. Not sent yet. */
 export const keepLastLines = (

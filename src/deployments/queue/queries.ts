@@ -1,5 +1,5 @@
 import { sql, type Database } from '#platform/database/index.ts';
-import { LIVE_WORKERS } from '#platform/database/locks.ts';
+import { LIVE_WORKER_SLOTS } from '#platform/database/locks.ts';
 import type { QueueItem } from '#deployments/queue/stuck.ts';
 
 /** Seconds by which a lease may be over before its row counts as left behind: other workers claim it within a second. */
@@ -15,27 +15,31 @@ export async function listQueueItems(
 ): Promise<QueueItem[]> {
   const { rows } = await sql<QueueItem>`
     with live as materialized (
-      select count(*) as workers from (${LIVE_WORKERS}) workers
+      select w.node, coalesce(w.slots, ${limits.workerSlots}) <= (
+        select count(*) from deployment d where d.worker_id = w.worker and d.status in ('RUNNING', 'RECAP')) as is_full
+      from (${LIVE_WORKER_SLOTS}) w
     ), running as (
       select organization_id, count(*) as n from deployment where status in ('RUNNING', 'RECAP') group by organization_id
-    ), busy as (
-      select live.workers > 0 and coalesce((select sum(n) from running), 0) >= live.workers * ${limits.workerSlots} as all_slots from live
     )
     select d.id, 'deployment ' || d.number || ' of environment ' || e.name as label, c.id as "clusterId", c.name as "clusterName",
       case when c.node_id is not null and n.seen_at < now() - interval '2 minutes' then coalesce(n.name, c.node_id::text) end as "absentNode",
       case when d.status <> 'WAITING' then d.lease_until is null or d.lease_until > clock_timestamp() - make_interval(secs => ${LAPSED_SECONDS})
-      else c.locked_at is not null or busy.all_slots or coalesce(r.n, 0) >= ${limits.organizationSlots}
+      else c.locked_at is not null
+        -- All workers that may take it, of which there are some, have no free slot.
+        or (select coalesce(bool_and(live.is_full), false) from live
+          where c.node_id is null or live.node is null or live.node = c.node_id::text)
+        or coalesce(r.n, 0) >= ${limits.organizationSlots}
         or exists (select from deployment o where o.environment_id = d.environment_id and o.status in ('RUNNING', 'RECAP'))
         or exists (select from deployment o where o.environment_id = d.environment_id and o.leftover_until > clock_timestamp())
         or exists (select from cluster_work w where w.cluster_id = c.id and w.status = 'RUNNING')
         or exists (select from database_restore x join service s on s.id = x.database_id
-          where s.environment_id = d.environment_id and x.status = 'RUNNING') end as held,
+          where s.environment_id = d.environment_id and x.status = 'RUNNING' and x.lease_until > clock_timestamp()) end as held,
       case when d.status = 'WAITING' then array(
         select o.id from deployment o where o.environment_id = d.environment_id and o.status = 'WAITING' and o.number < d.number
         union all select w.id from cluster_work w where w.cluster_id = c.id and w.status = 'WAITING' and w.number < d.queue_number)
       else '{}' end as "waitsFor"
     from deployment d join cluster c on c.id = d.cluster_id join environment e on e.id = d.environment_id
-      left join node n on n.id = c.node_id left join running r on r.organization_id = d.organization_id cross join busy
+      left join node n on n.id = c.node_id left join running r on r.organization_id = d.organization_id
     where d.status <> 'ENDED'
     union all
     select w.id, w.action || ' of the cluster', c.id, c.name,

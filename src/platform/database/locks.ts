@@ -70,6 +70,16 @@ export const lockSession = (client: ClientBase, name: LockName) =>
 export const lockLiveness = (client: ClientBase, workerId: number) =>
   client.query('select pg_advisory_lock($1, $2)', [LIVENESS_CLASS, workerId]);
 
+/** Name of a worker's connection, from which others know its machine and how many deployments it runs at a time. PostgreSQL keeps 63 bytes. */
+export const workerName = (nodeId: string, slots: number): string => `quarterdeck worker ${nodeId} ${slots}`;
+
+/** Live workers with their machine and slots; both null for one of an older release, whose connection does not say them. */
+export const LIVE_WORKER_SLOTS = sql`select l.objid::bigint as worker, said.parts[1] as node, said.parts[2]::int as slots from pg_locks l
+  left join pg_stat_activity a on a.pid = l.pid
+  left join lateral regexp_match(a.application_name, '^quarterdeck worker (\\S{36}) (\\d+)$') said(parts) on true
+  where l.locktype = 'advisory' and l.classid = ${sql.lit(LIVENESS_CLASS)} and l.objsubid = 2 and l.granted
+    and l.database = (select oid from pg_database where datname = current_database())`;
+
 /** Numbers of the workers whose liveness lock is held. Locks of two keys have 2 as their `objsubid`. */
 export const LIVE_WORKERS = sql`select objid::bigint as worker from pg_locks
   where locktype = 'advisory' and classid = ${sql.lit(LIVENESS_CLASS)} and objsubid = 2 and granted

@@ -155,7 +155,7 @@ class ReconnectingListener {
 }
 
 /** Ends a client whose connection may be dead already: then there is nothing left to end. */
-async function endQuietly(client: pg.Client): Promise<void> {
+export async function endQuietly(client: pg.Client): Promise<void> {
   const ended = client.end().catch(() => undefined);
   await Promise.race([ended, pause(1_000, new AbortController().signal)]);
 }

@@ -28,8 +28,18 @@ export function readVaultKeys(file: string, mayCreate: boolean): Buffer[] {
     mkdirSync(path.dirname(file), { recursive: true });
     writeKeys(file, [randomBytes(KEY_BYTES)]);
   }
-  const staged = existsSync(stagedFile(file)) ? readLines(stagedFile(file)) : [];
+  // Before the key file: another process may promote it at this moment.
+  const staged = readStaged(file);
   return [...readLines(file), ...staged];
+}
+
+function readStaged(file: string): Buffer[] {
+  try {
+    return readLines(stagedFile(file));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
 }
 
 function readLines(file: string): Buffer[] {

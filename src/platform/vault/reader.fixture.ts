@@ -15,10 +15,13 @@ process.on('SIGTERM', () => (going = false));
 while (going) {
   const { vault } = await openInstallation(db, keys, () => rereadVaultKeys(file));
   const rows = await db.selectFrom('organization').select(['id', 'description']).execute();
-  for (const { id, description } of rows) {
-    const value = await vault.open(db, id, `test/${id}`, Buffer.from(description!, 'base64'));
-    if (value !== `secret of ${id}`) throw new Error(`${id} has another secret: ${value}`);
-  }
+  // Each opens a data key by a statement of its own: side by side, so that a round is not as long as all of their ways together.
+  await Promise.all(
+    rows.map(async ({ id, description }) => {
+      const value = await vault.open(db, id, `test/${id}`, Buffer.from(description!, 'base64'));
+      if (value !== `secret of ${id}`) throw new Error(`${id} has another secret: ${value}`);
+    }),
+  );
   console.log(`read ${rows.length} ${vault.keyIds()[0]}`);
 }
 await close();

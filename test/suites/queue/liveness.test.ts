@@ -1,11 +1,14 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import pg from 'pg';
 import { pino } from 'pino';
 import { createMetrics } from '#app/operations.ts';
+import { claimNext } from '#deployments/executor/claims.ts';
 import { listReported } from '#deployments/queue/queries.ts';
 import { watchQueue } from '#deployments/queue/watchdog.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
+import { lockLiveness, workerName } from '#platform/database/locks.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeRandom, seedOf, type Random } from '#test/harness/random.ts';
 import { exampleBody } from '#test/harness/engine.ts';
@@ -166,6 +169,42 @@ describe('the watchdog of the queue', () => {
     await watch(log);
     expect(await findings(), 'a lock holds the queue on purpose').toEqual([]);
     expect(id).toBeDefined();
+  });
+
+  test('reports no head whose workers are all busy, and one that waits though a worker of its machine is free', async () => {
+    const admin = await app.organization();
+    const place = await makePlace(admin);
+    const [busy, other] = [newId(), newId()];
+    for (const id of [busy, other]) await app.db.insertInto('node').values({ id, name: id }).execute();
+    await app.db.updateTable('cluster').set({ node_id: busy }).where('id', '=', place.clusterId).execute();
+    const workers: pg.Client[] = [];
+    const live = async (worker: number, node: string, slots: number) => {
+      const client = new pg.Client({ ...app.databaseConfig, application_name: workerName(node, slots) });
+      workers.push(client);
+      await client.connect();
+      await lockLiveness(client, worker);
+    };
+    try {
+      await live(901, busy, 1);
+      await live(902, other, 8);
+      for (const { id } of place.environments) ok(await admin.post(`/environment/${id}/deploy`), 200);
+      const [first] = await claimNext(app.db, {
+        workerId: 901,
+        nodeId: busy,
+        organizationSlots: 100,
+        kinds: ['APPLICATION'],
+        limit: 1,
+      });
+      expect(first!.deployment.worker_id).toBe(901);
+      const { lines, log } = makeLog();
+      await watch(log);
+      expect(lines).toEqual([]);
+      await live(903, busy, 1);
+      await watch(log);
+      expect(lines).toEqual([expect.stringContaining('can begin, but no worker claims it')]);
+    } finally {
+      await Promise.all(workers.map((client) => client.end()));
+    }
   });
 
   test('reports a deployment whose worker is gone and that nobody takes over', async () => {

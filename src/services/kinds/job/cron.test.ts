@@ -1,14 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createExecutionWorker } from '#app/engine.ts';
 import { createSources } from '#app/sources.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
+import { readSettings } from '#platform/settings/index.ts';
+import type { Runtime } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { useEngine } from '#test/harness/engine.ts';
 import { deploy, executionsOf, logOf, makeJob, order, type TestJob } from './job.fixture.ts';
 
-const app = useApp();
+const logged: string[] = [];
+const app = useApp({ QUARTERDECK_LOG_LEVEL: 'warn' }, {}, undefined, (line) => logged.push(line));
 const engine = useEngine(app);
 
 /** A deployed job that is due in a long time. */
@@ -41,6 +44,14 @@ async function makeDue({ id }: TestJob, minutes = 1): Promise<void> {
     .executeTakeFirst();
   expect(changed.numUpdatedRows).toBe(1n);
 }
+
+/** Lets the time be now, without a look of any worker. */
+const dueNow = ({ id }: TestJob) =>
+  app.db
+    .updateTable('cron_schedule')
+    .set({ next_at: sql`now()` })
+    .where('service_id', '=', id)
+    .execute();
 
 const statesOf = async (job: TestJob): Promise<string[]> => (await executionsOf(job)).map((one: any) => one.state);
 
@@ -246,7 +257,15 @@ describe('a time that comes while the last run goes on', () => {
   });
 });
 
-async function makeWorker() {
+/** Shorter than the settings allow: tests wait for it. */
+const limitSteps = (seconds: number): void => void (app.platform.settings.stepProgressSeconds = seconds);
+const { stepProgressSeconds: USUAL } = readSettings({});
+afterEach(() => {
+  limitSteps(USUAL);
+  engine.runtime.faults = {};
+});
+
+async function makeWorker(runtimeOf = async (): Promise<Runtime> => engine.runtime) {
   const node = newId();
   await app.db
     .insertInto('node')
@@ -260,7 +279,7 @@ async function makeWorker() {
     nodeId: node,
     installation: { id: app.installationId, epoch: 1 },
   };
-  return createExecutionWorker(base, { get: async () => engine.runtime }, createSources(app.platform));
+  return createExecutionWorker(base, { get: runtimeOf }, createSources(app.platform));
 }
 
 describe('a run whose worker goes', () => {
@@ -270,11 +289,7 @@ describe('a run whose worker goes', () => {
     await engine.executions.stop();
     const first = await makeWorker();
     order(engine, job, { seconds: 2, lines: ['early', { text: 'late', afterMs: 1_500 }] });
-    await app.db
-      .updateTable('cron_schedule')
-      .set({ next_at: sql`now()` })
-      .where('service_id', '=', job.id)
-      .execute();
+    await dueNow(job);
     await first.look();
     await running(job, 1);
     await expect.poll(() => engine.runtime.tasksOf(job.id).length).toBe(1);
@@ -298,11 +313,7 @@ describe('a run whose worker goes', () => {
     await engine.executions.stop();
     const [frozen, next] = [await makeWorker(), await makeWorker()];
     order(engine, job, { seconds: 3, lines: ['one line'] });
-    await app.db
-      .updateTable('cron_schedule')
-      .set({ next_at: sql`now()` })
-      .where('service_id', '=', job.id)
-      .execute();
+    await dueNow(job);
     await frozen.look();
     await running(job, 1);
     await expect.poll(() => engine.runtime.tasksOf(job.id).length).toBe(1);
@@ -348,6 +359,7 @@ const pickupsOf = async (job: TestJob) =>
 
 describe('a run that loses one worker after the other', () => {
   test('goes on for as long as workers get on with it, and no other run begins beside it', async () => {
+    limitSteps(3);
     const admin = await app.organization();
     const job = await makeCron(admin, { 'cronjob.concurrency_policy': 'Forbid' });
     const release = Promise.withResolvers<void>();
@@ -380,6 +392,80 @@ describe('a run that loses one worker after the other', () => {
     const left = engine.runtime.leftovers({ serviceId: job.id } as never).filter((one) => one.includes('cron'));
     expect(left).toEqual([]);
   });
+
+  test('is not taken to get on because a worker followed it for some seconds', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    order(engine, job, { seconds: 5 });
+    await makeDue(job);
+    await running(job, 1);
+    await expect.poll(() => engine.runtime.tasksOf(job.id).length).toBe(1);
+    await killWorker(job, 2);
+    await expect.poll(() => pickupsOf(job), { timeout: 15_000 }).toBe(3);
+    expect(await ended(job, 1)).toMatchObject([{ state: 'SUCCEEDED' }]);
+    expect(await pickupsOf(job)).toBe(3);
+  });
+});
+
+describe('a runtime that does not answer', () => {
+  const warned = (text: string, since: number) =>
+    expect.poll(() => logged.slice(since).join('\n'), { timeout: 60_000 }).toContain(text);
+
+  test('fails a run that was to begin, after a while', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    await engine.executions.stop();
+    const worker = await makeWorker(() => new Promise(() => undefined));
+    onTestFinished(async () => {
+      await worker.stop();
+      engine.executions = await makeWorker();
+      engine.executions.start();
+    });
+    await dueNow(job);
+    limitSteps(2);
+    worker.start();
+    await expect.poll(() => statesOf(job), { timeout: 60_000 }).toEqual(['FAILED']);
+    const error = 'What it needs was not there within 2 seconds.';
+    expect(await executionsOf(job)).toMatchObject([{ error }]);
+  }, 90_000);
+
+  test('keeps what may go on in it from being ended, and no worker from being stopped', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    order(engine, job, { seconds: null });
+    await makeDue(job);
+    await running(job, 1);
+    await expect.poll(() => engine.runtime.tasksOf(job.id).length).toBe(1);
+    limitSteps(2);
+    engine.runtime.faults = { deaf: ['removeTasks'] };
+    const since = logged.length;
+    await killWorker(job, 5);
+    await warned('The runtime did not answer within 2 seconds.', since);
+    expect(await statesOf(job)).toEqual(['RUNNING']);
+    await engine.executions.stop();
+    engine.runtime.faults = {};
+    engine.executions = await makeWorker();
+    engine.executions.start();
+    await killWorker(job, 5);
+    expect(await ended(job, 1)).toMatchObject([{ state: 'FAILED', error: expect.stringContaining('Given up') }]);
+  }, 90_000);
+
+  test('leaves a run that it was told to end as it was, until it is known to have ended', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin, { 'deployment.termination_grace_period_seconds': 1 });
+    order(engine, job, { seconds: null });
+    engine.runtime.faults = { deaf: ['run'] };
+    await makeDue(job);
+    await running(job, 1);
+    await expect.poll(() => engine.runtime.calls.at(-1)).toMatchObject({ verb: 'run', serviceId: job.id });
+    const since = logged.length;
+    ok(await admin.post(`${job.url}/stop`), 200);
+    await warned('It was told to end and did not', since);
+    expect(await statesOf(job)).toEqual(['RUNNING']);
+    engine.runtime.faults = {};
+    await killWorker(job);
+    expect(await ended(job, 1)).toMatchObject([{ state: 'CANCELED' }]);
+  }, 120_000);
 });
 
 test('long runs of one organization leave room for those of others, over all workers', async () => {

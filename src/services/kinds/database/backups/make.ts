@@ -1,3 +1,4 @@
+import { storable } from '#kernel/storable.ts';
 import { maskOf } from '#kernel/secrets-mask.ts';
 import { RuntimeError, type Handle, type Runtime } from '#runtimes/runtime.ts';
 import type { Context } from '#platform/context.ts';
@@ -48,5 +49,5 @@ export async function failBackup({ db, settings }: Parts, row: BackupRow, error:
 /** Why something failed, for people: without the passwords that tools may repeat. */
 export function reasonOf(error: unknown, secrets: string[]): string {
   const text = error instanceof Error ? error.message : String(error);
-  return maskOf(secrets)(text).slice(0, 4000);
+  return storable(maskOf(secrets)(text).slice(0, 4000));
 }

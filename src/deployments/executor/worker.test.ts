@@ -1,0 +1,52 @@
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createWorker } from '#app/engine.ts';
+import { createSources } from '#app/sources.ts';
+import { newId } from '#kernel/ids.ts';
+import { createFakeRuntime } from '#runtimes/fake/index.ts';
+import { startRelay } from '#test/crash/harness/postgres.ts';
+import { ok, useApp } from '#test/harness/app.ts';
+import { makeExample } from '#test/harness/engine.ts';
+
+const warnings: string[] = [];
+const app = useApp({ QUARTERDECK_LOG_LEVEL: 'warn' }, {}, undefined, (line) => warnings.push(line));
+
+/** A worker whose own connection to the database goes over a relay. */
+async function relayedWorker() {
+  const relay = await startRelay(path.join(app.databaseConfig.host!, '.s.PGSQL.5432'));
+  const nodeId = newId();
+  await app.db.insertInto('node').values({ id: nodeId, name: nodeId }).execute();
+  const runtime = createFakeRuntime();
+  const base = {
+    settings: app.platform.settings,
+    platform: app.platform,
+    engineDatabase: app.database,
+    directConfig: { ...app.databaseConfig, host: '127.0.0.1', port: relay.port },
+    nodeId,
+    installation: { id: app.installationId, epoch: 1 },
+  };
+  const worker = createWorker(base, { get: async () => runtime }, createSources(app.platform));
+  onTestFinished(async () => {
+    await worker.stop();
+    await relay.close();
+    await runtime.close();
+  });
+  return { worker, relay };
+}
+
+test('a worker whose connection falls silent while it has nothing to do joins the workers again', async () => {
+  const { worker, relay } = await relayedWorker();
+  await worker.start();
+  await relay.set('silent');
+  await expect.poll(() => warnings.join('\n'), { timeout: 30_000 }).toContain('its deployments are left to others');
+  await relay.set('open');
+  const admin = await app.organization();
+  const { application } = await makeExample(admin);
+  expect(ok(await admin.post(`/application/${application.id}/deploy?wait=15`), 200).state).toBe('DEPLOYED');
+}, 60_000);
+
+test('a worker that begins on a database that takes the connection and says nothing does not wait for ever', async () => {
+  const { worker, relay } = await relayedWorker();
+  await relay.set('silent');
+  await expect(worker.start()).rejects.toThrow(/timeout/);
+});
