@@ -94,3 +94,41 @@ describe('writes', () => {
     expect((await Promise.all(all)).filter((one) => one === 'done')).toHaveLength(501);
   });
 });
+
+describe('reads', () => {
+  test('of whoever is alone all go on at once', async () => {
+    const admission = new Admission(limits);
+    const mine = Array.from({ length: 50 }, held);
+    const done = Promise.all(mine.map((one) => admission.read('x', one.work)));
+    await turn();
+    expect(mine.every((one) => one.begun())).toBe(true);
+    for (const one of mine) one.end();
+    await done;
+  });
+
+  test('of one organization go on two at a time while another one reads as well', async () => {
+    const admission = new Admission(limits);
+    await admission.read('y', async () => undefined);
+    const mine = Array.from({ length: 5 }, held);
+    const done = Promise.all(mine.map((one) => admission.read('x', one.work)));
+    const other = held();
+    const others = admission.read('y', other.work);
+    await turn();
+    expect([...mine.map((one) => one.begun()), other.begun()]).toEqual([true, true, false, false, false, true]);
+    mine[0]!.end();
+    await turn();
+    expect(mine.map((one) => one.begun())).toEqual([true, true, true, false, false]);
+    for (const one of [...mine, other]) one.end();
+    await Promise.all([done, others]);
+  });
+
+  test('that wait for the database for long let others of their organization go on', async () => {
+    const admission = new Admission(limits);
+    await admission.read('y', async () => undefined);
+    const slow = [held(), held()];
+    const done = Promise.all(slow.map((one) => admission.read('x', one.work)));
+    expect(await admission.read('x', async () => 'read')).toBe('read');
+    for (const one of slow) one.end();
+    await done;
+  });
+});

@@ -105,15 +105,17 @@ async function serve(
   const attempt = { context, caller, params, query, request, signal, writes, warnings };
   const prepared = route.before ? await runBefore(pipeline, route, attempt) : undefined;
   const run = (inside: Context) => runHandler(pipeline, route, { ...attempt, context: inside, prepared });
+  const { admission } = pipeline;
+  const owner = ownerOf(caller.principal, params['organizationId']) ?? caller.principal.id;
+  const subject = route.target && params[route.target.param];
+  // All statements of a GET see the database at one time (docs/decisions/0035).
   const outcome = writes
-    ? await pipeline.admission.write(
-        ownerOf(caller.principal, params['organizationId']) ?? caller.principal.id,
-        route.target && params[route.target.param],
-        () => inTransaction(context, run),
-      )
-    : route.method === 'GET'
-      ? await read(pipeline, route, attempt, run)
-      : await run(context);
+    ? await admission.write(owner, subject, () => inTransaction(context, run))
+    : route.method !== 'GET'
+      ? await run(context)
+      : route.transaction === false
+        ? await readElsewhere(pipeline, route, attempt, run)
+        : await admission.read(owner, () => (route.readsOnlyTarget ? run(context) : inSnapshot(context, run)));
   if (wait > 0 && outcome.call) {
     const call = { ...outcome.call, db: platform.db, afterCommit: context.afterCommit };
     outcome.answer = answerOf(route, await route.settle!(call, outcome.value, wait));
@@ -148,20 +150,17 @@ const NO_DATABASE = new Proxy({} as Database, {
   },
 });
 
-/** Carries out a GET, so that all of its statements see the database at one time (docs/decisions/0035). */
-async function read<T>(
+/** Carries out a GET that calls other systems between its statements: where the target was deleted meanwhile, that is the answer. */
+async function readElsewhere<T>(
   pipeline: Pipeline,
   route: Route,
   { context, caller, params, request }: Run,
   run: (context: Context) => Promise<T>,
 ): Promise<T> {
-  if (route.readsOnlyTarget) return run(context);
-  if (route.transaction !== false) return inSnapshot(context, run);
   try {
     return await run(context);
   } catch (error) {
     const { authorization: header } = request.headers;
-    // It called other systems between its statements: where the target was deleted meanwhile, that is the answer.
     if (!(error instanceof AppError))
       await load(pipeline, route, { db: context.db, caller, header, params, writes: false });
     throw error;
