@@ -140,11 +140,11 @@ insert into "secret_manager_access" ("id", "organization_id", "cluster_id", "nam
 
 insert into "service" ("id", "organization_id", "environment_id", "stage_id", "argo_cd_id", "name", "icon_uri", "kind", "description", "spec", "observed") values ($…);
 
-insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "is_skipped", "last_updated_by", "spec", "details", "advanced_settings", "created_at") values ($…, now() + $ * interval '1 microsecond');
+insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "is_skipped", "last_updated_by", "last_updated_with", "spec", "details", "advanced_settings", "created_at") values ($…, now() + $ * interval '1 microsecond');
 
-insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "is_skipped", "last_updated_by", "spec", "details", "advanced_settings", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond');
+insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "is_skipped", "last_updated_by", "last_updated_with", "spec", "details", "advanced_settings", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond');
 
-insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "last_updated_by", "spec", "details") values ($…);
+insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "last_updated_by", "last_updated_with", "spec", "details") values ($…);
 
 insert into "sign_up" ("id", "user_id", "answers") values ($…) on conflict ("user_id") do update set "answers" = $, "updated_at" = now() returning *;
 
@@ -190,13 +190,13 @@ insert into outbox (organization_id, topic, payload) select $::uuid, $…::jsonb
 
 rollback;
 
-select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api_token"."description", "api_token"."scope", "api_token"."role_id", "api_token"."policy", "api_token"."expires_at", "api_token"."created_at", "api_token"."updated_at", "api_token"."created_by", "role"."name" as "role_name", "creator"."subject" as "creator_subject", coalesce(nullif(trim(creator.first_name || ' ' || creator.last_name), ''), nullif(creator.nickname, ''), creator.email) as "creator_name" from "api_token" inner join "user_account" as "creator" on "creator"."id" = "api_token"."created_by" left join "role" on "role"."id" = "api_token"."role_id" where "api_token"."organization_id" = $ and "api_token"."parent_id" = $;
-
 select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api_token"."description", "api_token"."scope", "api_token"."role_id", "api_token"."policy", "api_token"."expires_at", "api_token"."created_at", "api_token"."updated_at", "api_token"."created_by", "role"."name" as "role_name", "creator"."subject" as "creator_subject", coalesce(nullif(trim(creator.first_name || ' ' || creator.last_name), ''), nullif(creator.nickname, ''), creator.email) as "creator_name" from "api_token" inner join "user_account" as "creator" on "creator"."id" = "api_token"."created_by" left join "role" on "role"."id" = "api_token"."role_id" where "api_token"."organization_id" = $ and "api_token"."policy" is not null order by "api_token"."created_at", "api_token"."id";
 
 select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api_token"."description", "api_token"."scope", "api_token"."role_id", "api_token"."policy", "api_token"."expires_at", "api_token"."created_at", "api_token"."updated_at", "api_token"."created_by", "role"."name" as "role_name", "creator"."subject" as "creator_subject", coalesce(nullif(trim(creator.first_name || ' ' || creator.last_name), ''), nullif(creator.nickname, ''), creator.email) as "creator_name" from "api_token" inner join "user_account" as "creator" on "creator"."id" = "api_token"."created_by" left join "role" on "role"."id" = "api_token"."role_id" where "api_token"."organization_id" = $ and "api_token"."policy" is null order by "api_token"."created_at", "api_token"."id";
 
 select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api_token"."description", "api_token"."scope", "api_token"."role_id", "api_token"."policy", "api_token"."expires_at", "api_token"."created_at", "api_token"."updated_at", "api_token"."created_by", "role"."name" as "role_name", "creator"."subject" as "creator_subject", coalesce(nullif(trim(creator.first_name || ' ' || creator.last_name), ''), nullif(creator.nickname, ''), creator.email) as "creator_name" from "api_token" inner join "user_account" as "creator" on "creator"."id" = "api_token"."created_by" left join "role" on "role"."id" = "api_token"."role_id" where "api_token"."organization_id" = any($) and "api_token"."id" = $;
+
+select "api_token"."id", "api_token"."organization_id", "api_token"."name", "api_token"."description", "api_token"."scope", "api_token"."role_id", "api_token"."policy", "api_token"."expires_at", "api_token"."created_at", "api_token"."updated_at", "api_token"."created_by", "role"."name" as "role_name", "creator"."subject" as "creator_subject", coalesce(nullif(trim(creator.first_name || ' ' || creator.last_name), ''), nullif(creator.nickname, ''), creator.email) as "creator_name" from "api_token" inner join "user_account" as "creator" on "creator"."id" = "api_token"."created_by" left join "role" on "role"."id" = "api_token"."role_id" where "api_token"."parent_id" = $;
 
 select "argo_cd"."id", "argo_cd"."url", "argo_cd"."status", "argo_cd"."last_checked_at", "argo_cd"."updated_at", "cluster"."id" as "cluster_id", "cluster"."name" as "cluster_name", "cluster"."cloud_provider" from "argo_cd" inner join "cluster" on "cluster"."id" = "argo_cd"."cluster_id" where "argo_cd"."organization_id" = $ and true order by "argo_cd"."created_at", "argo_cd"."id";
 
@@ -322,7 +322,7 @@ select "id", "name" from "role" where "organization_id" = $ and "built_in" = $;
 
 select "id", "name" from (select distinct on ("target_id") "target_id" as "id", "target_name" as "name" from "audit_target" as "target" where "target"."organization_id" = $ and "target_id" is not null and true order by "target_id", "first_at" desc) as "newest" order by lower(name), "id";
 
-select "id", "name", "cloud_provider", "credentials_id" from "cluster" where "organization_id" = $ and "credentials_id" is not null order by "created_at", "id";
+select "id", "name", "cloud_provider", "credentials_id" from "cluster" where "organization_id" = $ and "credentials_id" is not null and true order by "created_at", "id";
 
 select "id", "name", "organization_id", "cluster_id" from "secret_manager_access" where "organization_id" = any($) and "id" = $;
 
@@ -377,8 +377,6 @@ select "project"."id" as "project_id", "project"."name" as "project_name", "proj
 select "project"."id", count(distinct environment.id) as "environments", count(service.id) as "services" from "project" left join "environment" on "environment"."project_id" = "project"."id" and true left join "service" on "service"."environment_id" = "environment"."id" where "project"."organization_id" = $ and true group by "project"."id" order by "project"."created_at";
 
 select "scope", "project_id", "environment_id", "service_id" from "variable" where "organization_id" = any($::uuid[]) and "id" = $;
-
-select "sequence", "content" from "job_execution_log" where "organization_id" = $ and "execution_id" = $ and "sequence" > $ order by "sequence";
 
 select "service"."id" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" where "service"."organization_id" = $ and "service"."container_registry_id" = $ and "service"."kind" = $ and true order by "service"."created_at", "service"."id";
 
@@ -461,6 +459,8 @@ select * from "billing_info" where "organization_id" = $;
 select * from "build_report" where "id" = $ and "expires_at" > now();
 
 select * from "cluster_work" where "organization_id" = $ and "cluster_id" = $ and (("created_at" >= $ and "created_at" <= $) or ("ended_at" >= $ and "ended_at" <= $)) order by "number";
+
+select * from "container_registry" where "organization_id" = $ and "id" = $ for key share;
 
 select * from "credentials" where "organization_id" = $ and "cloud_provider" = $ order by "created_at", "id";
 
@@ -590,6 +590,8 @@ select e.id, shown.action, shown.status, shown.outcome, shown.cancel_requested_a
 
 select pg_advisory_xact_lock(hashtextextended($, 0));
 
+select sequence, content from job_execution_log where organization_id = $ and execution_id = $ order by sequence desc limit $;
+
 select state.epoch <> (select epoch from installation) or state.removed_xid >= pg_snapshot_xmax(pg_current_snapshot()) or exists (select from stream_event where xid >= pg_snapshot_xmax(pg_current_snapshot())) as foreign from stream_state state;
 
 select state.line, state.removed_xid, state.removed_id, last.xid as last_xid, last.id as last_id, exists (select from stream_event late where late.xid >= pg_snapshot_xmin(pg_current_snapshot())) as pending, event.* from stream_state state left join lateral ( select xid, id from stream_event where xid < pg_snapshot_xmin(pg_current_snapshot()) order by xid desc, id desc limit 1 ) last on true left join lateral ( select page.xid, page.id, page.organization_id, page.at, page.type, page.project_id, page.environment_id, page.service_id, page.deployment_id, page.data, environment.mode, environment.cluster_id, environment.name as environment_name, project.name as project_name, audit.row as audit from ( select one.* from unnest($::uuid[]) as wanted(id) cross join lateral ( select * from stream_event e where e.organization_id = wanted.id and (e.xid, e.id) > ($::xid8, $::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot()) and e.type = any($::text[]) and ($::uuid is null or e."project_id" = $) and ($::uuid is null or e."environment_id" = $) and (e.type = 'log' or ($::uuid is null or e."service_id" = $)) and ($::uuid is null or e."deployment_id" = $) order by e.xid, e.id limit $ ) one order by one.xid, one.id limit $ ) page -- With limits, so that no plan reads these tables whole, however many rows it expects. left join lateral (select mode, cluster_id, name from environment where environment.id = page.environment_id and environment.organization_id = page.organization_id limit 1) environment on true left join lateral (select name from project where project.id = page.project_id and project.organization_id = page.organization_id limit 1) project on true left join lateral (select to_jsonb(audit_event) as row from audit_event where audit_event.at = page.at and audit_event.id = page.audit_id and audit_event.organization_id = page.organization_id limit 1) audit on true ) event on true order by event.xid, event.id;
@@ -686,11 +688,11 @@ update "project_deployment_rule" set "name" = $, "description" = $, "mode" = $, 
 
 update "role" set "name" = $, "permissions" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
-update "service" set "advanced_settings" = $, "last_updated_by" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+update "service" set "advanced_settings" = $, "last_updated_by" = $, "last_updated_with" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "service" set "deleting" = $ where "organization_id" = $ and "id" = any($);
 
-update "service" set "name" = $, "description" = $, "icon_uri" = $, "requires" = $, "last_updated_by" = $, "spec" = $, "details" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
+update "service" set "name" = $, "description" = $, "icon_uri" = $, "requires" = $, "last_updated_by" = $, "last_updated_with" = $, "spec" = $, "details" = $, "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "service" set "stage_id" = $, "updated_at" = now() where "organization_id" = $ and "environment_id" = $ and "id" = $;
 
@@ -706,7 +708,7 @@ update "user_account" set "first_name" = $, "last_name" = $, "updated_at" = now(
 
 update "variable" set "key" = $, "value" = $, "value_version" = $, "mount_path" = $, "description" = $, "enable_interpolation_in_file" = $, "secret_manager_access_id" = $, "access_chosen_by" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
-update "variable" set "value" = "change"."value", "value_version" = "change"."value_version", "updated_at" = now() from unnest( $::uuid[], $::text[], $::int[]) as change (id, value, value_version) where "variable"."organization_id" = $ and "variable"."id" = "change"."id";
+update "variable" set "value" = "change"."value", "value_version" = "change"."value_version", "access_chosen_by" = "change"."access_chosen_by", "updated_at" = now() from unnest( $::uuid[], $::text[], $::int[], $::uuid[]) as change (id, value, value_version, access_chosen_by) where "variable"."organization_id" = $ and "variable"."id" = "change"."id";
 
 update "webhook" set "target_url" = $, "events" = $, "subscribed_events" = $, "updated_at" = now() where "organization_id" = $ and "id" = $ returning *;
 

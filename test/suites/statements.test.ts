@@ -23,6 +23,10 @@ const UNSCOPED: [part: RegExp, reason: string][] = [
     /^select "expires_at" from "api_token" where "id" = \$ for key share$/,
     'the token that the request came with, which may be of another of its organizations',
   ],
+  [
+    /where "api_token"\."parent_id" = \$$/,
+    'tokens end with the one that made them, in each organization in which it did',
+  ],
   [/from "build_report" where "id" = \$ and "expires_at"/, 'the secret of the link is the credential of its reader'],
   [
     /from "organization" where "id" = (?:any\()?\$/,

@@ -21,9 +21,9 @@ const WORDS: Record<Kind, { have: string; advice: string }> = {
 /** A refusal is answered after so long: a caller that asks again at once would else keep the program busy with refusing. */
 const REFUSAL_MS = 1_000;
 /** Reads of one owner at a time while others ask as well: each takes the process for some milliseconds. */
-const READS_BESIDE_OTHERS = 2;
+const READS_BESIDE_OTHERS = 1;
 /** A read that takes longer waits for the database, and keeps nobody from this process: others of its owner go on meanwhile. */
-const LONG_READ_MS = 100;
+const LONG_READ_MS = 50;
 /** So long after their last request somebody is taken to ask for more. */
 const LATELY_MS = 1_000;
 
