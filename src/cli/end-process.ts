@@ -1,3 +1,5 @@
+import { afterPrinted } from '#cli/print.ts';
+
 /** Milliseconds that the process has to end by itself once its command has ended. */
 const LEAVE_MS = 500;
 
@@ -7,7 +9,5 @@ const LEAVE_MS = 500;
  */
 export function endProcess(status: number): void {
   process.exitCode = status;
-  // Nobody reads the output any more: that changes nothing about the end.
-  process.stdout.once('error', () => undefined);
-  process.stdout.write('', () => setTimeout(() => process.exit(), LEAVE_MS).unref());
+  afterPrinted(() => setTimeout(() => process.exit(), LEAVE_MS).unref());
 }

@@ -5,3 +5,10 @@ export const print = (text: string): void => console.log(printable(text));
 
 /** Prints what is not the answer itself, on standard error. */
 export const printAside = (text: string): void => console.error(printable(text));
+
+/** Calls back once everything printed on standard output is written, or can no longer be. */
+export function afterPrinted(done: () => void): void {
+  // Nobody reads the output any more: that changes nothing about the end.
+  process.stdout.once('error', () => undefined);
+  process.stdout.write('', () => done());
+}

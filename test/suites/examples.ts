@@ -51,7 +51,7 @@ const ofKind = ({ kind, tag }: Kind): Record<string, (world: World) => Example> 
   [`create${tag}`]: (world) => ({ body: { ...world.bodies[kind], name: fresh(kind) } }),
   [`edit${tag}`]: (world) => ({ body: { ...world.bodies[kind], name: fresh(kind) } }),
   [`deploy${tag}`]: () => ({ body: {} }),
-  // Only the application of the world is said to run.
+  // Those two have one that is said to run (below).
   ...(kind === 'APPLICATION' || kind === 'DATABASE' ? {} : { [`reboot${tag}`]: () => ({ refused: 409 }) }),
   [`uninstall${tag}`]: () => ({ body: {} }),
   [`clone${tag}`]: (world) => ({ body: { name: fresh('clone'), environment_id: world.environmentId } }),
@@ -347,7 +347,12 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   generateDeploymentBuildUsageReport: (world) => ({
     body: { execution_id: world.executionId, report_expiration_in_seconds: 60 },
   }),
-  rebootServices: (world) => ({ body: services(world) }),
+  rebootApplication: (world) => ({ path: `/application/${world.runningApplicationId}/restart-service` }),
+  rebootDatabase: (world) => ({ path: `/database/${world.runningDatabaseId}/restart-service` }),
+  rebootServices: (world) => ({
+    path: `/environment/${world.databaseEnvironmentId}/service/restart-service`,
+    body: { application_ids: [world.runningApplicationId] },
+  }),
   stopSelectedServices: (world) => ({ body: services(world) }),
   uninstallSelectedServices: (world) => ({ body: services(world) }),
   deleteSelectedServices: (world) => ({ body: services(world) }),

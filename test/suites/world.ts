@@ -33,6 +33,8 @@ export interface World {
   databaseEnvironmentId: string;
   /** Of the environment's first deployment. */
   deploymentRequestId: string;
+  /** An application in the database's environment that is taken for running, and that nothing stops. */
+  runningApplicationId: string;
   /** A database that is taken for running, and the plan of a restore into it. */
   runningDatabaseId: string;
   runningRestoreId: string;
@@ -177,6 +179,7 @@ async function moreOf(admin: Actor, at: { projectId: string; environmentId: stri
     executionId: executionIdOf(at.environmentId, 1),
     databaseEnvironmentId: values['databaseEnvironmentId']!,
     deploymentRequestId: values.deploymentRequestId!,
+    runningApplicationId: values['runningApplicationId']!,
     runningDatabaseId: values['runningDatabaseId']!,
     runningRestoreId: values['runningRestoreId']!,
     backupId: values['backupId']!,
@@ -354,11 +357,14 @@ async function databaseThings(app: TestApp, admin: Actor, projectId: string): Pr
   const { id } = await make(admin, `${url}/database`, body);
   const git_repository = { url: 'https://github.com/acme/shop.git', branch: 'main' };
   const application = await make(admin, `${url}/application`, { name: 'client', git_repository });
+  const running = await make(admin, `${url}/application`, { name: 'running', git_repository });
+  await takeForRunning(app, organizationId, running.id);
   ok(await admin.post(`/database/${id}/application/${application.id}`, {}), 200);
   return {
     databaseId: id,
     targetApplicationId: application.id,
     databaseEnvironmentId: environment.id,
+    runningApplicationId: running.id,
     ...(await backupsOf(app, organizationId, id)),
     ...(await runningDatabase(app, admin, url, body)),
   };
@@ -382,15 +388,19 @@ async function backupsOf(app: TestApp, organizationId: string, databaseId: strin
 
 /** A database that is taken for running: nothing is deployed in these worlds. */
 async function runningDatabase(app: TestApp, admin: Actor, url: string, body: object): Promise<Values> {
-  const { id } = await make(admin, `${url}/database`, { ...body, name: 'running' });
+  const { id } = await make(admin, `${url}/database`, { ...body, name: 'running store' });
+  await takeForRunning(app, admin.organizationId, id);
+  const { restoreId } = await backupsOf(app, admin.organizationId, id);
+  return { runningDatabaseId: id, runningRestoreId: restoreId! };
+}
+
+async function takeForRunning(app: TestApp, organizationId: string, serviceId: string): Promise<void> {
   await app.db
     .updateTable('service')
     .set({ wanted: 'running' })
-    .where('organization_id', '=', admin.organizationId)
-    .where('id', '=', id)
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', serviceId)
     .execute();
-  const { restoreId } = await backupsOf(app, admin.organizationId, id);
-  return { runningDatabaseId: id, runningRestoreId: restoreId! };
 }
 
 /** An Argo CD with an app that was read from it. */

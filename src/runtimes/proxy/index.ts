@@ -6,6 +6,7 @@ import {
 import type { HttpsOptions } from '#runtimes/proxy/caddy/config.ts';
 import { createCaddyRouter, stopCaddyProxy } from '#runtimes/proxy/caddy/index.ts';
 import { featuresOf, findCaddy, type CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
+import { losesWaiting } from '#runtimes/proxy/caddy/waiting.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { Router } from '#runtimes/router.ts';
 
@@ -31,12 +32,12 @@ export async function chooseProxy(program: string): Promise<CaddyProgram | null>
   throw new RuntimeError('failed', 'Caddy is not installed: `apt-get install caddy`.');
 }
 
-/** Limits of a version of Caddy, for operators: what newer ones do better. */
+/** Limits of Caddy on this machine, for operators: what a newer version or another setting does better. */
 export function limitsOf(caddy: CaddyProgram): string[] {
-  if (featuresOf(caddy).keepsStreams) return [];
-  return [
-    `Caddy ${caddy.version} closes all open WebSockets at each deployment: install 2.7 or later from https://caddyserver.com/docs/install.`,
-  ];
+  const streams = `Caddy ${caddy.version} closes all open WebSockets at each deployment: install 2.7 or later from https://caddyserver.com/docs/install.`;
+  const waiting =
+    'A deployment may reset connections that Caddy has not accepted yet: `sysctl -w net.ipv4.tcp_migrate_req=1` (Linux 5.14 or later) keeps them.';
+  return [...(featuresOf(caddy).keepsStreams ? [] : [streams]), ...(losesWaiting() ? [waiting] : [])];
 }
 
 /** Starts the reverse proxy of this node, or takes over the one that runs in the folder already, with its routes. */

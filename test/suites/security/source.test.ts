@@ -41,6 +41,8 @@ test('whatever a command prints goes through the one function that makes it harm
   expect(places(/console\.|process\.stdout\.write/, (file) => file.startsWith('src/cli/')).sort()).toEqual([
     'src/cli/print.ts: export const print = (text: string): void => console.log(printable(text));',
     'src/cli/print.ts: export const printAside = (text: string): void => console.error(printable(text));',
+    // Writes nothing: it waits until what was printed is out.
+    "src/cli/print.ts: process.stdout.write('', () => done());",
   ]);
 });
 

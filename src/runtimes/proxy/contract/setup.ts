@@ -88,3 +88,7 @@ export interface ProxyContract {
   /** Whether the proxy gives a guarantee that not every one gives. Tests of others are not registered. */
   gives(guarantee: OptionalGuarantee): boolean;
 }
+
+/** Failures of traffic that break a promise: where connections that wait may be reset, visitors connect again. */
+export const brokenPromises = (gives: ProxyContract['gives'], failures: string[]): string[] =>
+  gives('waitingConnections') ? failures : failures.filter((failure) => !failure.includes('ECONNRESET'));

@@ -33,6 +33,8 @@ export type StartProxy = (start: ProxyStart) => Promise<ProxySubject>;
 export type OptionalGuarantee =
   /** A change of routes closes no connection that rests; without it visitors send again what was cut off there, as browsers do. */
   | 'restingConnections'
+  /** A change of routes resets no connection that waits to be accepted. */
+  | 'waitingConnections'
   /** An answer that comes before the whole body of its request is passed on at once. */
   | 'earlyAnswers'
   /** A request with a body is sent to another upstream when one takes no connections. */

@@ -1,0 +1,18 @@
+import { readFileSync } from 'node:fs';
+
+/** Setting of Linux, since 5.14, of the network namespace that the process is in. */
+const MIGRATION = '/proc/sys/net/ipv4/tcp_migrate_req';
+
+/**
+ * Whether a change of configuration may reset connections that Caddy has not accepted yet. Each configuration listens on a socket of
+ * its own at the same port (SO_REUSEPORT), and Linux resets what waits at the one that closes unless it is told to move it.
+ */
+export function losesWaiting(file = MIGRATION): boolean {
+  if (process.platform !== 'linux') return true;
+  try {
+    return readFileSync(file, 'utf8').trim() !== '1';
+  } catch {
+    // Before 5.14 there is no such setting, and nothing is moved.
+    return true;
+  }
+}
