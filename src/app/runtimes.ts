@@ -7,6 +7,7 @@ import type { Settings } from '#platform/settings/index.ts';
 import { findDockerSocket } from '#runtimes/docker/socket.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
 import type { Router } from '#runtimes/router.ts';
+import { diskLimits } from '#app/disk-limits.ts';
 import { RuntimeError, type Runtime } from '#runtimes/runtime.ts';
 
 type Name = Runtime['name'];
@@ -77,6 +78,7 @@ export function createRuntimes(
           log: line,
           publishedPorts: publishedRange(settings),
           processLimit: settings.processLimit,
+          buildDisk: diskLimits(settings, settings.buildLimitMb),
           hidden: hiddenFrom(settings),
           postgresql: embeddedBinaries(),
         });
@@ -97,6 +99,7 @@ export function createRuntimes(
           dataDir: settings.dataDir,
           publishedPorts: publishedRange(settings),
           processLimit: settings.processLimit,
+          buildDisk: diskLimits(settings, settings.buildLimitMb),
           egressImage: settings.egressImage,
           log: line,
         });

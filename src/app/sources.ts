@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { Platform } from '#platform/context.ts';
 import { createHttpClient, isProtected } from '#platform/http-client/index.ts';
+import { diskLimits } from '#app/disk-limits.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { Git, type GitCredentials, type GitSource } from '#runtimes/tools/git/index.ts';
@@ -23,6 +24,7 @@ export function createSources(platform: Platform) {
     addressPolicy: (host) => http.addressPolicy(host),
     request: (url, request) => http.request(url, request),
     knownHostsFile: path.join(settings.dataDir, 'known-hosts'),
+    disk: diskLimits(settings, settings.checkoutLimitMb),
   });
   const sourceOf = async (address: SourceAddress): Promise<GitSource> => ({
     url: address.url,

@@ -506,6 +506,24 @@ export const SETTINGS = {
     integer(16, 4_000_000),
     'Processes and threads that one instance, execution or host build may have at a time, where control groups can be written.',
   ),
+  checkoutLimitMb: setting(
+    'QUARTERDECK_CHECKOUT_LIMIT_MB',
+    4096,
+    integer(1, 100_000_000),
+    'Disk that one checkout may take, in MiB: the repository with its submodules and files of Git LFS.',
+  ),
+  buildLimitMb: setting(
+    'QUARTERDECK_BUILD_LIMIT_MB',
+    20_480,
+    integer(1, 100_000_000),
+    'Disk that one build on a host cluster may take, and size of an image that is built on a Docker cluster, in MiB.',
+  ),
+  diskReserveMb: setting(
+    'QUARTERDECK_DISK_RESERVE_MB',
+    512,
+    integer(0, 100_000_000),
+    'Free disk of a machine, in MiB, below which no checkout and no build begins and those under way are ended; 0 for none.',
+  ),
   publishedPorts: setting(
     'QUARTERDECK_PUBLISHED_PORTS',
     '30000-32767',

@@ -136,6 +136,25 @@ describe.each(builders)('a build with %s', (name, buildkit) => {
     });
   });
 
+  test('an image that takes more disk than it may is refused, and leaves nothing', async () => {
+    const { Size } = await bench.engine.getImage(BUSYBOX_IMAGE).inspect();
+    const limited = { ...node(), buildDisk: { mostBytes: Size + 2 ** 20, reservedBytes: 0 } };
+    const large = await prepare(['RUN dd if=/dev/zero of=/big bs=1M count=3']);
+    await expect(buildImage(limited, large, newContext())).rejects.toMatchObject({
+      code: 'build_failed',
+      message: expect.stringMatching(/^The image takes \d+ MiB, more than the \d+ MiB that the operator allows\.$/),
+    });
+    expect(await leftoversOf(bench.engine, large.identity)).toEqual([]);
+    const small = await prepare(['RUN echo small > /small']);
+    expect((await buildImage(limited, small, newContext())).cached).toBe(false);
+  });
+
+  test('none begins where the disk of the engine has less than its reserve', async () => {
+    const full = { ...node(), buildDisk: { mostBytes: 2 ** 40, reservedBytes: 2 ** 60 } };
+    const spec = await prepare(['RUN true']);
+    await expect(buildImage(full, spec, newContext())).rejects.toThrow(/^The disk of this machine has less than/);
+  });
+
   test('cancelled it ends at once, and what it ran in the engine, too', async () => {
     const mark = `4${process.pid}`;
     const spec = await prepare([`RUN echo begun; sleep ${mark}`]);

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
+import { withinDisk } from '#runtimes/tools/disk-limits.ts';
 import type { BaseImage, BuildContext, BuildSpec, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
 import { findSource, packContext } from './build-context.ts';
 import type { BuildSource } from './build-context.ts';
@@ -13,6 +14,7 @@ import { BuildProgress } from './build-progress.ts';
 import { openSession } from './build-session.ts';
 import { pinDockerfile, SCOPE_ARGUMENT } from './dockerfile/pin.ts';
 import type { PinOptions } from './dockerfile/pin.ts';
+import { LOOPBACK } from './container-config.ts';
 import { asRuntimeError, engineMessage, statusOf, unless } from './errors.ts';
 import { LABEL, identityLabels, imageRepository } from './labels.ts';
 import type { DockerNode, EngineAbout } from './node.ts';
@@ -56,10 +58,31 @@ export async function buildImage(
   };
   const dockerfile = await pinDockerfile(text, options, { ...context, resolveImage });
   await pullPrivate(node, bases, context);
-  await runBuild(node, { spec: { ...spec, arguments: given }, source, dockerfile, tag, buildkit }, context);
+  const build = { spec: { ...spec, arguments: given }, source, dockerfile, tag, buildkit };
+  await keepingReserve(node, context.signal, (signal) => runBuild(node, build, { ...context, signal }));
   const made = await findBuilt(node, spec, tag);
   if (!made) throw new RuntimeError('build_failed', `The build ended, but its image ${tag} is not there.`);
+  await refuseTooLarge(node, tag);
   return { image: made, cached: false };
+}
+
+/** Builds while the engine's disk keeps its reserve, where that is a disk of this machine. */
+async function keepingReserve(node: DockerNode, signal: AbortSignal, run: (signal: AbortSignal) => Promise<void>) {
+  const { storage } = await node.about();
+  const isHere = storage !== null && node.publishAddress === LOOPBACK;
+  const limits = isHere ? node.buildDisk : undefined;
+  await withinDisk({ name: 'The build', folders: [], disk: storage ?? '', limits, signal, run });
+}
+
+/** Removes an image that is larger than one may be, and throws RuntimeError `build_failed`. */
+async function refuseTooLarge(node: DockerNode, tag: string): Promise<void> {
+  if (!node.buildDisk) return;
+  const { mostBytes } = node.buildDisk;
+  const { Size } = await node.engine.getImage(tag).inspect();
+  if (Size <= mostBytes) return;
+  await removeImage(node, tag);
+  const [size, most] = [Size, mostBytes].map((bytes) => `${Math.round(bytes / 2 ** 20)} MiB`);
+  throw new RuntimeError('build_failed', `The image takes ${size}, more than the ${most} that the operator allows.`);
 }
 
 /** Pulls the bases that take credentials: a builder is given none, and takes an image of the engine that has the digest. */

@@ -1,5 +1,6 @@
 import type { PortRange } from '#kernel/port-range.ts';
 import type { Router } from '#runtimes/router.ts';
+import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { LogLine, Runtime } from '#runtimes/runtime.ts';
 import { DEFAULT_POOL, checkPool } from './address-pool.ts';
@@ -40,6 +41,8 @@ export interface DockerRuntimeOptions {
   publishedPorts?: PortRange;
   /** Processes and threads that one container may have; 1024 without. */
   processLimit?: number;
+  /** Size of an image that is built, and the reserve of the engine's disk where it is this machine's; no limit without. */
+  buildDisk?: DiskLimits;
   /** Image with Node 24 or later that proxies of executions run from. */
   egressImage?: string;
   /** Lines for the operator: what belongs to no deployment. */
@@ -72,6 +75,7 @@ export async function createDockerRuntime(options: DockerRuntimeOptions): Promis
     publishAddress: host === undefined ? LOOPBACK : new URL(host).hostname,
     publishedPorts: options.publishedPorts ?? null,
     ...(options.processLimit === undefined ? {} : { processLimit: options.processLimit }),
+    buildDisk: options.buildDisk,
     supervise: makeSupervise({ engine, address, installation, dataDir }),
     log,
   });

@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type Docker from 'dockerode';
 import type { PortRange } from '#kernel/port-range.ts';
 import type { Router } from '#runtimes/router.ts';
 import { parseRoutes } from './address-pool.ts';
+import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
 
 /** Of the setting QUARTERDECK_PROCESS_LIMIT. */
@@ -23,6 +25,8 @@ export interface EngineAbout {
   /** Whether the kernel lets the engine limit memory and CPU. */
   limitsMemory: boolean;
   limitsCpu: boolean;
+  /** Folder of this machine in which the engine keeps images; null where there is none of that name. */
+  storage: string | null;
 }
 
 /** One engine with what all verbs need. */
@@ -37,6 +41,8 @@ export interface DockerNode {
   publishAddress: string;
   /** Processes and threads that one container may have. */
   processLimit: number;
+  /** Size of an image that is built, and the reserve of the engine's disk; undefined for no limit. */
+  buildDisk: DiskLimits | undefined;
   /** Ports on which services may be published; null for every one. */
   publishedPorts: PortRange | null;
   /** Serialises what must not interleave in one environment: choosing addresses, making and removing its network. */
@@ -74,6 +80,7 @@ export async function askAbout(engine: Docker): Promise<EngineAbout> {
     rootless: security.some((option) => option.includes('name=rootless')),
     limitsMemory: info.MemoryLimit !== false,
     limitsCpu: info.CpuCfsQuota !== false,
+    storage: info.DockerRootDir && existsSync(info.DockerRootDir) ? info.DockerRootDir : null,
   };
 }
 
@@ -106,10 +113,11 @@ export const makeNode = (
     DockerNode,
     'installation' | 'router' | 'pool' | 'egressImage' | 'publishAddress' | 'log' | 'supervise'
   > &
-    Partial<Pick<DockerNode, 'publishedPorts' | 'processLimit'>>,
+    Partial<Pick<DockerNode, 'publishedPorts' | 'processLimit' | 'buildDisk'>>,
 ): DockerNode => ({
   publishedPorts: null,
   processLimit: DEFAULT_PROCESS_LIMIT,
+  buildDisk: undefined,
   ...options,
   engine,
   environments: new KeyedLock(),

@@ -7,6 +7,7 @@ import type { InstanceNetwork } from '#runtimes/host/network/network.ts';
 import type { MachinePrograms } from '#runtimes/host/programs/programs.ts';
 import type { PublishedPorts } from '#runtimes/host/publish/published-ports.ts';
 import type { Releases } from '#runtimes/host/releases.ts';
+import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import type { Router } from '#runtimes/router.ts';
 
 /** What the parts of the host runtime share. */
@@ -19,6 +20,8 @@ export interface HostParts {
   network: InstanceNetwork;
   cgroups: Cgroups;
   published: PublishedPorts;
+  /** Disk that one build may take; undefined for no limit. */
+  buildDisk: DiskLimits | undefined;
   /** Ports on which services may be published; null for every one. */
   publishedRange: PortRange | null;
   router: Router;

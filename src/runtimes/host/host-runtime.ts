@@ -82,9 +82,10 @@ export class HostRuntime implements Runtime {
 
   build(spec: BuildSpec, context: RuntimeContext): Promise<{ image: string; cached: boolean }> {
     const name = `build-${spec.identity.serviceId}`;
-    const { machine, images, cgroups, layout } = this.#parts;
+    const { machine, images, cgroups, layout, buildDisk: disk } = this.#parts;
     const limit = () => ({ cgroups: cgroups.make(name, spec.resources), end: () => cgroups.remove(name) });
-    return this.#lock.run(name, () => buildImage({ machine, dataDir: layout.dataDir, images, limit }, spec, context));
+    const builder = { machine, dataDir: layout.dataDir, images, limit, disk };
+    return this.#lock.run(name, () => buildImage(builder, spec, context));
   }
 
   apply(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {

@@ -15,6 +15,7 @@ import { PublishedPorts } from '#runtimes/host/publish/published-ports.ts';
 import { Releases } from '#runtimes/host/releases.ts';
 import { readBootId } from '#runtimes/tools/shim/identity.ts';
 import type { PortRange } from '#kernel/port-range.ts';
+import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import type { Router } from '#runtimes/router.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
@@ -36,6 +37,8 @@ export interface HostRuntimeOptions {
   postgresql?: string | null;
   /** Processes and threads that one instance may have, where control groups can be written; 1024 without. */
   processLimit?: number;
+  /** Disk that one build may take; no limit without. */
+  buildDisk?: DiskLimits;
   /** Ports on which services may be published; every one without. */
   publishedPorts?: PortRange;
   /** Name of this run of the machine; found out where it isn't given. */
@@ -62,6 +65,7 @@ export async function createHostRuntime(options: HostRuntimeOptions): Promise<Ru
     releases: new Releases(layout),
     network: await findNetwork(options, machine, layout),
     cgroups: findCgroups(`quarterdeck-${options.installation.slice(0, 8)}`, options.processLimit),
+    buildDisk: options.buildDisk,
     router: options.router,
     installation: options.installation,
     published: new PublishedPorts(layout, machine, bootId),

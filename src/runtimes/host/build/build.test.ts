@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newBuild, newContext } from '#runtimes/contract/fixture.ts';
@@ -198,6 +198,19 @@ RUN ["sh", "-c", "echo \\"> exec $0\\"", "form"]`;
       expect(await host.buildError({ timeoutSeconds: 1 })).toBe('The build did not end within 1 s.');
       expect(Date.now() - start).toBeLessThan(6000);
       expect(commandLines().filter((line) => line.includes('1234.5'))).toEqual([]);
+    });
+
+    test('a build that takes more disk than it may is ended, and leaves nothing', async () => {
+      const runtime = await host.reopen({ ...options, buildDisk: { mostBytes: 4 << 20, reservedBytes: 0 } });
+      const identity = host.identity();
+      const build = () => runtime.build!(newBuild(identity, host.repository), newContext());
+      host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nRUN dd if=/dev/zero of=big bs=1M count=5 && sleep 1234.6' });
+      await expect(build()).rejects.toThrow('The build takes more than the 4 MiB of disk that the operator allows.');
+      expect(commandLines().filter((line) => line.includes('1234.6'))).toEqual([]);
+      expect(readdirSync(join(host.dataDir, 'images', identity.serviceId))).toEqual([]);
+      host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nRUN dd if=/dev/zero of=big bs=1M count=2' });
+      expect((await build()).cached).toBe(false);
+      await runtime.close();
     });
 
     test('a cancelled build is ended and leaves nothing', async () => {

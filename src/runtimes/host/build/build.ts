@@ -20,6 +20,7 @@ import { makeOwnedFolders } from '#runtimes/host/owned-folders.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { workFolder } from '#runtimes/host/work-folders.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
+import { withinDisk, type DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import { RuntimeError, cancelled, throwIfCancelled, type BuildSpec, type RuntimeContext } from '#runtimes/runtime.ts';
 
 /** What a build needs of the runtime. */
@@ -29,6 +30,8 @@ export interface Builder {
   images: ImageStore;
   /** `cgroup.procs` files of a group with the build's limits, and its end. */
   limit(spec: BuildSpec): { cgroups: string[]; end(): void };
+  /** Disk that one build may take; undefined for no limit. */
+  disk: DiskLimits | undefined;
 }
 
 /** Builds the image of a Dockerfile; one with the same key that is there is answered at once. */
@@ -57,8 +60,7 @@ export async function buildImage(
     await makeOwnedFolders(machine.owned, machine.tops, machine.tools.unshare);
   const limit = builder.limit(spec);
   try {
-    const signal = anySignal([context.signal, deadline]);
-    const place = {
+    const place = (signal: AbortSignal): BuildPlace => ({
       machine: builder.machine,
       dataDir: builder.dataDir,
       folder,
@@ -66,12 +68,15 @@ export async function buildImage(
       cgroups: limit.cgroups,
       signal,
       log: (line: string) => context.log(line),
-    };
-    // Asked before what was made is removed.
-    await tellingNoSpace(builder.dataDir, async () => {
-      const record = await buildStages(place, spec);
-      writeFileSync(join(folder, 'image.json'), JSON.stringify(record));
     });
+    const run = async (signal: AbortSignal) => {
+      const record = await buildStages(place(signal), spec);
+      writeFileSync(join(folder, 'image.json'), JSON.stringify(record));
+    };
+    const work = { name: 'The build', folders: [folder], disk: folder, limits: builder.disk, run };
+    const signal = anySignal([context.signal, deadline]);
+    // Asked before what was made is removed.
+    await tellingNoSpace(builder.dataDir, () => withinDisk({ ...work, signal }));
     removeTree(target);
     renameSync(folder, target);
     return { image, cached: false };

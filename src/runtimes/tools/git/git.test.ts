@@ -53,6 +53,15 @@ describe.each([
     expect(await git().listCommits(from(url()), 100)).toHaveLength(3);
   });
 
+  test('a commit that takes more disk than a checkout may is refused, and so is a look into it', async () => {
+    const disk = { mostBytes: 4096, reservedBytes: 0 };
+    const limited = new Git({ localRoots: [root.folder], request, disk });
+    const why = 'takes more than the 0 MiB of disk that the operator allows.';
+    const folder = path.join(mkdtempSync(path.join(out, 'c-')), 'tree');
+    await expect(limited.checkout(from(url()), commits[2]!, folder, () => undefined)).rejects.toThrow(why);
+    await expect(limited.readFile(from(url()), 'README.md')).rejects.toThrow(why);
+  });
+
   test('a file is read as it is, byte for byte', async () => {
     const source = from(url(), { branch: 'refs/tags/v1' });
     expect(await git().readFile(source, 'README.md')).toBe('two\r\n');

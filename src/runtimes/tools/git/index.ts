@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { RuntimeError } from '#runtimes/runtime.ts';
+import { withinDisk, type DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import { fetchLfs, type WebRequest } from '#runtimes/tools/git/lfs.ts';
 import { locate, overHttps } from '#runtimes/tools/git/location.ts';
 import type { GitCredentials, GitLocation } from '#runtimes/tools/git/location.ts';
@@ -22,6 +23,8 @@ export interface GitOptions {
   sshKeyFile?: string;
   /** Keeps the host keys of ssh servers, which are trusted at first sight. Without it every time is the first. */
   knownHostsFile?: string;
+  /** Disk that one checkout, or one look into a repository, may take; no limit without. */
+  disk?: DiskLimits;
 }
 
 /** A repository that is asked for something. */
@@ -117,7 +120,9 @@ export class Git {
     checkBranch(source.branch);
     await rm(directory, { recursive: true, force: true });
     await mkdir(directory, { recursive: true });
-    await this.#withHome((home) => this.#checkoutInto({ source, commit, directory, home, log, level: 0 }));
+    await this.#withHome(source, [directory], (bounded, home) =>
+      this.#checkoutInto({ source: bounded, commit, directory, home, log, level: 0 }),
+    );
   }
 
   async #checkoutInto(work: Checkout): Promise<void> {
@@ -147,7 +152,9 @@ export class Git {
     if (large.length === 0) return;
     const { location, access } = repository;
     const localStore = await repository.localStore();
-    const source = { location, credentials: access.credentials, localStore, request: this.#options.request, signal };
+    const { request, disk } = this.#options;
+    const mostBytes = disk?.mostBytes ?? Infinity;
+    const source = { location, credentials: access.credentials, localStore, request, mostBytes, signal };
     await fetchLfs(source, repository.directory, large);
   }
 
@@ -161,18 +168,29 @@ export class Git {
 
   async #withRepository<T>(source: GitSource, work: (repository: Repository) => Promise<T>): Promise<T> {
     checkBranch(source.branch);
-    return this.#withHome(async (home) => {
+    return this.#withHome(source, [], async (bounded, home) => {
       const directory = path.join(home, 'repository');
       await mkdir(directory);
-      return work(await this.#open(source, directory, home, () => undefined));
+      return work(await this.#open(bounded, directory, home, () => undefined));
     });
   }
 
-  /** A folder for the time of one piece of work, HOME of its processes. */
-  async #withHome<T>(work: (home: string) => Promise<T>): Promise<T> {
+  /** A folder for the time of one piece of work, HOME of its processes. It and what else the work fills is limited. */
+  async #withHome<T>(
+    source: GitSource,
+    filled: readonly string[],
+    work: (source: GitSource, home: string) => Promise<T>,
+  ): Promise<T> {
     const home = await mkdtemp(path.join(tmpdir(), 'quarterdeck-git-'));
     try {
-      return await work(home);
+      return await withinDisk({
+        name: `The checkout of ${source.url}`,
+        folders: [home, ...filled],
+        disk: filled[0] ?? home,
+        limits: this.#options.disk,
+        signal: source.signal,
+        run: (signal) => work({ ...source, signal }, home),
+      });
     } finally {
       await rm(home, { recursive: true, force: true });
     }

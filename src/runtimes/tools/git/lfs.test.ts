@@ -10,7 +10,7 @@ import { startGitServer } from '#runtimes/tools/git/testing.ts';
 import type { GitServerOptions } from '#runtimes/tools/git/testing.ts';
 import { CREDENTIALS, useGit } from '#runtimes/tools/git/git.fixture.ts';
 
-const { root, out, from, checkout } = await useGit();
+const { root, out, from, checkout, request } = await useGit();
 
 describe('Git LFS', () => {
   const oidOf = (content: string) => createHash('sha256').update(content).digest('hex');
@@ -87,6 +87,15 @@ describe('Git LFS', () => {
     const { id, server } = await withLarge(name, ['content'], { leads });
     await using _ = server;
     await expect(checkout(from(`${server.url}/${name}`), id)).rejects.toThrow(message);
+  });
+
+  test('that takes more disk than a checkout may is not asked for', async () => {
+    const { id, server } = await withLarge('too-large', ['content'], {});
+    await using _ = server;
+    const disk = { mostBytes: 'content'.length - 1, reservedBytes: 0 };
+    const limited = new Git({ localRoots: [], request, disk });
+    const asking = limited.checkout(from(`${server.url}/too-large`), id, path.join(out, 'too-large'), () => undefined);
+    await expect(asking).rejects.toThrow('they take more disk than the operator allows a checkout.');
   });
 
   test('gets the token at its own place only', async () => {

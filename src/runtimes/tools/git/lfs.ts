@@ -36,6 +36,8 @@ export interface LfsSource {
   /** Folder of the repository's own data, where it is one of this machine. */
   localStore: string | null;
   request: WebRequest;
+  /** Bytes that all contents together may have. */
+  mostBytes: number;
   signal: AbortSignal;
 }
 
@@ -74,6 +76,8 @@ export async function fetchLfs(source: LfsSource, directory: string, files: read
   const folder = await mkdtemp(path.join(directory, '.git', 'lfs-'));
   const byContent = Map.groupBy(pointers, ({ oid }) => oid);
   const wanted = [...byContent.values()].map(([first]) => first!);
+  if (pointers.reduce((sum, { size }) => sum + size, 0) > source.mostBytes)
+    throw failed(source, 'they take more disk than the operator allows a checkout');
   try {
     for (let at = 0; at < wanted.length; at += BATCH) {
       const some = wanted.slice(at, at + BATCH);
