@@ -1,4 +1,3 @@
-import { anySignal } from '#kernel/lease-signal.ts';
 import {
   findPresent,
   noteFailure,
@@ -8,6 +7,7 @@ import {
   type Tombstone,
 } from '#app/housekeeping/tombstones.ts';
 import type { Runtimes } from '#app/runtimes.ts';
+import { withDeadline } from '#deployments/executor/deadline.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import type { Platform } from '#platform/context.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
@@ -19,8 +19,10 @@ const BATCH = 20;
 const GRACE_SECONDS = 20;
 /** Seconds until one is looked at again that has to wait for something else to end. */
 const LATER = 60;
-/** Milliseconds that the removal of one thing may take. */
-const DEADLINE_MS = 120_000;
+/** Seconds that the removal of one thing may take. */
+const DEADLINE_SECONDS = 120;
+/** Seconds that one has to come back after it was told to end: it is tried again in any case. */
+const PATIENCE_SECONDS = 2;
 
 export interface CollectorParts {
   platform: Platform;
@@ -29,6 +31,8 @@ export interface CollectorParts {
   installation: { id: string; epoch: number };
   /** Seconds that a tombstone rests before it is worked off; longer than a lease without. */
   graceSeconds?: number;
+  /** Seconds that the removal of one thing may take; 120 without. */
+  deadlineSeconds?: number;
 }
 
 /**
@@ -82,7 +86,7 @@ export class Collector {
   async #tryOne(tombstone: Tombstone): Promise<void> {
     const { db, log } = this.#parts.platform;
     try {
-      if (await this.#workOff(tombstone)) await removeTombstone(db, tombstone.id);
+      if (await this.#inTime(tombstone)) await removeTombstone(db, tombstone.id);
       else await postpone(db, tombstone.id, LATER);
     } catch (error) {
       const message = (error as Error).message;
@@ -91,8 +95,17 @@ export class Collector {
     }
   }
 
+  /** Works one off. A runtime that does not answer holds up neither the others nor the end of the process. */
+  #inTime(tombstone: Tombstone): Promise<boolean> {
+    const { deadlineSeconds: seconds = DEADLINE_SECONDS } = this.#parts;
+    const late = (cause: unknown) =>
+      new Error(`The runtime ${tombstone.runtime} did not remove it within ${seconds} s.`, { cause });
+    const options = { seconds, patience: () => PATIENCE_SECONDS, late };
+    return withDeadline(this.#abort.signal, options, ({ signal }) => this.#workOff(tombstone, signal));
+  }
+
   /** Answers whether nothing is left of what it names; false if something has to end first. Throws why it can't be removed. */
-  async #workOff(tombstone: Tombstone): Promise<boolean> {
+  async #workOff(tombstone: Tombstone, signal: AbortSignal): Promise<boolean> {
     const present = await findPresent(this.#parts.platform.db, tombstone);
     switch (tombstone.kind) {
       case 'SERVICE': {
@@ -100,7 +113,7 @@ export class Collector {
         if (present.environmentBusy) return false;
         const runtime = await this.#runtimeOf(tombstone);
         const identity = this.#identityOf(tombstone);
-        await runtime.remove(identity, null, this.#context(tombstone));
+        await runtime.remove(identity, null, this.#context(tombstone, signal));
         await runtime.removeImages?.(identity, 'all');
         return true;
       }
@@ -137,10 +150,10 @@ export class Collector {
     };
   }
 
-  #context(tombstone: Tombstone) {
+  #context(tombstone: Tombstone, signal: AbortSignal) {
     const { log } = this.#parts.platform;
     return {
-      signal: anySignal([this.#abort.signal, AbortSignal.timeout(DEADLINE_MS)]),
+      signal,
       log: (text: string) => log.debug({ serviceId: tombstone.service_id }, text),
     };
   }

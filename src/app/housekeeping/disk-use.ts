@@ -2,10 +2,14 @@ import { readdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Gauge, Registry } from 'prom-client';
 import { renewGauge } from '#app/gauges.ts';
+import { anySignal } from '#kernel/lease-signal.ts';
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import { folderBytes } from '#runtimes/tools/folder-size.ts';
+
+/** Milliseconds that a runtime has to measure what it holds: an engine looks at every file of every volume. */
+const ANSWER_MS = 300_000;
 
 /** Kinds of `quarterdeck_disk_bytes`. */
 export type DiskKind =
@@ -66,7 +70,7 @@ export async function measureDisk(
     deployment_logs: 0,
   };
   for (const runtime of runtimes) {
-    const use = await runtime.diskUse?.(signal).catch((error: unknown) => {
+    const use = await runtime.diskUse?.(anySignal([signal, AbortSignal.timeout(ANSWER_MS)])).catch((error: unknown) => {
       platform.log.warn({ err: error, runtime: runtime.name }, 'cannot measure the disk use of a runtime');
       return undefined;
     });

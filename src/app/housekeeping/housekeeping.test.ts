@@ -24,8 +24,8 @@ afterAll(() => repositories.remove());
 
 let reachable = true;
 let collector: Collector;
-beforeAll(() => {
-  collector = new Collector({
+const newCollector = (changes: { deadlineSeconds?: number } = {}) =>
+  new Collector({
     platform: app.platform,
     runtimes: {
       get: async () => {
@@ -36,7 +36,10 @@ beforeAll(() => {
     nodeId: newId(),
     installation: { id: app.installationId, epoch: 1 },
     graceSeconds: 0,
+    ...changes,
   });
+beforeAll(() => {
+  collector = newCollector();
 });
 beforeEach(async () => {
   reachable = true;
@@ -188,6 +191,26 @@ describe('what is collected', () => {
     await collector.collect();
     expect(imagesOf(application.id)).toHaveLength(1);
     expect(await tombstones()).toEqual([]);
+  });
+
+  test('a runtime that never answers holds up neither what else is due nor the end of the process', async () => {
+    const { application } = await deployed(await app.organization(), 2);
+    await trimReleases(app.db, { kept: 1, days: 0 });
+    const [tombstone] = await tombstones();
+    engine.runtime.faults = { deaf: ['removeImages'] };
+    await newCollector({ deadlineSeconds: 0.1 }).collect();
+    const why = 'The runtime fake did not remove it within 0.1 s.';
+    expect(await tombstones()).toMatchObject([{ id: tombstone!.id, attempts: 1, last_error: why }]);
+    await due();
+    const ending = collector.collect();
+    await expect.poll(() => calls('removeImages')).toBeGreaterThan(1);
+    await collector.stop();
+    await ending;
+    engine.runtime.faults = {};
+    await due();
+    collector = newCollector();
+    await collector.collect();
+    expect(imagesOf(application.id)).toHaveLength(1);
   });
 
   test('an image waits while a deployment of its service is under way, and stays where that releases it again', async () => {
