@@ -100,6 +100,8 @@ insert into "deployment_restriction" ("id", "organization_id", "service_id", "mo
 
 insert into "deployment_service" ("deployment_id", "organization_id", "environment_id", "number", "service_id", "kind", "name", "icon_uri", "stage_id", "stage_name", "stage_position", "action", "sub_action", "details", "state") values ($…);
 
+insert into "deployment_service" ("deployment_id", "organization_id", "environment_id", "number", "service_id", "kind", "name", "icon_uri", "stage_id", "stage_name", "stage_position", "action", "sub_action", "details", "state") values ($…), …;
+
 insert into "deployment_stage" ("id", "name", "description", "organization_id", "environment_id", "position") values ($…), …;
 
 insert into "deployment_stage" ("id", "organization_id", "environment_id", "name", "description", "position") values ($…);
