@@ -276,6 +276,8 @@ select "id" from "environment" where "organization_id" = $ and "project_id" = $ 
 
 select "id" from "environment" where "organization_id" = any($) and "id" = $ for update;
 
+select "id" from "git_token" where "organization_id" = $ and "id" = $ for update;
+
 select "id" from "git_token" where "organization_id" = any($) and "id" = $ for update;
 
 select "id" from "helm_repository" where "organization_id" = any($) and "id" = $ for update;
@@ -359,6 +361,8 @@ select "member"."user_id", "member"."organization_id", "member"."created_at", "m
 select "member"."user_id", "member"."organization_id", "member"."created_at", "member"."updated_at", "member"."role_id", "role"."name" as "role_name", "role"."built_in", "role"."permissions", "person"."first_name", "person"."last_name", "person"."nickname", "person"."email", "person"."picture_url", "person"."last_activity_at" from "member" inner join "user_account" as "person" on "person"."id" = "member"."user_id" inner join "role" on "role"."id" = "member"."role_id" where "member"."organization_id" = $ and "person"."email_verified" = $ and lower(person.email) = $;
 
 select "member"."user_id", "member"."organization_id", "member"."created_at", "member"."updated_at", "member"."role_id", "role"."name" as "role_name", "role"."built_in", "role"."permissions", "person"."first_name", "person"."last_name", "person"."nickname", "person"."email", "person"."picture_url", "person"."last_activity_at" from "member" inner join "user_account" as "person" on "person"."id" = "member"."user_id" inner join "role" on "role"."id" = "member"."role_id" where "member"."organization_id" = $ order by "member"."created_at", "member"."user_id";
+
+select "name" from "cluster" where "organization_id" = $ and spec @> $::jsonb limit $;
 
 select "name" from "service" where "organization_id" = $ and "kind" = $ and spec -> 'mcp_server_ids' @> to_jsonb($::text) order by "created_at", "id";
 

@@ -1,3 +1,4 @@
+import { storable } from '#kernel/storable.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 /** What is left outside the database of a row that is gone (migrations/0075_tombstone.sql). */
@@ -46,7 +47,11 @@ export const takeTombstones = async (
 export const removeTombstone = (db: Database, id: number) => db.deleteFrom('tombstone').where('id', '=', id).execute();
 
 export const noteFailure = (db: Database, id: number, message: string) =>
-  db.updateTable('tombstone').set({ last_error: message }).where('id', '=', id).execute();
+  db
+    .updateTable('tombstone')
+    .set({ last_error: storable(message) })
+    .where('id', '=', id)
+    .execute();
 
 /** Puts one off that is not to be done yet; it doesn't count as an attempt. */
 export const postpone = (db: Database, id: number, seconds: number) =>

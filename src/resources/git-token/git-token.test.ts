@@ -95,6 +95,20 @@ describe('a git token', () => {
     ok(await admin.get(`${tokensOf(admin)}/${unused.id}`), 404);
   });
 
+  test('that a cluster names stays until the cluster names it no more', async () => {
+    const admin = await app.organization();
+    const token = ok(await admin.post(tokensOf(admin), BODY), 201);
+    const git_repository = { url: 'https://github.com/acme/eks.git', git_token_id: token.id };
+    const body = { name: 'eks', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'fake' };
+    const eks = { eks_anywhere_parameters: { git_repository, yaml_file_path: 'eks.yaml' } };
+    const url = `${urlOf(admin)}/cluster`;
+    const cluster = ok(await admin.post(url, { ...body, infrastructure_charts_parameters: eks }), 201);
+    const refused = ok(await admin.delete(`${tokensOf(admin)}/${token.id}`), 409);
+    expect(refused.message).toBe(`The cluster eks uses the git token ${token.name}: give it another first.`);
+    ok(await admin.put(`${url}/${cluster.id}`, { ...body, infrastructure_charts_parameters: {} }), 200);
+    ok(await admin.delete(`${tokensOf(admin)}/${token.id}`), 204);
+  });
+
   test('is changed by administrators only, and is not there for another organization', async () => {
     const [admin, other] = [await app.organization(), await app.organization()];
     const { id } = ok(await admin.post(tokensOf(admin), BODY), 201);

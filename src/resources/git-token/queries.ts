@@ -77,3 +77,27 @@ export const countServicesOf = (db: Database, scope: Scope, id: string) =>
     .where('organization_id', '=', scope.organizationId)
     .where(({ eb, or }) => or([eb('git_token_id', '=', id), eb('values_git_token_id', '=', id), namedByWorkflow(id)]))
     .executeTakeFirstOrThrow();
+
+/** Waits for clusters that are being given a git token, and keeps others from being given it until the transaction ends. */
+export const holdForDelete = (db: Database, scope: Scope, id: string) =>
+  db
+    .selectFrom('git_token')
+    .select('id')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+
+/** A cluster whose configuration is read from a repository with a git token. */
+export const findClusterOf = (db: Database, scope: Scope, id: string) =>
+  db
+    .selectFrom('cluster')
+    .select('name')
+    .where('organization_id', '=', scope.organizationId)
+    .where(
+      sql<boolean>`spec @> ${JSON.stringify({
+        infrastructure_charts_parameters: { eks_anywhere_parameters: { git_repository: { git_token_id: id } } },
+      })}::jsonb`,
+    )
+    .limit(1)
+    .executeTakeFirst();

@@ -87,11 +87,14 @@ export async function editGitToken(context: Context, present: queries.GitTokenRo
   return after;
 }
 
-/** Forgets a git token. 409 while services use it. */
+/** Forgets a git token. 409 while services or a cluster use it. */
 export async function deleteGitToken(context: Context, row: queries.GitTokenRow): Promise<void> {
   const { organization_id: organizationId, id } = row;
+  await queries.holdForDelete(context.db, { organizationId }, id);
   const { services } = await queries.countServicesOf(context.db, { organizationId }, id);
   if (services > 0) throw inUse(row.name);
+  const cluster = await queries.findClusterOf(context.db, { organizationId }, id);
+  if (cluster) throw conflict(`The cluster ${cluster.name} uses the git token ${row.name}: give it another first.`);
   try {
     await queries.deleteGitTokenRow(context.db, { organizationId }, id);
   } catch (error) {

@@ -1,3 +1,4 @@
+import { storable } from '#kernel/storable.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
 /** An Argo CD that this process may read now, until the lease is over or its configuration changes. */
@@ -62,7 +63,14 @@ export const noteFailure = (
   seconds: number,
 ) =>
   ofClaim(db, claim)
-    .set({ ...RELEASED, ...failure, status: 'error', last_checked_at: sql`now()`, next_at: inSeconds(seconds) })
+    .set({
+      ...RELEASED,
+      ...failure,
+      message: storable(failure.message),
+      status: 'error',
+      last_checked_at: sql`now()`,
+      next_at: inSeconds(seconds),
+    })
     .execute();
 
 /** Gives it back, for after some seconds. */
