@@ -5,6 +5,7 @@ import type {
   IncomingHttpHeaders,
   OutgoingHttpHeaders,
   ServerHttp2Stream,
+  ServerStreamResponseOptions,
 } from 'node:http2';
 import { answerFields, fieldMap, requestFields, trailerFields } from '#runtimes/proxy/builtin/headers.ts';
 import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
@@ -14,6 +15,8 @@ import type { Visit } from '#runtimes/proxy/builtin/visits.ts';
 /** Status codes of gRPC. */
 const UNIMPLEMENTED = 12;
 const UNAVAILABLE = 14;
+/** How long a visitor may go on with a call whose answer is complete, in milliseconds. */
+const ANSWERED_MS = 2_000;
 
 /** Call of a visitor: one stream of HTTP/2. */
 export interface Call {
@@ -92,12 +95,9 @@ function connectStreams(call: Call, onward: ClientHttp2Stream, upstream: Upstrea
   onward.on('response', (answered, flags, raw: string[]) => {
     const endStream = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
     const isOpen = attempt(call, onward, () => {
-      stream.respond(answerHead(answered, raw), { endStream, waitForTrailers: !endStream });
+      respond(call, answerHead(answered, raw), { endStream, waitForTrailers: !endStream });
     });
-    if (!isOpen) return;
-    if (!endStream) onward.pipe(stream);
-    // The upstream has said everything; what the client would still say interests nobody.
-    else stream.once('finish', () => stream.close());
+    if (isOpen && !endStream) onward.pipe(stream);
   });
   onward.on('trailers', (_received, _flags, raw: string[]) => (trailers = fieldMap(trailerFields(raw))));
   stream.on('wantTrailers', () => attempt(call, onward, () => stream.sendTrailers(trailers)));
@@ -113,6 +113,23 @@ function connectStreams(call: Call, onward: ClientHttp2Stream, upstream: Upstrea
     if (!stream.headersSent) answer(call, 502, UNAVAILABLE, 'The service ended the call without an answer.');
     else if (onward.rstCode !== constants.NGHTTP2_NO_ERROR) stream.close(onward.rstCode);
   });
+}
+
+/** Begins the answer to a visitor, and ends the call once the whole of it was said. */
+function respond({ stream, headers }: Call, head: OutgoingHttpHeaders, options: ServerStreamResponseOptions): void {
+  stream.respond(head, options);
+  // The writing side of a HEAD request has ended before its answer begins.
+  if (options.endStream || headers[':method'] === 'HEAD') closeSoon(stream);
+  else stream.once('finish', () => closeSoon(stream));
+}
+
+/**
+ * Closes a call some time after its answer is complete: what the visitor would still say interests nobody, and one that never ends its
+ * side would keep its connection for ever. At once it would cut off trailers, which follow the end of the body.
+ */
+function closeSoon(stream: ServerHttp2Stream): void {
+  const timer = setTimeout(() => stream.close(), ANSWERED_MS).unref();
+  stream.once('close', () => clearTimeout(timer));
 }
 
 function answerHead(answered: IncomingHttpHeaders, raw: string[]): OutgoingHttpHeaders {
@@ -136,19 +153,18 @@ function attempt({ stream }: Call, onward: ClientHttp2Stream, say: () => void): 
 }
 
 /** An answer of the proxy itself: a status of gRPC for its clients, else one of HTTP. */
-function answer(
-  { stream, headers: { 'content-type': type = 'application/grpc' } }: Call,
-  status: number,
-  grpcStatus: number,
-  message: string,
-): void {
+function answer(call: Call, status: number, grpcStatus: number, message: string): void {
+  const {
+    stream,
+    headers: { 'content-type': type = 'application/grpc' },
+  } = call;
   if (stream.destroyed || stream.closed || stream.headersSent) return;
   if (type.startsWith('application/grpc')) {
     const headers = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': grpcStatus };
     const told = encodeURI(message.toWellFormed());
-    stream.respond({ ...headers, 'grpc-message': told }, { endStream: true });
+    respond(call, { ...headers, 'grpc-message': told }, { endStream: true });
   } else {
-    stream.respond({ ':status': status, 'content-type': 'text/plain; charset=utf-8' });
+    respond(call, { ':status': status, 'content-type': 'text/plain; charset=utf-8' }, {});
     stream.end(`${message}\n`);
   }
 }

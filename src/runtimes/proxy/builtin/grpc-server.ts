@@ -29,6 +29,8 @@ export function createGrpcServer(table: RouteTable, limits: ProxyLimits): GrpcSe
     settings: { maxConcurrentStreams: limits.streams, maxHeaderListSize: limits.headBytes },
   });
   const sessions = new Map<Http2Session, Visit>();
+  /** Those whose visitors said goodbye. */
+  const leaving = new WeakSet<Http2Session>();
   let taking: Visit | undefined;
   let retired = false;
   const retire = (session: Http2Session) => {
@@ -41,6 +43,7 @@ export function createGrpcServer(table: RouteTable, limits: ProxyLimits): GrpcSe
     sessions.set(session, taking!);
     session.on('error', () => session.destroy());
     session.on('close', () => sessions.delete(session));
+    session.on('goaway', () => leaving.add(session));
     if (retired) retire(session);
   });
   server.on('stream', (stream, headers, _flags, rawHeaders) => {
@@ -56,10 +59,14 @@ export function createGrpcServer(table: RouteTable, limits: ProxyLimits): GrpcSe
     );
   });
   server.on('sessionError', () => undefined);
+  endDeaf(sessions, leaving, limits.idleMs);
   return {
     take: (visit) => {
+      const { socket } = visit;
+      // The server that sockets come from leaves them half open. Who ends its side of HTTP/2 leaves: no call on it can be completed.
+      socket.once('end', () => socket.destroy());
       taking = visit;
-      server.emit('connection', visit.socket);
+      server.emit('connection', socket);
       taking = undefined;
     },
     retire: () => {
@@ -71,4 +78,22 @@ export function createGrpcServer(table: RouteTable, limits: ProxyLimits): GrpcSe
       for (const session of sessions.keys()) session.close();
     },
   };
+}
+
+/**
+ * Ends connections with calls of whose visitors nothing is heard from one look to the next, not even the answer to a ping: they are gone
+ * without a word, or broke the protocol in a way after which Node.js reads nothing more of them and tells nobody, so that their calls
+ * would never end.
+ */
+function endDeaf(sessions: ReadonlyMap<Http2Session, Visit>, leaving: WeakSet<Http2Session>, everyMs: number): void {
+  const heard = new WeakMap<Http2Session, number>();
+  setInterval(() => {
+    for (const [session, { socket, underWay }] of sessions) {
+      // Node.js asks nobody on a connection that is to end. One that we end may take as long as its calls do.
+      if (underWay === 0 || (session.closed && !leaving.has(session))) continue;
+      if (heard.get(session) === socket.bytesRead) socket.destroy();
+      heard.set(session, socket.bytesRead);
+      if (!session.closed && !session.destroyed) session.ping(() => undefined);
+    }
+  }, everyMs).unref();
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { OptionalGuarantee, ProxyStart, ProxySubject, StartProxy } from '#runtimes/proxy/contract/subject.ts';
@@ -92,3 +92,9 @@ export interface ProxyContract {
 /** Failures of traffic that break a promise: where connections that wait may be reset, visitors connect again. */
 export const brokenPromises = (gives: ProxyContract['gives'], failures: string[]): string[] =>
   gives('waitingConnections') ? failures : failures.filter((failure) => !failure.includes('ECONNRESET'));
+
+/** Whether this machine tells how many files another process has open. */
+export const showsDescriptors = existsSync('/proc/self/fd');
+
+/** Files and sockets that a process has open. */
+export const openDescriptors = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;

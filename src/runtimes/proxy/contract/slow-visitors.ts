@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import type { ProxyContract } from '#runtimes/proxy/contract/setup.ts';
-import { echo, startUpstream } from '#runtimes/proxy/contract/upstreams.ts';
+import { openDescriptors, showsDescriptors, type ProxyContract } from '#runtimes/proxy/contract/setup.ts';
+import { frame, headers } from '#runtimes/proxy/contract/http2-frames.ts';
+import { echo, startGrpcUpstream, startUpstream } from '#runtimes/proxy/contract/upstreams.ts';
 import { call, connectRaw, headersOf, openHttp2 } from '#runtimes/proxy/contract/visitors.ts';
 import type { RawVisitor } from '#runtimes/proxy/contract/visitors.ts';
 import { openFilesLimit } from '#runtimes/proxy/descriptors.ts';
@@ -30,6 +31,28 @@ const SLOW: Record<string, [string, string]> = {
   'half a head of HTTP/2': [PREFACE + SETTINGS + HALF_HEADERS, ''],
   'a head of HTTP/2 byte by byte': [PREFACE + SETTINGS + HALF_HEADERS, '\x82'],
   'pings of HTTP/2': [PREFACE + SETTINGS, PING],
+};
+
+/** Head of a call that does not end with it. */
+const openCall = (method: string, host: string): string =>
+  headers(1, [
+    [':method', method],
+    [':scheme', 'http'],
+    [':path', '/'],
+    [':authority', host],
+    ['content-type', 'application/grpc'],
+  ]).toString('latin1');
+/** Says goodbye, and sends data of a call that never began, which breaks the protocol. */
+const GOODBYE = frame(7, 0, 0, '\0\0\0\0\0\0\0\0').toString('latin1');
+const DATA_OF_NOTHING = frame(0, 0, 5, 'data').toString('latin1');
+
+/** What visitors of HTTP/2 say behind their preface, to keep a connection whose call never ends. */
+const CALLS: Record<string, (host: string) => string> = {
+  'a call that the visitor does not end': (host) => openCall('POST', host),
+  'a HEAD that the visitor does not end': (host) => openCall('HEAD', host),
+  'a call, and data of another that never began': (host) => openCall('POST', host) + DATA_OF_NOTHING,
+  'a call, a goodbye, and data of another that never began': (host) =>
+    openCall('HEAD', host) + GOODBYE + DATA_OF_NOTHING,
 };
 
 const TIMES = { headMs: 1_500, idleMs: 1_500 };
@@ -72,6 +95,31 @@ export function describeSlowVisitors({ open, gives }: ProxyContract): void {
     await visitor.until((said) => said.includes('/honest-0'));
     await visitor.closed(TIMES.idleMs + GRACE_MS);
   });
+
+  test.skipIf(!showsDescriptors).each(Object.keys(CALLS))(
+    '%s holds no connection: the visitor left, or the answer was complete',
+    async (name) => {
+      await using upstream = await startGrpcUpstream('a');
+      await using proxy = await open({ limits: TIMES });
+      // A host of gRPC makes every proxy take HTTP/2 without TLS.
+      const host = await proxy.routed([upstream], 'GRPC');
+      const before = openDescriptors(await proxy.subject.pid());
+      const enter = async (to: string) => {
+        const visitor = await connectRaw(proxy.port);
+        visitor.socket.write(PREFACE + SETTINGS + CALLS[name]!(to), 'latin1');
+        await visitor.quiet((said) => said.length > 60);
+        return visitor;
+      };
+      const stayers = await Promise.all(Array.from({ length: 4 }, () => enter('nobody.example')));
+      const leavers = await Promise.all([...Array.from({ length: 12 }, () => enter('nobody.example')), enter(host)]);
+      for (const { socket } of leavers) socket.destroy();
+      const patience = 2 * TIMES.idleMs + TIMES.headMs + GRACE_MS;
+      for (const visitor of stayers) await visitor.closed(patience);
+      await expect
+        .poll(async () => openDescriptors(await proxy.subject.pid()), { timeout: patience })
+        .toBeLessThan(before + leavers.length);
+    },
+  );
 
   if (gives('plainHttp2'))
     test('a connection of HTTP/2 that rests after its answers is closed', async () => {

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { HOSTS, makeExchange, type Exchange } from '#runtimes/proxy/contract/fuz
 import type { Step } from '#runtimes/proxy/contract/fuzz/step.ts';
 import { startHonestVisitors } from '#runtimes/proxy/contract/fuzz/honest.ts';
 import { grpcTenant, hostileTenant, plainTenant, take, type Report } from '#runtimes/proxy/contract/fuzz/tenants.ts';
-import { ProxyHouse } from '#runtimes/proxy/contract/setup.ts';
+import { openDescriptors, ProxyHouse, showsDescriptors } from '#runtimes/proxy/contract/setup.ts';
 import type { StartProxy } from '#runtimes/proxy/contract/subject.ts';
 import { proxyFuzz, seedOf } from '#test/harness/random.ts';
 
@@ -19,7 +19,7 @@ const ANSWER_MS = 60_000;
 /** Short, so that what hostile visitors leave behind is given up soon; a busy machine may still hold this process up for seconds. */
 const LIMITS = { headMs: 8_000, idleMs: 8_000, stallMs: 8_000, answerMs: 40_000, connectMs: 20_000 };
 /** Sockets and memory that may be left over at the end: kept connections, and a heap that was not collected yet. */
-const SPARE_SOCKETS = 8;
+const SPARE_SOCKETS = 4;
 const SPARE_MIB = 160;
 
 interface Violation {
@@ -80,9 +80,9 @@ function complaint(exchange: Exchange, said: string, made: (id: number) => Excha
 
 /** Open descriptors and resident MiB of a process; null where the machine does not tell. */
 function measure(pid: number): { sockets: number; mib: number } | null {
-  if (!existsSync(`/proc/${pid}/fd`)) return null;
+  if (!showsDescriptors) return null;
   const resident = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return { sockets: readdirSync(`/proc/${pid}/fd`).length, mib: Number(resident![1]) / 1024 };
+  return { sockets: openDescriptors(pid), mib: Number(resident![1]) / 1024 };
 }
 
 /** Printed form of an exchange, whole unless it is very long. */
