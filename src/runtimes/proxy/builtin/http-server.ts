@@ -11,6 +11,9 @@ import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
 import type { Visit, Visits } from '#runtimes/proxy/builtin/visits.ts';
 import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
 
+/** How long a connection is silent before the system asks whether its peer is still there. */
+const VANISHED_MS = 60_000;
+
 interface Parts {
   table: RouteTable;
   limits: ProxyLimits;
@@ -33,6 +36,9 @@ export function createHttpServer(parts: Parts): Server {
       requestTimeout: 0,
       connectionsCheckingInterval: Math.min(1_000, limits.headMs / 4),
       noDelay: true,
+      // A visitor of a websocket that vanished without a word is noticed by nothing else.
+      keepAlive: true,
+      keepAliveInitialDelay: VANISHED_MS,
     },
     (request, response) => {
       const visit = visits.of(request.socket);
