@@ -88,6 +88,8 @@ export interface Formats {
   'dockerfile-reach': { options: ReachOptions; result: DockerfileReach };
   /** Null for a text without FROM. */
   'dockerfile-facts': { options: null; result: DockerfileFacts | null };
+  /** Whether a state of Terraform's stands there in the clear. */
+  'terraform-state': { options: null; result: 'plain' | 'encrypted' };
   /** Versions of charts by name, each list as the text of a JSON array: a whole index may have a hundred thousand. */
   'chart-index': { options: null; result: Map<string, string> };
 }
@@ -113,6 +115,7 @@ export const LIMITS: Record<Format, FileLimits> = {
   dockerfile: { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },
   'dockerfile-reach': { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },
   'dockerfile-facts': { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'terraform-state': { bytes: 64 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
   'chart-index': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
 };
 

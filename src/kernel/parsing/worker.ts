@@ -13,6 +13,7 @@ const PARSERS: Record<Format, () => Promise<Parser>> = {
   dockerfile: async () => (await import('#kernel/parsing/dockerfile.ts')).parseDockerfile,
   'dockerfile-reach': async () => (await import('#kernel/parsing/dockerfile-reach.ts')).findReach,
   'dockerfile-facts': async () => (await import('#kernel/parsing/dockerfile-facts.ts')).inspectDockerfile,
+  'terraform-state': async () => (await import('#kernel/parsing/terraform-state.ts')).checkTerraformState,
   'chart-index': async () => (await import('#kernel/parsing/chart-index.ts')).parseChartIndex,
 };
 

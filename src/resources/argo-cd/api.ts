@@ -45,7 +45,7 @@ export interface ArgoCdApi {
 
 const MIB = 1024 * 1024;
 /** An app is about 1 KiB with the fields that are asked for. */
-const MAX_BYTES = 64 * MIB;
+const MAX_BYTES = 16 * MIB;
 const TIMEOUT_MS = 20_000;
 
 /** An app without these fields has its whole history and every resource in it: a hundred times as much. */

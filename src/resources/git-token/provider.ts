@@ -70,8 +70,8 @@ const HEADERS: Record<Provider, (token: string) => Record<string, string>> = {
   BITBUCKET: (token) => ({ authorization: `Bearer ${token}` }),
 };
 
-/** A page of a hundred repositories with all that providers say of them. */
-const MAX_BYTES = 16 * 1024 * 1024;
+/** A page of a hundred repositories with all that providers say of them takes less than 1 MiB. */
+const MAX_BYTES = 4 * 1024 * 1024;
 /** A renamed repository answers where it is now. */
 const MAX_REDIRECTS = 3;
 const MAX_WAIT_SECONDS = 24 * 3600;

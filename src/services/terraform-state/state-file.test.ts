@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { readStateFile, SENSITIVE } from '#services/terraform-state/state-file.ts';
+import { newId } from '#kernel/ids.ts';
+import { checkState, readStateFile, SENSITIVE } from '#services/terraform-state/state-file.ts';
 
 const stateOf = (content: object) => Buffer.from(JSON.stringify({ version: 4, serial: 3, lineage: 'l', ...content }));
 const attribute = (value: string) => ({ type: 'get_attr', value });
@@ -79,8 +80,21 @@ describe('resources of a state', () => {
   });
 });
 
-test('an encrypted state tells nothing, and what is no state is refused', () => {
-  expect(readStateFile(Buffer.from('{"encrypted_data":"x","meta":{}}'))).toBeNull();
-  for (const text of ['', 'null', '[]', '{"version":3,"serial":1}', '{"version":4}'])
-    expect(() => readStateFile(Buffer.from(text))).toThrow(/The state/);
+test('an encrypted state tells nothing, and what is no state is refused', async () => {
+  const encrypted = Buffer.from('{"encrypted_data":"x","meta":{}}');
+  expect(readStateFile(encrypted)).toBeNull();
+  await checkState(newId(), encrypted);
+  for (const [text, problem] of [
+    ['', 'it is not JSON'],
+    ['null', 'it is no object'],
+    ['[]', 'it is no object'],
+    ['{"version":3,"serial":1}', 'it is not in format 4: Terraform 0.12 or later writes it'],
+    ['{"version":4}', 'it is not in format 4: Terraform 0.12 or later writes it'],
+  ] as const) {
+    expect(() => readStateFile(Buffer.from(text))).toThrow(problem);
+    await expect(checkState(newId(), Buffer.from(text))).rejects.toMatchObject({
+      code: 'bad_request',
+      message: `The state: ${problem}`,
+    });
+  }
 });

@@ -1,5 +1,6 @@
 import { maskOf } from '#kernel/secrets-mask.ts';
-import { badRequest } from '#kernel/errors.ts';
+import { readFileOf } from '#kernel/parsing/index.ts';
+import { readTerraformState } from '#kernel/parsing/terraform-state.ts';
 
 /** A resource of a state, as people list it: attributes without what is sensitive. */
 export interface StateResource {
@@ -25,9 +26,6 @@ export interface StateContent {
   outputs: StateOutput[];
 }
 
-/** Format of state files that Terraform 0.12 and later, and OpenTofu, write. */
-const FORMAT = 4;
-
 interface RawState {
   version: number;
   serial: number;
@@ -52,32 +50,20 @@ interface RawInstance {
   sensitive_attributes?: unknown[];
 }
 
-/** Throws 400 unless it is a state of Terraform's in a format that is known. Encrypted ones of OpenTofu are kept as they are. */
-export function checkState(content: Buffer): void {
-  parse(content);
-}
-
-function parse(content: Buffer): RawState | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(content.toString('utf8'));
-  } catch {
-    throw badRequest('The state is not JSON.');
-  }
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw badRequest('The state is no object.');
-  if ('encrypted_data' in value) return null;
-  const state = value as Partial<RawState>;
-  if (state.version !== FORMAT || typeof state.serial !== 'number')
-    throw badRequest(`The state is not in format ${FORMAT}: Terraform 0.12 or later writes it.`);
-  return state as RawState;
+/**
+ * Throws ParsingError (400) unless it is a state of Terraform's in a format that is known. Encrypted ones of OpenTofu are kept as they
+ * are.
+ */
+export async function checkState(organizationId: string, content: Buffer): Promise<void> {
+  await readFileOf(organizationId, 'terraform-state', { name: 'The state', text: content.toString('utf8') });
 }
 
 /**
  * What a state holds; null where it is encrypted. No resource shows a sensitive value, be it marked in the state or one of `secrets`; outputs
- * are whole. Throws 400 for what is no state.
+ * are whole. Throws Error for what is no state.
  */
 export function readStateFile(content: Buffer, secrets: readonly string[] = []): StateContent | null {
-  const state = parse(content);
+  const state = readTerraformState(content.toString('utf8')) as RawState | null;
   if (!state) return null;
   return {
     serial: state.serial,

@@ -153,7 +153,7 @@ export async function writeState(
   lockId: string | null,
   content: Buffer,
 ): Promise<void> {
-  checkState(content);
+  await checkState(request.owner.organizationId, content);
   const packed = (await compress(content)).toString('base64');
   await write(platform, request, lockId, { packed, size: content.length });
 }

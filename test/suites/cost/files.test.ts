@@ -54,6 +54,11 @@ const HOSTILE: [name: string, format: Format, text: string][] = [
   ['JSON of lists in lists', 'json', '['.repeat(1_000_000)],
   ['JSON of 500,000 short items', 'json', `[${'1,'.repeat(500_000)}1]`],
   ['JSON that is written as YAML', 'json-to-yaml', `[${'[],'.repeat(250_000)}1]`],
+  [
+    'a state of 500,000 short items',
+    'terraform-state',
+    `{"version": 4, "serial": 1, "a": [${'[],'.repeat(500_000)}1]}`,
+  ],
   ['an index of 100,000 charts', 'chart-index', `entries:\n${lines(100_000, (n) => `  c${n}: [{version: 1}]`)}`],
   [
     'an index of 19,000 charts',
