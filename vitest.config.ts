@@ -28,7 +28,10 @@ if (!hasCaddy) console.warn('Left out: **/*.caddy.test.ts and **/*.pebble.test.t
 else if (!hasPebble)
   console.warn('Left out: **/*.pebble.test.ts, which take openssl and the programs that `.ci/pebble` builds.');
 
-/** What walks over every operation with many requests, or over a thousand deployments: it takes minutes by itself. */
+/**
+ * What walks over every operation with many requests, or over a thousand deployments, and what is slow by nature: it waits for minutes to pass,
+ * for time limits to run out or for many processes to start.
+ */
 const EXHAUSTIVE = [
   'test/suites/fuzz.test.ts',
   'test/suites/answers.test.ts',
@@ -37,6 +40,12 @@ const EXHAUSTIVE = [
   'test/suites/cost/**/*.test.ts',
   'test/suites/reads/**/*.test.ts',
   'test/suites/housekeeping/**/*.test.ts',
+  'test/suites/kinds/**/*.test.ts',
+  'src/services/kinds/job/cron.test.ts',
+  'src/deployments/executor/hung-calls.test.ts',
+  'src/platform/backup/backup.test.ts',
+  'src/runtimes/proxy/builtin/handover.test.ts',
+  'src/app/deployment-rules.test.ts',
   'src/runtimes/proxy/*/contract.test.ts',
   'src/runtimes/proxy/*/fuzz.test.ts',
 ];
