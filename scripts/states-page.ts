@@ -99,5 +99,5 @@ What the API shows, by action:
 
 ${names()}
 
-Of the ${STATES.length} states of the API no action and phase has ${unnamed()}. READY is a service of which nothing was ever requested, RECAP a deployment whose result is being written; QUEUED and UNAVAILABLE are not given today.
+Of the ${STATES.length} states of the API no action and phase has ${unnamed()}. READY is a service of which nothing was ever requested, RECAP a deployment whose result is being written; UNAVAILABLE a service whose cluster has given no answer for a while. QUEUED is not given today.
 `;

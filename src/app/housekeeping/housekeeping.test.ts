@@ -5,7 +5,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Collector } from '#app/housekeeping/collector.ts';
 import { NodeHousekeeping } from '#app/housekeeping/index.ts';
 import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
-import { thinSnapshots, trimDeployments, trimLogs, trimReleases, trimTombstones } from '#app/housekeeping/retention.ts';
+import {
+  thinSnapshots,
+  trimDeployments,
+  trimExecutions,
+  trimLogs,
+  trimReleases,
+  trimTombstones,
+} from '#app/housekeeping/retention.ts';
 import { forgetLostImages } from '#app/housekeeping/lost-images.ts';
 import { trimServerLog } from '#app/housekeeping/server-log.ts';
 import { newId } from '#kernel/ids.ts';
@@ -320,6 +327,30 @@ describe('histories', () => {
     });
   });
 
+  test('keep the newest executions of each service, and none that left something in its runtime; logs go before them', async () => {
+    const { application } = await deployed(await app.organization(), 1);
+    const service = sql`select id, organization_id, environment_id from service where id = ${application.id}`;
+    await sql`insert into job_execution (id, organization_id, environment_id, service_id, event, state, created_at, ended_at, tasks)
+      select gen_random_uuid(), service.organization_id, service.environment_id, service.id, 'CRON', 'SUCCEEDED',
+        now() - n * interval '1 day', now() - n * interval '1 day', case n when 5 then array['left'] else '{}' end
+      from (${service}) service, generate_series(0, 450) n`.execute(app.db);
+    await sql`insert into job_execution_log (execution_id, organization_id, sequence, content, lines)
+      select id, organization_id, 0, 'x', 1 from job_execution where service_id = ${application.id}`.execute(app.db);
+    const left = async (table: 'job_execution' | 'job_execution_log') => {
+      const of = table === 'job_execution' ? sql`` : sql`join job_execution_log l on l.execution_id = x.id`;
+      const { rows } = await sql<{
+        days: number;
+      }>`select (extract(epoch from now() - x.created_at) / 86400)::int as days
+        from job_execution x ${of} where x.service_id = ${application.id} order by 1`.execute(app.db);
+      return rows.map(({ days }) => days);
+    };
+    await trimExecutions(app.db, { kept: 3, days: 365, logDays: 1 }, signal);
+    expect(await left('job_execution')).toEqual([0, 1, 2, 5]);
+    expect(await left('job_execution_log')).toEqual([0]);
+    await trimExecutions(app.db, { kept: 3, days: 1, logDays: 1 }, signal);
+    expect(await left('job_execution')).toEqual([0, 5]);
+  });
+
   test('lose the logs of old deployments, and the oldest ones where all take too much', async () => {
     const admin = await app.organization();
     const { environment } = await deployed(admin, 2);
@@ -336,19 +367,19 @@ describe('histories', () => {
         .map((row) => row.number)
         .toSorted();
     expect(await logs()).toEqual([1, 2]);
-    await trimLogs(app.db, { days: 1, megabytes: 0 });
+    await trimLogs(app.db, { days: 1, megabytes: 0 }, signal);
     expect(await logs()).toEqual([1, 2]);
     // 640 KB each.
     await sql`insert into deployment_log (deployment_id, organization_id, sequence, content, lines)
       select id, organization_id, 1000, (select decode(string_agg(md5(n::text), ''), 'hex') from generate_series(1, 40000) n), 1
       from deployment where environment_id = ${environment.id}`.execute(app.db);
-    await trimLogs(app.db, { days: 1, megabytes: 1 });
+    await trimLogs(app.db, { days: 1, megabytes: 1 }, signal);
     expect(await logs()).toEqual([2]);
     await app.db
       .updateTable('deployment')
       .set({ ended_at: new Date('2020-01-01') })
       .execute();
-    await trimLogs(app.db, { days: 1, megabytes: 0 });
+    await trimLogs(app.db, { days: 1, megabytes: 0 }, signal);
     expect(await logs()).toEqual([]);
   });
 

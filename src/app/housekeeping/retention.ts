@@ -110,24 +110,45 @@ async function removeDeployments(db: Database, limits: { kept: number; days: num
   return Number(result.numAffectedRows ?? 0);
 }
 
+/** Repeats a statement that removes a batch until it finds nothing more: one of them all would hold up whoever follows the stream of events. */
+async function inBatches(db: Database, signal: AbortSignal, batch: ReturnType<typeof sql>): Promise<void> {
+  for (let gone = 1; gone > 0;) {
+    signal.throwIfAborted();
+    gone = Number((await batch.execute(db)).numAffectedRows ?? 0);
+  }
+}
+
 /** Removes the logs of deployments that ended longer than `days` ago, and the oldest while all take more than `megabytes` (0: no limit). */
-export async function trimLogs(db: Database, limits: { days: number; megabytes: number }): Promise<void> {
-  await sql`delete from deployment_log using deployment d
-    where d.id = deployment_log.deployment_id and d.status = 'ENDED'
-      and d.ended_at < now() - make_interval(days => ${limits.days})`.execute(db);
+export async function trimLogs(
+  db: Database,
+  limits: { days: number; megabytes: number },
+  signal: AbortSignal,
+): Promise<void> {
+  await inBatches(
+    db,
+    signal,
+    sql`delete from deployment_log where deployment_id in (
+      select d.id from deployment d
+      where d.status = 'ENDED' and d.ended_at < now() - make_interval(days => ${limits.days})
+        and exists (select from deployment_log l where l.deployment_id = d.id)
+      limit ${BATCH})`,
+  );
   if (limits.megabytes === 0) return;
   const bytes = limits.megabytes * 2 ** 20;
   const { rows } = await sql<{ bytes: number }>`select pg_total_relation_size('deployment_log') as bytes`.execute(db);
   // The table's own size is known at once, and is never less than what is in it.
   if (rows[0]!.bytes <= bytes) return;
-  await sql`
+  const { rows: over } = await sql<{ id: string }>`
     with sized as (select deployment_id, sum(octet_length(content)) as bytes from deployment_log group by deployment_id),
     ranked as (
       select d.id, d.status, sum(sized.bytes) over (order by d.created_at desc, d.id) as total
       from sized join deployment d on d.id = sized.deployment_id)
-    delete from deployment_log where deployment_id in (select id from ranked where total > ${bytes} and status = 'ENDED')`.execute(
-    db,
-  );
+    select id from ranked where total > ${bytes} and status = 'ENDED' order by total desc`.execute(db);
+  for (let from = 0; from < over.length; from += BATCH) {
+    signal.throwIfAborted();
+    const ids = over.slice(from, from + BATCH).map(({ id }) => id);
+    await sql`delete from deployment_log where deployment_id = any(${ids})`.execute(db);
+  }
 }
 
 /**
@@ -139,26 +160,45 @@ export async function trimExecutions(
   limits: { kept: number; days: number; logDays: number },
   signal: AbortSignal,
 ): Promise<void> {
-  for (let gone = BATCH; gone === BATCH;) {
-    signal.throwIfAborted();
-    const result = await sql`delete from job_execution where id in (
-      select id from (select id, ended_at, tasks, row_number() over (partition by service_id order by created_at desc, id) as rank
-        from job_execution where state in ('SUCCEEDED', 'FAILED', 'CANCELED')) ranked
-      where tasks = '{}' and (rank > ${limits.kept} or ended_at < now() - make_interval(days => ${limits.days}))
-      limit ${BATCH})`.execute(db);
-    gone = Number(result.numAffectedRows ?? 0);
-  }
-  await sql`delete from job_execution_log l using job_execution x
-    where x.id = l.execution_id and x.ended_at < now() - make_interval(days => ${limits.logDays})`.execute(db);
+  const ended = sql`('SUCCEEDED', 'FAILED', 'CANCELED')`;
+  await inBatches(
+    db,
+    signal,
+    sql`with oldest_kept as (
+        select service.id as service_id, nth.created_at, nth.id from service cross join lateral (
+          select created_at, id from job_execution where service_id = service.id and state in ${ended}
+          order by created_at desc, id offset ${limits.kept - 1} limit 1) nth
+      )
+      delete from job_execution where id in (
+        select x.id from job_execution x left join oldest_kept k on k.service_id = x.service_id
+        where x.state in ${ended} and x.tasks = '{}' and (
+          x.ended_at < now() - make_interval(days => ${limits.days})
+          or x.created_at < k.created_at or x.created_at = k.created_at and x.id > k.id)
+        limit ${BATCH})`,
+  );
+  await inBatches(
+    db,
+    signal,
+    sql`delete from job_execution_log where execution_id in (
+      select x.id from job_execution x
+      where x.ended_at < now() - make_interval(days => ${limits.logDays})
+        and exists (select from job_execution_log l where l.execution_id = x.id)
+      limit ${BATCH})`,
+  );
 }
 
 /** Removes work on clusters that ended longer than `days` ago, with its log; the newest of each cluster stays. */
-export async function trimClusterWork(db: Database, days: number): Promise<void> {
-  await sql`delete from cluster_work w where status = 'ENDED' and ended_at < now() - make_interval(days => ${days})
-    and exists (select from cluster_work newer where newer.cluster_id = w.cluster_id and newer.number > w.number and newer.status = 'ENDED')`.execute(
+export const trimClusterWork = (db: Database, days: number, signal: AbortSignal): Promise<void> =>
+  inBatches(
     db,
+    signal,
+    sql`delete from cluster_work where id in (
+      select w.id from cluster_work w
+      where status = 'ENDED' and ended_at < now() - make_interval(days => ${days})
+        and exists (select from cluster_work newer
+          where newer.cluster_id = w.cluster_id and newer.number > w.number and newer.status = 'ENDED')
+      limit ${BATCH})`,
   );
-}
 
 /** Days that the checkouts of a deployment that is gone are looked for, and that a machine may be away before what lies there is given up. */
 const CHECKOUT_DAYS = 30;

@@ -27,7 +27,7 @@ export const RETENTION_TASKS: RecurringTask[] = [
     run: async ({ db, settings }, signal) => {
       const limits = { kept: settings.keptDeployments, days: settings.deploymentRetentionDays };
       await trimDeployments(db, limits, signal);
-      await trimClusterWork(db, settings.deploymentRetentionDays);
+      await trimClusterWork(db, settings.deploymentRetentionDays, signal);
     },
   },
   {
@@ -41,7 +41,8 @@ export const RETENTION_TASKS: RecurringTask[] = [
   {
     name: 'old-logs',
     everySeconds: HOUR,
-    run: ({ db, settings }) => trimLogs(db, { days: settings.logRetentionDays, megabytes: settings.logLimitMb }),
+    run: ({ db, settings }, signal) =>
+      trimLogs(db, { days: settings.logRetentionDays, megabytes: settings.logLimitMb }, signal),
   },
   {
     name: 'old-tombstones',
