@@ -1,4 +1,4 @@
-import { availableParallelism, freemem, hostname, loadavg, totalmem } from 'node:os';
+import { availableParallelism, freemem, loadavg, totalmem } from 'node:os';
 import type { Context } from '#platform/context.ts';
 import type { ClusterNeeds, ClusterTarget, NodeMetrics } from '#resources/cluster/index.ts';
 import { holdCredentials } from '#resources/credentials/index.ts';
@@ -7,9 +7,9 @@ import { environmentTarget } from '#resources/environment/index.ts';
 import { actOnEnvironment } from '#services/capabilities/actions/request.ts';
 
 /** Processor and memory of this machine. */
-const measure = (): NodeMetrics => ({
+const measure = (nodeId: string): NodeMetrics => ({
   at: new Date(),
-  instance: hostname(),
+  instance: nodeId,
   cpuCores: availableParallelism(),
   load: loadavg() as [number, number, number],
   memoryTotalBytes: totalmem(),
@@ -53,5 +53,5 @@ export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds => ({
     return ids.filter((id) => !known.includes(id));
   },
   stopEnvironments,
-  nodeMetrics: async (cluster) => (nodeId !== null && cluster.node_id === nodeId ? measure() : undefined),
+  nodeMetrics: async (cluster) => (nodeId !== null && cluster.node_id === nodeId ? measure(nodeId) : undefined),
 });

@@ -299,9 +299,9 @@ describe('metrics', () => {
   test('of another machine are 502, and of no machine 400', async () => {
     const admin = await app.organization();
     const far = newId();
-    await app.db.insertInto('node').values({ id: far, name: 'far' }).execute();
+    await app.db.insertInto('node').values({ id: far, name: 'name-of-it' }).execute();
     const { id } = await makeCluster(admin, { ...machine, node_id: far });
-    expect(ok(await ask(admin, id, 'node_load1'), 502).message).toContain('far');
+    expect(ok(await ask(admin, id, 'node_load1'), 502).message).toContain(`(${far})`);
     const kubernetes = await makeCluster(admin);
     expect(ok(await ask(admin, kubernetes.id, 'node_load1'), 400).message).toContain('no machine of ours');
   });

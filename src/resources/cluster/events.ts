@@ -19,7 +19,7 @@ export async function clusterEvents(context: Context, cluster: ClusterRow, query
   if (from > to) throw invalidField('from_date_time', 'must not be after to_date_time');
   const none =
     query.pod_name !== undefined ||
-    (query.node_name !== undefined && query.node_name !== cluster.node_name) ||
+    (query.node_name !== undefined && query.node_name !== cluster.node_id) ||
     (query.reporting_component !== undefined && query.reporting_component !== COMPONENT);
   if (none) return { results: [] };
   const rows = await listWorkBetween(context.db, { organizationId: cluster.organization_id }, cluster.id, from, to);

@@ -43,7 +43,7 @@ export async function queryMetrics(
   const node = await needs.nodeMetrics(cluster);
   if (!node)
     throw badGateway(
-      `Cluster ${cluster.name} lives on another machine (${cluster.node_name}), which can't be measured from here.`,
+      `Cluster ${cluster.name} lives on another machine (${cluster.node_id}), which can't be measured from here.`,
     );
   const read = Object.hasOwn(METRICS, selector.name) ? METRICS[selector.name] : undefined;
   const labels = { __name__: selector.name, instance: node.instance, cluster_id: cluster.id };

@@ -27,7 +27,6 @@ const hasKubeconfig = sql<boolean>`exists (
 const selectClusters = (db: Database) =>
   db
     .selectFrom('cluster')
-    .leftJoin('node', 'node.id', 'cluster.node_id')
     .leftJoinLateral(
       (eb) =>
         eb
@@ -40,7 +39,7 @@ const selectClusters = (db: Database) =>
       (join) => join.onTrue(),
     )
     .selectAll('cluster')
-    .select(['node.name as node_name', 'last_work.last_work_id', 'last_work.last_work_action'])
+    .select(['last_work.last_work_id', 'last_work.last_work_action'])
     .select([accesses.as('accesses'), hasKubeconfig.as('has_kubeconfig')]);
 
 export type ClusterRow = Awaited<ReturnType<ReturnType<typeof selectClusters>['execute']>>[number];

@@ -30,7 +30,8 @@ export function clusterSockets(): Socket[] {
         open:
           ({ target }) =>
           (peer) =>
-            peer.send(JSON.stringify({ Nodes: target.node_name === null ? [] : [{ Name: target.node_name }] })),
+            // Organizations see ids of machines, no names.
+            peer.send(JSON.stringify({ Nodes: target.node_id === null ? [] : [{ Name: target.node_id }] })),
       }),
     ),
     defineSocket({

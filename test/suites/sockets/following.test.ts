@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
+import { newId } from '#kernel/ids.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample, useEngine, type TestEngine } from '#test/harness/engine.ts';
 import { connect, listen, refusal } from '#test/harness/sockets.ts';
@@ -214,9 +215,26 @@ test('/cluster/status sends the status at once and again when the cluster is loc
   expect(client.frames).toHaveLength(2);
   client.socket.close();
   ok(await admin.delete(`/cluster/${cluster.id}/lock`), 204);
-  for (const path of ['/cluster/nodes', '/cluster/node']) {
+  const nodesOf = async (path: string) => {
     const nodes = await connect(app, path, query, { token: admin.token });
     expect((await nodes.closed).code).toBe(1000);
-    expect(nodes.texts().map((text) => JSON.parse(text))).toEqual([{ Nodes: [] }]);
-  }
+    return nodes.texts().map((text) => JSON.parse(text));
+  };
+  for (const path of ['/cluster/nodes', '/cluster/node']) expect(await nodesOf(path)).toEqual([{ Nodes: [] }]);
+  // Organizations see ids of machines, no names.
+  const node = { id: newId(), name: 'name-of-the-machine' };
+  await app.db.insertInto('node').values(node).execute();
+  const moveTo = (node_id: string | null) =>
+    app.db
+      .updateTable('cluster')
+      .set({ node_id })
+      .where('organization_id', '=', admin.organizationId)
+      .where('id', '=', cluster.id)
+      .execute();
+  await moveTo(node.id);
+  for (const path of ['/cluster/nodes', '/cluster/node'])
+    expect(await nodesOf(path)).toEqual([{ Nodes: [{ Name: node.id }] }]);
+  const metrics = `/cluster/${cluster.id}/metrics?endpoint=query&query=node_load1`;
+  expect(ok(await admin.get(metrics), 502).message).toContain(`lives on another machine (${node.id})`);
+  await moveTo(null);
 });
