@@ -173,6 +173,45 @@ describe('the API document', () => {
     const { source } = document.components.schemas.HelmRequest.properties;
     expect(source.oneOf).toEqual(['git_repository', 'git', 'helm_repository'].map((name) => ({ required: [name] })));
   });
+
+  test('says under which licence the API may be used', () => {
+    expect(document.info.license).toEqual({
+      name: 'Apache-2.0',
+      url: 'https://www.apache.org/licenses/LICENSE-2.0',
+    });
+  });
+
+  test('says "an annotations group", never "a", and no other wrong article before what it is about', () => {
+    const texts = operations.flatMap(({ summary, description }) => [summary, description] as string[]);
+    expect(texts.filter((text) => text.includes('an annotations group')).length).toBeGreaterThan(3);
+    const names = 'annotations?|application|agentic|alert|API|environment|organization|event|identity|image';
+    expect(texts.filter((text) => new RegExp(`\\ba (?:${names})\\b`, 'i').test(text))).toEqual([]);
+    expect(texts.filter((text) => /\ban (?:labels|cluster|service|project|job)\b/i.test(text))).toEqual([]);
+  });
+
+  test.each([
+    ['GitRepositoryRequest', 'url', /https:\/\/, http:\/\/ or ssh:\/\/.*local path.*no credentials/],
+    ['CustomDomainRequest', 'domain', /no scheme, port, path or wildcard.*punycode/],
+    [
+      'OrganizationApiTokenCreateRequest',
+      'scope',
+      /ADMIN, WRITE, DEPLOY or READ, in any case; required without role_id/,
+    ],
+    ['OrganizationApiTokenCreateRequest', 'role_id', /required without a scope/],
+    ['OrganizationWebhookRequest', 'target_url', /begins with https:\/\/ or http:\/\/; not a private address/],
+    ['VariableRequest', 'mount_path', /Absolute path, beginning with \//],
+  ])('says of %s in words what %s has to be, beyond its pattern', (schema, field, rule) => {
+    expect(document.components.schemas[schema].properties[field].description).toMatch(rule);
+  });
+
+  test.each([
+    ['getClusterLogs', 'endpoint', /`query`, `query_range` or `labels`/],
+    ['getClusterMetrics', 'endpoint', /`query` or `query_range`/],
+    ['getClusterKubernetesEvents', 'from_date_time', /RFC 3339, or Unix digits/],
+  ])('says of %s in words which values %s takes', (id, name, rule) => {
+    const operation = operations.find(({ operationId }) => operationId === id)!;
+    expect(parametersOf(operation).find((parameter) => parameter.name === name)?.description).toMatch(rule);
+  });
 });
 
 /** A schema whose references lead into the document, wherever it is compiled. */

@@ -1,6 +1,12 @@
 import pg from 'pg';
+import { pino } from 'pino';
 import { expect, inject, test } from 'vitest';
+import { badGateway } from '#kernel/errors.ts';
 import { answerTo } from '#platform/http/errors.ts';
+import { createServer } from '#platform/http/server.ts';
+import { useApp } from '#test/harness/app.ts';
+
+const app = useApp();
 
 /** What the work ended with. */
 const failureOf = (work: Promise<unknown>) =>
@@ -36,4 +42,30 @@ test('what others keep locked is a 503, after which nothing was done', async () 
   const { status, body } = answerTo(await failureOf(other.query('select pg_advisory_lock(4711)')), 'r');
   expect([status, body.message]).toEqual([503, expect.stringContaining('Nothing was done')]);
   await Promise.all([one.end(), other.end()]);
+});
+
+test.each([
+  [
+    'another system failed is a warning with its cause and without a stack',
+    badGateway('Git is away.', new Error('ECONNREFUSED')),
+    502,
+    'warn',
+  ],
+  ['the program failed is an error with its stack', new TypeError('nothing is undefined'), 500, 'error'],
+])('a request for which %s in the log', async (_what, failure, status, level) => {
+  const lines: string[] = [];
+  const server = createServer({
+    platform: app.platform,
+    sessions: null,
+    limiter: null as never,
+    routes: [],
+    log: pino({ level: 'info' }, { write: (line: string) => void lines.push(line) }),
+  });
+  server.get('/fails', () => Promise.reject(failure));
+  expect((await server.inject('/fails')).statusCode).toBe(status);
+  await server.close();
+  const told = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg !== 'request');
+  expect(told).toMatchObject([{ level: pino.levels.values[level] }]);
+  if (status === 502) expect(told).toMatchObject([{ problem: 'Git is away.', cause: 'ECONNREFUSED' }]);
+  expect(lines.some((line) => line.includes('errors.test.ts'))).toBe(status === 500);
 });

@@ -74,6 +74,15 @@ describe('an API token', () => {
     expect(errors).toEqual([{ field: 'role_id', message }]);
   });
 
+  test('that is no longer taken is answered with the operation that makes another', async () => {
+    const admin = await app.organization();
+    const made = ok(await admin.post(tokensOf(admin), { name: 'a', scope: 'READ' }), 201);
+    ok(await admin.delete(`${tokensOf(admin)}/${made.id}`), 204);
+    const { message } = ok(await callWith(made.token)('GET', urlOf(admin)), 401);
+    const operation = 'POST /organization/{organizationId}/apiToken';
+    expect(message).toBe(`The token is invalid, expired or revoked: create another by ${operation}.`);
+  });
+
   test('ends when it is revoked, and when its time is over', async () => {
     const admin = await app.organization();
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();

@@ -63,6 +63,23 @@ describe('an action on an application', () => {
     expect(third).toMatchObject({ deployment_requests_count: 2, state: 'DEPLOYMENT_QUEUED' });
   });
 
+  test("that a person asks for makes the automatic one that waits, and that it joins, a person's", async () => {
+    const admin = await app.organization();
+    const { application } = await makeApplication(admin);
+    const first = ok(await admin.post(`/application/${application.id}/deploy`, {}), 200);
+    const id = first.deployment_request_id as string;
+    // As what follows an image asks for it.
+    await app.db.updateTable('deployment').set({ automatic: true }).where('id', '=', id).execute();
+    const second = ok(await admin.post(`/application/${application.id}/deploy`, {}), 200);
+    expect(second.deployment_request_id).toBe(id);
+    const rows = await app.db
+      .selectFrom('deployment')
+      .select(['id', 'status', 'automatic'])
+      .where('environment_id', '=', application.environment.id)
+      .execute();
+    expect(rows).toEqual([{ id, status: 'WAITING', automatic: false }]);
+  });
+
   test('tells who triggered it and that it is queued', async () => {
     const admin = await app.organization();
     const { application } = await makeApplication(admin);
