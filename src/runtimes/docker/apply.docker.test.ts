@@ -204,6 +204,13 @@ describe('published ports', () => {
     expect((await stop()).failures).toEqual([]);
     expect(await bench.ask(spec)).toMatchObject({ release: '2' });
   });
+
+  test('where container addresses cannot be reached an instance is ready no sooner than its program listens', async () => {
+    const late = `setTimeout(() => require('node:http').createServer((_, answer) => answer.end('{}')).listen(8080), 2000)`;
+    const spec = bench.spec({ arguments: ['node', '-e', late] });
+    await applySpec(nodeWith(bench.engine, { hostRoutes: async () => [] }), spec, newContext());
+    expect(await bench.ask(spec)).toEqual({});
+  });
 });
 
 describe('what is not ours', () => {

@@ -8,7 +8,6 @@ import { findDockerSocket, engineCandidates } from './socket.ts';
 import { createDockerRuntime } from './index.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { explainExit, judge, metricsOf } from './observe.ts';
-import {} from './readiness.ts';
 import { ours } from './search.ts';
 
 describe('finding an engine', () => {

@@ -40,6 +40,7 @@ function targetOf(endpoints: Endpoints) {
   return {
     address,
     ports: Object.fromEntries(published.map(([port, to]) => [port, to.port])),
+    forwarded: published.length > 0,
     wrap: [],
     env: {},
     cwd: '/',

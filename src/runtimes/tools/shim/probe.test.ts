@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { commandLines } from '#runtimes/host/testing.ts';
 import { probeOnce } from '#runtimes/tools/shim/probe.ts';
@@ -51,6 +51,24 @@ describe('a check goes to the instance, whatever it says', () => {
     expect(await probeOnce(check, TARGET, 2000, PIDS)).toContain('ECONNREFUSED');
     expect(others).toBe(0);
   });
+});
+
+test('through a forwarder a TCP check waits until somebody takes the connection', async () => {
+  const taken: ((socket: Socket) => unknown)[] = [];
+  const forwarder = createTcpServer((socket) => taken.shift()!(socket.on('error', () => undefined)));
+  await new Promise<void>((resolve) => forwarder.listen(0, '127.0.0.1', resolve));
+  const { port } = forwarder.address() as AddressInfo;
+  const check = { type: 'tcp', port, host: null } as const;
+  const ask = (take: (socket: Socket) => unknown) => {
+    taken.push(take);
+    return probeOnce(check, { ...TARGET, forwarded: true }, 2000, PIDS);
+  };
+  const refused = `port ${port} ended the connection at once`;
+  expect(await ask((socket) => socket.end())).toBe(refused);
+  expect(await ask((socket) => socket.resetAndDestroy())).toMatch(/ECONNRESET|at once/);
+  expect(await ask((socket) => socket.end('220 ready\r\n'))).toBeNull();
+  expect(await ask(() => undefined)).toBeNull();
+  await new Promise((resolve) => forwarder.close(resolve));
 });
 
 test.skipIf(process.platform !== 'linux')(

@@ -13,6 +13,8 @@ export interface ProbeTarget {
   address: string;
   /** Port of the workload -> port on which it really listens; one that isn't listed is the same. */
   ports: Record<string, number>;
+  /** Whether the ports belong to a forwarder, which takes connections before the workload listens; absent is false. */
+  forwarded?: boolean;
   /**
    * Argument list put before an `exec` check's command to enter the workload's namespaces: `{wrapper}` stands for the pid of
    * the process that made them, `{init}` for their first one, `{pid}` for that of the workload, `{inner}` for the latter as
@@ -49,23 +51,31 @@ export async function probeOnce(
 ): Promise<string | null> {
   if (check.type === 'exec') return execCheck(check.command, target, timeoutMs, pids);
   const port = target.ports[String(check.port)] ?? check.port;
-  if (check.type === 'tcp') return tcpCheck(target.address, port, timeoutMs);
+  if (check.type === 'tcp') return tcpCheck(target.address, port, timeoutMs, target.forwarded ?? false);
   if (check.type === 'grpc') return grpcCheck(target.address, port, check.service ?? '', timeoutMs);
   return httpCheck(`${check.scheme.toLowerCase()}://${bracket(target.address)}:${port}`, check.path, timeoutMs);
 }
 
 const bracket = (address: string) => (address.includes(':') ? `[${address}]` : address);
 
-function tcpCheck(host: string, port: number, timeoutMs: number): Promise<string | null> {
+/** For so long, at most half of the time limit, a connection through a forwarder must hold: it ends those that nobody takes. */
+const HELD_MS = 500;
+
+function tcpCheck(host: string, port: number, timeoutMs: number, forwarded: boolean): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
+    let held: NodeJS.Timeout | undefined;
     const end = (why: string | null) => {
+      clearTimeout(held);
       socket.destroy();
       resolve(why);
     };
     socket.setTimeout(timeoutMs, () => end(`port ${port} did not answer within ${timeoutMs} ms`));
-    socket.once('connect', () => end(null));
     socket.once('error', (error) => end(`port ${port}: ${error.message}`));
+    if (!forwarded) return void socket.once('connect', () => end(null));
+    socket.once('data', () => end(null));
+    socket.once('close', () => end(`port ${port} ended the connection at once`));
+    socket.once('connect', () => (held = setTimeout(() => end(null), Math.min(HELD_MS, timeoutMs / 2))));
   });
 }
 
