@@ -37,7 +37,7 @@ async function stopEnvironments(context: Context, cluster: ClusterTarget): Promi
     .orderBy('id')
     .execute();
   for (const { id } of rows) {
-    const environment = await environmentTarget.find(context.db, id, [cluster.organizationId], true);
+    const environment = await environmentTarget.find(context.db, id, [cluster.organizationId], { lock: true });
     if (environment) await actOnEnvironment(context, environment, 'STOP', null);
   }
 }

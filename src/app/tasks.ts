@@ -84,7 +84,7 @@ async function deleteExpired(platform: Platform, signal: AbortSignal): Promise<v
   for (const { id, organization_id } of expired) {
     signal.throwIfAborted();
     await inTransaction(systemContext(platform), async (context) => {
-      const environment = await environmentTarget.find(context.db, id, [organization_id], true);
+      const environment = await environmentTarget.find(context.db, id, [organization_id], { lock: true });
       if (environment) await deleteEnvironment(context, environment, () => undefined, false);
     });
   }

@@ -208,15 +208,15 @@ export async function renewClaims(client: pg.ClientBase, tokens: string[]): Prom
   return rows;
 }
 
-/** Gives a claim back, so that another attempt begins at once. `counted`: it stopped because of a failure and not in good order. */
-export const giveBack = (db: Database, claim: Claim, counted: boolean) =>
+/** Gives a claim back, so that another attempt begins at once. It counts as one where a failure stopped it, not good order. */
+export const giveBack = (db: Database, claim: Claim, stoppedBy: 'order' | 'failure') =>
   db
     .updateTable('deployment')
     .set({
       worker_id: null,
       claim_token: null,
       lease_until: null,
-      ...(counted ? {} : { attempts: sql`attempts - 1` }),
+      ...(stoppedBy === 'failure' ? {} : { attempts: sql`attempts - 1` }),
     })
     .where('organization_id', '=', claim.deployment.organization_id)
     .where('id', '=', claim.deployment.id)

@@ -219,7 +219,7 @@ export class DeploymentWorker {
     const away = error instanceof DatabaseAway;
     if (away && !this.#stopping) await sleep(POLL_MS);
     try {
-      await giveBack(db, claim, !inOrder && !away);
+      await giveBack(db, claim, inOrder || away ? 'order' : 'failure');
       // Where it was cancelled by force there is nothing to give back, but somebody waits to hear that it has stopped.
       if (!inOrder) await clearLeftover(db, claim, this.#workerId);
       notify(DEPLOYMENTS);

@@ -51,8 +51,7 @@ export async function load(
       db,
       params[target.param]!,
       organizationsOf(principal, target.inAnyOrganization ? {} : params),
-      writes,
-      accessVersion === undefined ? null : principal.userId,
+      { lock: writes, userId: accessVersion === undefined ? null : principal.userId },
     );
   let { principal } = caller;
   let found = await find(caller);

@@ -25,8 +25,7 @@ export interface Target<T extends Location> {
     db: Database,
     id: string,
     organizationIds: string[],
-    lock: boolean,
-    userId?: string | null,
+    options: { lock: boolean; userId?: string | null },
   ): Promise<(T & { accessVersion?: string | null }) | undefined>;
   /** Whether it is found in every organization of the caller, whatever organization the path names: some clients send a nil id there. */
   inAnyOrganization?: true;

@@ -7,7 +7,7 @@ export type AlertReceiverTarget = AlertReceiverRow & { organizationId: string };
 export const alertReceiverTarget: Target<AlertReceiverTarget> = {
   name: 'Alert receiver',
   param: 'alertReceiverId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     const row = await findAlertReceiverById(db, organizationIds, id, lock);
     return row && { ...row, organizationId: row.organization_id };
   },

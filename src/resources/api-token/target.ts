@@ -6,7 +6,7 @@ export type ApiTokenTarget = ApiTokenRow & { organizationId: string };
 const targetOf = (kind: TokenKind, name: string, param: string): Target<ApiTokenTarget> => ({
   name,
   param,
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     if (lock && !(await lockToken(db, organizationIds, id))) return undefined;
     const row = await findTokenById(db, organizationIds, id);
     if (!row || (row.policy === null) !== (kind === 'plain')) return undefined;

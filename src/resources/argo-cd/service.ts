@@ -49,7 +49,7 @@ export async function saveArgoCd(
   return inTransaction(context, async (inside) => {
     const { organizationId, id: clusterId } = cluster;
     // The cluster may be gone by now.
-    if (!(await clusterTarget.find(inside.db, clusterId, [organizationId], true))) throw notFound('Cluster');
+    if (!(await clusterTarget.find(inside.db, clusterId, [organizationId], { lock: true }))) throw notFound('Cluster');
     const before = await queries.lockByCluster(inside.db, cluster, clusterId);
     await queries.saveArgoCd(inside.db, {
       id: newId(),
@@ -114,7 +114,7 @@ async function accessOf(context: Context, cluster: ClusterTarget, input: ArgoCdI
 /** Says which cluster of ours a destination of a cluster's Argo CD is; its apps are services of that cluster from now on. */
 export async function saveMapping(context: Context, organizationId: string, input: ArgoCdMappingInput) {
   const agent = await findAgent(context, organizationId, input.agent_cluster_id, 'agent_cluster_id');
-  const cluster = await clusterTarget.find(context.db, input.cluster_id, [organizationId], false);
+  const cluster = await clusterTarget.find(context.db, input.cluster_id, [organizationId], { lock: false });
   if (!cluster) throw invalidField('cluster_id', 'names no cluster of this organization');
   const url = withoutSlash(input.argocd_cluster_url);
   const before = await queries.findMapping(context.db, { organizationId }, agent.row.id, url);
@@ -157,7 +157,7 @@ const toMappingView = (agentClusterId: string, url: string, clusterId: string) =
 
 /** The cluster that has the Argo CD, and that, locked. */
 async function findAgent(context: Context, organizationId: string, clusterId: string, field: string) {
-  const cluster = await clusterTarget.find(context.db, clusterId, [organizationId], false);
+  const cluster = await clusterTarget.find(context.db, clusterId, [organizationId], { lock: false });
   if (!cluster) throw invalidField(field, 'names no cluster of this organization');
   const row = await queries.lockByCluster(context.db, { organizationId }, clusterId);
   if (!row) throw invalidField(field, `names the cluster ${cluster.name}, which has no Argo CD: configure it first`);

@@ -10,7 +10,7 @@ export const clusterTarget: Target<ClusterTarget> = {
   name: 'Cluster',
   param: 'clusterId',
   tellsAccess: true,
-  find: async (db, id, organizationIds, lock, userId) => {
+  find: async (db, id, organizationIds, { lock, userId }) => {
     if (lock && !(await lockCluster(db, organizationIds, id))) return undefined;
     const row = await findClusterById(db, organizationIds, id, userId);
     return row && { ...row, organizationId: row.organization_id, clusterId: row.id };

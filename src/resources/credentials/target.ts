@@ -12,7 +12,7 @@ export type CredentialsTarget = CredentialsRow & { organizationId: string };
 export const credentialsTarget = (provider: CloudProvider): Target<CredentialsTarget> => ({
   name: 'Credentials',
   param: 'credentialsId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     if (lock && !(await lockCredentials(db, organizationIds, id))) return undefined;
     const row = await findCredentialsById(db, organizationIds, id);
     return row?.cloud_provider === provider ? { ...row, organizationId: row.organization_id } : undefined;

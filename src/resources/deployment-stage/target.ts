@@ -7,7 +7,7 @@ export type StageTarget = StageRow & { organizationId: string; projectId: string
 export const stageTarget: Target<StageTarget> = {
   name: 'Stage',
   param: 'deploymentStageId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     const row = await findStageById(db, organizationIds, id);
     if (!row) return undefined;
     if (lock) await lockEnvironment(db, organizationIds, row.environment_id);

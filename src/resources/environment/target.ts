@@ -13,7 +13,7 @@ export const environmentTarget: Target<EnvironmentTarget> = {
   name: 'Environment',
   param: 'environmentId',
   tellsAccess: true,
-  find: async (db, id, organizationIds, lock, userId) => {
+  find: async (db, id, organizationIds, { lock, userId }) => {
     if (lock && !(await lockEnvironment(db, organizationIds, id))) return undefined;
     const row = await findEnvironmentById(db, organizationIds, id, userId);
     return (

@@ -7,7 +7,7 @@ export type GitTokenTarget = GitTokenRow & { organizationId: string };
 export const gitTokenTarget: Target<GitTokenTarget> = {
   name: 'Git token',
   param: 'gitTokenId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     if (lock && !(await lockGitToken(db, organizationIds, id))) return undefined;
     const row = await findGitTokenById(db, organizationIds, id);
     return row && { ...row, organizationId: row.organization_id };

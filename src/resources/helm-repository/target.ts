@@ -11,7 +11,7 @@ export type HelmRepositoryTarget = HelmRepositoryRow & { organizationId: string 
 export const helmRepositoryTarget: Target<HelmRepositoryTarget> = {
   name: 'Helm repository',
   param: 'helmRepositoryId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     if (lock && !(await lockHelmRepository(db, organizationIds, id))) return undefined;
     const row = await findHelmRepositoryById(db, organizationIds, id);
     return row && { ...row, organizationId: row.organization_id };

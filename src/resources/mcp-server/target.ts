@@ -7,7 +7,7 @@ export type McpServerTarget = McpServerRow & { organizationId: string };
 export const mcpServerTarget: Target<McpServerTarget> = {
   name: 'MCP server',
   param: 'mcpServerId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     if (lock && !(await lockMcpServer(db, organizationIds, id))) return undefined;
     const row = await findMcpServerById(db, organizationIds, id);
     return row && { ...row, organizationId: row.organization_id };

@@ -7,7 +7,7 @@ export type InvitationTarget = InvitationRow & { organizationId: string };
 export const invitationTarget: Target<InvitationTarget> = {
   name: 'Invitation',
   param: 'inviteId',
-  find: async (db, id, [organizationId], lock) => {
+  find: async (db, id, [organizationId], { lock }) => {
     if (!organizationId) return undefined;
     if (lock && !(await lockInvitation(db, { organizationId }, id))) return undefined;
     const row = await findInvitation(db, { organizationId }, id);

@@ -8,7 +8,7 @@ export type GroupTarget = GroupRow & { organizationId: string };
 export const groupTarget = (of: MetadataKind): Target<GroupTarget> => ({
   name: of.name[0]!.toUpperCase() + of.name.slice(1),
   param: of.param,
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     if (lock && !(await lockGroup(db, organizationIds, id))) return undefined;
     const row = await findGroup(db, organizationIds, of.kind, id);
     return row && { ...row, organizationId: row.organization_id };

@@ -8,7 +8,7 @@ export const projectTarget: Target<ProjectTarget> = {
   name: 'Project',
   param: 'projectId',
   tellsAccess: true,
-  find: async (db, id, organizationIds, lock, userId) => {
+  find: async (db, id, organizationIds, { lock, userId }) => {
     if (lock && !(await lockProject(db, organizationIds, id))) return undefined;
     const row = await findProjectById(db, organizationIds, id, userId);
     return row && { ...row, organizationId: row.organization_id, projectId: row.id };

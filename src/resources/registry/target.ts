@@ -7,7 +7,7 @@ export type RegistryTarget = RegistryRow & { organizationId: string };
 export const registryTarget: Target<RegistryTarget> = {
   name: 'Container registry',
   param: 'containerRegistryId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     if (lock && !(await lockRegistry(db, organizationIds, id))) return undefined;
     const row = await findRegistryById(db, organizationIds, id);
     return row && { ...row, organizationId: row.organization_id };

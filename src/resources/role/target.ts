@@ -7,7 +7,7 @@ export type RoleTarget = RoleRow & { organizationId: string };
 export const roleTarget: Target<RoleTarget> = {
   name: 'Custom role',
   param: 'customRoleId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     if (lock && !(await lockRole(db, organizationIds, id))) return undefined;
     const row = await findRoleById(db, organizationIds, id);
     return row && { ...row, organizationId: row.organization_id };

@@ -7,7 +7,7 @@ export type WebhookTarget = WebhookRow & { organizationId: string };
 export const webhookTarget: Target<WebhookTarget> = {
   name: 'Webhook',
   param: 'webhookId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     const row = await findWebhookById(db, organizationIds, id, lock);
     return row && { ...row, organizationId: row.organization_id };
   },

@@ -11,7 +11,7 @@ export const serviceTarget = (param: string, name: string, kind?: ServiceKind): 
   name,
   param,
   tellsAccess: true,
-  find: async (db, id, organizationIds, lock, userId) => {
+  find: async (db, id, organizationIds, { lock, userId }) => {
     if (lock && !(await lockService(db, organizationIds, id))) return undefined;
     const row = await findServiceById(db, organizationIds, id, userId);
     if (!row || (kind && row.kind !== kind)) return undefined;
@@ -32,8 +32,8 @@ export const serviceTarget = (param: string, name: string, kind?: ServiceKind): 
  */
 export const cancellingTarget = (target: Target<ServiceTarget>): Target<ServiceTarget> => ({
   ...target,
-  find: async (db, id, organizationIds, lock, userId) => {
+  find: async (db, id, organizationIds, { lock, userId }) => {
     if (lock) await lockRunningOf(db, organizationIds, id);
-    return target.find(db, id, organizationIds, lock, userId);
+    return target.find(db, id, organizationIds, { lock, userId });
   },
 });

@@ -70,7 +70,7 @@ async function onEnvironment(
   id: string,
   work: (target: Environment) => Promise<unknown>,
 ): Promise<void> {
-  await work((await environmentTarget.find(context.db, id, [place.organizationId], true))!);
+  await work((await environmentTarget.find(context.db, id, [place.organizationId], { lock: true }))!);
 }
 
 async function cancelAll(context: Context, target: Environment): Promise<void> {

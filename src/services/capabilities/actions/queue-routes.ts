@@ -18,7 +18,7 @@ type RequestTarget = DeploymentRow & {
 const requestTarget: Target<RequestTarget> = {
   name: 'Deployment request',
   param: 'deploymentRequestId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     const find = () =>
       db
         .selectFrom('deployment')
@@ -68,7 +68,7 @@ export const queueRoutes: Route[] = [
     errors: [403, 404],
     handler: async (call) => {
       const organizationIds = call.principal.grants.map((grant) => grant.organizationId);
-      const row = await requestTarget.find(call.db, call.query.deploymentRequestId, organizationIds, false);
+      const row = await requestTarget.find(call.db, call.query.deploymentRequestId, organizationIds, { lock: false });
       if (!row) throw notFound(requestTarget.name);
       call.require('environment.read', {
         organizationId: row.organizationId,

@@ -59,7 +59,7 @@ export async function cloneService(call: Call<ServiceTarget>, kind: Kind, input:
 
 /** The environment that a body names, locked; the caller must be allowed to make services there. */
 async function findEnvironment(call: Call<ServiceTarget>, organizationId: string, id: string) {
-  const environment = await environmentTarget.find(call.db, id, [organizationId], true);
+  const environment = await environmentTarget.find(call.db, id, [organizationId], { lock: true });
   if (!environment) throw invalidField('environment_id', 'names no environment of this organization');
   call.require('service.create', environment);
   if (environment.deleting)
@@ -156,7 +156,7 @@ async function cloneInput(call: Call<EnvironmentTarget>, project: ProjectTarget,
 }
 
 async function findProject(call: Call<EnvironmentTarget>, id: string) {
-  const project = await projectTarget.find(call.db, id, [call.target.organizationId], true);
+  const project = await projectTarget.find(call.db, id, [call.target.organizationId], { lock: true });
   if (!project) throw invalidField('project_id', 'names no project of this organization');
   return project;
 }

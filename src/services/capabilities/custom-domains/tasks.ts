@@ -62,7 +62,7 @@ async function unroute(
   service: { id: string; organization_id: string; environment_id: string },
 ): Promise<void> {
   const at = [service.organization_id];
-  const environment = await environmentTarget.find(context.db, service.environment_id, at, true);
+  const environment = await environmentTarget.find(context.db, service.environment_id, at, { lock: true });
   if (!environment) return;
   // Requested behind the lock of a cluster, too: whoever proved the domain gets it as soon as that is lifted.
   const place = { ...placeOfEnvironment(environment), clusterLocked: false };

@@ -40,7 +40,7 @@ async function listFollowers(
 }
 
 async function findEnvironment(call: OrganizationCall, id: string): Promise<EnvironmentTarget> {
-  const environment = await environmentTarget.find(call.db, id, [call.target.organizationId], true);
+  const environment = await environmentTarget.find(call.db, id, [call.target.organizationId], { lock: true });
   if (!environment) throw badRequest('An environment was deleted in the meantime: ask again.');
   return environment;
 }

@@ -32,10 +32,10 @@ function targetOf(scope: Exclude<RecordScope, 'BUILT_IN'>): Target<HolderTarget>
 export const variableTarget: Target<VariableTarget> = {
   name: 'Variable',
   param: 'variableId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     const holder = (await findStored(db, id, organizationIds)) ?? (await findOwner(db, id, organizationIds));
     if (!holder) return undefined;
-    const target = await holder.target.find(db, holder.id, organizationIds, lock);
+    const target = await holder.target.find(db, holder.id, organizationIds, { lock });
     return target && { ...target, scope: holder.scope };
   },
 };
@@ -46,7 +46,7 @@ export const variableTarget: Target<VariableTarget> = {
  */
 export const sourceTarget: Target<VariableTarget> = {
   ...variableTarget,
-  find: (db, id, organizationIds) => variableTarget.find(db, id, organizationIds, false),
+  find: (db, id, organizationIds) => variableTarget.find(db, id, organizationIds, { lock: false }),
 };
 
 interface FoundHolder {
@@ -88,7 +88,7 @@ export async function findParent(call: Call<unknown>, named: Named, action: Acti
       'must be PROJECT, ENVIRONMENT or the kind of a service: nothing stands in BUILT_IN',
     );
   const organizationIds = call.principal.grants.map((grant) => grant.organizationId);
-  const target = await targetOf(scope).find(call.db, id, organizationIds, action === 'variable.edit');
+  const target = await targetOf(scope).find(call.db, id, organizationIds, { lock: action === 'variable.edit' });
   if (!target && named.in === 'query') throw notFound('Parent');
   if (!target) throw invalidField(fields.id, `names nothing of scope ${scope} in your organizations`);
   call.require(action, target);

@@ -134,7 +134,7 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
     ...call,
     actor: { userId: null, name: `Webhook of ${workflow.name}`, origin: 'API' as const, userAgent: null },
   };
-  const project = (await projectTarget.find(call.db, workflow.project_id, [scope.organizationId], false))!;
+  const project = (await projectTarget.find(call.db, workflow.project_id, [scope.organizationId], { lock: false }))!;
   const stages = DEFAULT_STAGES.map((name) => ({ id: newId(), name, description: '' }));
   const [runId, serviceId] = [newId(), newId()];
   const made = await makeEnvironment(
@@ -149,7 +149,7 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
     stages,
   );
   await queries.expireEnvironment(call.db, scope, made.id, agenticRunHours);
-  const environment = (await environmentTarget.find(call.db, made.id, [scope.organizationId], true))!;
+  const environment = (await environmentTarget.find(call.db, made.id, [scope.organizationId], { lock: true }))!;
   const run = { image: isOnMachine ? null : agentImage, payload: call.body };
   const row = { ...workflow, spec: { ...(workflow.spec as AgenticWorkflowSpec), enabled: false, run } };
   const stageId = stages.find(({ name }) => name === kind.defaultStage)!.id;

@@ -75,7 +75,7 @@ export class Places {
       known?.id ??
       (await createProject(this.#context, organizationId, { name: PROJECT, description: 'Apps of Argo CD' })).id;
     // Held against its deletion until the commit.
-    return (await projectTarget.find(db, id, [organizationId], true))!;
+    return (await projectTarget.find(db, id, [organizationId], { lock: true }))!;
   }
 
   async #place(environmentId: string): Promise<Place> {

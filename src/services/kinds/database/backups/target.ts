@@ -21,7 +21,7 @@ export const located = (row: BackupRow): BackupTarget => ({ ...row, ...locationO
 export const backupTarget: Target<BackupTarget> = {
   name: 'Backup',
   param: 'backupId',
-  find: async (db, id, organizationIds, lock) => {
+  find: async (db, id, organizationIds, { lock }) => {
     if (lock && !(await lockBackup(db, organizationIds, id))) return undefined;
     const row = await findBackup(db, organizationIds, id);
     return row && located(row);

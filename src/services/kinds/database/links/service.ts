@@ -15,7 +15,7 @@ const applicationTarget = serviceTarget('targetApplicationId', 'Application', 'A
 
 /** The application of a path, for whoever may change it. */
 async function findApplication(call: Call<ServiceTarget>, id: string): Promise<ServiceTarget> {
-  const application = await applicationTarget.find(call.db, id, [call.target.organizationId], true);
+  const application = await applicationTarget.find(call.db, id, [call.target.organizationId], { lock: true });
   if (!application) throw notFound('Application');
   call.require('service.edit', application);
   return application;
@@ -53,7 +53,7 @@ export async function linkApplication(
     throw error;
   }
   await tell(call, { linked_application: { id: application.id, name: application.name, key } });
-  return (await applicationTarget.find(call.db, applicationId, [organizationId], false))!;
+  return (await applicationTarget.find(call.db, applicationId, [organizationId], { lock: false }))!;
 }
 
 /** Takes a link and its alias back. 404 where they are not linked. */
