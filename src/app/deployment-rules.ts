@@ -34,7 +34,9 @@ export async function applyDeploymentRules(platform: Platform, signal: AbortSign
 
 async function applyRule(context: Context, due: { environment_id: string; organization_id: string }): Promise<void> {
   // The environment's lock lets one process do it, and keeps the rule as it is until the commit.
-  const environment = await environmentTarget.find(context.db, due.environment_id, [due.organization_id], { lock: true });
+  const environment = await environmentTarget.find(context.db, due.environment_id, [due.organization_id], {
+    lock: true,
+  });
   if (!environment || environment.deleting || environment.cluster_locked_at) return;
   const rule = await findEnvironmentRule(context.db, environment, environment.id);
   const now = context.clock.now();

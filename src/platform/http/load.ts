@@ -47,12 +47,10 @@ export async function load(
   const { target, action } = route;
   if (!target) return { principal: caller.principal, target: NOWHERE };
   const find = ({ principal, accessVersion }: Caller) =>
-    target.find(
-      db,
-      params[target.param]!,
-      organizationsOf(principal, target.inAnyOrganization ? {} : params),
-      { lock: writes, userId: accessVersion === undefined ? null : principal.userId },
-    );
+    target.find(db, params[target.param]!, organizationsOf(principal, target.inAnyOrganization ? {} : params), {
+      lock: writes,
+      userId: accessVersion === undefined ? null : principal.userId,
+    });
   let { principal } = caller;
   let found = await find(caller);
   if (caller.accessVersion !== undefined && found?.accessVersion !== caller.accessVersion) {
