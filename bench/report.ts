@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
 import path from 'node:path';
 import { format } from 'prettier';
+import type { ClaimFigures } from './claims.ts';
 import type { Crowded } from './crowd.ts';
 import type { DeploymentFigures } from './deployments.ts';
 import type { DockerFigures } from './docker.ts';
@@ -20,6 +21,7 @@ export interface Figures {
   statuses: Pair;
   services: ServiceFigures;
   deployments: DeploymentFigures;
+  claims: ClaimFigures;
   proxy: ProxyFigures;
   /** Undefined where no engine could be had. */
   docker: DockerFigures | undefined;
@@ -27,6 +29,8 @@ export interface Figures {
   /** Load average before the run: above 0 somebody else was working on the machine. */
   loadBefore: number;
 }
+
+type Rate = ClaimFigures['rates'][number];
 
 /** Writes bench/RESULTS.md. */
 export async function writeReport(figures: Figures): Promise<void> {
@@ -75,12 +79,14 @@ function report({
   statuses,
   services,
   deployments,
+  claims,
   proxy,
   docker,
   footprint,
   loadBefore,
 }: Figures): string {
   const { startMedian, startP99, perSecond, before, after } = deployments;
+  const [one, , many] = claims.rates as [Rate, Rate, Rate];
   const rows = [
     ['What', 'Beside what', 'Figures', 'Ratio', 'Goal'],
     ['---', '---', '---', '---', '---'],
@@ -116,6 +122,20 @@ function report({
       `10 ms: ${verdict(startMedian <= 10)}, 50 ms: ${verdict(startP99 <= 50)}`,
     ],
     ['deployments of one service, one process', '–', per(perSecond), '–', `200/s: ${verdict(perSecond >= 200)}`],
+    [
+      'claims of deployments by 60 loops (docs/decisions/0034)',
+      'by one loop',
+      `${claims.rates.map((rate) => per(rate.perSecond)).join(', ')} by ${claims.rates.map((rate) => rate.loops).join(', ')} loops; p99 of 60 ${ms(many.p99)}`,
+      (many.perSecond / one.perSecond).toFixed(1),
+      `1: ${verdict(many.perSecond > one.perSecond)}`,
+    ],
+    [
+      `PostgreSQL while ${claims.idleWorkers} workers have nothing to do`,
+      '–',
+      `${claims.percentOfACore} % of a core`,
+      '–',
+      `5 %: ${verdict(claims.percentOfACore < 5)}`,
+    ],
     [
       'requests through the built-in proxy',
       'the same sent to the upstream itself',

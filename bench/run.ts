@@ -1,5 +1,6 @@
 /** Measures everything and writes RESULTS.md: `npm run bench`. */
 import { loadavg } from 'node:os';
+import { measureClaims } from './claims.ts';
 import { measureCrowd } from './crowd.ts';
 import { measureDeployments } from './deployments.ts';
 import { measureDocker } from './docker.ts';
@@ -56,7 +57,8 @@ async function crowd(crowded: Seed) {
 const service = await measureService(parts).finally(async () => {
   for (const part of [parts.load, parts.bare, parts.service]) await part.end();
 });
+const claims = await step('claims', measureClaims);
 const proxy = await step('proxy', benchProxy);
 const docker = await step('deployments on a Docker Engine', measureDocker);
 const footprint = await step('start and idle memory', measureFootprint);
-await writeReport({ ...service, proxy, docker, footprint, loadBefore });
+await writeReport({ ...service, claims, proxy, docker, footprint, loadBefore });
