@@ -70,7 +70,7 @@ export const postProject = (parts: Parts, seed: Seed): Promise<Pair> =>
 
 /** The last statement that reads: those that begin and end its snapshot are left out. */
 const lastRead = (statements: Statement[]): Statement[] =>
-  statements.filter(({ text }) => /^(select|with)\b/i.test(text)).slice(-1);
+  statements.filter(({ text }) => /^\s*(select|with)\b/i.test(text)).slice(-1);
 
 /** The statuses of 100 environments beside the one statement that finds them. */
 export const getStatuses = (parts: Parts, seed: Seed): Promise<Pair> =>

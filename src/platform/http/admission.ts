@@ -35,18 +35,20 @@ export class Admission {
   readonly #inFlight = new Map<string, number>();
   readonly #writes: Turns;
   readonly #reads: Turns;
-  readonly #readers = new Askers();
+  readonly #askers = new Askers();
 
   constructor(limits: AdmissionLimits) {
     this.#limits = limits;
     const writes = Math.max(1, limits.writes);
     // Others find a connection at any time.
     const share = Math.max(1, Math.floor(writes / 2));
-    this.#writes = new Turns({ things: 'changes', limit: writes, shareOf: () => share });
+    const hasOthersThan = (owner: string) => this.#askers.hasOthersThan(owner);
+    this.#writes = new Turns({ things: 'changes', limit: writes, shareOf: () => share, hasOthersThan });
     this.#reads = new Turns({
       things: 'reads',
       limit: Infinity,
-      shareOf: (owner) => (this.#readers.hasOthersThan(owner) ? READS_BESIDE_OTHERS : Infinity),
+      shareOf: (owner) => (hasOthersThan(owner) ? READS_BESIDE_OTHERS : Infinity),
+      hasOthersThan,
     });
   }
 
@@ -74,6 +76,7 @@ export class Admission {
    * which there are few: so writes of the same subject go one after the other.
    */
   async write<T>(owner: string, subject: string | undefined, work: () => Promise<T>): Promise<T> {
+    this.#askers.note(owner);
     // What others write by the same id is not found: it is none of theirs.
     const end = await this.#writes.take(owner, subject && `${owner} ${subject}`);
     try {
@@ -85,7 +88,7 @@ export class Admission {
 
   /** Does a read of an organization when it is its turn: at once, unless it has many under way and others ask as well. */
   async read<T>(owner: string, work: () => Promise<T>): Promise<T> {
-    this.#readers.note(owner);
+    this.#askers.note(owner);
     const end = await this.#reads.take(owner);
     const timer = setTimeout(end, LONG_READ_MS);
     try {

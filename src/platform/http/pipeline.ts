@@ -107,7 +107,7 @@ async function serve(
   const run = (inside: Context) => runHandler(pipeline, route, { ...attempt, context: inside, prepared });
   const { admission } = pipeline;
   const owner = ownerOf(caller.principal, params['organizationId']) ?? caller.principal.id;
-  const subject = route.target && params[route.target.param];
+  const subject = route.target && !route.target.isShared ? params[route.target.param] : undefined;
   // All statements of a GET see the database at one time (docs/decisions/0035).
   const outcome = writes
     ? await admission.write(owner, subject, () => inTransaction(context, run))

@@ -18,8 +18,8 @@ export interface Target<T extends Location> {
   /** Parameter of the path that holds its id. */
   param: string;
   /**
-   * The thing with that id in one of the organizations, or undefined. `lock` is set in writes: the row is locked for update,
-   * so that preconditions hold until the commit. `userId` is whose access version the answer carries, where `tellsAccess` is set.
+   * The thing with that id in one of the organizations, or undefined. `lock` is set in writes: the row is locked for update
+   * (for share with `isShared`), so that preconditions hold until the commit. `userId` is whose access version the answer carries, where `tellsAccess` is set.
    */
   find(
     db: Database,
@@ -29,6 +29,8 @@ export interface Target<T extends Location> {
   ): Promise<(T & { accessVersion?: string | null }) | undefined>;
   /** Whether it is found in every organization of the caller, whatever organization the path names: some clients send a nil id there. */
   inAnyOrganization?: true;
+  /** Whether writes hold it together, against its deletion only: they do not wait for each other. */
+  isShared?: true;
   /** Whether `find` reads the access version (access/remembered.ts) in its statement, which saves the one that looks up the caller. */
   tellsAccess?: true;
 }

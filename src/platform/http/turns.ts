@@ -2,6 +2,9 @@ import { AppError } from '#kernel/errors.ts';
 
 /** Of one owner may wait for their turn. */
 const MAX_WAITING = 500;
+/** An owner with so many that wait rests between its turns while others ask: as long as the turn took, within a limit. */
+const MANY_WAITING = 20;
+const LONGEST_REST_MS = 50;
 /** After so long without its turn something is given up, as what waits for a lock of the database is. */
 const TURN_MS = 15_000;
 
@@ -19,6 +22,8 @@ export interface TurnRules {
   limit: number;
   /** How many of one owner go on at a time. */
   shareOf(owner: string): number;
+  /** Whether others than the owner ask for turns as well. */
+  hasOthersThan(owner: string): boolean;
 }
 
 /** Turns of work: of one subject one after the other, of each owner no more than their share, owners one after the other. */
@@ -38,11 +43,22 @@ export class Turns {
    */
   async take(owner: string, subject?: string): Promise<() => void> {
     await this.#turn(owner, subject);
+    const began = performance.now();
     let isOver = false;
     return () => {
-      if (!isOver) this.#end(owner, subject);
+      if (isOver) return;
       isOver = true;
+      this.#count--;
+      this.#rest(owner, performance.now() - began, () => this.#end(owner, subject));
     };
+  }
+
+  /** Keeps an owner at its limits from filling the process with one turn after the other: half of its time is left to others. */
+  #rest(owner: string, tookMs: number, end: () => void): void {
+    const waiting = this.#waiting.get(owner)?.length ?? 0;
+    if (waiting < MANY_WAITING || !this.#rules.hasOthersThan(owner)) return end();
+    setTimeout(end, Math.min(tookMs, LONGEST_REST_MS));
+    this.#next();
   }
 
   #turn(owner: string, subject: string | undefined): Promise<void> | void {
@@ -93,7 +109,6 @@ export class Turns {
   }
 
   #end(owner: string, subject: string | undefined): void {
-    this.#count--;
     const left = this.#running.get(owner)! - 1;
     if (left > 0) this.#running.set(owner, left);
     else this.#running.delete(owner);

@@ -22,6 +22,7 @@ const targetWith = (hold: 'forShare' | 'forUpdate'): Target<OrganizationTarget> 
   name: 'Organization',
   param: 'organizationId',
   tellsAccess: true,
+  ...(hold === 'forShare' ? { isShared: true } : {}),
   find: async (db, id, organizationIds, { lock, userId = null }) => {
     const [row] = await (lock ? HELD[hold] : selectById)(db, organizationIds, id, userId);
     return row && { ...row, organizationId: row.id };

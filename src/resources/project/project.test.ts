@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { ok, useApp } from '#test/harness/app.ts';
+import { sessionsThatWait } from '#test/harness/waiting.ts';
 
 const app = useApp();
 
@@ -32,6 +33,20 @@ describe('a project', () => {
       error: 'Conflict',
       message: expect.stringContaining('choose another'),
     });
+  });
+
+  test('is created although the creation of another one in the organization waits', async () => {
+    const admin = await app.organization();
+    const create = (name: string) => admin.post(`/organization/${admin.organizationId}/project`, { name });
+    const { id: projectId } = ok(await create('first'), 201);
+    const waiting = await app.db.transaction().execute(async (db) => {
+      await db.updateTable('project').set({ name: 'taken' }).where('id', '=', projectId).execute();
+      const taken = create('taken');
+      await expect.poll(() => sessionsThatWait(app.db), { timeout: 10_000 }).toBe(1);
+      ok(await create('free'), 201);
+      return { taken };
+    });
+    expect((await waiting.taken).status).toBe(409);
   });
 
   test('is edited, keeps what is left out, and tells it in an event with before and after', async () => {
