@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { stopProxy } from '#runtimes/proxy/builtin/index.ts';
 import { findOrStartEngine, stopEngine, type TestEngine } from '#test/harness/docker-engine.ts';
 import { ensureBaseImages } from '#test/harness/docker-images.ts';
+import { MADE_IMAGES } from '#test/harness/made-images.ts';
 import { makeRepositoryRoot, type TestRepository } from '#test/harness/repository.ts';
 import { median } from './processes.ts';
 
@@ -137,6 +138,7 @@ async function startService(directory: string, engine: TestEngine, gitRoot: stri
   const child = spawn(process.execPath, [MAIN, 'start'], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
+      ...MADE_IMAGES,
       PATH: process.env.PATH,
       DOCKER_HOST: `unix://${engine.socketPath}`,
       QUARTERDECK_DATA_DIR: directory,
