@@ -77,20 +77,26 @@ async function measureIdle(config: pg.ClientConfig, directory: string) {
   return { idleWorkers: IDLE_WORKERS, percentOfACore: Math.round(share * 1000) / 10 };
 }
 
-/** Processor time of PostgreSQL so far, of all of its processes. */
+/** Processor time of PostgreSQL so far, of all of its processes, also those that have ended. */
 function processorSeconds(directory: string): number {
   const postmaster = embeddedPostmaster(directory)!;
-  const stats = readdirSync('/proc')
+  const own = statOf(String(postmaster))!;
+  const children = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .map((pid) => {
-      try {
-        return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
-      } catch {
-        return undefined; // It has ended meanwhile.
-      }
-    })
-    .filter((fields) => fields?.[1] === String(postmaster));
-  return stats.reduce((sum, fields) => sum + (Number(fields![11]) + Number(fields![12])) / 100, 0);
+    .map(statOf)
+    .filter((stat) => stat?.parent === postmaster);
+  const ticks = own.ticks + own.ofEnded + children.reduce((sum, stat) => sum + stat!.ticks, 0);
+  return ticks / 100;
+}
+
+/** What Linux tells of a process, times in hundredths of a second; undefined once it has ended. */
+function statOf(pid: string): { parent: number; ticks: number; ofEnded: number } | undefined {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ').map(Number);
+    return { parent: fields[1]!, ticks: fields[11]! + fields[12]!, ofEnded: fields[13]! + fields[14]! };
+  } catch {
+    return undefined;
+  }
 }
 
 if (import.meta.main) console.log(await measureClaims());
