@@ -4,6 +4,7 @@ import {
   lockInTransaction,
   lockOrganizations,
   shareInTransaction,
+  takePlace,
   LIVE_WORKERS,
   type LockName,
 } from '#platform/database/locks.ts';
@@ -98,13 +99,19 @@ const LOOKS = 3;
  * cluster's state under its row's lock, so that the condition on the state is asked again where it was changed meanwhile.
  */
 export async function claimNext(db: Database, options: ClaimOptions): Promise<Claim[]> {
+  if (!(await isAnyOpen(db))) return [];
   for (let look = 0; look < LOOKS; look++) {
-    const organizations = await listClaimable(db, options);
-    if (organizations.length === 0) return [];
-    const claims = await claimOf(db, options, organizations);
-    if (claims.length > 0) return claims;
+    const claims = await claimOnce(db, options);
+    if (claims === null || claims.length > 0) return claims ?? [];
   }
   return [];
+}
+
+/** Whether there is anything to look at: workers that have nothing to do cost little. */
+async function isAnyOpen(db: Database): Promise<boolean> {
+  const { rows } = await sql<{ open: boolean }>`select exists (select from deployment where status = 'WAITING')
+    or exists (select from deployment where status in ('RUNNING', 'RECAP')) as open`.execute(db);
+  return rows[0]!.open;
 }
 
 /** Candidates for a claim, all or those of some organizations. */
@@ -155,10 +162,13 @@ async function listClaimable(db: Database, options: ClaimOptions): Promise<strin
   return rows.map((row) => row.organization_id);
 }
 
-/** Claims of organizations that no other claim has locked. Excludes who chooses alone. */
-const claimOf = (db: Database, options: ClaimOptions, organizations: string[]): Promise<Claim[]> =>
+/** Claims of organizations that no other claim has locked, null where nothing can be claimed. Excludes who chooses alone. */
+const claimOnce = (db: Database, options: ClaimOptions): Promise<Claim[] | null> =>
   db.transaction().execute(async (transaction) => {
     await holdBriefly(transaction);
+    await takePlace(transaction, options.workerId);
+    const organizations = await listClaimable(transaction, options);
+    if (organizations.length === 0) return null;
     await shareInTransaction(transaction, 'claims');
     const locked = await lockOrganizations(transaction, organizations, options.limit);
     const { rows } = await sql<DeploymentRow & { names: Names }>`

@@ -1,7 +1,7 @@
 import { readFileSync, globSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { CLAIMING_CLASS, LIVENESS_CLASS, LOCKS } from '#platform/database/locks.ts';
+import { CLAIMING_CLASS, LIVENESS_CLASS, LOCKS, PLACES_CLASS } from '#platform/database/locks.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
 const SOURCES = globSync('{src,migrations}/**/*.{ts,sql}', { cwd: ROOT }).filter(
@@ -9,7 +9,7 @@ const SOURCES = globSync('{src,migrations}/**/*.{ts,sql}', { cwd: ROOT }).filter
 );
 
 test('no two things share the key of an advisory lock', () => {
-  const keys: number[] = [...Object.values(LOCKS), LIVENESS_CLASS, CLAIMING_CLASS];
+  const keys: number[] = [...Object.values(LOCKS), LIVENESS_CLASS, CLAIMING_CLASS, PLACES_CLASS];
   expect(new Set(keys).size).toBe(keys.length);
 });
 

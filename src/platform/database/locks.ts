@@ -30,6 +30,11 @@ export const LIVENESS_CLASS = 7301;
 /** First key of the locks of two keys under which work of one organization is claimed; the second is a hash of its id. */
 export const CLAIMING_CLASS = 7302;
 
+/** First key of the locks of two keys of which a claim takes one before it looks; the second is the number of a place. */
+export const PLACES_CLASS = 7303;
+/** Claims that look at a time, over all workers: more of them only take the processors of the database from each other. */
+const PLACES = 4;
+
 /** What a lock for one subject is about; its key is a hash of both. */
 export type Subject = 'first cluster of organization' | 'argo cd project of organization';
 
@@ -57,6 +62,10 @@ export async function lockOrganizations(db: Database, organizations: string[], l
   await sql`select pg_advisory_xact_lock(${CLAIMING_CLASS}, hashtext(${first[0]!}::uuid::text))`.execute(db);
   return first;
 }
+
+/** Waits for one of the places for claims, of which each worker has its own with some others, until the transaction ends. */
+export const takePlace = (db: Database, workerId: number) =>
+  sql`select pg_advisory_xact_lock(${PLACES_CLASS}, ${workerId % PLACES})`.execute(db);
 
 /** Waits for the lock on one subject and holds it until the transaction ends. */
 export const lockSubject = (db: Database, subject: Subject, id: string) =>
