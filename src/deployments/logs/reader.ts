@@ -9,13 +9,21 @@ export interface StoredChunk {
   content: Buffer;
 }
 
-/** Lines of a deployment after a chunk, oldest first, with the sequence of the last chunk read. */
-export async function readDeploymentLog(
-  db: Database,
-  scope: Scope,
-  deploymentId: string,
-  after = 0,
-): Promise<{ lines: DeploymentLine[]; last: number }> {
+/** Chunks of a log that are read at once: 64 KiB each, so that nobody waits for what comes of them. */
+const CHUNKS_AT_ONCE = 4;
+
+/** A part of a deployment's log. */
+export interface LogPart {
+  /** Oldest first. */
+  lines: DeploymentLine[];
+  /** Sequence of the last chunk read. */
+  last: number;
+  /** Whether more was there behind it. */
+  hasMore: boolean;
+}
+
+/** Reads the next lines of a deployment after a chunk, at most 256 KiB. */
+export async function readDeploymentLog(db: Database, scope: Scope, deploymentId: string, after = 0): Promise<LogPart> {
   const chunks = await db
     .selectFrom('deployment_log')
     .select(['sequence', 'content'])
@@ -23,8 +31,11 @@ export async function readDeploymentLog(
     .where('deployment_id', '=', deploymentId)
     .where('sequence', '>', after)
     .orderBy('sequence')
+    .limit(CHUNKS_AT_ONCE + 1)
     .execute();
-  return { lines: await linesOf<DeploymentLine>(chunks), last: chunks.at(-1)?.sequence ?? after };
+  const hasMore = chunks.length > CHUNKS_AT_ONCE;
+  if (hasMore) chunks.pop();
+  return { lines: await linesOf<DeploymentLine>(chunks), last: chunks.at(-1)?.sequence ?? after, hasMore };
 }
 
 const unpack = promisify(gunzip);

@@ -3,7 +3,7 @@ import { ok, useApp } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
 import { readDeploymentLog } from '#deployments/logs/reader.ts';
-import { DeploymentLog } from '#deployments/logs/writer.ts';
+import { DeploymentLog, type DeploymentLine } from '#deployments/logs/writer.ts';
 
 const app = useApp();
 
@@ -19,8 +19,15 @@ async function claimed() {
     .returningAll()
     .executeTakeFirstOrThrow();
   const claim = { token: deployment.claim_token, deployment } as unknown as Claim;
-  const lines = async () =>
-    (await readDeploymentLog(app.db, { organizationId: admin.organizationId }, deployment.id)).lines;
+  const lines = async () => {
+    const all: DeploymentLine[] = [];
+    for (let last = 0, hasMore = true; hasMore;) {
+      const part = await readDeploymentLog(app.db, { organizationId: admin.organizationId }, deployment.id, last);
+      ({ last, hasMore } = part);
+      all.push(...part.lines);
+    }
+    return all;
+  };
   return { claim, lines };
 }
 

@@ -15,6 +15,7 @@ import type { Database } from '#platform/database/index.ts';
 import type { Admission } from '#platform/http/admission.ts';
 import { checkBody, checkQuery, serialize } from '#platform/http/compile.ts';
 import { FileAnswer } from '#platform/http/file.ts';
+import { LongList, textOf } from '#platform/http/long-list.ts';
 import { IDEMPOTENCY_HEADER, recall, remember } from '#platform/http/idempotency.ts';
 import { parseJson } from '#platform/http/json.ts';
 import { callerOf, forbiddenTo, load, ownerOf } from '#platform/http/load.ts';
@@ -37,6 +38,7 @@ interface Answer {
   text: string | null;
   stream?: EventStreamAnswer;
   file?: FileAnswer;
+  list?: LongList;
 }
 
 const WAIT_LIMIT_SECONDS = 600;
@@ -138,6 +140,13 @@ async function serve(
     });
   }
   if (warnings.size > 0) reply.header(WARNINGS_HEADER, warningsText([...warnings]));
+  if (outcome.answer.list) {
+    await onStream();
+    const text = textOf(route.answer.body!, outcome.answer.list, (work) =>
+      admission.read(owner, () => work(platform.db)),
+    );
+    return sendReadable(route, outcome.answer.status, Readable.from(text, { objectMode: false }), reply);
+  }
   return send(route, outcome.answer, request, reply);
 }
 
@@ -358,6 +367,7 @@ function answerOf(route: Route, value: unknown): Answer {
   const { status, body, contentType } = route.answer;
   if (value instanceof EventStreamAnswer) return { status, text: null, stream: value };
   if (value instanceof FileAnswer) return { status, text: null, file: value };
+  if (value instanceof LongList) return { status, text: null, list: value };
   if (!body) return { status, text: null };
   return { status, text: contentType ? String(value) : serialize(body, value) };
 }
@@ -406,8 +416,7 @@ function send(
   if (content === null) return reply.send();
   if (file) reply.header('content-disposition', `attachment; filename="${file.name}"`);
   reply.header('content-type', route.answer.contentType ?? 'application/json; charset=utf-8');
-  // No faster than it is taken. An error in the middle cuts the connection, so that no half of a file looks whole.
-  if (content instanceof Readable) return reply.header('cache-control', 'no-store').send(content);
+  if (content instanceof Readable) return sendReadable(route, status, content, reply);
   if (route.method !== 'DELETE') {
     const etag = etagOf(content);
     reply.header('etag', etag);
@@ -419,5 +428,15 @@ function send(
   }
   return reply.send(content);
 }
+
+/** Sends no faster than it is taken. An error in the middle cuts the connection, so that no half looks whole. */
+const sendReadable = (route: Route, status: number, content: Readable, reply: FastifyReply): FastifyReply =>
+  reply
+    .code(status)
+    .headers({
+      'content-type': route.answer.contentType ?? 'application/json; charset=utf-8',
+      'cache-control': 'no-store',
+    })
+    .send(content);
 
 const capitalized = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);

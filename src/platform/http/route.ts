@@ -107,7 +107,7 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
     wanted?(body: unknown): boolean;
     run(call: Call<T, PathParams<P>, Static<Q>, Static<B>>): Promise<void>;
   };
-  /** Answers what `answer.body` describes, an EventStreamAnswer (http/stream.ts) or a FileAnswer (http/file.ts). */
+  /** Answers what `answer.body` describes, an EventStreamAnswer (http/stream.ts), a FileAnswer (http/file.ts) or a LongList (http/long-list.ts). */
   handler(call: Call<T, PathParams<P>, Static<Q>, Static<B>>): Promise<unknown> | unknown;
   /** Present representation for `If-Match`, where no GET has the same path. */
   current?(call: Call<T, PathParams<P>, Static<Q>, unknown>): Promise<unknown>;

@@ -1,4 +1,6 @@
-import { badGateway, invalidField, notFound } from '#kernel/errors.ts';
+import { badGateway, internal, invalidField, notFound } from '#kernel/errors.ts';
+import type { Database } from '#platform/database/index.ts';
+import { LongList } from '#platform/http/long-list.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { Type } from '#platform/http/schema.ts';
 import { inSnapshot, type Context } from '#platform/context.ts';
@@ -40,22 +42,38 @@ function refuseFollow(query: { follow?: boolean }, organizationId: string): void
     );
 }
 
-/** Lines of the last execution of an environment, or of the one that `version` names. */
-async function executionLines(context: Context, environment: EnvironmentTarget, execution: string | undefined) {
-  const found = await findExecution(context.db, environment, environment.id, execution);
-  if (!found) {
-    if (execution !== undefined) throw notFound('Execution');
-    return { lines: [], execution: undefined, services: [] };
-  }
-  const { lines } = await readDeploymentLog(context.db, environment, found.id);
+/** Makes what is answered of a line: `index` counts the lines of the execution from 0. */
+type MakeView = (execution: string, services: HistoryService[]) => (line: DeploymentLine, index: number) => unknown;
+
+/** The log of the last execution of an environment, or of the one that `version` names: the lines, or a list of them where they are many. */
+async function listLines(
+  context: Context,
+  environment: EnvironmentTarget,
+  version: string | undefined,
+  makeView: MakeView,
+): Promise<unknown[] | LongList> {
+  const found = await findExecution(context.db, environment, environment.id, version);
+  if (!found && version !== undefined) throw notFound('Execution');
+  if (!found) return [];
   const services = await listHistoryServices(context.db, environment, [found.id]);
-  return { lines, execution: executionIdOf(environment.id, found.number), services };
+  const view = makeView(executionIdOf(environment.id, found.number), services);
+  let shown = 0;
+  const read = async (db: Database, after: number) => {
+    const part = await readDeploymentLog(db, environment, found.id, after);
+    return { ...part, views: part.lines.map((line) => view(line, shown++)) };
+  };
+  let part = await read(context.db, 0);
+  if (!part.hasMore) return part.views;
+  return new LongList(part.views, async (db) => {
+    if (!part.hasMore) return undefined;
+    part = await read(db, part.last);
+    if (part.views.length === 0) throw internal('The log was removed while it was read.');
+    return part.views;
+  });
 }
 
-async function listLogs(context: Context, environment: EnvironmentTarget, version: string | undefined) {
-  const { lines, execution, services } = await executionLines(context, environment, version);
-  return lines.map(toDeploymentLine(environment, execution, services));
-}
+const listLogs = (context: Context, environment: EnvironmentTarget, version: string | undefined) =>
+  listLines(context, environment, version, (execution, services) => toDeploymentLine(environment, execution, services));
 
 /** Makes the lines of an execution what is answered of them. */
 export function toDeploymentLine(
@@ -85,14 +103,19 @@ export function toDeploymentLine(
 }
 
 async function listLog(context: Context, environment: EnvironmentTarget) {
-  const { lines, execution, services } = await executionLines(context, environment, undefined);
-  const byId = new Map(services.map((service) => [service.service_id, service]));
-  return {
-    results: lines.map((line, index) => {
+  const lines = await listLines(context, environment, undefined, toPlainLine(environment));
+  return lines instanceof LongList ? lines : { results: lines };
+}
+
+const toPlainLine =
+  (environment: EnvironmentTarget): MakeView =>
+  (execution, services) => {
+    const byId = new Map(services.map((service) => [service.service_id, service]));
+    return (line, index) => {
       const service = line.serviceId ? byId.get(line.serviceId) : undefined;
       const type = service?.kind === 'APPLICATION' || service?.kind === 'DATABASE' ? service.kind : 'ENVIRONMENT';
       return {
-        id: idOfLine(execution ?? '', String(index)),
+        id: idOfLine(execution, String(index)),
         created_at: line.at,
         scope: service
           ? { type, name: service.name, id: service.service_id }
@@ -101,9 +124,8 @@ async function listLog(context: Context, environment: EnvironmentTarget) {
         message: line.text,
         execution_id: execution,
       };
-    }),
+    };
   };
-}
 
 export const environmentLogRoutes: Route[] = [
   defineRoute({

@@ -68,30 +68,36 @@ class FollowedLog {
 
   /** Sends what is new. A deployment that began since follows the rest of the one before. */
   async send(peer: Peer): Promise<void> {
-    const { lines, position } = await inSnapshot(this.#call, (call) => readFrom(call, this.#position));
-    this.#position = position;
-    for (let at = 0; at < lines.length; at += FRAME_LINES)
-      await peer.send(serialize(Lines, lines.slice(at, at + FRAME_LINES)));
+    for (let hasMore = true; hasMore;) {
+      const part = await inSnapshot(this.#call, (call) => readFrom(call, this.#position));
+      const { lines } = part;
+      this.#position = part.position;
+      hasMore = part.hasMore;
+      for (let at = 0; at < lines.length; at += FRAME_LINES)
+        await peer.send(serialize(Lines, lines.slice(at, at + FRAME_LINES)));
+    }
   }
 }
 
-/** Reads what follows a position, and where that ends. */
+/** Reads the next part that follows a position, and where that ends. */
 async function readFrom(call: LogCall, from: Position | undefined) {
   const { db, target, query } = call;
   const found = await findExecution(db, target, target.id, query.version);
   const isLater = found !== undefined && found.id !== from?.deploymentId;
   const next = isLater ? { deploymentId: found.id, number: found.number, sequence: 0 } : undefined;
-  const parts = [];
-  for (const position of [from, next]) if (position) parts.push(await readRest(call, position));
-  return { lines: parts.flatMap(({ lines }) => lines), position: parts.at(-1)?.position };
+  const rest = from && (await readRest(call, from));
+  if (!next || rest?.hasMore) return rest ?? { lines: [], position: undefined, hasMore: false };
+  const later = await readRest(call, next);
+  return { ...later, lines: [...(rest?.lines ?? []), ...later.lines] };
 }
 
 async function readRest({ db, target }: LogCall, position: Position) {
   const { deploymentId, number, sequence } = position;
-  const { lines, last } = await readDeploymentLog(db, target, deploymentId, sequence);
+  const { lines, last, hasMore } = await readDeploymentLog(db, target, deploymentId, sequence);
   const services = lines.length === 0 ? [] : await listHistoryServices(db, target, [deploymentId]);
   return {
     lines: lines.map(toDeploymentLine(target, executionIdOf(target.id, number), services)),
     position: { ...position, sequence: last },
+    hasMore,
   };
 }
