@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createWorker } from '#app/engine.ts';
 import { createSources } from '#app/sources.ts';
 import { newId } from '#kernel/ids.ts';
+import { sql } from '#platform/database/index.ts';
 import { createFakeRuntime } from '#runtimes/fake/index.ts';
 import { startRelay } from '#test/crash/harness/postgres.ts';
 import { ok, useApp } from '#test/harness/app.ts';
@@ -49,4 +50,21 @@ test('a worker that begins on a database that takes the connection and says noth
   const { worker, relay } = await relayedWorker();
   await relay.set('silent');
   await expect(worker.start()).rejects.toThrow(/timeout/);
+});
+
+test('a worker that fails to join leaves no connection open', async () => {
+  const { worker } = await relayedWorker();
+  const connections = async () => {
+    const { rows } = await sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
+      where datname = current_database() and application_name like 'quarterdeck worker %'`.execute(app.db);
+    return rows[0]!.n;
+  };
+  await expect.poll(connections, { timeout: 10_000 }).toBe(0);
+  await sql`alter sequence worker_number rename to worker_number_away`.execute(app.db);
+  try {
+    for (let time = 0; time < 3; time++) await expect(worker.start()).rejects.toThrow(/worker_number/);
+    await expect.poll(connections, { timeout: 10_000 }).toBe(0);
+  } finally {
+    await sql`alter sequence worker_number_away rename to worker_number`.execute(app.db);
+  }
 });
