@@ -11,7 +11,7 @@ export {
 export { chooseAlone } from '#deployments/executor/claims.ts';
 export { LeasedWork, type Renewal } from '#deployments/executor/leased-work.ts';
 export { readLastLines } from '#deployments/logs/failed-instance.ts';
-export { readDeploymentLog, readLogChunks, type LogPart } from '#deployments/logs/reader.ts';
+export { readDeploymentLog, readLogChunks } from '#deployments/logs/reader.ts';
 export type { DeploymentLine } from '#deployments/logs/writer.ts';
 export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channels.ts';
 export type {

@@ -13,7 +13,7 @@ export interface StoredChunk {
 const CHUNKS_AT_ONCE = 4;
 
 /** A part of a deployment's log. */
-export interface LogPart {
+interface LogPart {
   /** Oldest first. */
   lines: DeploymentLine[];
   /** Sequence of the last chunk read. */
