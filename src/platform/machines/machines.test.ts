@@ -10,7 +10,6 @@ import { ApiAnnouncement, requireHere } from '#platform/machines/directory.ts';
 import { makePass, PASS_HEADER } from '#platform/machines/pass.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import { createResolver } from '#services/parts/resolver.ts';
-import { createEventStreams } from '#delivery/stream/index.ts';
 import { createImages } from '#app/images.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { createSources } from '#app/sources.ts';
@@ -38,15 +37,12 @@ let exec: Runtime['exec'];
 
 /** The API process of the machine that the cluster lives on. */
 let there: ReturnType<typeof createServer>;
-let streams: ReturnType<typeof createEventStreams>;
 let admin: Actor;
 let application: { id: string };
 let environment: { id: string; cluster_id: string };
 
 beforeAll(async () => {
-  streams = createEventStreams({ platform: app.platform, directConfig: app.databaseConfig, channels: [] });
   const needs = {
-    streams,
     repositories: createRepositoryReader(createSources(app.platform)),
     images: createImages(app.platform),
     resolver: createResolver([]),
@@ -78,7 +74,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await there.close();
-  await streams.close();
 });
 afterEach(() => app.db.updateTable('node').set({ api_url: null }).execute());
 
