@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { listFiles } from './files.ts';
 
 /** Sentence or word that breaks a rule. */
 export interface Problem {
@@ -93,11 +94,18 @@ const comments = (text: string): string =>
     .map((line) => (/^\s*(\/\/|\/?\*|#|--)/.test(line) ? line : (/(?<=\s)\/\/ .*$/.exec(line)?.[0] ?? '')))
     .join('\n');
 
-/** A file that a comment names is there: below the root, beside the file, or in a folder of docs. */
+/** A file that a comment names is there: below the root, beside the file, or with the end of its path (`http/stream.ts`). */
 const isThere = (root: string, file: string, cited: string): boolean =>
-  [root, path.join(root, path.dirname(file)), path.join(root, 'docs'), path.join(root, 'src')].some((folder) =>
-    existsSync(path.join(folder, cited)),
-  );
+  [root, path.join(root, path.dirname(file))].some((folder) => existsSync(path.join(folder, cited))) ||
+  filesOf(root).some((known) => known.endsWith(`/${cited.replace(/^[./]+/, '')}`));
+
+const known = new Map<string, string[]>();
+
+/** Returns every file of the project; asked once. */
+function filesOf(root: string): string[] {
+  if (!known.has(root)) known.set(root, listFiles(root));
+  return known.get(root)!;
+}
 
 const anyPaths = (text: string) => [...text.matchAll(CITED)].map((match) => ({ cited: match[1]!, index: match.index }));
 
