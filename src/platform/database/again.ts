@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const PASSING = ['40P01', '40001', '0A000'];
 const ATTEMPTS = 5;
 
-/** Pause in milliseconds, times the attempt, before work is repeated, so that it does not meet the same conflict at once. */
+/** Pause in milliseconds, times the attempt, before work is repeated. It keeps the work from the same conflict. */
 const PAUSE_MS = 40;
 
 /** Does work again that only met what passes; so it must do nothing outside the database. Throws what it ends with after five attempts. */

@@ -28,7 +28,7 @@ function countValues(text: string): number {
   return count;
 }
 
-/** Returns the end of the string that begins at a quote, or the end of the whole text where it never ends. */
+/** Returns the end of the string that begins at a quote; the end of the whole text where the string never ends. */
 function endOfText(text: string, begin: number): number {
   for (let at = begin + 1; at < text.length; at++) {
     if (text[at] === '\\') at++;

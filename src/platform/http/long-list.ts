@@ -3,8 +3,8 @@ import type { Database } from '#platform/database/index.ts';
 import { serialize } from '#platform/http/compile.ts';
 
 /**
- * Answer with a list that is too long for memory, for handlers where `answer.body` is a list or an object with `results` alone. It is sent
- * part by part, no faster than it is read, and has no ETag.
+ * Answer with a list that is too long for memory: `answer.body` is a list, or an object with `results` alone. It is sent part by part, no
+ * faster than it is read, and has no ETag.
  */
 export class LongList {
   /** Rows that the handler has read already. */

@@ -10,8 +10,8 @@ interface Shape {
 export type Path = (string | number)[];
 
 /**
- * Removes the properties that a schema does not name from a valid value, in place and at every depth, and returns their paths. All variants
- * count together: the value was checked, and one of them has it. An object without named properties stays as it is.
+ * Removes unknown properties from a valid value, in place and at every depth, and returns their paths. All variants count together: the
+ * value was checked, and one of them has it. An object without named properties stays as it is.
  */
 export function prune(schema: object, value: unknown): Path[] {
   const removed: Path[] = [];

@@ -89,7 +89,10 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
   bodyContentType?: string;
   /** Success status and its body; null for none. */
   answer: { status: 200 | 201 | 202 | 204; body: TSchema | null; description?: string; contentType?: string };
-  /** Errors besides 401, 403 (where `action` is one), 404 (where the path names something), 429, 500, 503 (and 400 where there is input). */
+  /**
+   * Errors besides the common ones: 401, 403 (where `action` is a permission), 404 (where the path names something), 429, 500, 503, and 400
+   * where there is input.
+   */
   errors?: (400 | 403 | 404 | 409 | 502)[];
   /**
    * Whether the handler runs in one transaction. Default: true; GETs read from one snapshot. False for handlers that talk to other systems,

@@ -69,7 +69,7 @@ export const sealHash = (vault: Vault, place: SealPlace, previous: Buffer, mac: 
     `seal\n${place.organizationId}\n${place.sequence}\n${place.eventId}\n${place.eventAtMicros}\n${mac?.toString('hex') ?? ''}\n${previous.toString('hex')}`,
   );
 
-/** Both ends of an organization's chain. */
+/** Ends of an organization's chain. */
 export interface Chain {
   organizationId: string;
   sequence: number;
