@@ -1,5 +1,5 @@
 import { applyDeploymentRules } from '#app/deployment-rules.ts';
-import { RETENTION_TASKS } from '#app/housekeeping/index.ts';
+import { RETENTION_TASKS } from '#housekeeping/index.ts';
 import { watchQueue } from '#deployments/queue/watchdog.ts';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pino } from 'pino';
 import { expect } from 'vitest';
-import { Collector, RETENTION_TASKS } from '#app/housekeeping/index.ts';
+import { Collector, RETENTION_TASKS } from '#housekeeping/index.ts';
 import { start, tokenFile, type Running } from '#app/start.ts';
 import { sql } from '#platform/database/index.ts';
 import { readSettings } from '#platform/settings/index.ts';

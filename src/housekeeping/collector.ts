@@ -5,7 +5,7 @@ import {
   removeTombstone,
   takeTombstones,
   type Tombstone,
-} from '#app/housekeeping/tombstones.ts';
+} from '#housekeeping/tombstones.ts';
 import type { Runtimes } from '#app/runtimes.ts';
 import { withDeadline } from '#deployments/executor/deadline.ts';
 import { generationOf } from '#deployments/executor/engine.ts';

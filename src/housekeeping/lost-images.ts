@@ -1,4 +1,4 @@
-import type { CollectorParts } from '#app/housekeeping/collector.ts';
+import type { CollectorParts } from '#housekeeping/collector.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 

@@ -1,11 +1,11 @@
 import path from 'node:path';
 import type { Registry } from 'prom-client';
-import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
-import { Collector } from '#app/housekeeping/collector.ts';
-import { createDiskGauges, measureDisk, type DiskGauges } from '#app/housekeeping/disk-use.ts';
-import { forgetLostImages } from '#app/housekeeping/lost-images.ts';
-import { trimReleasesOfNode } from '#app/housekeeping/retention.ts';
-import { trimServerLog } from '#app/housekeeping/server-log.ts';
+import { collectCheckouts } from '#housekeeping/checkouts.ts';
+import { Collector } from '#housekeeping/collector.ts';
+import { createDiskGauges, measureDisk, type DiskGauges } from '#housekeeping/disk-use.ts';
+import { forgetLostImages } from '#housekeeping/lost-images.ts';
+import { trimReleasesOfNode } from '#housekeeping/retention.ts';
+import { trimServerLog } from '#housekeeping/server-log.ts';
 import type { Runtimes } from '#app/runtimes.ts';
 import type { Platform } from '#platform/context.ts';
 import type { Runtime } from '#runtimes/runtime.ts';

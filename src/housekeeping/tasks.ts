@@ -6,7 +6,7 @@ import {
   trimLogs,
   trimReleases,
   trimTombstones,
-} from '#app/housekeeping/retention.ts';
+} from '#housekeeping/retention.ts';
 import type { RecurringTask } from '#platform/jobs/schedule.ts';
 
 const HOUR = 3600;

@@ -2,9 +2,9 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, write
 import path from 'node:path';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Collector } from '#app/housekeeping/collector.ts';
-import { NodeHousekeeping } from '#app/housekeeping/index.ts';
-import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
+import { Collector } from '#housekeeping/collector.ts';
+import { NodeHousekeeping } from '#housekeeping/index.ts';
+import { collectCheckouts } from '#housekeeping/checkouts.ts';
 import {
   thinSnapshots,
   trimDeployments,
@@ -12,9 +12,9 @@ import {
   trimLogs,
   trimReleases,
   trimTombstones,
-} from '#app/housekeeping/retention.ts';
-import { forgetLostImages } from '#app/housekeeping/lost-images.ts';
-import { trimServerLog } from '#app/housekeeping/server-log.ts';
+} from '#housekeeping/retention.ts';
+import { forgetLostImages } from '#housekeeping/lost-images.ts';
+import { trimServerLog } from '#housekeeping/server-log.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { enterReadOnly, leaveReadOnly } from '#platform/installation/index.ts';

@@ -1,0 +1,3 @@
+export { Collector } from '#housekeeping/collector.ts';
+export { NodeHousekeeping } from '#housekeeping/node.ts';
+export { RETENTION_TASKS } from '#housekeeping/tasks.ts';
