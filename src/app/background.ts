@@ -7,7 +7,7 @@ import { createExecutionWorker, createWorker } from '#app/engine.ts';
 import { createStates } from '#app/terraform.ts';
 import { TASKS } from '#app/tasks.ts';
 import { CertificateWatcher } from '#app/certificates.ts';
-import { RunningWatcher } from '#app/watchers.ts';
+import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { createListener } from '#platform/database/notify.ts';
 import { AuditSealer, Witness } from '#platform/events/chain/index.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RunningWatcher } from '#app/watchers.ts';
+import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
 import { sql } from '#platform/database/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
