@@ -1,4 +1,4 @@
-import { applyDeploymentRules } from '#app/deployment-rules.ts';
+import { applyDeploymentRules } from '#resources/deployment-rule/apply.ts';
 import { RETENTION_TASKS } from '#housekeeping/index.ts';
 import { watchQueue } from '#deployments/queue/watchdog.ts';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';

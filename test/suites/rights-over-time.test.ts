@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { applyDeploymentRules } from '#app/deployment-rules.ts';
+import { applyDeploymentRules } from '#resources/deployment-rule/apply.ts';
 import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
 import { recordOutputs } from '#services/capabilities/variables/index.ts';
 import { ok, useApp, type Actor, type Caller } from '#test/harness/app.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { applyDeploymentRules } from '#app/deployment-rules.ts';
+import { applyDeploymentRules } from '#resources/deployment-rule/apply.ts';
 import { nextLook } from '#resources/deployment-rule/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
