@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { CertificateWatcher } from '#app/certificates.ts';
+import { CertificateWatcher } from '#services/capabilities/custom-domains/certificate-watcher.ts';
 import { NO_ROUTER } from '#app/no-router.ts';
 import { newId } from '#kernel/ids.ts';
 import type { CertificateStatus, Router } from '#runtimes/router.ts';
