@@ -7,7 +7,7 @@ import { createWorker } from '#app/engine.ts';
 import { firstSteps, openBase } from '#app/install.ts';
 import { createLog } from '#app/log.ts';
 import { createMetrics } from '#app/operations.ts';
-import { createImages } from '#app/images.ts';
+import { createImages } from '#services/images/registry-images.ts';
 import { createPretendedSources } from '#app/pretended-sources.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { createImages } from '#app/images.ts';
+import { createImages } from '#services/images/registry-images.ts';
 import { createStates, createTerraformHooks } from '#app/terraform.ts';
 import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
-import type { Images } from '#app/images.ts';
+import type { Images } from '#services/images/registry-images.ts';
 import type { createSources } from '#app/sources.ts';
 import type { Sources } from '#deployments/executor/engine.ts';
 

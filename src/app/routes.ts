@@ -3,7 +3,7 @@ import { deploymentRuleRoutes } from '#resources/deployment-rule/index.ts';
 import { deploymentStageRoutes } from '#resources/deployment-stage/index.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { documentRoute } from '#app/document.ts';
-import { noImages } from '#app/images.ts';
+import { noImages } from '#services/images/registry-images.ts';
 import { noRepositories } from '#app/repositories.ts';
 import { noRuntime } from '#app/no-runtime.ts';
 import { clusterRoutes, type ClusterNeeds } from '#resources/cluster/index.ts';

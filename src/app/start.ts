@@ -5,7 +5,7 @@ import { firstSteps, openBase, tokenFile, type Base, type FirstSteps } from '#ap
 import { createMetrics, createOperationsServer } from '#app/operations.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { BackgroundSwitch } from '#app/read-only.ts';
-import { createImages } from '#app/images.ts';
+import { createImages } from '#services/images/registry-images.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { allSockets } from '#app/sockets.ts';

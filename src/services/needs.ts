@@ -1,6 +1,6 @@
 import type { Runtime } from '#runtimes/runtime.ts';
 import type { ProgramFinder } from '#services/kinds/terraform/versions.ts';
-import type { ImageReader, RegistryFinder } from '#services/parts/images.ts';
+import type { ImageReader, RegistryFinder } from '#services/images/image-name.ts';
 import type { RepositoryReader } from '#services/parts/repository.ts';
 import type { HostResolver } from '#services/parts/resolver.ts';
 

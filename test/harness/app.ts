@@ -19,7 +19,7 @@ import { openDatabase, type Database, type OpenDatabase } from '#platform/databa
 import { createServer } from '#platform/http/server.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import { openInstallation } from '#platform/vault/key.ts';
-import { createImages } from '#app/images.ts';
+import { createImages } from '#services/images/registry-images.ts';
 import { createRepositoryReader } from '#app/repositories.ts';
 import { allRoutes } from '#app/routes.ts';
 import { allSockets } from '#app/sockets.ts';

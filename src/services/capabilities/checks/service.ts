@@ -7,7 +7,7 @@ import { locateImage, openRegistry, registryProblem } from '#platform/oci/index.
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { ContainerImageCheckInput } from '#services/capabilities/checks/schema.ts';
 import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/parts/git.ts';
-import type { RegistryFinder } from '#services/parts/images.ts';
+import type { RegistryFinder } from '#services/images/image-name.ts';
 import { addressOf, readingGiven, type RepositoryReader } from '#services/parts/repository.ts';
 
 export interface CheckNeeds {

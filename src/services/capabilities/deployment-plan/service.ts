@@ -10,7 +10,7 @@ import {
 } from '#deployments/index.ts';
 import { actionOf, freezeChosen, type Trigger } from '#services/capabilities/actions/request.ts';
 import { findRollback } from '#services/capabilities/rollback/index.ts';
-import type { ImageReader } from '#services/parts/images.ts';
+import type { ImageReader } from '#services/images/image-name.ts';
 import { readingStored, type RepositoryReader } from '#services/parts/repository.ts';
 
 /** What is asked about: a call, and for whom. */

@@ -4,7 +4,7 @@ import { organizationTarget } from '#resources/organization/index.ts';
 import { deployFollowers, previewFollowers } from '#services/capabilities/image-deploy/service.ts';
 import { Status } from '#services/capabilities/status/schema.ts';
 import type { Kind } from '#services/kind.ts';
-import { ImageName, ImageTag } from '#services/parts/images.ts';
+import { ImageName, ImageTag } from '#services/images/image-name.ts';
 
 const NewImageRequest = named(
   'NewImageRequest',

@@ -1,6 +1,6 @@
 import type { BuildRecipe, DeployableKind, PlannedService, ServiceSnapshot } from '#deployments/index.ts';
 import type { ApplicationSpec } from '#services/kinds/application/spec.ts';
-import { buildKeyOf, buildLimits, whyBuilt } from '#services/parts/built.ts';
+import { buildKeyOf, buildLimits, whyBuilt } from '#services/images/build-key.ts';
 import { rolloutOf } from '#services/parts/long-running.ts';
 import { toWorkload } from '#services/parts/workload.ts';
 

@@ -1,7 +1,7 @@
 import { Name, named, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { REGISTRY_KINDS } from '#resources/registry/index.ts';
 import { commonAnswer } from '#services/parts/common.ts';
-import { ImageName, ImageTag } from '#services/parts/images.ts';
+import { ImageName, ImageTag } from '#services/images/image-name.ts';
 import { longRunningAnswer, longRunningInput } from '#services/parts/long-running.ts';
 
 export const ContainerRequest = named(

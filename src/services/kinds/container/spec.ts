@@ -3,7 +3,7 @@ import type { Context } from '#platform/context.ts';
 import { findRegistry } from '#resources/registry/index.ts';
 import type { SpecPlace } from '#services/kind.ts';
 import type { ContainerInput } from '#services/kinds/container/schema.ts';
-import { checkImageName } from '#services/parts/images.ts';
+import { checkImageName } from '#services/images/image-name.ts';
 import { longRunningView, toLongRunningSpec, type LongRunningSpec } from '#services/parts/long-running.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 

@@ -10,7 +10,7 @@ import type {
 import { commandOf, type JobEvent } from '#services/kinds/job/schedule.ts';
 import { MAX_DURATION_SECONDS } from '#services/kinds/job/schema.ts';
 import type { JobSpec } from '#services/kinds/job/spec.ts';
-import { buildKeyOf, buildLimits, whyBuilt } from '#services/parts/built.ts';
+import { buildKeyOf, buildLimits, whyBuilt } from '#services/images/build-key.ts';
 import { splitWords } from '#services/parts/workload.ts';
 
 /** Written into the checkout where the Dockerfile stands in the configuration. */

@@ -4,7 +4,7 @@ import { JobSource, JobSourceRequest } from '#services/kinds/job/source.ts';
 import { commonAnswer, commonInput } from '#services/parts/common.ts';
 import { CommitId } from '#services/parts/git.ts';
 import { groupsAnswer, groupsRequest } from '#services/parts/groups.ts';
-import { ImageTag } from '#services/parts/images.ts';
+import { ImageTag } from '#services/images/image-name.ts';
 import { Architecture, Cpu, Memory } from '#services/parts/long-running.ts';
 import { Healthcheck } from '#services/parts/probes.ts';
 

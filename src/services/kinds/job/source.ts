@@ -11,7 +11,7 @@ import {
   type GitSource,
   type ResolvedCommit,
 } from '#services/parts/git.ts';
-import { checkImageName, ImageName, ImageTag } from '#services/parts/images.ts';
+import { checkImageName, ImageName, ImageTag } from '#services/images/image-name.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 const MAX_DOCKERFILE = 64 * 1024;

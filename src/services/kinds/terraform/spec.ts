@@ -5,7 +5,7 @@ import type { SpecPlace } from '#services/kind.ts';
 import { checkExtraArguments, type ExtraArguments } from '#services/kinds/terraform/commands.ts';
 import { keepsState, type Backend } from '#services/kinds/terraform/run-files.ts';
 import type { Engine, TerraformInput } from '#services/kinds/terraform/schema.ts';
-import { refuseFrom } from '#services/parts/fragment.ts';
+import { refuseFrom } from '#services/images/dockerfile-fragment.ts';
 import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/parts/git.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 

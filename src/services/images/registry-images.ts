@@ -4,9 +4,9 @@ import { createHttpClient, type HttpClient } from '#platform/http-client/index.t
 import { PUBLIC_REGISTRY } from '#deployments/index.ts';
 import { imageReference, locateImage, nameWithin, openRegistry, parseRegistry } from '#platform/oci/index.ts';
 import { registryAccess } from '#resources/registry/index.ts';
-import { createBaseImages, type BaseImageReader } from '#app/base-images.ts';
+import { createBaseImages, type BaseImageReader } from '#services/images/base-images.ts';
 import type { RegistryAccess } from '#runtimes/runtime.ts';
-import type { ImageReader } from '#services/parts/images.ts';
+import type { ImageReader } from '#services/images/image-name.ts';
 
 /** Registries as the engine sees them. */
 export interface Images extends ImageReader {
