@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';
-import type { createSources } from '#app/sources.ts';
+import type { createSources } from '#services/sources/sources.ts';
 import { NodeHousekeeping } from '#housekeeping/index.ts';
 import { createExecutionWorker, createWorker } from '#app/engine.ts';
 import { createStates } from '#app/terraform.ts';

@@ -1,8 +1,8 @@
 import type { Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { Platform } from '#platform/context.ts';
 import { findPrograms } from '#runtimes/tools/terraform/programs.ts';
-import { createRepositoryReader } from '#app/repositories.ts';
-import type { createSources } from '#app/sources.ts';
+import { createRepositoryReader } from '#services/sources/repository-reader.ts';
+import type { createSources } from '#services/sources/sources.ts';
 import { terraformHooks } from '#services/kinds/terraform/index.ts';
 import { createStateServer, type StateServer } from '#services/terraform-state/index.ts';
 

@@ -5,7 +5,7 @@ import type { DeployableKind, ImageName, KindHooks, RunEvent } from '#deployment
 import type { Route, Target } from '#platform/http/route.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { Holder, ServiceKind } from '#services/holder.ts';
-import type { GitSource } from '#services/parts/git.ts';
+import type { GitSource } from '#services/sources/git.ts';
 import type { HclValue } from '#services/parts/hcl.ts';
 import type { PortSpec } from '#services/parts/ports.ts';
 import type { RuntimeFeature } from '#runtimes/runtime.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { canonicalJson } from '#kernel/canonical-json.ts';
 import type { Commit, LastRelease, ServiceSnapshot } from '#deployments/index.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
-import type { GitSource } from '#services/parts/git.ts';
+import type { GitSource } from '#services/sources/git.ts';
 
 /**
  * What an image that is built from a repository is made of. Variables are part of it because they may be build arguments: a changed one leads

@@ -19,7 +19,7 @@ import { settleEnvironment } from '#services/capabilities/actions/settle.ts';
 import { EnvironmentStatus } from '#services/capabilities/status/schema.ts';
 import { cleanFailed } from '#services/capabilities/executions/index.ts';
 import type { Kind } from '#services/kind.ts';
-import { CommitId } from '#services/parts/git.ts';
+import { CommitId } from '#services/sources/git.ts';
 
 const Ids = Type.Optional(Type.Array(Uuid, { maxItems: 1000 }));
 const SelectedServices = named(

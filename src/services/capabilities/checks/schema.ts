@@ -1,5 +1,5 @@
 import { named, Type, Uuid, type Static } from '#platform/http/schema.ts';
-import { GitRepositoryRequest } from '#services/parts/git.ts';
+import { GitRepositoryRequest } from '#services/sources/git.ts';
 
 const FilePath = Type.String({ minLength: 1, maxLength: 1000 });
 

@@ -6,9 +6,9 @@ import { createHttpClient } from '#platform/http-client/index.ts';
 import { locateImage, openRegistry, registryProblem } from '#platform/oci/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { ContainerImageCheckInput } from '#services/capabilities/checks/schema.ts';
-import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/parts/git.ts';
+import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/sources/git.ts';
 import type { RegistryFinder } from '#services/images/image-name.ts';
-import { addressOf, readingGiven, type RepositoryReader } from '#services/parts/repository.ts';
+import { addressOf, readingGiven, type RepositoryReader } from '#services/sources/repository.ts';
 
 export interface CheckNeeds {
   repositories: RepositoryReader;

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { toCommitView, toContributorViews } from '#services/capabilities/commits/views.ts';
-import type { GitSource } from '#services/parts/git.ts';
+import type { GitSource } from '#services/sources/git.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
 

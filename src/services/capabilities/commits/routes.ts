@@ -5,8 +5,8 @@ import { Merge, OneOf, PageQuery, Type } from '#platform/http/schema.ts';
 import { CommitList, ContributorList } from '#services/capabilities/commits/schema.ts';
 import { toCommitView, toContributorViews } from '#services/capabilities/commits/views.ts';
 import { holderOf, type Kind } from '#services/kind.ts';
-import type { GitSource } from '#services/parts/git.ts';
-import { addressOf, readingStored, type RepositoryReader } from '#services/parts/repository.ts';
+import type { GitSource } from '#services/sources/git.ts';
+import { addressOf, readingStored, type RepositoryReader } from '#services/sources/repository.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
 /** Commits that a list goes back to, and further where it is asked to begin at one of them. */

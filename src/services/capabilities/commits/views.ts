@@ -1,5 +1,5 @@
-import type { GitSource } from '#services/parts/git.ts';
-import type { RepositoryCommit } from '#services/parts/repository.ts';
+import type { GitSource } from '#services/sources/git.ts';
+import type { RepositoryCommit } from '#services/sources/repository.ts';
 
 /** Where each provider shows a commit, below the page of the repository. */
 const COMMIT_PATHS: Record<GitSource['provider'], string> = {

@@ -11,7 +11,7 @@ import {
 import { actionOf, freezeChosen, type Trigger } from '#services/capabilities/actions/request.ts';
 import { findRollback } from '#services/capabilities/rollback/index.ts';
 import type { ImageReader } from '#services/images/image-name.ts';
-import { readingStored, type RepositoryReader } from '#services/parts/repository.ts';
+import { readingStored, type RepositoryReader } from '#services/sources/repository.ts';
 
 /** What is asked about: a call, and for whom. */
 export interface PlanRequest {

@@ -15,7 +15,7 @@ import {
 import * as queries from '#services/capabilities/git-webhook/queries.ts';
 import type { GitWebhookState } from '#services/capabilities/git-webhook/schema.ts';
 import type { Kind } from '#services/kind.ts';
-import type { GitSource } from '#services/parts/git.ts';
+import type { GitSource } from '#services/sources/git.ts';
 import { placeOfService, refuseDeleting } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 

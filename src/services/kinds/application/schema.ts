@@ -1,6 +1,6 @@
 import { Name, named, Nullable, OneOf, Type, type Static } from '#platform/http/schema.ts';
 import { commonAnswer } from '#services/parts/common.ts';
-import { CommitId, GitRepository, GitRepositoryRequest } from '#services/parts/git.ts';
+import { CommitId, GitRepository, GitRepositoryRequest } from '#services/sources/git.ts';
 import { longRunningAnswer, longRunningInput } from '#services/parts/long-running.ts';
 
 const RelativePath = Type.String({ minLength: 1, maxLength: 1000 });

@@ -2,7 +2,7 @@ import { Name, named, Nullable, OneOf, Type, type Static } from '#platform/http/
 import { JOB_EVENTS, JobSchedule, JobScheduleRequest } from '#services/kinds/job/schedule.ts';
 import { JobSource, JobSourceRequest } from '#services/kinds/job/source.ts';
 import { commonAnswer, commonInput } from '#services/parts/common.ts';
-import { CommitId } from '#services/parts/git.ts';
+import { CommitId } from '#services/sources/git.ts';
 import { groupsAnswer, groupsRequest } from '#services/parts/groups.ts';
 import { ImageTag } from '#services/images/image-name.ts';
 import { Architecture, Cpu, Memory } from '#services/parts/long-running.ts';

@@ -10,7 +10,7 @@ import {
   toGitView,
   type GitSource,
   type ResolvedCommit,
-} from '#services/parts/git.ts';
+} from '#services/sources/git.ts';
 import { checkImageName, ImageName, ImageTag } from '#services/images/image-name.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { Images } from '#services/images/registry-images.ts';
-import type { createSources } from '#app/sources.ts';
+import type { createSources } from '#services/sources/sources.ts';
 import type { Sources } from '#deployments/executor/engine.ts';
 
 type Real = ReturnType<typeof createSources> & Images;

@@ -1,7 +1,7 @@
 import { anySignal } from '#kernel/lease-signal.ts';
 import { badGateway, badRequest, type AppError } from '#kernel/errors.ts';
 import { RegistryError } from '#platform/oci/index.ts';
-import type { GitSource } from '#services/parts/git.ts';
+import type { GitSource } from '#services/sources/git.ts';
 
 /** A branch of a repository, and whose token it is read with. */
 export interface RepositoryAddress {

@@ -2,7 +2,7 @@ import { anySignal } from '#kernel/lease-signal.ts';
 import { invalidField } from '#kernel/errors.ts';
 import { isId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import { RepositoryError, type RepositoryReader } from '#services/parts/repository.ts';
+import { RepositoryError, type RepositoryReader } from '#services/sources/repository.ts';
 
 /** Time for a repository to say which branch is its own; after it the service gets `main`. */
 const ANSWER_TIMEOUT_MS = 5000;

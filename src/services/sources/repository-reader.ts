@@ -1,7 +1,7 @@
-import type { createSources } from '#app/sources.ts';
+import type { createSources } from '#services/sources/sources.ts';
 import { OutgoingError } from '#platform/http-client/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
-import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '#services/parts/repository.ts';
+import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '#services/sources/repository.ts';
 
 type Sources = Pick<
   ReturnType<typeof createSources>,
