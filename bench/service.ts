@@ -5,7 +5,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { createWorker } from '#app/engine.ts';
 import { firstSteps, openBase } from '#app/install.ts';
-import { createLog } from '#app/log.ts';
+import { createLog } from '#platform/telemetry/log.ts';
 import { createMetrics } from '#app/operations.ts';
 import { createImages } from '#services/images/registry-images.ts';
 import { createPretendedSources } from '#services/sources/pretended-sources.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
-import { NO_ROUTER } from '#app/no-router.ts';
+import { NO_ROUTER } from '#runtimes/no-router.ts';
 import { createRuntimes } from '#app/runtimes.ts';
 import { machinePrograms } from '#app/terraform.ts';
 import { vaultKeyFile } from '#app/install.ts';

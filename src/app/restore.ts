@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { openServer, vaultKeyFile, type Base } from '#app/install.ts';
-import { createQuietLog } from '#app/log.ts';
+import { createQuietLog } from '#platform/telemetry/log.ts';
 import { RELEASE } from '#app/release.ts';
 import { cancelAllWaiting, endExecutions, endInterrupted } from '#deployments/restored.ts';
 import { systemClock } from '#kernel/clock.ts';

@@ -5,7 +5,7 @@ import { clusterNeeds } from '#app/clusters.ts';
 import { documentRoute } from '#app/document.ts';
 import { noImages } from '#services/images/registry-images.ts';
 import { noRepositories } from '#services/sources/repository-reader.ts';
-import { noRuntime } from '#app/no-runtime.ts';
+import { noRuntime } from '#runtimes/no-runtime.ts';
 import { clusterRoutes, type ClusterNeeds } from '#resources/cluster/index.ts';
 import { alertReceiverRoutes } from '#resources/alert-receiver/index.ts';
 import { alertRuleRoutes } from '#resources/alert-rule/index.ts';

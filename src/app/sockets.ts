@@ -1,4 +1,4 @@
-import { noRuntime } from '#app/no-runtime.ts';
+import { noRuntime } from '#runtimes/no-runtime.ts';
 import { noStreams } from '#platform/events/stream.ts';
 import type { Socket } from '#platform/sockets/index.ts';
 import { clusterSockets } from '#resources/cluster/index.ts';

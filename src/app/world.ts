@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { Base } from '#app/install.ts';
-import { NO_ROUTER } from '#app/no-router.ts';
+import { NO_ROUTER } from '#runtimes/no-router.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
 import { compareWorld, type Comparison, type Found, type KnownService } from '#app/world-comparison.ts';
 import { sql, type Database } from '#platform/database/index.ts';

@@ -1,7 +1,7 @@
 import { readdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Gauge, Registry } from 'prom-client';
-import { renewGauge } from '#app/gauges.ts';
+import { renewGauge } from '#platform/telemetry/gauges.ts';
 import { anySignal } from '#kernel/lease-signal.ts';
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';

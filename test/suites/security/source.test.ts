@@ -22,9 +22,9 @@ test('programs are started with argument lists: no shell, and no text that is ru
   expect(places(/shell: *true|\bexecSync\(|\{ *exec *[,}].*child_process/)).toEqual([]);
   expect(places(/\beval\(|new Function\(/)).toEqual([]);
   // The collector of garbage has no other name than the one in a context of its own.
-  expect(places(/node:vm|runIn\w*Context\((?!'gc'\))/).filter((place) => !place.startsWith('src/app/idle.ts'))).toEqual(
-    [],
-  );
+  expect(
+    places(/node:vm|runIn\w*Context\((?!'gc'\))/).filter((place) => !place.startsWith('src/kernel/idle.ts')),
+  ).toEqual([]);
   expect(places(/runIn\w*Context\((?!'gc'\))/)).toEqual([]);
 });
 

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { CertificateWatcher } from '#services/capabilities/custom-domains/certificate-watcher.ts';
-import { NO_ROUTER } from '#app/no-router.ts';
+import { NO_ROUTER } from '#runtimes/no-router.ts';
 import { newId } from '#kernel/ids.ts';
 import type { CertificateStatus, Router } from '#runtimes/router.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';

@@ -3,7 +3,7 @@ import type { Platform } from '#platform/context.ts';
 import type { CertificateStatus, Router } from '#runtimes/router.ts';
 import { withDeadline } from '#deployments/executor/deadline.ts';
 import { storable } from '#kernel/storable.ts';
-import { renewGauge } from '#app/gauges.ts';
+import { renewGauge } from '#platform/telemetry/gauges.ts';
 import { listCertificateDomains, recordCertificate } from '#services/capabilities/custom-domains/index.ts';
 
 type CertificateDomain = Awaited<ReturnType<typeof listCertificateDomains>>[number];

@@ -8,7 +8,7 @@ afterEach(() => children.splice(0).forEach((child) => child.kill('SIGKILL')));
 /** A process of its own that does something with the log, and the lines that come out of it. */
 function run(work: string) {
   const program = `
-    import { createLog } from '#app/log.ts';
+    import { createLog } from '#platform/telemetry/log.ts';
     const log = await createLog({ logLevel: 'info' });
     ${work}`;
   const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', program], {

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, test, vi } from 'vitest';
-import { shutDown } from '#app/shutdown.ts';
+import { shutDown } from '#kernel/shutdown.ts';
 import { UNWIND_SECONDS } from '#deployments/executor/deadline.ts';
 
 const never = () => new Promise<never>(() => undefined);
