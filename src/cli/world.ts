@@ -1,6 +1,6 @@
 import { applyMissing } from '#app/restore.ts';
-import { lookAtWorld, removeUnknown, type World } from '#app/world.ts';
-import { epochOf, type Difference, type WorldEntry } from '#app/world-comparison.ts';
+import { lookAtWorld, removeUnknown, type World } from '#clusters/inventory.ts';
+import { epochOf, type Difference, type WorldEntry } from '#clusters/drift.ts';
 import { withBase } from '#cli/base.ts';
 import { print, printAside } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';

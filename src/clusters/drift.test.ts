@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { compareWorld, type Found, type KnownService } from '#app/world-comparison.ts';
+import { compareWorld, type Found, type KnownService } from '#clusters/drift.ts';
 
 const GENERATION = 2 ** 32 + 5;
 

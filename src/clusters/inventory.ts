@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Base } from '#app/install.ts';
 import { NO_ROUTER } from '#runtimes/no-router.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
-import { compareWorld, type Comparison, type Found, type KnownService } from '#app/world-comparison.ts';
+import { compareWorld, type Comparison, type Found, type KnownService } from '#clusters/drift.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import { RuntimeError, type Handle } from '#runtimes/runtime.ts';
 
