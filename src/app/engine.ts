@@ -16,9 +16,9 @@ import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { maskOf } from '#kernel/secrets-mask.ts';
 import { deleteOtherRoutedDomains, routeDomains } from '#services/capabilities/custom-domains/index.ts';
 import { createThaw, thawVariables, withOutputs } from '#services/capabilities/variables/index.ts';
-import { createResolver } from '#services/parts/resolver.ts';
+import { createResolver } from '#platform/dns/resolver.ts';
 import type { StateServer } from '#services/terraform-state/index.ts';
-import { checkPublished } from '#services/parts/published-ports.ts';
+import { checkPublished } from '#services/ports/published-ports.ts';
 import { DEPLOYMENTS_BY_KIND, HOOKS_BY_KIND } from '#services/mount.ts';
 
 type EngineBase = Pick<

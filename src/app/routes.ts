@@ -40,12 +40,12 @@ import { noStreams, type EventStreams } from '#platform/events/stream.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
 import { deleteProject } from '#services/capabilities/actions/delete.ts';
 import { checkModeChange } from '#services/capabilities/clone/index.ts';
-import { createResolver } from '#services/parts/resolver.ts';
+import { createResolver } from '#platform/dns/resolver.ts';
 import { forgetApps } from '#services/kinds/argocd-app/index.ts';
 import { gitRepositoryRoutes } from '#services/git-repository/index.ts';
 import { KINDS, mountServices } from '#services/mount.ts';
 import { terraformRepositoryRoutes } from '#services/terraform-repository/index.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
 
 /** Every endpoint of the program. */
 export function allRoutes(

@@ -11,7 +11,7 @@ import { allRoutes } from '#app/routes.ts';
 import { allSockets } from '#app/sockets.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
 import { shutDown, type ShutdownStep } from '#kernel/shutdown.ts';
-import { createResolver } from '#services/parts/resolver.ts';
+import { createResolver } from '#platform/dns/resolver.ts';
 import { createSources } from '#services/sources/sources.ts';
 import { machinePrograms } from '#app/terraform.ts';
 import { createEventStreams } from '#delivery/stream/index.ts';

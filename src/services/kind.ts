@@ -4,12 +4,12 @@ import type { Context } from '#platform/context.ts';
 import type { DeployableKind, ImageName, KindHooks, RunEvent } from '#deployments/index.ts';
 import type { Route, Target } from '#platform/http/route.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
-import type { Holder, ServiceKind } from '#services/holder.ts';
+import type { Holder, ServiceKind } from '#services/service/holder.ts';
 import type { GitSource } from '#services/sources/git.ts';
-import type { HclValue } from '#services/parts/hcl.ts';
-import type { PortSpec } from '#services/parts/ports.ts';
+import type { HclValue } from '#services/hcl/hcl.ts';
+import type { PortSpec } from '#services/ports/ports.ts';
 import type { RuntimeFeature } from '#runtimes/runtime.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 

@@ -21,7 +21,7 @@ import { environmentRollbackRoutes, rollbackRoutes } from '#services/capabilitie
 import { serviceStageRoutes } from '#services/capabilities/status/stage-route.ts';
 import { terraformExportRoutes } from '#services/capabilities/terraform-export/index.ts';
 import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/variables/index.ts';
-import { environmentHolder, projectHolder, type Holder } from '#services/holder.ts';
+import { environmentHolder, projectHolder, type Holder } from '#services/service/holder.ts';
 import { holderOf, type Kind, type ShownKind } from '#services/kind.ts';
 import { agenticWorkflow } from '#services/kinds/agentic-workflow/index.ts';
 import { application } from '#services/kinds/application/index.ts';
@@ -32,7 +32,7 @@ import { job } from '#services/kinds/job/index.ts';
 import { terraform } from '#services/kinds/terraform/index.ts';
 import { container } from '#services/kinds/container/index.ts';
 import { lifecycleTemplateRoutes } from '#services/lifecycle-template/index.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
 import { serviceListRoutes } from '#services/service/list-routes.ts';
 import { serviceRoutes } from '#services/service/routes.ts';
 

@@ -24,7 +24,7 @@ import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { allRoutes } from '#app/routes.ts';
 import { allSockets } from '#app/sockets.ts';
 import { createSources } from '#services/sources/sources.ts';
-import { createResolver } from '#services/parts/resolver.ts';
+import { createResolver } from '#platform/dns/resolver.ts';
 import { makeAdministrator, makeOrganization } from '#resources/organization/bootstrap.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
 import { MADE_IMAGES } from '#test/harness/made-images.ts';

@@ -4,8 +4,8 @@ import { advancedSettingsOf } from '#services/capabilities/advanced-settings/ind
 import { listDomainsByServices } from '#services/capabilities/custom-domains/index.ts';
 import { freezeVariables } from '#services/capabilities/variables/index.ts';
 import type { DeployChoice } from '#services/kind.ts';
-import { freezeGroups } from '#services/parts/groups.ts';
-import { hostnameOf } from '#services/parts/ports.ts';
+import { freezeGroups } from '#services/workload/groups.ts';
+import { hostnameOf } from '#services/ports/ports.ts';
 import type { SnapshotRow } from '#services/capabilities/actions/queries.ts';
 
 /** Freezes services for a deployment: configuration only, in the request's transaction, three statements for all of them (engine.md). */

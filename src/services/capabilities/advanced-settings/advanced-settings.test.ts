@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { SERVICE_KINDS } from '#services/service/holder.ts';
 import { checkBody, serialize } from '#platform/http/compile.ts';
 import { advancedSettingsRequest, advancedSettingsSchema } from '#services/capabilities/advanced-settings/schema.ts';
 import { ADVANCED_SETTINGS, advancedSettingsOf } from '#services/capabilities/advanced-settings/settings.ts';

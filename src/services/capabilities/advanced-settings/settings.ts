@@ -1,5 +1,5 @@
 import { Nullable, OneOf, Type, type TSchema } from '#platform/http/schema.ts';
-import type { ServiceKind } from '#services/holder.ts';
+import type { ServiceKind } from '#services/service/holder.ts';
 
 /** One advanced setting: what it may be, what it is without, and which kinds have it. */
 export interface AdvancedSetting {

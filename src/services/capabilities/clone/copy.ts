@@ -16,9 +16,9 @@ import {
   type VariableCopy,
 } from '#services/capabilities/variables/index.ts';
 import type { Kind } from '#services/kind.ts';
-import { copyAutoscaling, type AutoscalingSpec } from '#services/parts/autoscaling.ts';
-import type { PortSpec } from '#services/parts/ports.ts';
-import { isPublished, publishPorts } from '#services/parts/published-ports.ts';
+import { copyAutoscaling, type AutoscalingSpec } from '#services/workload/autoscaling.ts';
+import type { PortSpec } from '#services/ports/ports.ts';
+import { isPublished, publishPorts } from '#services/ports/published-ports.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** A service to copy, and what is not as it was. */

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { ResolverError, type HostResolver } from '#services/parts/resolver.ts';
+import { ResolverError, type HostResolver } from '#platform/dns/resolver.ts';
 
 /** Label below a custom domain at which its TXT record stands. */
 export const CHALLENGE_LABEL = '_quarterdeck-challenge';

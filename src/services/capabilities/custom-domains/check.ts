@@ -1,5 +1,5 @@
 import type { CheckStatus } from '#services/capabilities/custom-domains/schema.ts';
-import { ResolverError, type HostResolver } from '#services/parts/resolver.ts';
+import { ResolverError, type HostResolver } from '#platform/dns/resolver.ts';
 
 export interface CheckResult {
   status: CheckStatus;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId, shortId } from '#kernel/ids.ts';
 import { startDnsServer, type DnsServer } from '#services/capabilities/custom-domains/dns-server.fixture.ts';
-import { createResolver, type HostResolver } from '#services/parts/resolver.ts';
+import { createResolver, type HostResolver } from '#platform/dns/resolver.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
 let dns: DnsServer;

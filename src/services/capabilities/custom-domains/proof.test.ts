@@ -3,7 +3,7 @@ import { newId } from '#kernel/ids.ts';
 import { checkDueProofs, unrouteTakenDomains } from '#services/capabilities/custom-domains/tasks.ts';
 import { nextProof } from '#services/capabilities/custom-domains/proof.ts';
 import { startDnsServer } from '#services/capabilities/custom-domains/dns-server.fixture.ts';
-import { createResolver } from '#services/parts/resolver.ts';
+import { createResolver } from '#platform/dns/resolver.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { sessionsThatWait } from '#test/harness/waiting.ts';
 import { makeExample, useEngine } from '#test/harness/engine.ts';

@@ -6,7 +6,7 @@ import type { Settings } from '#platform/settings/index.ts';
 import { lookUpProof, recordOf, type Proof } from '#services/capabilities/custom-domains/challenge.ts';
 import * as queries from '#services/capabilities/custom-domains/queries.ts';
 import { toDomainView } from '#services/capabilities/custom-domains/view.ts';
-import type { HostResolver } from '#services/parts/resolver.ts';
+import type { HostResolver } from '#platform/dns/resolver.ts';
 import { findServiceById, lockService, touchService } from '#services/service/queries.ts';
 import { placeOfService } from '#services/service/service.ts';
 

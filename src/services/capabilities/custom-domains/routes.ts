@@ -2,7 +2,7 @@ import { fetchPage } from '#platform/http/paging.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { PageQuery } from '#platform/http/schema.ts';
 import { listDomainsByService } from '#services/capabilities/custom-domains/queries.ts';
-import type { HostResolver } from '#services/parts/resolver.ts';
+import type { HostResolver } from '#platform/dns/resolver.ts';
 import {
   CustomDomain,
   CustomDomainCheckList,

@@ -4,7 +4,7 @@ import { checkDomain } from '#services/capabilities/custom-domains/check.ts';
 import { recordOf } from '#services/capabilities/custom-domains/challenge.ts';
 import { checkProofs } from '#services/capabilities/custom-domains/proof.ts';
 import * as queries from '#services/capabilities/custom-domains/queries.ts';
-import type { HostResolver } from '#services/parts/resolver.ts';
+import type { HostResolver } from '#platform/dns/resolver.ts';
 
 /** Custom domains that a service is applied with, and lines for the log of its deployment. */
 export interface RoutedDomains {

@@ -9,7 +9,7 @@ import { checkDomain, leadsHere, type CheckResult } from '#services/capabilities
 import { toHostName } from '#services/capabilities/custom-domains/host-name.ts';
 import { lookUpClaim, recordFinding, type Finding } from '#services/capabilities/custom-domains/proof.ts';
 import * as queries from '#services/capabilities/custom-domains/queries.ts';
-import type { HostResolver } from '#services/parts/resolver.ts';
+import type { HostResolver } from '#platform/dns/resolver.ts';
 import type { CustomDomainInput } from '#services/capabilities/custom-domains/schema.ts';
 import { toDomainView, validationDomainOf } from '#services/capabilities/custom-domains/view.ts';
 import { touchService } from '#services/service/queries.ts';

@@ -5,7 +5,7 @@ import { placeOfEnvironment } from '#services/capabilities/actions/request.ts';
 import { lookUpClaim, recordFinding, type Finding } from '#services/capabilities/custom-domains/proof.ts';
 import { listDueClaims, listServicesToUnroute } from '#services/capabilities/custom-domains/queries.ts';
 import { requestLastReleases } from '#services/capabilities/rollback/index.ts';
-import { createResolver, type HostResolver } from '#services/parts/resolver.ts';
+import { createResolver, type HostResolver } from '#platform/dns/resolver.ts';
 
 /** Claims that one run looks up at most, and how many of them at a time. */
 const CLAIMS = 100;

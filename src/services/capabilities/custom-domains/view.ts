@@ -2,7 +2,7 @@ import type { Context } from '#platform/context.ts';
 import { certificateView } from '#services/capabilities/custom-domains/certificate.ts';
 import { recordOf } from '#services/capabilities/custom-domains/challenge.ts';
 import type { CustomDomainRow, ProofState } from '#services/capabilities/custom-domains/queries.ts';
-import { hostnameOf } from '#services/parts/ports.ts';
+import { hostnameOf } from '#services/ports/ports.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 type Service = Pick<ServiceRow, 'id' | 'kind' | 'spec'>;

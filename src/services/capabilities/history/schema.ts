@@ -1,6 +1,6 @@
 import { DateTime, ListOf, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
 import { OriginEnum, ServiceFailure, StateEnum, StatusDetails } from '#services/capabilities/status/schema.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { SERVICE_KINDS } from '#services/service/holder.ts';
 
 const Duration = Type.String({ format: 'duration', description: 'ISO 8601 duration.' });
 const ServiceType = OneOf(SERVICE_KINDS);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { newId, shortId } from '#kernel/ids.ts';
 import { linksOf } from '#services/capabilities/links/links.ts';
-import { toPorts } from '#services/parts/ports.ts';
+import { toPorts } from '#services/ports/ports.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
 const app = useApp({ QUARTERDECK_PROXY_DOMAIN: 'apps.example.net', QUARTERDECK_PROXY_PORT: '8123' });

@@ -1,6 +1,6 @@
 import type { Settings } from '#platform/settings/index.ts';
-import type { ServiceKind } from '#services/holder.ts';
-import { hostnameOf, publicHosts, type PortSpec } from '#services/parts/ports.ts';
+import type { ServiceKind } from '#services/service/holder.ts';
+import { hostnameOf, publicHosts, type PortSpec } from '#services/ports/ports.ts';
 
 export interface LinkView {
   service_id: string;

@@ -1,5 +1,5 @@
 import { ListOf, named, OneOf, Type, Uuid } from '#platform/http/schema.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { SERVICE_KINDS } from '#services/service/holder.ts';
 
 export const Link = named(
   'Link',

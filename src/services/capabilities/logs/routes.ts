@@ -18,7 +18,7 @@ import { readNewestLog } from '#services/capabilities/executions/index.ts';
 import { idOfLine } from '#services/capabilities/logs/line-id.ts';
 import { DeploymentLogLine, EnvironmentLogList, ServiceLogList } from '#services/capabilities/logs/schema.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 import type { Handle, LogLine } from '#runtimes/runtime.ts';
 

@@ -1,5 +1,5 @@
 import type { EventStreams } from '#platform/events/stream.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
 
 /** What sockets of services need of the rest of the program. */
 export interface ServiceSocketNeeds extends Pick<ServiceNeeds, 'runtimeOf'> {

@@ -7,7 +7,7 @@ import { defineSocket, SocketEnd, type Socket, type SocketCall } from '#platform
 import type { ServiceSocketNeeds } from '#services/capabilities/sockets/needs.ts';
 import { endpointsOf } from '#services/capabilities/sockets/runtime.ts';
 import { serviceOfQuery } from '#services/capabilities/sockets/targets.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { SERVICE_KINDS } from '#services/service/holder.ts';
 import { placeOfService } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 import type { InstanceEndpoints } from '#runtimes/runtime.ts';

@@ -2,7 +2,7 @@ import type { Context } from '#platform/context.ts';
 import { environmentStatuses, serviceStatuses, type ServiceStatus } from '#deployments/index.ts';
 import { listStages } from '#resources/deployment-stage/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
-import type { ServiceKind } from '#services/holder.ts';
+import type { ServiceKind } from '#services/service/holder.ts';
 
 /** Where answers that group services by kind put each of them. */
 const GROUPS = {

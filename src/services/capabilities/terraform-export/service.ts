@@ -10,8 +10,8 @@ import { listRestrictionsByServices } from '#services/capabilities/deployment-re
 import { secretBlocks, variableAttributes } from '#services/capabilities/terraform-export/variables.ts';
 import { listWrittenVariables, type WrittenVariable } from '#services/capabilities/variables/index.ts';
 import type { Kind } from '#services/kind.ts';
-import { comment, Expression, jsonencode, writeHcl, type HclBlock, type HclValue } from '#services/parts/hcl.ts';
-import { listOf } from '#services/parts/long-running-terraform.ts';
+import { comment, Expression, jsonencode, writeHcl, type HclBlock, type HclValue } from '#services/hcl/hcl.ts';
+import { listOf } from '#services/hcl/long-running.ts';
 import { iconOf } from '#services/service/service.ts';
 import { listAllServicesByEnvironment, type ServiceRow } from '#services/service/queries.ts';
 

@@ -1,5 +1,5 @@
-import { Expression, type HclBlock, type HclValue } from '#services/parts/hcl.ts';
-import { listOf } from '#services/parts/long-running-terraform.ts';
+import { Expression, type HclBlock, type HclValue } from '#services/hcl/hcl.ts';
+import { listOf } from '#services/hcl/long-running.ts';
 import type { WrittenVariable } from '#services/capabilities/variables/index.ts';
 
 /** The attributes of the provider's resources that hold variables and secrets, as far as there are any. */

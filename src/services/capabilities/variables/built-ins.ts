@@ -2,8 +2,8 @@ import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
 import { builtInVariables, type BuiltInService, type DatabaseAccess } from '#deployments/model/built-in-variables.ts';
 import * as queries from '#services/capabilities/variables/queries.ts';
-import type { ServiceKind } from '#services/holder.ts';
-import { hostnameOf, publicHosts, type PortSpec } from '#services/parts/ports.ts';
+import type { ServiceKind } from '#services/service/holder.ts';
+import { hostnameOf, publicHosts, type PortSpec } from '#services/ports/ports.ts';
 
 /** How a database is reached, as its spec has it under `access`. */
 export interface StoredDatabaseAccess {

@@ -8,7 +8,7 @@ import { findParent, sourceTarget, variableTarget } from '#services/capabilities
 import * as schema from '#services/capabilities/variables/schema.ts';
 import * as service from '#services/capabilities/variables/service.ts';
 import { toMainView } from '#services/capabilities/variables/views.ts';
-import type { VariableScope } from '#services/holder.ts';
+import type { VariableScope } from '#services/service/holder.ts';
 import { serviceTarget } from '#services/service/target.ts';
 
 const tag = 'Variable Main Calls';

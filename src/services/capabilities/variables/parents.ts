@@ -12,7 +12,7 @@ import {
   type HolderTarget,
   type ServiceKind,
   type VariableScope,
-} from '#services/holder.ts';
+} from '#services/service/holder.ts';
 import { serviceTarget } from '#services/service/target.ts';
 
 /** A variable of `/variable/{variableId}`, as the place that it stands on. */

@@ -6,7 +6,7 @@ import { importInto } from '#services/capabilities/variables/main-routes.ts';
 import * as schema from '#services/capabilities/variables/schema.ts';
 import * as service from '#services/capabilities/variables/service.ts';
 import { toSecretView, toVariableView, type Found } from '#services/capabilities/variables/views.ts';
-import type { Holder, HolderTarget } from '#services/holder.ts';
+import type { Holder, HolderTarget } from '#services/service/holder.ts';
 
 /** What tells variables and secrets apart: two paths over the same rules. */
 interface Sort {

@@ -8,7 +8,7 @@ import {
   ContainerRequest,
   type ContainerInput,
 } from '#services/kinds/container/schema.ts';
-import { autoscalingNeeds } from '#services/parts/autoscaling.ts';
+import { autoscalingNeeds } from '#services/workload/autoscaling.ts';
 import { toContainerSpec, toContainerView, type ContainerSpec } from '#services/kinds/container/spec.ts';
 
 /** A service that runs an image of a registry for ever. */

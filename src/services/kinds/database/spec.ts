@@ -6,7 +6,7 @@ import type { SpecPlace } from '#services/kind.ts';
 import { accessOf, addressOf, newAccess } from '#services/kinds/database/access.ts';
 import { checkUpgrade, checkVersion, imageOf, type DatabaseType } from '#services/kinds/database/engines/index.ts';
 import type { DatabaseInput } from '#services/kinds/database/schema.ts';
-import { toGroups, toGroupsView, type GroupsSpec } from '#services/parts/groups.ts';
+import { toGroups, toGroupsView, type GroupsSpec } from '#services/workload/groups.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** A database's configuration as it is stored and frozen into snapshots. */

@@ -1,7 +1,7 @@
 import type { ExpandedVariables, ServiceSnapshot, WorkloadOptions } from '#deployments/index.ts';
-import type { LongRunningSpec } from '#services/parts/long-running.ts';
-import { publicHosts } from '#services/parts/ports.ts';
-import type { HealthcheckInput } from '#services/parts/probes.ts';
+import type { LongRunningSpec } from '#services/workload/long-running.ts';
+import { publicHosts } from '#services/ports/ports.ts';
+import type { HealthcheckInput } from '#services/workload/probes.ts';
 import type { Probe, ProbeCheck, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 
 const READY_TIMEOUT_SECONDS = 300;

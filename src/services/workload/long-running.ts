@@ -2,19 +2,19 @@ import type { Context } from '#platform/context.ts';
 import { invalidField } from '#kernel/errors.ts';
 import { Nullable, OneOf, Type, type Static } from '#platform/http/schema.ts';
 import type { SpecPlace } from '#services/kind.ts';
-import { commonInput } from '#services/parts/common.ts';
+import { commonInput } from '#services/service/common-fields.ts';
 import {
   Autoscaling,
   AutoscalingRequest,
   toAutoscaling,
   toAutoscalingView,
   type AutoscalingSpec,
-} from '#services/parts/autoscaling.ts';
-import { groupsAnswer, groupsRequest, toGroups, toGroupsView, type GroupsSpec } from '#services/parts/groups.ts';
-import { Port, PortRequest, toPorts, type PortSpec } from '#services/parts/ports.ts';
-import { publishPorts } from '#services/parts/published-ports.ts';
-import { checkHealthchecks, Healthcheck, type HealthcheckInput } from '#services/parts/probes.ts';
-import { Storage, StorageRequest, toStorage, type StorageSpec } from '#services/parts/storage.ts';
+} from '#services/workload/autoscaling.ts';
+import { groupsAnswer, groupsRequest, toGroups, toGroupsView, type GroupsSpec } from '#services/workload/groups.ts';
+import { Port, PortRequest, toPorts, type PortSpec } from '#services/ports/ports.ts';
+import { publishPorts } from '#services/ports/published-ports.ts';
+import { checkHealthchecks, Healthcheck, type HealthcheckInput } from '#services/workload/probes.ts';
+import { Storage, StorageRequest, toStorage, type StorageSpec } from '#services/workload/storage.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 export const Cpu = Type.Integer({

@@ -1,7 +1,7 @@
-import type { GroupsSpec } from '#services/parts/groups.ts';
-import type { HclValue } from '#services/parts/hcl.ts';
-import type { LongRunningSpec } from '#services/parts/long-running.ts';
-import type { HealthcheckInput } from '#services/parts/probes.ts';
+import type { GroupsSpec } from '#services/workload/groups.ts';
+import type { HclValue } from '#services/hcl/hcl.ts';
+import type { LongRunningSpec } from '#services/workload/long-running.ts';
+import type { HealthcheckInput } from '#services/workload/probes.ts';
 
 type Attributes = Record<string, HclValue | undefined>;
 type Probe = NonNullable<HealthcheckInput['readiness_probe']>;

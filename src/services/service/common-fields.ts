@@ -1,5 +1,5 @@
 import { DateTime, Nullable, OneOf, Reference, Type, Uuid } from '#platform/http/schema.ts';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { SERVICE_KINDS } from '#services/service/holder.ts';
 
 /** Fields that bodies of the kinds share, besides the name. */
 export const commonInput = {

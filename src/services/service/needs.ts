@@ -2,7 +2,7 @@ import type { Runtime } from '#runtimes/runtime.ts';
 import type { ProgramFinder } from '#services/kinds/terraform/versions.ts';
 import type { ImageReader, RegistryFinder } from '#services/images/image-name.ts';
 import type { RepositoryReader } from '#services/sources/repository.ts';
-import type { HostResolver } from '#services/parts/resolver.ts';
+import type { HostResolver } from '#platform/dns/resolver.ts';
 
 /** What services need from outside the database; app/ hands it over, tests their own. */
 export interface ServiceNeeds {

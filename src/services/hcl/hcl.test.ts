@@ -4,7 +4,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { comment, Expression, jsonencode, quoted, writeHcl, type HclValue } from '#services/parts/hcl.ts';
+import { comment, Expression, jsonencode, quoted, writeHcl, type HclValue } from '#services/hcl/hcl.ts';
 
 /** Texts with what means something to HCL, and with anything. */
 const anyText = fc.oneof(

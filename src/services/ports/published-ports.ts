@@ -4,9 +4,9 @@ import type { Context } from '#platform/context.ts';
 import { portRefusal } from '#kernel/port-range.ts';
 import { publishedRange } from '#platform/settings/port-range.ts';
 import { SETTINGS } from '#platform/settings/schema.ts';
-import type { PortSpec } from '#services/parts/ports.ts';
-import * as queries from '#services/parts/published-port-queries.ts';
-import type { PortHolder, PublishedPort } from '#services/parts/published-port-queries.ts';
+import type { PortSpec } from '#services/ports/ports.ts';
+import * as queries from '#services/ports/published-port-queries.ts';
+import type { PortHolder, PublishedPort } from '#services/ports/published-port-queries.ts';
 
 type Parts = Pick<Context, 'db' | 'settings'>;
 
