@@ -6,7 +6,7 @@ import { NodeHousekeeping } from '#housekeeping/index.ts';
 import { createExecutionWorker, createWorker } from '#app/engine.ts';
 import { createStates } from '#app/terraform.ts';
 import { TASKS } from '#app/tasks.ts';
-import { CertificateWatcher } from '#services/capabilities/custom-domains/certificate-watcher.ts';
+import { CertificateWatcher } from '#services/capabilities/service/custom-domains/certificate-watcher.ts';
 import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { createListener } from '#platform/database/notify.ts';

@@ -4,7 +4,7 @@ import type { ClusterNeeds, ClusterTarget, NodeMetrics } from '#resources/cluste
 import { holdCredentials } from '#resources/credentials/index.ts';
 import { holdGroups } from '#resources/metadata-group/index.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
-import { actOnEnvironment } from '#services/capabilities/actions/request.ts';
+import { actOnEnvironment } from '#services/capabilities/service/actions/request.ts';
 
 /** Processor and memory of this machine. */
 const measure = (nodeId: string): NodeMetrics => ({

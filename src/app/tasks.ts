@@ -9,11 +9,11 @@ import { removeOldStreamEvents } from '#delivery/stream/index.ts';
 import { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/index.ts';
 import { rewrapOlder } from '#platform/vault/rotation.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
-import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
-import { CUSTOM_DOMAIN_TASKS } from '#services/capabilities/custom-domains/tasks.ts';
+import { removeUnusedSecretVersions } from '#services/capabilities/service/variables/index.ts';
+import { CUSTOM_DOMAIN_TASKS } from '#services/capabilities/service/custom-domains/tasks.ts';
 import { DATABASE_TASKS } from '#services/kinds/database/backups/tasks.ts';
 import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
-import { deleteEnvironment } from '#services/capabilities/actions/delete.ts';
+import { deleteEnvironment } from '#services/capabilities/service/actions/delete.ts';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { applyDeploymentRules } from '#resources/deployment-rule/apply.ts';
 import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
-import { recordOutputs } from '#services/capabilities/variables/index.ts';
+import { recordOutputs } from '#services/capabilities/service/variables/index.ts';
 import { ok, useApp, type Actor, type Caller } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import { startIssuer } from '#test/harness/issuer.ts';

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import type { Runtimes } from '#app/runtimes.ts';
-import { submit } from '#services/capabilities/actions/request.ts';
-import { requestLastReleases } from '#services/capabilities/rollback/index.ts';
+import { submit } from '#services/capabilities/service/actions/request.ts';
+import { requestLastReleases } from '#services/capabilities/service/rollback/index.ts';
 import type { Handle, Observation } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;

@@ -12,7 +12,7 @@ import {
   type EnvironmentRuleRow,
 } from '#resources/deployment-rule/index.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
-import { placeOfEnvironment, submit } from '#services/capabilities/actions/request.ts';
+import { placeOfEnvironment, submit } from '#services/capabilities/service/actions/request.ts';
 
 /**
  * Stops environments whose hours have ended and starts those whose hours have begun. What counts is whether the hours are on now: after a
