@@ -7,7 +7,7 @@ import {
   type Tombstone,
 } from '#housekeeping/tombstones.ts';
 import type { Runtimes } from '#app/runtimes.ts';
-import { withDeadline } from '#deployments/executor/deadline.ts';
+import { withDeadline } from '#kernel/deadline.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import type { Platform } from '#platform/context.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, test, vi } from 'vitest';
 import { shutDown } from '#kernel/shutdown.ts';
-import { UNWIND_SECONDS } from '#deployments/executor/deadline.ts';
+import { UNWIND_SECONDS } from '#kernel/deadline.ts';
 
 const never = () => new Promise<never>(() => undefined);
 const limits = { wholeMs: 300, leastMs: 50 };

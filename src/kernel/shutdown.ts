@@ -12,7 +12,7 @@ export interface ShutdownStep {
 const WHOLE_MS = 27_000;
 /**
  * Milliseconds that each step has in any case, however long those before it took. The first one, which ends the work in the background, has what
- * all of them leave: more than a call that hangs has to come back (UNWIND_SECONDS in src/deployments/executor/deadline.ts).
+ * all of them leave: more than a call that hangs has to come back (UNWIND_SECONDS in src/kernel/deadline.ts).
  */
 const LEAST_MS = 1_000;
 

@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Platform } from '#platform/context.ts';
 import type { CertificateStatus, Router } from '#runtimes/router.ts';
-import { withDeadline } from '#deployments/executor/deadline.ts';
+import { withDeadline } from '#kernel/deadline.ts';
 import { storable } from '#kernel/storable.ts';
 import { renewGauge } from '#platform/telemetry/gauges.ts';
 import { listCertificateDomains, recordCertificate } from '#services/capabilities/service/custom-domains/index.ts';
