@@ -11,7 +11,7 @@ import { createImages } from '#services/images/registry-images.ts';
 import { createPretendedSources } from '#services/sources/pretended-sources.ts';
 import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { allRoutes } from '#app/routes.ts';
-import { createSources } from '#services/sources/sources.ts';
+import { createSources } from '#app/git.ts';
 import { inTransaction, systemContext } from '#platform/context.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { sql } from '#platform/database/index.ts';

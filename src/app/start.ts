@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { startBackground } from '#app/background.ts';
 import { firstSteps, openBase, tokenFile, type Base, type FirstSteps } from '#app/install.ts';
-import { createMetrics, createOperationsServer } from '#app/operations.ts';
+import { createMetrics } from '#app/operations.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { BackgroundSwitch } from '#platform/installation/background-switch.ts';
 import { createImages } from '#services/images/registry-images.ts';
@@ -12,7 +12,7 @@ import { allSockets } from '#app/sockets.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
 import { shutDown, type ShutdownStep } from '#kernel/shutdown.ts';
 import { createResolver } from '#platform/dns/resolver.ts';
-import { createSources } from '#services/sources/sources.ts';
+import { createSources } from '#app/git.ts';
 import { machinePrograms } from '#app/terraform.ts';
 import { createEventStreams } from '#delivery/stream/index.ts';
 import { CANCELLATIONS, DEPLOYMENTS, PROGRESS, listenForEnds } from '#deployments/index.ts';
@@ -22,6 +22,7 @@ import { keepEmbeddedPostgres } from '#platform/database/kept-embedded.ts';
 import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
 import { createServer } from '#platform/http/server.ts';
 import type { Settings } from '#platform/settings/index.ts';
+import { createOperationsServer } from '#platform/telemetry/operations-server.ts';
 import { createTracer } from '#platform/telemetry/index.ts';
 import { SETTINGS } from '#platform/settings/schema.ts';
 
@@ -65,7 +66,7 @@ export async function start(
     const runtime = await runtimes.choose();
     const sources = createSources(base.platform);
     const metrics = createMetrics(base.database.db);
-    const operations = createOperationsServer(base.database.db, metrics);
+    const operations = createOperationsServer(base.database.db, metrics.registry);
     await listening('operationsPort', settings, () => listen(operations, settings));
     onStop('operations server', () => new Promise((resolve) => operations.close(resolve)));
     if (settings.role !== 'api')

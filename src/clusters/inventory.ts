@@ -1,11 +1,16 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { Base } from '#app/install.ts';
-import { NO_ROUTER } from '#runtimes/no-router.ts';
-import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
 import { compareWorld, type Comparison, type Found, type KnownService } from '#clusters/drift.ts';
+import type { Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
-import { RuntimeError, type Handle } from '#runtimes/runtime.ts';
+import { RuntimeError, type Handle, type RuntimeProvider } from '#runtimes/runtime.ts';
+
+/** Machine whose runtimes are asked. */
+export interface InventoryParts {
+  platform: Platform;
+  runtimes: RuntimeProvider;
+  nodeId: string;
+}
 
 export interface World extends Comparison {
   /** What could not be looked at from here, and why, a sentence each. */
@@ -15,46 +20,41 @@ export interface World extends Comparison {
 const LOCAL = ['host', 'docker', 'fake'];
 
 /** Compares what runs on this machine, and on clusters that belong to none, with what the database has. Only looks. */
-export async function lookAtWorld(base: Base): Promise<World> {
-  const runtimes = createRuntimes(base.settings, base.installation.id, base.log, async () => NO_ROUTER);
-  try {
-    const { found, unseen } = await findAll(base, runtimes);
-    return { ...compareWorld(await listKnown(base), found), unseen };
-  } finally {
-    await runtimes.close();
-  }
+export async function takeInventory(parts: InventoryParts): Promise<World> {
+  const { found, unseen } = await findAll(parts);
+  return { ...compareWorld(await listKnown(parts), found), unseen };
 }
 
-/** Removes what the database does not know, with its storage; of that only the services named, where some are. Answers what was removed. */
-export async function removeUnknown(base: Base, only?: string[]): Promise<Comparison['differences']> {
-  const { differences } = await lookAtWorld(base);
+/** Finds what the database does not know; of that only the services named, where some are. Throws where one of them is none. */
+export async function findUnknown(parts: InventoryParts, only?: string[]): Promise<Comparison['differences']> {
+  const { differences } = await takeInventory(parts);
   const all = differences.filter(({ difference }) => difference === 'unknown');
   const stranger = only?.find((id) => !all.some(({ serviceId }) => serviceId === id));
   if (stranger) throw new Error(`${stranger} is not an unknown service of this machine: nothing was removed.`);
-  const unknown = all.filter(({ serviceId }) => only?.includes(serviceId) ?? true);
-  // With the node's own proxy: routes of what is removed go with it.
-  const runtimes = createRuntimes(base.settings, base.installation.id, base.log);
-  try {
-    for (const { found, runtime } of unknown)
-      await (
-        await runtimes.get(runtime)
-      ).remove(found!.identity, null, {
-        signal: new AbortController().signal,
-        log: (line) => base.log.info(line),
-      });
-    return unknown;
-  } finally {
-    await runtimes.close();
-  }
+  return all.filter(({ serviceId }) => only?.includes(serviceId) ?? true);
 }
 
-async function findAll(base: Base, runtimes: Runtimes): Promise<{ found: Found[]; unseen: string[] }> {
-  const clusters = await base.platform.db
+/** Removes what `findUnknown` found, with its storage. */
+export async function removeFound(
+  { platform, runtimes }: InventoryParts,
+  unknown: Comparison['differences'],
+): Promise<void> {
+  for (const { found, runtime } of unknown)
+    await (
+      await runtimes.get(runtime)
+    ).remove(found!.identity, null, {
+      signal: new AbortController().signal,
+      log: (line) => platform.log.info(line),
+    });
+}
+
+async function findAll({ platform, runtimes, nodeId }: InventoryParts): Promise<{ found: Found[]; unseen: string[] }> {
+  const clusters = await platform.db
     .selectFrom('cluster')
     .leftJoin('node', 'node.id', 'cluster.node_id')
     .select(['cluster.runtime', 'cluster.name', 'cluster.node_id', 'node.name as machine'])
     .execute();
-  const away = clusters.filter(({ node_id }) => node_id !== null && node_id !== base.nodeId);
+  const away = clusters.filter(({ node_id }) => node_id !== null && node_id !== nodeId);
   const unseen = away.map(
     ({ name, machine }) => `The cluster ${name} belongs to the machine ${machine}: run this there.`,
   );
@@ -62,7 +62,7 @@ async function findAll(base: Base, runtimes: Runtimes): Promise<{ found: Found[]
   const found: Found[] = [];
   // Also those that no cluster of the database uses: one may have been made since the backup.
   for (const name of new Set([...used, ...LOCAL])) {
-    if (!used.has(name) && name === 'fake' && !existsSync(path.join(base.settings.dataDir, 'fake'))) continue;
+    if (!used.has(name) && name === 'fake' && !existsSync(path.join(platform.settings.dataDir, 'fake'))) continue;
     const listed = await listOf(runtimes, name);
     if (typeof listed !== 'string') found.push(...listed.map((workload) => ({ ...workload, runtime: name })));
     else if (used.has(name)) unseen.push(listed);
@@ -71,7 +71,7 @@ async function findAll(base: Base, runtimes: Runtimes): Promise<{ found: Found[]
 }
 
 /** What the runtime has, or why that cannot be said. */
-async function listOf(runtimes: Runtimes, name: string) {
+async function listOf(runtimes: RuntimeProvider, name: string) {
   try {
     const runtime = await runtimes.get(name);
     return (await runtime.list?.()) ?? `The runtime ${name} cannot list what it runs.`;
@@ -81,7 +81,7 @@ async function listOf(runtimes: Runtimes, name: string) {
   }
 }
 
-async function listKnown({ platform, nodeId }: Base): Promise<KnownService[]> {
+async function listKnown({ platform, nodeId }: InventoryParts): Promise<KnownService[]> {
   const rows = await serviceRows(platform.db);
   return rows.map((row) => ({
     id: row.id,

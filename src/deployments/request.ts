@@ -9,6 +9,7 @@ import { eventOfRun, requestEventsOf, subActionOf } from '#deployments/model/nam
 import { DEPLOYMENTS, wakeOf } from '#deployments/model/channels.ts';
 import { stateOf, type DeploymentAction } from '#deployments/model/states.ts';
 import * as queries from '#deployments/queries.ts';
+import type { FrozenVariable } from '#deployments/model/variables.ts';
 
 /** The environment that a request is for; its row is locked by the caller's transaction. */
 export interface DeploymentPlace {
@@ -30,7 +31,7 @@ export interface DeploymentRequest {
   whole: boolean;
   services: ServiceSnapshot[];
   /** Variables that all services of the environment see. */
-  shared: unknown[];
+  shared: FrozenVariable[];
   bestEffort?: boolean;
   /** Requested by a push, a rule or a schedule. */
   automatic?: boolean;

@@ -6,12 +6,11 @@ import {
   takeTombstones,
   type Tombstone,
 } from '#housekeeping/tombstones.ts';
-import type { Runtimes } from '#app/runtimes.ts';
 import { withDeadline } from '#kernel/deadline.ts';
-import { generationOf } from '#deployments/executor/engine.ts';
+import { generationOf } from '#deployments/index.ts';
 import type { Platform } from '#platform/context.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
-import type { Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { Runtime, RuntimeProvider, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
 const BATCH = 20;
@@ -26,7 +25,7 @@ const PATIENCE_SECONDS = 2;
 
 export interface CollectorParts {
   platform: Platform;
-  runtimes: Pick<Runtimes, 'get'>;
+  runtimes: RuntimeProvider;
   nodeId: string;
   installation: { id: string; epoch: number };
   /** Seconds that a tombstone rests before it is worked off; longer than a lease without. */

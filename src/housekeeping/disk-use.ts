@@ -6,10 +6,12 @@ import { anySignal } from '#kernel/lease-signal.ts';
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
-import { folderBytes } from '#runtimes/tools/folder-size.ts';
 
 /** Milliseconds that a runtime has to measure what it holds: an engine looks at every file of every volume. */
 const ANSWER_MS = 300_000;
+
+/** Returns the bytes that a folder with everything in it takes on disk. */
+export type FolderSize = (folder: string, signal: AbortSignal) => Promise<number>;
 
 /** Kinds of `quarterdeck_disk_bytes`. */
 export type DiskKind =
@@ -57,6 +59,7 @@ export async function measureDisk(
   platform: Platform,
   runtimes: Runtime[],
   gauges: DiskGauges,
+  folderBytes: FolderSize,
   signal: AbortSignal,
 ): Promise<DiskBytes> {
   const bytes: DiskBytes = {

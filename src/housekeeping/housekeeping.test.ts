@@ -20,6 +20,7 @@ import { sql } from '#platform/database/index.ts';
 import { enterReadOnly, leaveReadOnly } from '#platform/installation/index.ts';
 import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
 import { RuntimeError, type Runtime } from '#runtimes/runtime.ts';
+import { folderBytes } from '#runtimes/tools/folder-size.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { EXAMPLE, exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
@@ -431,6 +432,7 @@ describe('the disk of a machine', () => {
       nodeId,
       installation: { id: app.installationId, epoch: 1 },
       registry,
+      folderBytes,
     });
     return { housekeeping, metrics: () => registry.metrics() };
   }

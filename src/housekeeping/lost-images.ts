@@ -1,5 +1,5 @@
 import type { CollectorParts } from '#housekeeping/collector.ts';
-import { generationOf } from '#deployments/executor/engine.ts';
+import { generationOf } from '#deployments/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
 /**

@@ -2,13 +2,12 @@ import path from 'node:path';
 import type { Registry } from 'prom-client';
 import { collectCheckouts } from '#housekeeping/checkouts.ts';
 import { Collector } from '#housekeeping/collector.ts';
-import { createDiskGauges, measureDisk, type DiskGauges } from '#housekeeping/disk-use.ts';
+import { createDiskGauges, measureDisk, type DiskGauges, type FolderSize } from '#housekeeping/disk-use.ts';
 import { forgetLostImages } from '#housekeeping/lost-images.ts';
 import { trimReleasesOfNode } from '#housekeeping/retention.ts';
 import { trimServerLog } from '#housekeeping/server-log.ts';
-import type { Runtimes } from '#app/runtimes.ts';
 import type { Platform } from '#platform/context.ts';
-import type { Runtime } from '#runtimes/runtime.ts';
+import type { Runtime, RuntimeProvider } from '#runtimes/runtime.ts';
 
 const ROUND_MS = 10 * 60_000;
 /** The first round comes when a start is over. */
@@ -18,11 +17,12 @@ const TOO_MANY = 20;
 
 export interface HousekeepingParts {
   platform: Platform;
-  runtimes: Pick<Runtimes, 'get'>;
+  runtimes: RuntimeProvider;
   nodeId: string;
   installation: { id: string; epoch: number };
   /** Where the disk use is shown, once it was measured. */
   registry: Registry;
+  folderBytes: FolderSize;
 }
 
 /** Keeps this machine clean: what the database has buried, what killed processes left half made, and how much all of it takes. */
@@ -66,7 +66,7 @@ export class NodeHousekeeping {
   }
 
   async #goRound(): Promise<void> {
-    const { platform, registry } = this.#parts;
+    const { platform, registry, folderBytes } = this.#parts;
     const { dataDir } = platform.settings;
     trimServerLog(path.join(dataDir, 'postgres', 'postgres.log'));
     await collectCheckouts(platform.db, path.join(dataDir, 'checkouts'));
@@ -74,7 +74,7 @@ export class NodeHousekeeping {
     for (const runtime of runtimes) await runtime.removeBroken?.();
     await forgetLostImages(this.#parts, runtimes, this.#abort.signal);
     this.#gauges ??= createDiskGauges(registry);
-    const { images } = await measureDisk(platform, runtimes, this.#gauges, this.#abort.signal);
+    const { images } = await measureDisk(platform, runtimes, this.#gauges, folderBytes, this.#abort.signal);
     await this.#keepLimit(images);
   }
 

@@ -89,3 +89,10 @@ export const findPresent = async (db: Database, tombstone: Tombstone): Promise<P
   );
   return rows[0]!;
 };
+
+/** Deletes the tombstones that this transaction's triggers made: what they name may be what serves. */
+export const keepOlderTombstones = (db: Database) =>
+  db
+    .deleteFrom('tombstone')
+    .where('created_at', '=', sql<Date>`now()`)
+    .execute();

@@ -23,7 +23,7 @@ import { createImages } from '#services/images/registry-images.ts';
 import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { allRoutes } from '#app/routes.ts';
 import { allSockets } from '#app/sockets.ts';
-import { createSources } from '#services/sources/sources.ts';
+import { createSources } from '#app/git.ts';
 import { createResolver } from '#platform/dns/resolver.ts';
 import { makeAdministrator, makeOrganization } from '#resources/organization/bootstrap.ts';
 import { cloneDatabase } from '#test/harness/database.ts';

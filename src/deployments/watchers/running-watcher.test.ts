@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
+import { MACHINE_RECORDS } from '#clusters/machine-records.ts';
 import { sql } from '#platform/database/index.ts';
+import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 
@@ -11,7 +13,14 @@ const engine = useEngine(app);
 async function watcher(observeMs?: number): Promise<RunningWatcher> {
   const { id } = await app.db.selectFrom('node').select('id').executeTakeFirstOrThrow();
   await app.db.updateTable('cluster').set({ node_id: id }).execute();
-  return new RunningWatcher(app.platform, { get: async () => engine.runtime }, id, observeMs);
+  return new RunningWatcher({
+    platform: app.platform,
+    runtimes: { get: async () => engine.runtime },
+    nodeId: id,
+    machine: MACHINE_RECORDS,
+    again: START_AGAIN,
+    observeMs,
+  });
 }
 
 test('what is gone from its place is brought back as it was released, and not as it was configured since', async () => {

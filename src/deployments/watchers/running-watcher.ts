@@ -1,10 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
+import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
-import type { Runtimes } from '#app/runtimes.ts';
-import { submit } from '#services/capabilities/service/actions/request.ts';
-import { requestLastReleases } from '#services/capabilities/service/rollback/index.ts';
-import type { Handle, Observation } from '#runtimes/runtime.ts';
+import type { DeploymentPlace } from '#deployments/request.ts';
+import type { Handle, Observation, RuntimeProvider } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
 /** Services that are observed at a time, and milliseconds that one of them may take. */
@@ -27,9 +25,35 @@ interface Wanted {
   failed: boolean;
 }
 
+/** Requests for services of one environment that run no longer. */
+export interface StartAgain {
+  /** Requests a restart of services whose workloads are stopped. */
+  restart(context: Context, place: DeploymentPlace, serviceIds: string[]): Promise<unknown>;
+  /** Requests the last releases of services of which nothing is left. */
+  rollBack(context: Context, place: DeploymentPlace, serviceIds: string[]): Promise<void>;
+}
+
+/** Records of this machine and of its clusters. */
+export interface MachineRecords {
+  noteSeen(db: Database, nodeId: string): Promise<unknown>;
+  listClusters(db: Database, nodeId: string): Promise<{ id: string; runtime: string }[]>;
+  /** Records that the runtimes of clusters have answered. */
+  noteReached(db: Database, clusterIds: string[]): Promise<unknown>;
+}
+
 /** What is to be asked for again, and what of it could be restarted. */
 interface Missing extends Wanted {
   trigger: 'RESTART' | 'ROLLBACK';
+}
+
+export interface WatcherParts {
+  platform: Platform;
+  runtimes: RuntimeProvider;
+  nodeId: string;
+  machine: MachineRecords;
+  again: StartAgain;
+  /** Milliseconds that the observation of one service may take. */
+  observeMs?: number;
 }
 
 /**
@@ -38,8 +62,10 @@ interface Missing extends Wanted {
  */
 export class RunningWatcher {
   readonly #platform: Platform;
-  readonly #runtimes: Pick<Runtimes, 'get'>;
+  readonly #runtimes: RuntimeProvider;
   readonly #nodeId: string;
+  readonly #machine: MachineRecords;
+  readonly #again: StartAgain;
   readonly #observeMs: number;
   /** What runtimes were asked and have not answered yet: they are not asked it again meanwhile. */
   readonly #asked = new Set<string>();
@@ -47,10 +73,12 @@ export class RunningWatcher {
   #looking: Promise<void> | undefined;
   #stopped = false;
 
-  constructor(platform: Platform, runtimes: Pick<Runtimes, 'get'>, nodeId: string, observeMs = OBSERVE_MS) {
+  constructor({ platform, runtimes, nodeId, machine, again, observeMs = OBSERVE_MS }: WatcherParts) {
     this.#platform = platform;
     this.#runtimes = runtimes;
     this.#nodeId = nodeId;
+    this.#machine = machine;
+    this.#again = again;
     this.#observeMs = observeMs;
   }
 
@@ -74,11 +102,7 @@ export class RunningWatcher {
 
   async #lookOnce(): Promise<void> {
     const { db } = this.#platform;
-    await db
-      .updateTable('node')
-      .set({ seen_at: sql`now()` })
-      .where('id', '=', this.#nodeId)
-      .execute();
+    await this.#machine.noteSeen(db, this.#nodeId);
     await this.#noteReached();
     const wanted = await listWanted(db, this.#nodeId);
     const missing = await this.#findMissing(wanted.filter((service) => !service.resting));
@@ -145,11 +169,7 @@ export class RunningWatcher {
   /** Clusters of this machine whose runtime answers. One that does not is left as it was: an outage writes nothing. */
   async #noteReached(): Promise<void> {
     const { db } = this.#platform;
-    const clusters = await db
-      .selectFrom('cluster')
-      .select(['id', 'runtime'])
-      .where('node_id', '=', this.#nodeId)
-      .execute();
+    const clusters = await this.#machine.listClusters(db, this.#nodeId);
     const answering: string[] = [];
     for (const name of new Set(clusters.map((cluster) => cluster.runtime))) {
       if (this.#stopped) return;
@@ -160,11 +180,7 @@ export class RunningWatcher {
     }
     const ids = clusters.filter((cluster) => answering.includes(cluster.runtime)).map((cluster) => cluster.id);
     if (ids.length === 0) return;
-    await db
-      .updateTable('cluster')
-      .set({ reached_at: sql`now()` })
-      .where('id', '=', sql<string>`any(${ids})`)
-      .execute();
+    await this.#machine.noteReached(db, ids);
   }
 
   async #release(organizationId: string, serviceId: string): Promise<void> {
@@ -221,18 +237,16 @@ export class RunningWatcher {
       const of = (trigger: Missing['trigger']) => due.filter((service) => service.trigger === trigger);
       const [stopped, absent] = [of('RESTART'), of('ROLLBACK')];
       const restart = () =>
-        submit(
+        this.#again.restart(
           context,
           at,
-          'RESTART',
           stopped.map(({ id }) => id),
-          { automatic: true },
         );
       const first = (all: Missing[]) => Math.min(...all.map(({ stage }) => stage));
       // One runs after the other: what has the earlier stage goes first.
       const restartsFirst = stopped.length > 0 && first(stopped) <= first(absent);
       if (restartsFirst) await restart();
-      await requestLastReleases(
+      await this.#again.rollBack(
         context,
         at,
         absent.toSorted((a, b) => a.stage - b.stage).map(({ id }) => id),

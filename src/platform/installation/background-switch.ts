@@ -1,7 +1,15 @@
-import type { Base } from '#app/install.ts';
+import type { Logger } from 'pino';
+import type { Database } from '#platform/database/index.ts';
 import { readInstallation } from '#platform/installation/index.ts';
 
 const LOOK_MS = 1_000;
+
+/** Installation of this process: its epoch follows that of the database. */
+interface Base {
+  database: { db: Database };
+  installation: { epoch: number };
+  log: Logger;
+}
 
 /**
  * Lets work go on in the background while the installation may be written, and keeps it from it while it is read-only after a restore

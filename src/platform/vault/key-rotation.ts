@@ -1,13 +1,18 @@
 import pg from 'pg';
-import { vaultKeyFile, type Base } from '#app/install.ts';
-import { sql } from '#platform/database/index.ts';
+import type { Platform } from '#platform/context.ts';
 import { lockSession } from '#platform/database/locks.ts';
 import { readInstallation } from '#platform/installation/index.ts';
-import { isStaged, promoteKey, stageKey } from '#platform/vault/key.ts';
+import { listOtherMachines } from '#platform/installation/nodes.ts';
+import { isStaged, promoteKey, stageKey, vaultKeyFile } from '#platform/vault/key.ts';
 import { countByKey, countOlder, rewrapOlder } from '#platform/vault/rotation.ts';
 
-/** A machine that was not seen for this long is taken for gone. */
-const SEEN_HOURS = 1;
+/** Parts of the program that a rotation needs. */
+interface Base {
+  platform: Platform;
+  /** A direct connection, not through a pooler: the lock of the rotation is its session's. */
+  directConfig: pg.ClientConfig;
+  nodeId: string;
+}
 
 export interface Rotation {
   file: string;
@@ -26,7 +31,7 @@ export interface Rotation {
  * machines must know the key before anything needs it, so where there are some it takes one that was staged. Throws what to do instead.
  */
 export async function rotateKey(base: Base): Promise<Rotation> {
-  const file = vaultKeyFile(base.settings);
+  const file = vaultKeyFile(base.platform.settings);
   const { db, vault } = base.platform;
   const lock = new pg.Client({ ...base.directConfig, application_name: 'quarterdeck key rotation' });
   await lock.connect();
@@ -34,7 +39,7 @@ export async function rotateKey(base: Base): Promise<Rotation> {
     await lockSession(lock, 'keyRotation');
     if ((await readInstallation(db)).readOnlySince)
       throw new Error('The installation is read-only after a restore: rotate the key when that is accepted.');
-    const others = await listOtherMachines(base);
+    const others = await listOtherMachines(db, base.nodeId);
     const resumed = (await countOlder(db, vault)) > 0;
     if (!resumed) {
       if (others.length > 0 && !isStaged(file)) throw new Error(stageFirst(file, others));
@@ -52,7 +57,7 @@ const stageFirst = (file: string, others: string[]): string =>
   `make it with \`quarterdeck key rotate --stage\`, copy ${file}.next beside their key files, then rotate.`;
 
 /** Makes the key that the next rotation takes, without using it yet. Answers its file. */
-export const stageNextKey = (base: Base): string => stageKey(vaultKeyFile(base.settings));
+export const stageNextKey = (base: Base): string => stageKey(vaultKeyFile(base.platform.settings));
 
 /** Which keys encrypt how many values, and whether the key file has them. */
 export async function describeKeys(base: Base): Promise<{ keyId: string; values: number; here: boolean }[]> {
@@ -63,15 +68,4 @@ export async function describeKeys(base: Base): Promise<{ keyId: string; values:
     values: counts.get(keyId) ?? 0,
     here: ids.includes(keyId),
   }));
-}
-
-async function listOtherMachines({ platform, nodeId }: Base): Promise<string[]> {
-  const rows = await platform.db
-    .selectFrom('node')
-    .select('name')
-    .where('id', '<>', nodeId)
-    .where('seen_at', '>', sql<Date>`now() - make_interval(hours => ${SEEN_HOURS})`)
-    .orderBy('name')
-    .execute();
-  return rows.map(({ name }) => name);
 }

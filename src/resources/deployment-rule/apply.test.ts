@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { applyDeploymentRules } from '#resources/deployment-rule/apply.ts';
-import { nextLook } from '#resources/deployment-rule/index.ts';
+import { applyDeploymentRules } from '#resources/deployment-rule/index.ts';
+import { nextLook } from '#resources/deployment-rule/hours.ts';
+import { requestAutomatically } from '#services/capabilities/service/actions/request.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 
@@ -17,7 +18,11 @@ const HOURS = {
 
 /** The scheduler's task at some time; all that has to happen before it lies before it. */
 const tick = (now: string) =>
-  applyDeploymentRules({ ...app.platform, clock: { now: () => new Date(now) } }, new AbortController().signal);
+  applyDeploymentRules(
+    { ...app.platform, clock: { now: () => new Date(now) } },
+    new AbortController().signal,
+    requestAutomatically,
+  );
 
 /** Requests of an environment that came from a rule, in their order. */
 const requestsOf = async (environmentId: string) => {

@@ -2,27 +2,37 @@ import { isOn, lastEdge } from '#kernel/running-hours.ts';
 import { findMemberPrincipal } from '#platform/access/people.ts';
 import { permits } from '#platform/access/principal.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
+import { nextLook, toHours } from '#resources/deployment-rule/hours.ts';
 import {
   findEnvironmentRule,
   listDue,
   listServicesToSwitch,
-  nextLook,
   setNextLook,
-  toHours,
   type EnvironmentRuleRow,
-} from '#resources/deployment-rule/index.ts';
-import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
-import { placeOfEnvironment, submit } from '#services/capabilities/service/actions/request.ts';
+} from '#resources/deployment-rule/queries.ts';
+import { environmentTarget, type EnvironmentTarget } from '#resources/environment/target.ts';
+
+/** Requests that services of an environment start or stop, as they were released. */
+export type SwitchServices = (
+  context: Context,
+  environment: EnvironmentTarget,
+  trigger: 'REDEPLOY' | 'STOP',
+  serviceIds: string[],
+) => Promise<unknown>;
 
 /**
  * Stops environments whose hours have ended and starts those whose hours have begun. What counts is whether the hours are on now: after a
  * downtime that is made true once, however often they changed meanwhile. An environment that is so already is left alone.
  */
-export async function applyDeploymentRules(platform: Platform, signal: AbortSignal): Promise<void> {
+export async function applyDeploymentRules(
+  platform: Platform,
+  signal: AbortSignal,
+  submit: SwitchServices,
+): Promise<void> {
   for (const due of await listDue(platform.db, platform.clock.now())) {
     if (signal.aborted) return;
     try {
-      await inTransaction(systemContext(platform, 'deployment rule'), (context) => applyRule(context, due));
+      await inTransaction(systemContext(platform, 'deployment rule'), (context) => applyRule(context, due, submit));
     } catch (error) {
       platform.log.warn(
         { err: error, environmentId: due.environment_id },
@@ -32,7 +42,11 @@ export async function applyDeploymentRules(platform: Platform, signal: AbortSign
   }
 }
 
-async function applyRule(context: Context, due: { environment_id: string; organization_id: string }): Promise<void> {
+async function applyRule(
+  context: Context,
+  due: { environment_id: string; organization_id: string },
+  submit: SwitchServices,
+): Promise<void> {
   // The environment's lock lets one process do it, and keeps the rule as it is until the commit.
   const environment = await environmentTarget.find(context.db, due.environment_id, [due.organization_id], {
     lock: true,
@@ -41,7 +55,7 @@ async function applyRule(context: Context, due: { environment_id: string; organi
   const rule = await findEnvironmentRule(context.db, environment, environment.id);
   const now = context.clock.now();
   if (!rule?.next_at || rule.next_at > now) return;
-  if (await mayStillSwitch(context, environment, rule)) await switchServices(context, environment, rule, now);
+  if (await mayStillSwitch(context, environment, rule)) await switchServices(context, environment, rule, now, submit);
   else
     context.log.warn(
       { environmentId: environment.id, ruleId: rule.id },
@@ -57,7 +71,13 @@ async function mayStillSwitch(context: Context, environment: EnvironmentTarget, 
   return maker !== undefined && permits(maker, 'environment.deploy', environment);
 }
 
-async function switchServices(context: Context, environment: EnvironmentTarget, rule: EnvironmentRuleRow, now: Date) {
+async function switchServices(
+  context: Context,
+  environment: EnvironmentTarget,
+  rule: EnvironmentRuleRow,
+  now: Date,
+  submit: SwitchServices,
+) {
   const hours = toHours(rule);
   const since = lastEdge(hours, now);
   if (!since) return;
@@ -65,5 +85,5 @@ async function switchServices(context: Context, environment: EnvironmentTarget, 
   const ids = await listServicesToSwitch(context.db, environment, environment.id, on ? 'stopped' : 'running', since);
   if (ids.length === 0) return;
   // What is started again is the version that ran; a newer commit waits for somebody to ask for it.
-  await submit(context, placeOfEnvironment(environment), on ? 'REDEPLOY' : 'STOP', ids, { automatic: true });
+  await submit(context, environment, on ? 'REDEPLOY' : 'STOP', ids);
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '#kernel/canonical-json.ts';
 import type { Commit, LastRelease, ServiceSnapshot } from '#deployments/index.ts';
-import type { FrozenVariable } from '#deployments/model/variables.ts';
 import type { GitSource } from '#services/sources/git.ts';
 
 /**
@@ -15,7 +14,7 @@ export function buildKeyOf(
   ...recipe: (string | null)[]
 ): string {
   // Built-in ones name all siblings: a new service would have every application built again.
-  const variables = (service.variables as FrozenVariable[]).filter(({ scope }) => scope !== 'BUILT_IN');
+  const variables = service.variables.filter(({ scope }) => scope !== 'BUILT_IN');
   const content = [git.url, commit?.id, git.root_path, ...recipe, variables];
   return createHash('sha256').update(canonicalJson(content)).digest('hex').slice(0, 32);
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { Images } from '#services/images/registry-images.ts';
-import type { createSources } from '#services/sources/sources.ts';
-import type { Sources } from '#deployments/executor/engine.ts';
+import type { OrganizationSources } from '#services/sources/sources.ts';
+import type { Sources } from '#deployments/index.ts';
 
-type Real = ReturnType<typeof createSources> & Images;
+type Real = OrganizationSources & Images;
 
 const hash = (algorithm: 'sha1' | 'sha256', ...parts: string[]): string =>
   createHash(algorithm).update(parts.join('\n')).digest('hex');

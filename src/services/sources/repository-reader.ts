@@ -1,12 +1,9 @@
-import type { createSources } from '#services/sources/sources.ts';
+import type { OrganizationSources } from '#services/sources/sources.ts';
 import { OutgoingError } from '#platform/http-client/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '#services/sources/repository.ts';
 
-type Sources = Pick<
-  ReturnType<typeof createSources>,
-  'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles'
->;
+type Sources = Pick<OrganizationSources, 'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles'>;
 
 /** Git as the endpoints see it: its errors in their terms. */
 export function createRepositoryReader(sources: Sources): RepositoryReader {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createSources } from '#services/sources/sources.ts';
+import { createSources } from '#app/git.ts';
 import { newId } from '#kernel/ids.ts';
 import { ok, useApp } from '#test/harness/app.ts';
 

@@ -136,3 +136,24 @@ export const listEnvironmentsOfProject = (db: Database, scope: Scope, projectId:
     .orderBy('id')
     .forUpdate()
     .execute();
+
+/** Environments on a cluster that have something running. */
+export const listRunningOn = (db: Database, { organizationId }: Scope, clusterId: string) =>
+  db
+    .selectFrom('environment')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('cluster_id', '=', clusterId)
+    .where('deleting', '=', false)
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('service')
+          .select('service.id')
+          .whereRef('service.environment_id', '=', 'environment.id')
+          .where('service.organization_id', '=', organizationId)
+          .where('service.wanted', '=', 'running'),
+      ),
+    )
+    .orderBy('id')
+    .execute();

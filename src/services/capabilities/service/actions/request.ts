@@ -115,6 +115,14 @@ export async function submit(
   });
 }
 
+/** Requests something of services of an environment that a schedule wants, not a person. */
+export const requestAutomatically = (
+  context: Context,
+  environment: EnvironmentTarget,
+  trigger: Trigger,
+  serviceIds: string[],
+): Promise<string> => submit(context, placeOfEnvironment(environment), trigger, serviceIds, { automatic: true });
+
 /** What a request would deploy: its services as they are now. */
 export async function freezeChosen(
   context: Context,

@@ -4,7 +4,7 @@ import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { named, Type } from '#platform/http/schema.ts';
-import { sql } from '#platform/database/index.ts';
+import { sql, type Database } from '#platform/database/index.ts';
 import { findExecution } from '#deployments/index.ts';
 import { audit } from '#platform/events/audit.ts';
 import { environmentTarget, placeOf, type EnvironmentTarget } from '#resources/environment/index.ts';
@@ -133,3 +133,10 @@ export const buildReportRoutes: Route[] = [
     },
   }),
 ];
+
+/** Removes reports whose links have expired. */
+export const removeExpiredReports = (db: Database) =>
+  db
+    .deleteFrom('build_report')
+    .where('expires_at', '<', sql<Date>`now()`)
+    .execute();

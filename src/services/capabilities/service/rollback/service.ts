@@ -8,7 +8,6 @@ import {
   type DeploymentPlace,
   type EarlierExecution,
 } from '#deployments/index.ts';
-import type { FrozenVariable } from '#deployments/model/variables.ts';
 import { listDomainsByServices } from '#services/capabilities/service/custom-domains/index.ts';
 import { listLostSecrets } from '#services/capabilities/service/variables/index.ts';
 
@@ -24,10 +23,7 @@ export async function findRollback(
   serviceId?: string,
 ): Promise<EarlierExecution> {
   const earlier = await findEarlierExecution(context.db, scope, environmentId, executionId, serviceId);
-  const variables = [
-    ...earlier.shared,
-    ...earlier.services.flatMap((service) => service.variables),
-  ] as FrozenVariable[];
+  const variables = [...earlier.shared, ...earlier.services.flatMap((service) => service.variables)];
   const lost = await listLostSecrets(context, scope, variables);
   if (lost.length > 0)
     throw conflict(

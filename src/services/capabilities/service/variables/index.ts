@@ -1,3 +1,4 @@
+export { createExpand } from '#services/capabilities/service/variables/expand.ts';
 export { mainVariableRoutes } from '#services/capabilities/service/variables/main-routes.ts';
 export { secretRoutes, variableRoutes } from '#services/capabilities/service/variables/routes.ts';
 export {

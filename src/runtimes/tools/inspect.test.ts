@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { inspectTools } from '#app/inspect.ts';
+import { inspectTools } from '#runtimes/tools/inspect.ts';
 
 test('a machine without helm is told that charts take a Kubernetes cluster, not that helm would make them deploy', async () => {
   const helm = (await inspectTools('/nowhere')).find(({ name }) => name === 'helm')!;
