@@ -2,7 +2,7 @@ import type { Route } from '#platform/http/route.ts';
 import { deploymentRuleRoutes } from '#resources/deployment-rule/index.ts';
 import { deploymentStageRoutes } from '#resources/deployment-stage/index.ts';
 import { clusterNeeds } from '#app/clusters.ts';
-import { documentRoute } from '#app/document.ts';
+import { documentRoute } from '#services/api-document/route.ts';
 import { noImages } from '#services/images/registry-images.ts';
 import { noRepositories } from '#services/sources/repository-reader.ts';
 import { noRuntime } from '#runtimes/no-runtime.ts';

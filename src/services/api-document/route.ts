@@ -19,7 +19,7 @@ export function documentRoute(others: () => Route[]): Route {
     readsOnlyTarget: true,
     handler: async () => {
       if (text === undefined) {
-        const { makeApiDocument } = await import('#app/api-document.ts');
+        const { makeApiDocument } = await import('#services/api-document/document.ts');
         text ??= JSON.stringify(makeApiDocument(others()));
       }
       return text;

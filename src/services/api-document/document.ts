@@ -1,5 +1,5 @@
-import { REQUEST_EXAMPLES } from '#app/request-examples.ts';
-import { describeTag } from '#app/tags.ts';
+import { REQUEST_EXAMPLES } from '#services/api-document/request-examples.ts';
+import { describeTag } from '#services/api-document/tags.ts';
 import { makeDocument } from '#platform/http/openapi.ts';
 import type { Route } from '#platform/http/route.ts';
 

@@ -90,6 +90,7 @@ const OF_KINDS = new Map(
 /** Says what stands under a tag. Throws for a tag without a description. */
 export function describeTag(name: string): string {
   const description = TAGS[name] ?? OF_KINDS.get(name);
-  if (description === undefined) throw new Error(`The tag ${name} has no description: write one in src/app/tags.ts.`);
+  if (description === undefined)
+    throw new Error(`The tag ${name} has no description: write one in src/services/api-document/tags.ts.`);
   return description;
 }
