@@ -20,11 +20,11 @@ import type { SessionVerifier } from '#platform/access/authenticate.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { keepEmbeddedPostgres } from '#platform/database/kept-embedded.ts';
 import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
+import { listening } from '#platform/http/listening.ts';
 import { createServer } from '#platform/http/server.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { createOperationsServer } from '#platform/telemetry/operations-server.ts';
 import { createTracer } from '#platform/telemetry/index.ts';
-import { SETTINGS } from '#platform/settings/schema.ts';
 
 /** Milliseconds that the embedded PostgreSQL has to end in any case. */
 const DATABASE_STOP_MS = 5_000;
@@ -134,34 +134,5 @@ async function listen(server: import('node:http').Server, settings: Settings): P
 }
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
-
-/** Says in one sentence which setting an address that can't be listened on comes from. */
-async function listening<T>(
-  key: 'port' | 'operationsPort' | 'proxyPort',
-  settings: Settings,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (cause) {
-    const [code] = /EADDRINUSE|EACCES|EADDRNOTAVAIL|ENOTFOUND/.exec((cause as Error).message) ?? [];
-    const [host, hostName] =
-      key === 'proxyPort' ? [settings.proxyHost, SETTINGS.proxyHost.name] : [settings.host, SETTINGS.host.name];
-    const port = `${SETTINGS[key].name}=${settings[key]}`;
-    switch (code) {
-      case 'EADDRINUSE':
-        throw new Error(`${port}: another program listens on ${host}:${settings[key]}. End it or set another port.`, {
-          cause,
-        });
-      case 'EACCES':
-        throw new Error(`${port}: this account may not listen on it. Set a port from 1024 up.`, { cause });
-      case 'EADDRNOTAVAIL':
-      case 'ENOTFOUND':
-        throw new Error(`${hostName}=${host}: this machine has no such address. Set one of its own.`, { cause });
-      default:
-        throw cause;
-    }
-  }
-}
 
 export { tokenFile };
