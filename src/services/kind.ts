@@ -1,5 +1,4 @@
 import type { TObject } from 'typebox';
-import type { Action } from '#platform/access/actions.ts';
 import type { Context } from '#platform/context.ts';
 import type { DeployableKind, ImageName, KindHooks, RunEvent } from '#deployments/index.ts';
 import type { Route, Target } from '#platform/http/route.ts';
@@ -43,8 +42,6 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   listTag: string;
   /** Stage that a new service of it joins (engine.md, *Snapshot, resolution, plan*). */
   defaultStage: string;
-  /** Permission that deleting it takes (decisions.md 23). */
-  deleteAction: Action;
   schemas: { create: TObject; edit: TObject; answer: TObject };
   /**
    * The configuration to store, made of a body and, when a service is edited, of what it was: what the body leaves out stays.

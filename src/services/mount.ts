@@ -1,3 +1,4 @@
+import { hasFact } from '#kernel/kinds.ts';
 import type { Route } from '#platform/http/route.ts';
 import { environmentActionRoutes } from '#services/capabilities/environment/actions/routes.ts';
 import { queueRoutes } from '#services/capabilities/environment/actions/queue-routes.ts';
@@ -22,25 +23,14 @@ import { serviceStageRoutes } from '#services/capabilities/service/status/stage-
 import { terraformExportRoutes } from '#services/capabilities/environment/export/index.ts';
 import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/service/variables/index.ts';
 import { environmentHolder, projectHolder, type Holder } from '#services/service/holder.ts';
-import { holderOf, type Kind, type ShownKind } from '#services/kind.ts';
-import { agenticWorkflow } from '#services/kinds/agentic-workflow/index.ts';
-import { application } from '#services/kinds/application/index.ts';
-import { argoCdApp } from '#services/kinds/argocd-app/index.ts';
-import { database } from '#services/kinds/database/index.ts';
-import { helm } from '#services/kinds/helm/index.ts';
-import { job } from '#services/kinds/job/index.ts';
-import { terraform } from '#services/kinds/terraform/index.ts';
-import { container } from '#services/kinds/container/index.ts';
+import { holderOf, type Kind } from '#services/kind.ts';
+import { KINDS, READ_KINDS } from '#services/kinds/index.ts';
 import { lifecycleTemplateRoutes } from '#services/lifecycle-template/index.ts';
 import type { ServiceNeeds } from '#services/service/needs.ts';
 import { serviceListRoutes } from '#services/service/list-routes.ts';
 import { serviceRoutes } from '#services/service/routes.ts';
 
-/** Every kind of service. A further one is a folder and a line here. */
-export const KINDS: Kind[] = [application, container, database, helm, job, terraform, agenticWorkflow];
-
-/** Kinds that are only read here: made and run elsewhere. */
-export const READ_KINDS: ShownKind[] = [argoCdApp];
+export { KINDS, READ_KINDS };
 
 /** How each kind is deployed, for the engine. */
 export const DEPLOYMENTS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.deployment]));
@@ -52,7 +42,7 @@ export const HOOKS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, 
 const VARIABLE_HOLDERS: Holder[] = [
   projectHolder,
   environmentHolder,
-  ...KINDS.filter(({ kind, operations }) => kind !== 'DATABASE' && !operations).map(holderOf),
+  ...KINDS.filter(({ kind, operations }) => hasFact(kind, 'variables') && !operations).map(holderOf),
 ];
 
 /** Joins kinds and capabilities: every endpoint of every kind of service. */

@@ -1,3 +1,4 @@
+import { factsOf } from '#kernel/kinds.ts';
 import { invalidField } from '#kernel/errors.ts';
 import { newId, shortId } from '#kernel/ids.ts';
 import { named, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
@@ -94,14 +95,6 @@ export function publicHosts(
     }));
 }
 
-const HOST_PREFIX: Record<string, string> = {
-  APPLICATION: 'app',
-  CONTAINER: 'app',
-  HELM: 'helm',
-  JOB: 'job',
-  TERRAFORM: 'terraform',
-};
-
 /** Internal host name of a service (decisions.md 37); a database is named by its type. */
 export const hostnameOf = (kind: string, id: string, databaseType = 'database'): string =>
-  `${HOST_PREFIX[kind] ?? databaseType.toLowerCase()}-z${shortId(id)}`;
+  `${factsOf(kind).hostPrefix ?? databaseType.toLowerCase()}-z${shortId(id)}`;

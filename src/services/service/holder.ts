@@ -1,23 +1,13 @@
+import { SERVICE_KINDS, type KindWith, type ServiceKind } from '#kernel/kinds.ts';
 import type { Location } from '#platform/access/principal.ts';
 import type { Target } from '#platform/http/route.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { projectTarget } from '#resources/project/index.ts';
 
-export const SERVICE_KINDS = [
-  'APPLICATION',
-  'DATABASE',
-  'CONTAINER',
-  'JOB',
-  'HELM',
-  'TERRAFORM',
-  'ARGOCD_APP',
-  'AGENTIC_WORKFLOW',
-] as const;
-/** service.md §2.4 */
-export type ServiceKind = (typeof SERVICE_KINDS)[number];
+export { SERVICE_KINDS, type ServiceKind };
 
 /** Scopes that variables can stand in (decisions.md 29). */
-export type VariableScope = 'PROJECT' | 'ENVIRONMENT' | Exclude<ServiceKind, 'DATABASE' | 'ARGOCD_APP'>;
+export type VariableScope = 'PROJECT' | 'ENVIRONMENT' | KindWith<'variables'>;
 
 /** What a target of a holder tells of the place: which of the three ids is there says what it is. */
 export interface HolderTarget extends Location {

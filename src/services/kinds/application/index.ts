@@ -18,7 +18,6 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
   tag: 'Application',
   listTag: 'Applications',
   defaultStage: 'APPLICATION DEFAULT',
-  deleteAction: 'workload.delete',
   schemas: { create: ApplicationRequest, edit: ApplicationEditRequest, answer: Application },
   toSpec: toApplicationSpec,
   toView: toApplicationView,

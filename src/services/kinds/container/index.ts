@@ -18,7 +18,6 @@ export const container: Kind<ContainerSpec, ContainerInput & { name: string }> =
   tag: 'Container',
   listTag: 'Containers',
   defaultStage: 'CONTAINER DEFAULT',
-  deleteAction: 'workload.delete',
   schemas: { create: ContainerRequest, edit: ContainerEditRequest, answer: Container },
   toSpec: toContainerSpec,
   toView: toContainerView,

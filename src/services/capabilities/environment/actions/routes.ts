@@ -1,3 +1,4 @@
+import { hasFact } from '#kernel/kinds.ts';
 import { invalidField } from '#kernel/errors.ts';
 import { BLANK_IS_ABSENT } from '#platform/http/blank.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
@@ -270,7 +271,7 @@ export const environmentActionRoutes = (kinds: Kind[]): Route[] => [
     },
     handler: async (call) => {
       const rows = await queries.listForSnapshot(call.db, call.target, call.target.id, call.body.job_ids ?? null);
-      const jobs = rows.filter((row) => row.kind === 'JOB').map((row) => row.id);
+      const jobs = rows.filter((row) => hasFact(row.kind, 'scheduled')).map((row) => row.id);
       for (const [index, id] of (call.body.job_ids ?? []).entries())
         if (!jobs.includes(id)) throw invalidField(`job_ids[${index}]`, 'names no job of this environment');
       return { clean_job_ids: jobs, clean_kubernetes_jobs: await cleanFailed(call, call.target.organizationId, jobs) };

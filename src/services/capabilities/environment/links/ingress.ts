@@ -7,8 +7,9 @@ import { StateEnum } from '#services/capabilities/service/status/schema.ts';
 import type { Kind } from '#services/kind.ts';
 import { serviceTarget } from '#services/service/target.ts';
 
-/** Kinds that the path takes. */
-const KINDS = ['APPLICATION', 'CONTAINER', 'HELM'];
+const LIST = new Intl.ListFormat('en-GB', { type: 'conjunction' });
+
+const takesDomains = ({ capabilities }: Kind): boolean => capabilities?.customDomains !== undefined;
 
 const IngressStatus = named(
   'IngressDeploymentStatus',
@@ -26,14 +27,14 @@ export const ingressRoutes = (kinds: Kind[]): Route[] => [
     path: '/{serviceType}/{serviceId}/ingressDeploymentStatus',
     tag: 'service_status',
     summary: 'Get the state of the public routes of a service',
-    description:
-      'Routes are set by the deployment of their service, whose state this is. The answer is empty for a service without public addresses; a kind other than APPLICATION, CONTAINER and HELM is 404.',
+    description: `Routes are set by the deployment of their service, whose state this is. The answer is empty for a service without public addresses; a kind other than ${LIST.format(kinds.filter(takesDomains).map(({ kind }) => kind))} is 404.`,
     target: serviceTarget('serviceId', 'Service'),
     action: 'service.read',
     answer: { status: 200, body: IngressStatus },
     handler: async (call) => {
       const { target, params } = call;
-      if (!KINDS.includes(params.serviceType) || target.kind !== params.serviceType) throw notFound('Service');
+      const takes = kinds.some((kind) => kind.kind === params.serviceType && takesDomains(kind));
+      if (!takes || target.kind !== params.serviceType) throw notFound('Service');
       if ((await listLinks(call, target, kinds, [target])).length === 0) return {};
       const [status] = await serviceStatuses(call.db, target, { serviceIds: [target.id] });
       return status ? { routerId: target.id, status: status.state } : {};

@@ -1,3 +1,4 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import type { Principal } from '#platform/access/principal.ts';
 import { visibleEnvironments } from '#platform/access/visibility.ts';
 import type { Context } from '#platform/context.ts';
@@ -21,7 +22,7 @@ export async function listOverview(context: Context, principal: Principal, proje
     .select(['cluster.id as cluster_id', 'cluster.name as cluster_name', 'cluster.cloud_provider'])
     .select([
       sql<number>`count(service.id)`.as('services'),
-      sql<number>`count(service.id) filter (where service.kind = 'ARGOCD_APP')`.as('argo'),
+      sql<number>`count(service.id) filter (where service.kind = any(${kindsWith('observed')}))`.as('argo'),
     ])
     .where('environment.organization_id', '=', project.organizationId)
     .where('environment.project_id', '=', project.id)

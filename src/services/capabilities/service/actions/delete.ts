@@ -1,3 +1,4 @@
+import { hasFact } from '#kernel/kinds.ts';
 import type { Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
 import type { Call } from '#platform/http/route.ts';
@@ -13,16 +14,13 @@ import {
 import { placeOfService } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
-/** Kinds whose deletion takes ADMIN (service.md §5 rule 5, decisions.md 23). */
-const GUARDED = ['APPLICATION', 'DATABASE', 'CONTAINER'];
-
 /** Throws 403 if the caller may not remove services of these kinds at the place. */
 export function requireRemoval(
   require: Call['require'],
   kinds: string[],
   at: { organizationId: string; projectId: string; mode: string },
 ): void {
-  if (kinds.some((kind) => GUARDED.includes(kind))) require('workload.delete', at);
+  if (kinds.some((kind) => hasFact(kind, 'guarded'))) require('workload.delete', at);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { hasFact } from '#kernel/kinds.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { Type } from '#platform/http/schema.ts';
 import { settleService } from '#services/capabilities/service/actions/settle.ts';
@@ -89,11 +90,7 @@ export function actionRoutes(kind: Kind): Route[] {
       description: 'Answers with the new state; the work goes on, behind what runs in the environment already.',
       target: trigger === 'UNINSTALL' ? cancellingTarget(target) : target,
       action:
-        action === 'uninstall'
-          ? kind.deleteAction === 'workload.delete'
-            ? 'workload.delete'
-            : 'service.uninstall'
-          : action,
+        action === 'uninstall' ? (hasFact(kind.kind, 'guarded') ? 'workload.delete' : 'service.uninstall') : action,
       ...(trigger === 'DEPLOY' && kind.deploy?.body ? { body: kind.deploy.body, optionalBody: true } : {}),
       ...(deploys(trigger) && kind.deploy?.query ? { query: kind.deploy.query } : {}),
       ...(trigger === 'UNINSTALL' ? { body: Type.Object({}), optionalBody: true } : {}),
@@ -114,7 +111,7 @@ export function actionRoutes(kind: Kind): Route[] {
       summary: `Delete a service of kind ${kind.path}`,
       description: 'Answers at once; the teardown goes on, and GET shows it until the service is gone.',
       target: cancellingTarget(target),
-      action: kind.deleteAction,
+      action: hasFact(kind.kind, 'guarded') ? 'workload.delete' : 'service.delete',
       query: Type.Object({
         ...kind.removal?.deleteQuery.properties,
         skipReconcile: Type.Optional(

@@ -1,3 +1,5 @@
+import { kindsWith } from '#kernel/kinds.ts';
+import { KIND_FACTS } from '#kernel/service-kinds.ts';
 import {
   deploymentState,
   detailsOf,
@@ -116,11 +118,7 @@ export function deploymentV1(row: HistoryDeployment, services: HistoryService[])
     status: deploymentState(row),
     origin: row.origin,
     triggered_by: row.requested_by_name,
-    applications: of('APPLICATION'),
-    containers: of('CONTAINER'),
-    databases: of('DATABASE'),
-    jobs: of('JOB'),
-    helms: of('HELM'),
+    ...Object.fromEntries(kindsWith('historyV1').map((kind) => [KIND_FACTS[kind].group, of(kind)])),
   };
 }
 

@@ -1,3 +1,4 @@
+import { hasFact } from '#kernel/kinds.ts';
 import { badGateway, internal, invalidField, notFound } from '#kernel/errors.ts';
 import type { Database } from '#platform/database/index.ts';
 import { LongList } from '#platform/http/long-list.ts';
@@ -113,7 +114,7 @@ const toPlainLine =
     const byId = new Map(services.map((service) => [service.service_id, service]));
     return (line, index) => {
       const service = line.serviceId ? byId.get(line.serviceId) : undefined;
-      const type = service?.kind === 'APPLICATION' || service?.kind === 'DATABASE' ? service.kind : 'ENVIRONMENT';
+      const type = service && hasFact(service.kind, 'logScope') ? service.kind : 'ENVIRONMENT';
       return {
         id: idOfLine(execution, String(index)),
         created_at: line.at,

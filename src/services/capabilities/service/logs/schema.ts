@@ -1,3 +1,4 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import { DateTime, named, Nullable, OneOf, PlainListOf, Type, Uuid } from '#platform/http/schema.ts';
 
 /** A line of a deployment's log, second form. */
@@ -50,7 +51,7 @@ export const EnvironmentLog = named(
   Type.Object({
     id: Uuid,
     created_at: DateTime,
-    scope: Type.Object({ type: OneOf(['APPLICATION', 'DATABASE', 'ENVIRONMENT']), name: Type.String(), id: Uuid }),
+    scope: Type.Object({ type: OneOf([...kindsWith('logScope'), 'ENVIRONMENT']), name: Type.String(), id: Uuid }),
     state: Type.Optional(
       OneOf([
         'CANCELED',

@@ -1,21 +1,12 @@
+import { factsOf, SERVICE_KINDS } from '#kernel/kinds.ts';
 import type { Context } from '#platform/context.ts';
 import { environmentStatuses, serviceStatuses, type ServiceStatus } from '#deployments/index.ts';
 import { listStages } from '#resources/deployment-stage/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
-import type { ServiceKind } from '#services/service/holder.ts';
 
 /** Where answers that group services by kind put each of them. */
-const GROUPS = {
-  applications: 'APPLICATION',
-  containers: 'CONTAINER',
-  jobs: 'JOB',
-  databases: 'DATABASE',
-  helms: 'HELM',
-  terraforms: 'TERRAFORM',
-  agentic_workflows: 'AGENTIC_WORKFLOW',
-  argocd_apps: 'ARGOCD_APP',
-} as const satisfies Record<string, ServiceKind>;
-export const GROUP_NAMES = Object.keys(GROUPS) as (keyof typeof GROUPS)[];
+const GROUPS = Object.fromEntries(SERVICE_KINDS.map((kind) => [factsOf(kind).group!, kind]));
+export const GROUP_NAMES = Object.keys(GROUPS);
 
 const group = (statuses: (ServiceStatus & { kind: string })[]) =>
   Object.fromEntries(GROUP_NAMES.map((name) => [name, statuses.filter((status) => status.kind === GROUPS[name])]));

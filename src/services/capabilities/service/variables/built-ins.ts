@@ -1,3 +1,4 @@
+import { hasFact } from '#kernel/kinds.ts';
 import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
 import { builtInVariables, type BuiltInService, type DatabaseAccess } from '#deployments/model/built-in-variables.ts';
@@ -98,20 +99,16 @@ const serviceOf = (row: queries.BuiltInRow) => ({
   kind: row.service_kind as ServiceKind,
 });
 
-/** Kinds that have an internal host name (decisions.md 37). */
-const SERVING: (string | null)[] = ['APPLICATION', 'CONTAINER', 'HELM', 'DATABASE'];
-
 function toBuiltInService(row: queries.BuiltInRow, proxyDomain: string): BuiltInService | undefined {
-  if (row.service_id === null || !SERVING.includes(row.service_kind)) return undefined;
+  if (row.service_id === null || !hasFact(row.service_kind, 'serving')) return undefined;
   const hostname = hostnameOf(row.service_kind!, row.service_id, row.type ?? undefined);
   const hosts = publicHosts(hostname, (row.ports ?? []) as PortSpec[], proxyDomain);
-  const isDatabase = row.service_kind === 'DATABASE';
   return {
     id: row.service_id,
-    type: isDatabase ? (row.type ?? 'DATABASE') : row.service_kind!,
+    type: row.type ?? row.service_kind,
     hostInternal: hostname,
     hostExternal: (hosts.find((one) => one.isDefault) ?? hosts[0])?.host ?? null,
-    database: isDatabase && row.access ? toDatabaseAccess(row.service_id, hostname, row.access, proxyDomain) : null,
+    database: row.access ? toDatabaseAccess(row.service_id, hostname, row.access, proxyDomain) : null,
   };
 }
 

@@ -6,13 +6,7 @@ import { ownersOfBuiltIn } from '#deployments/model/built-in-variables.ts';
 import type { RecordScope } from '#deployments/model/variables.ts';
 import { placeOf, type Place } from '#services/capabilities/service/variables/line.ts';
 import { findHolderOfVariable, listOwners } from '#services/capabilities/service/variables/queries.ts';
-import {
-  environmentHolder,
-  projectHolder,
-  type HolderTarget,
-  type ServiceKind,
-  type VariableScope,
-} from '#services/service/holder.ts';
+import { environmentHolder, projectHolder, type HolderTarget, type VariableScope } from '#services/service/holder.ts';
 import { serviceTarget } from '#services/service/target.ts';
 
 /** A variable of `/variable/{variableId}`, as the place that it stands on. */
@@ -68,7 +62,7 @@ async function findOwner(db: Database, id: string, organizationIds: string[]): P
   if (owner.type === 'project') return { target: projectHolder.target, id: owner.id, scope: 'PROJECT' };
   if (owner.type === 'environment') return { target: environmentHolder.target, id: owner.id, scope: 'ENVIRONMENT' };
   const target = serviceTarget('serviceId', 'Service');
-  return { target, id: owner.id, scope: owner.kind as Exclude<ServiceKind, 'DATABASE' | 'ARGOCD_APP'> };
+  return { target, id: owner.id, scope: owner.kind as VariableScope };
 }
 
 /** Where a parent is named: its id in a body is 400 when it is unknown, in a query 404 (decisions.md 7). */

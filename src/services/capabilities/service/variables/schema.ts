@@ -1,3 +1,4 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import {
   DateTime,
   ListOf,
@@ -43,7 +44,7 @@ const AccessId = Type.Optional(
 const KeptValue = Type.Optional(Nullable(Value));
 const Scope = OneOf(RECORD_SCOPES);
 const VariableTypeOf = OneOf(VARIABLE_TYPES);
-const LinkedService = OneOf(['APPLICATION', 'CONTAINER', 'DATABASE', 'JOB', 'HELM', 'TERRAFORM']);
+const LinkedService = OneOf(kindsWith('linked'));
 
 const said = { description: Description, enable_interpolation_in_file: InterpolateInFile };
 
@@ -186,7 +187,7 @@ export type ImportInput = Static<typeof ImportRequest>;
 
 export const ImportQuery = Type.Object({
   service_id: Uuid,
-  service_type: OneOf(['APPLICATION', 'CONTAINER', 'JOB', 'HELM', 'TERRAFORM', 'AGENTIC_WORKFLOW']),
+  service_type: OneOf(kindsWith('variables')),
 });
 
 const imported = { name: Type.String(), scope: Scope, is_secret: Type.Boolean() };

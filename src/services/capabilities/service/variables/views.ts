@@ -1,3 +1,4 @@
+import { hasFact } from '#kernel/kinds.ts';
 import { mountPathOf, sourceOf, typeOf, valueHolderOf } from '#deployments/model/variables.ts';
 import type { Entry } from '#services/capabilities/service/variables/line.ts';
 
@@ -6,8 +7,6 @@ export interface Found {
   entry: Entry;
   byId: ReadonlyMap<string, Entry>;
 }
-
-const LINKED = ['APPLICATION', 'CONTAINER', 'DATABASE', 'JOB', 'HELM', 'TERRAFORM'];
 
 /** What all three views have. */
 const common = ({ entry, byId }: Found) => ({
@@ -25,7 +24,7 @@ const common = ({ entry, byId }: Found) => ({
         service_id: entry.service.id,
         service_name: entry.service.name,
         // The set of the field has fewer kinds than there are (decisions.md 29).
-        ...(LINKED.includes(entry.service.kind) ? { service_type: entry.service.kind } : {}),
+        ...(hasFact(entry.service.kind, 'linked') ? { service_type: entry.service.kind } : {}),
       }
     : {}),
   owned_by: entry.ownedBy,
