@@ -1,9 +1,12 @@
 // Who may import whom. `npm run check` holds it; see docs for the picture: kernel <- platform <- resources, services,
-// deployments <- app <- cli, main. Tests, fixtures and what only tests use may reach for more: they are exempt from the
+// deployments, clusters, housekeeping <- app <- cli, main. Tests, fixtures and what only tests use may reach for more: they are exempt from the
 // layers, not from the rule that nothing imports them.
 
 const TEST_ONLY = '\\.(test|fixture)\\.ts$|/testing\\.ts$|\\.contract\\.ts$|^src/runtimes/(proxy/)?contract/';
 const OURS = '^src/';
+
+/** What all may know of runtimes and of the proxy: their interfaces. */
+const INTERFACES = '^src/runtimes/(runtime|router)\\.ts$';
 
 /** `from` may import, of our own code, only what matches one of `allowed`. */
 const only = (name, comment, from, allowed, more = {}) => ({
@@ -28,8 +31,24 @@ module.exports = {
     only('services', 'Services know what resources and deployments offer.', '^src/services/', [
       '^src/(kernel|platform|services|resources)/',
       '^src/deployments/(index\\.ts$|model/)',
-      '^src/runtimes/runtime\\.ts$',
+      INTERFACES,
     ]),
+    only('clusters', 'Clusters know what resources and deployments offer, and no services.', '^src/clusters/', [
+      '^src/(kernel|platform|clusters|resources)/',
+      '^src/deployments/(index\\.ts$|model/)',
+      INTERFACES,
+    ]),
+    only('housekeeping', 'Housekeeping works on the database and on runtimes that it is given.', '^src/housekeeping/', [
+      '^src/(kernel|platform|housekeeping)/',
+      '^src/deployments/(index\\.ts$|model/)',
+      INTERFACES,
+    ]),
+    never(
+      'clusters-and-housekeeping-uncalled',
+      'Clusters and housekeeping are started by what puts the program together.',
+      { path: OURS, pathNot: `^src/(clusters|housekeeping|app|cli)/|${TEST_ONLY}` },
+      { path: '^src/(clusters|housekeeping)/' },
+    ),
     only('deployments', 'The engine knows neither services nor resources nor a single runtime.', '^src/deployments/', [
       '^src/(kernel|platform|deployments)/',
       '^src/runtimes/runtime\\.ts$',
@@ -70,9 +89,9 @@ module.exports = {
     ),
     never(
       'one-runtime',
-      'A runtime is chosen by app/; everybody else knows runtimes/runtime.ts.',
+      'A runtime is chosen by app/; everybody else knows runtimes/runtime.ts and runtimes/router.ts.',
       { path: OURS, pathNot: `^src/(app|runtimes)/|${TEST_ONLY}` },
-      { path: '^src/runtimes/', pathNot: '^src/runtimes/runtime\\.ts$' },
+      { path: '^src/runtimes/', pathNot: INTERFACES },
     ),
     never(
       'runtime-to-runtime',

@@ -45,7 +45,7 @@ const EXHAUSTIVE = [
   'src/deployments/executor/hung-calls.test.ts',
   'src/platform/backup/backup.test.ts',
   'src/runtimes/proxy/builtin/handover.test.ts',
-  'src/app/deployment-rules.test.ts',
+  'src/resources/deployment-rule/apply.test.ts',
   'src/runtimes/proxy/*/contract.test.ts',
   'src/runtimes/proxy/*/fuzz.test.ts',
 ];

@@ -1,7 +1,7 @@
 // The page docs/kinds.md: which kind of service has which capability, from the endpoints. gen-kinds.ts writes it; a suite compares.
 import { allRoutes } from '#app/routes.ts';
-import { SERVICE_KINDS, type ServiceKind } from '#services/holder.ts';
-import { CAPABILITY_ROWS, hasCapability } from '#services/matrix.ts';
+import { SERVICE_KINDS, type ServiceKind } from '#services/service/holder.ts';
+import { CAPABILITY_ROWS, hasCapability } from '#services/kinds/matrix.ts';
 import { KINDS } from '#services/mount.ts';
 import { table } from './table.ts';
 

@@ -1,13 +1,14 @@
 import type { Registry } from 'prom-client';
 import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';
-import type { createSources } from '#app/sources.ts';
-import { NodeHousekeeping } from '#app/housekeeping/index.ts';
+import type { OrganizationSources } from '#services/sources/sources.ts';
+import { NodeHousekeeping } from '#housekeeping/index.ts';
 import { createExecutionWorker, createWorker } from '#app/engine.ts';
 import { createStates } from '#app/terraform.ts';
+import { MACHINE_RECORDS } from '#clusters/machine-records.ts';
 import { TASKS } from '#app/tasks.ts';
-import { CertificateWatcher } from '#app/certificates.ts';
-import { RunningWatcher } from '#app/watchers.ts';
+import { CertificateWatcher } from '#services/capabilities/service/custom-domains/certificate-watcher.ts';
+import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { createListener } from '#platform/database/notify.ts';
 import { AuditSealer, Witness } from '#platform/events/chain/index.ts';
@@ -17,15 +18,17 @@ import { Schedule } from '#platform/jobs/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import { ARGO_CD } from '#resources/argo-cd/index.ts';
 import { createClusterWorker } from '#resources/cluster/index.ts';
+import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
 import { BackupWorker } from '#services/kinds/database/backups/worker.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
+import { folderBytes } from '#runtimes/tools/folder-size.ts';
 import { ArgoCdWatcher } from '#services/kinds/argocd-app/index.ts';
 
 /** Starts everything that works without being asked over HTTP, and answers what stops it again. */
 export async function startBackground(
   base: Base,
   runtimes: Runtimes,
-  sources: ReturnType<typeof createSources>,
+  sources: OrganizationSources,
   tracer: Tracer,
   metrics: Registry,
 ): Promise<() => Promise<void>> {
@@ -66,9 +69,22 @@ export async function startBackground(
   const schedule = new Schedule(platform, TASKS);
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
   const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics);
-  const watcher = new RunningWatcher(platform, runtimes, base.nodeId);
+  const watcher = new RunningWatcher({
+    platform,
+    runtimes,
+    nodeId: base.nodeId,
+    machine: MACHINE_RECORDS,
+    again: START_AGAIN,
+  });
   const { nodeId, installation } = base;
-  const housekeeping = new NodeHousekeeping({ platform, runtimes, nodeId, installation, registry: metrics });
+  const housekeeping = new NodeHousekeeping({
+    platform,
+    runtimes,
+    nodeId,
+    installation,
+    registry: metrics,
+    folderBytes,
+  });
 
   const stop = async () => {
     // All at once: one that waits for what does not answer keeps none of the others from giving back their work.

@@ -1,46 +1,8 @@
-import { availableParallelism, freemem, loadavg, totalmem } from 'node:os';
-import type { Context } from '#platform/context.ts';
-import type { ClusterNeeds, ClusterTarget, NodeMetrics } from '#resources/cluster/index.ts';
+import { measureNode } from '#clusters/node-metrics.ts';
+import type { ClusterNeeds } from '#resources/cluster/index.ts';
 import { holdCredentials } from '#resources/credentials/index.ts';
 import { holdGroups } from '#resources/metadata-group/index.ts';
-import { environmentTarget } from '#resources/environment/index.ts';
-import { actOnEnvironment } from '#services/capabilities/actions/request.ts';
-
-/** Processor and memory of this machine. */
-const measure = (nodeId: string): NodeMetrics => ({
-  at: new Date(),
-  instance: nodeId,
-  cpuCores: availableParallelism(),
-  load: loadavg() as [number, number, number],
-  memoryTotalBytes: totalmem(),
-  memoryAvailableBytes: freemem(),
-});
-
-/** Requests that every environment on the cluster stops that has something running. */
-async function stopEnvironments(context: Context, cluster: ClusterTarget): Promise<void> {
-  const rows = await context.db
-    .selectFrom('environment')
-    .select('id')
-    .where('organization_id', '=', cluster.organizationId)
-    .where('cluster_id', '=', cluster.id)
-    .where('deleting', '=', false)
-    .where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom('service')
-          .select('service.id')
-          .whereRef('service.environment_id', '=', 'environment.id')
-          .where('service.organization_id', '=', cluster.organizationId)
-          .where('service.wanted', '=', 'running'),
-      ),
-    )
-    .orderBy('id')
-    .execute();
-  for (const { id } of rows) {
-    const environment = await environmentTarget.find(context.db, id, [cluster.organizationId], { lock: true });
-    if (environment) await actOnEnvironment(context, environment, 'STOP', null);
-  }
-}
+import { stopEnvironments } from '#services/capabilities/environment/actions/stop-cluster.ts';
 
 /** What clusters need of the rest of the program. `nodeId` is this machine's: others can't be measured from here. */
 export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds => ({
@@ -53,5 +15,5 @@ export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds => ({
     return ids.filter((id) => !known.includes(id));
   },
   stopEnvironments,
-  nodeMetrics: async (cluster) => (nodeId !== null && cluster.node_id === nodeId ? measure(nodeId) : undefined),
+  nodeMetrics: async (cluster) => (nodeId !== null && cluster.node_id === nodeId ? measureNode(nodeId) : undefined),
 });

@@ -1,24 +1,22 @@
 import path from 'node:path';
-import { createImages } from '#app/images.ts';
+import { createImages } from '#services/images/registry-images.ts';
 import { createStates, createTerraformHooks } from '#app/terraform.ts';
 import type { Base } from '#app/install.ts';
 import type { Runtimes } from '#app/runtimes.ts';
-import { createPretendedSources } from '#app/pretended-sources.ts';
-import type { createSources } from '#app/sources.ts';
+import { createPretendedSources } from '#services/sources/pretended-sources.ts';
+import type { OrganizationSources } from '#services/sources/sources.ts';
 import { ExecutionWorker } from '#deployments/executions/worker.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
 import { DeploymentWorker } from '#deployments/executor/worker.ts';
-import { resolveVariables, type FrozenVariable } from '#deployments/model/variables.ts';
 import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
 import { refuseCluster } from '#resources/cluster/index.ts';
-import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
 import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { maskOf } from '#kernel/secrets-mask.ts';
-import { deleteOtherRoutedDomains, routeDomains } from '#services/capabilities/custom-domains/index.ts';
-import { createThaw, thawVariables, withOutputs } from '#services/capabilities/variables/index.ts';
-import { createResolver } from '#services/parts/resolver.ts';
+import { deleteOtherRoutedDomains, routeDomains } from '#services/capabilities/service/custom-domains/index.ts';
+import { createExpand } from '#services/capabilities/service/variables/index.ts';
+import { createResolver } from '#platform/dns/resolver.ts';
 import type { StateServer } from '#services/terraform-state/index.ts';
-import { checkPublished } from '#services/parts/published-ports.ts';
+import { checkPublished } from '#services/ports/published-ports.ts';
 import { DEPLOYMENTS_BY_KIND, HOOKS_BY_KIND } from '#services/mount.ts';
 
 type EngineBase = Pick<
@@ -40,14 +38,13 @@ export const createExecutionWorker = (...of: Parameters<typeof engineParts>): Ex
 function engineParts(
   base: EngineBase,
   runtimes: Pick<Runtimes, 'get'>,
-  sources: ReturnType<typeof createSources>,
+  sources: OrganizationSources,
   tracer: Tracer = noTracer,
   states: StateServer = createStates(base.platform),
 ): EngineParts {
   const { settings } = base;
   const platform = { ...base.platform, db: base.engineDatabase.db };
   const resolver = createResolver(settings.dnsServers);
-  const thawOnce = createThaw();
   const real = { ...createImages(base.platform), ...sources };
   const pretended = createPretendedSources(real);
   const pretends = (runtime: string) => base.pretendsSources === true && runtime === 'fake';
@@ -64,20 +61,7 @@ function engineParts(
     sourcesFor: (runtime) => (pretends(runtime) ? pretended : real),
     tracer,
     hooks: { ...HOOKS_BY_KIND, TERRAFORM: createTerraformHooks(platform, states, { sources, pretends, runtimeOf }) },
-    expand: async (context, organizationId, service, deployment) => {
-      const shared = await thawOnce(context, organizationId, deployment.shared as FrozenVariable[]);
-      const own = await thawVariables(context, organizationId, service.variables as FrozenVariable[]);
-      const records = await withOutputs(context, organizationId, [...shared, ...own], deployment);
-      const resolved = resolveVariables(
-        await readExternalSecrets(context, { organizationId }, records, deployment.signal),
-      );
-      return {
-        variables: Object.fromEntries(resolved.variables.map(({ key, value }) => [key, value])),
-        files: resolved.files,
-        secrets: resolved.secrets,
-        warnings: resolved.warnings,
-      };
-    },
+    expand: createExpand(),
     deleteOtherRoutes: deleteOtherRoutedDomains,
     routeDomains: (context, organizationId, service) => routeDomains(context, resolver, organizationId, service),
     makeMask: maskOf,

@@ -1,8 +1,6 @@
-import type { Server } from 'node:http';
-import { createServer } from '#kernel/node-http.ts';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { listReported, oldestWaitingSeconds } from '#deployments/queue/queries.ts';
-import { sql, type Database } from '#platform/database/index.ts';
+import { countByStatus, listReported, oldestWaitingSeconds } from '#deployments/queue/queries.ts';
+import type { Database } from '#platform/database/index.ts';
 
 /** What Prometheus reads. */
 export interface Metrics {
@@ -29,13 +27,7 @@ export function createMetrics(db: Database): Metrics {
     registers: [registry],
     async collect() {
       this.reset();
-      const rows = await db
-        .selectFrom('deployment')
-        .select(['status', sql<number>`count(*)`.as('count')])
-        .where('status', '<>', 'ENDED')
-        .groupBy('status')
-        .execute();
-      for (const row of rows) this.set({ status: row.status }, row.count);
+      for (const row of await countByStatus(db)) this.set({ status: row.status }, row.count);
     },
   });
   new Gauge({
@@ -70,25 +62,4 @@ export function createMetrics(db: Database): Metrics {
         },
       }),
   };
-}
-
-/** The listener of operators: /healthz (the process answers), /readyz (the database does too), /metrics (Prometheus). */
-export function createOperationsServer(db: Database, metrics: Metrics): Server {
-  return createServer((request, response) => {
-    const answer = (status: number, text: string, type = 'application/json') =>
-      response.writeHead(status, { 'content-type': type }).end(text);
-    const path = request.url?.split('?')[0];
-    if (path === '/healthz') answer(200, '{"status":"ok"}');
-    else if (path === '/readyz')
-      sql`select 1`.execute(db).then(
-        () => answer(200, '{"status":"ready"}'),
-        () => answer(503, '{"status":"not ready","reason":"the database does not answer"}'),
-      );
-    else if (path === '/metrics')
-      metrics.registry.metrics().then(
-        (text) => answer(200, text, metrics.registry.contentType),
-        () => answer(503, '{"status":"the metrics cannot be read"}'),
-      );
-    else answer(404, '{"status":"not found"}');
-  });
 }

@@ -1,15 +1,23 @@
 import { statSync } from 'node:fs';
-import { openServer, vaultKeyFile, type Base } from '#app/install.ts';
-import { createQuietLog } from '#app/log.ts';
+import type { Base } from '#app/install.ts';
+import { createQuietLog } from '#platform/telemetry/log.ts';
 import { RELEASE } from '#app/release.ts';
-import { cancelAllWaiting, endExecutions, endInterrupted } from '#deployments/restored.ts';
+import {
+  cancelAllWaiting,
+  endExecutions,
+  endInterrupted,
+  holdServices,
+  releaseServices,
+} from '#deployments/restored.ts';
 import { systemClock } from '#kernel/clock.ts';
 import { dumpDatabase, restoreDatabase, type Manifest } from '#platform/backup/index.ts';
 import { inTransaction, systemContext, type Context } from '#platform/context.ts';
-import { sql, type Database } from '#platform/database/index.ts';
+import { openServer } from '#platform/database/server.ts';
 import { enterReadOnly, leaveReadOnly, readInstallation, removeGuards } from '#platform/installation/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
-import { openInstallation, readVaultKeys } from '#platform/vault/key.ts';
+import { openInstallation, readVaultKeys, vaultKeyFile } from '#platform/vault/key.ts';
+import { forgetReached } from '#resources/cluster/index.ts';
+import { keepOlderTombstones } from '#housekeeping/index.ts';
 
 type Progress = (text: string) => void;
 
@@ -70,17 +78,10 @@ async function holdAll(context: Context, takenAt: Date): Promise<number> {
     `The database was restored from a backup of ${takenAt.toISOString()}, when this deployment was under way: how it ended is not known.`,
   );
   // The triggers gave up what these had built. In the world it may be what serves: only what was given up before the backup is collected.
-  await db
-    .deleteFrom('tombstone')
-    .where('created_at', '=', sql<Date>`now()`)
-    .execute();
-  await db
-    .updateTable('service')
-    .set({ restored_at: sql`now()` })
-    .where('wanted', '=', 'running')
-    .execute();
+  await keepOlderTombstones(db);
+  await holdServices(db);
   // Nobody looks at clusters until then: that they did not answer meanwhile says nothing.
-  await db.updateTable('cluster').set({ reached_at: null }).execute();
+  await forgetReached(db);
   await enterReadOnly(db, takenAt);
   return interrupted;
 }
@@ -109,20 +110,10 @@ export async function accept(base: Pick<Base, 'platform'>, options: AcceptOption
     if (!readOnlySince) throw new Error('There is nothing to accept: the installation is not read-only.');
     await leaveReadOnly(context.db, options.worldEpoch + 1);
     const cancelled = options.runWaiting ? 0 : await cancelAllWaiting(context);
-    const applied = options.applyMissing ? await applyMissing(context.db) : 0;
+    const applied = options.applyMissing ? await releaseServices(context.db) : 0;
     const { epoch } = await readInstallation(context.db);
     return { epoch, cancelled, applied };
   });
   await removeGuards(base.platform.db);
   return acceptance;
-}
-
-/** Services that a restore holds back are started again by the watcher of their machine where they do not run. Answers how many. */
-export async function applyMissing(db: Database): Promise<number> {
-  const held = await db
-    .updateTable('service')
-    .set({ restored_at: null })
-    .where('restored_at', 'is not', null)
-    .executeTakeFirst();
-  return Number(held.numUpdatedRows);
 }

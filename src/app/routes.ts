@@ -2,10 +2,10 @@ import type { Route } from '#platform/http/route.ts';
 import { deploymentRuleRoutes } from '#resources/deployment-rule/index.ts';
 import { deploymentStageRoutes } from '#resources/deployment-stage/index.ts';
 import { clusterNeeds } from '#app/clusters.ts';
-import { documentRoute } from '#app/document.ts';
-import { noImages } from '#app/images.ts';
-import { noRepositories } from '#app/repositories.ts';
-import { noRuntime } from '#app/no-runtime.ts';
+import { documentRoute } from '#services/api-document/route.ts';
+import { noImages } from '#services/images/registry-images.ts';
+import { noRepositories } from '#services/sources/repository-reader.ts';
+import { noRuntime } from '#runtimes/no-runtime.ts';
 import { clusterRoutes, type ClusterNeeds } from '#resources/cluster/index.ts';
 import { alertReceiverRoutes } from '#resources/alert-receiver/index.ts';
 import { alertRuleRoutes } from '#resources/alert-rule/index.ts';
@@ -38,14 +38,14 @@ import { eventRoutes } from '#resources/event/index.ts';
 import { eventStreamRoutes } from '#resources/event-stream/index.ts';
 import { noStreams, type EventStreams } from '#platform/events/stream.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
-import { deleteProject } from '#services/capabilities/actions/delete.ts';
-import { checkModeChange } from '#services/capabilities/clone/index.ts';
-import { createResolver } from '#services/parts/resolver.ts';
+import { deleteProject } from '#services/capabilities/service/actions/delete.ts';
+import { checkModeChange } from '#services/capabilities/service/clone/index.ts';
+import { createResolver } from '#platform/dns/resolver.ts';
 import { forgetApps } from '#services/kinds/argocd-app/index.ts';
 import { gitRepositoryRoutes } from '#services/git-repository/index.ts';
 import { KINDS, mountServices } from '#services/mount.ts';
 import { terraformRepositoryRoutes } from '#services/terraform-repository/index.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
 
 /** Every endpoint of the program. */
 export function allRoutes(

@@ -8,7 +8,7 @@ import { findDockerSocket } from '#runtimes/docker/socket.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
 import type { Router } from '#runtimes/router.ts';
 import { diskLimits } from '#app/disk-limits.ts';
-import { RuntimeError, type Runtime } from '#runtimes/runtime.ts';
+import { RuntimeError, type Runtime, type RuntimeProvider } from '#runtimes/runtime.ts';
 
 type Name = Runtime['name'];
 
@@ -26,9 +26,7 @@ function hiddenFrom({ vaultKeyFile, config }: Settings): string[] {
 const real = (file: string): string => (existsSync(file) ? realpathSync(file) : path.resolve(file));
 
 /** The runtimes of this machine, each made when it is first asked for. */
-export interface Runtimes {
-  /** Throws RuntimeError where this machine has no such runtime. */
-  get(name: string): Promise<Runtime>;
+export interface Runtimes extends RuntimeProvider {
   router(): Promise<Router>;
   /** Runtime for the first cluster: what the setting names, else Docker where an engine answers, else the host. */
   choose(): Promise<'docker' | 'host' | 'fake'>;

@@ -1,9 +1,9 @@
-import { noRuntime } from '#app/no-runtime.ts';
+import { noRuntime } from '#runtimes/no-runtime.ts';
 import { noStreams } from '#platform/events/stream.ts';
 import type { Socket } from '#platform/sockets/index.ts';
 import { clusterSockets } from '#resources/cluster/index.ts';
 import { KINDS } from '#services/mount.ts';
-import { serviceSockets, type ServiceSocketNeeds } from '#services/capabilities/sockets/index.ts';
+import { serviceSockets, type ServiceSocketNeeds } from '#services/capabilities/service/sockets/index.ts';
 
 const KINDS_WITH_RUNS = KINDS.filter(({ capabilities }) => capabilities?.executions).map(({ kind }) => kind);
 

@@ -3,17 +3,17 @@ import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { startBackground } from '#app/background.ts';
 import { firstSteps, openBase, tokenFile, type Base, type FirstSteps } from '#app/install.ts';
-import { createMetrics, createOperationsServer } from '#app/operations.ts';
+import { createMetrics } from '#app/operations.ts';
 import { clusterNeeds } from '#app/clusters.ts';
-import { BackgroundSwitch } from '#app/read-only.ts';
-import { createImages } from '#app/images.ts';
-import { createRepositoryReader } from '#app/repositories.ts';
+import { BackgroundSwitch } from '#platform/installation/background-switch.ts';
+import { createImages } from '#services/images/registry-images.ts';
+import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { allRoutes } from '#app/routes.ts';
 import { allSockets } from '#app/sockets.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
-import { shutDown, type ShutdownStep } from '#app/shutdown.ts';
-import { createResolver } from '#services/parts/resolver.ts';
-import { createSources } from '#app/sources.ts';
+import { shutDown, type ShutdownStep } from '#kernel/shutdown.ts';
+import { createResolver } from '#platform/dns/resolver.ts';
+import { createSources } from '#app/git.ts';
 import { machinePrograms } from '#app/terraform.ts';
 import { createEventStreams } from '#delivery/stream/index.ts';
 import { CANCELLATIONS, DEPLOYMENTS, PROGRESS, listenForEnds } from '#deployments/index.ts';
@@ -21,10 +21,11 @@ import type { SessionVerifier } from '#platform/access/authenticate.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { keepEmbeddedPostgres } from '#platform/database/kept-embedded.ts';
 import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
+import { listening } from '#platform/http/listening.ts';
 import { createServer } from '#platform/http/server.ts';
 import type { Settings } from '#platform/settings/index.ts';
+import { createOperationsServer } from '#platform/telemetry/operations-server.ts';
 import { createTracer } from '#platform/telemetry/index.ts';
-import { SETTINGS } from '#platform/settings/schema.ts';
 
 /** Milliseconds that the embedded PostgreSQL has to end in any case. */
 const DATABASE_STOP_MS = 5_000;
@@ -66,7 +67,7 @@ export async function start(
     const runtime = await runtimes.choose();
     const sources = createSources(base.platform);
     const metrics = createMetrics(base.database.db);
-    const operations = createOperationsServer(base.database.db, metrics);
+    const operations = createOperationsServer(base.database.db, metrics.registry);
     await listening('operationsPort', settings, () => listen(operations, settings));
     onStop('operations server', () => new Promise((resolve) => operations.close(resolve)));
     if (settings.role !== 'api')
@@ -142,34 +143,5 @@ async function listen(server: import('node:http').Server, settings: Settings): P
 }
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
-
-/** Says in one sentence which setting an address that can't be listened on comes from. */
-async function listening<T>(
-  key: 'port' | 'operationsPort' | 'proxyPort',
-  settings: Settings,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (cause) {
-    const [code] = /EADDRINUSE|EACCES|EADDRNOTAVAIL|ENOTFOUND/.exec((cause as Error).message) ?? [];
-    const [host, hostName] =
-      key === 'proxyPort' ? [settings.proxyHost, SETTINGS.proxyHost.name] : [settings.host, SETTINGS.host.name];
-    const port = `${SETTINGS[key].name}=${settings[key]}`;
-    switch (code) {
-      case 'EADDRINUSE':
-        throw new Error(`${port}: another program listens on ${host}:${settings[key]}. End it or set another port.`, {
-          cause,
-        });
-      case 'EACCES':
-        throw new Error(`${port}: this account may not listen on it. Set a port from 1024 up.`, { cause });
-      case 'EADDRNOTAVAIL':
-      case 'ENOTFOUND':
-        throw new Error(`${hostName}=${host}: this machine has no such address. Set one of its own.`, { cause });
-      default:
-        throw cause;
-    }
-  }
-}
 
 export { tokenFile };

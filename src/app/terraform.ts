@@ -1,8 +1,8 @@
 import type { Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { Platform } from '#platform/context.ts';
 import { findPrograms } from '#runtimes/tools/terraform/programs.ts';
-import { createRepositoryReader } from '#app/repositories.ts';
-import type { createSources } from '#app/sources.ts';
+import { createRepositoryReader } from '#services/sources/repository-reader.ts';
+import type { OrganizationSources } from '#services/sources/sources.ts';
 import { terraformHooks } from '#services/kinds/terraform/index.ts';
 import { createStateServer, type StateServer } from '#services/terraform-state/index.ts';
 
@@ -26,7 +26,7 @@ export const createTerraformHooks = (
     pretends,
     runtimeOf,
   }: {
-    sources: ReturnType<typeof createSources>;
+    sources: OrganizationSources;
     /** Whether deployments on a runtime ask no repository. */
     pretends(runtime: string): boolean;
     runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest';
 import { createRuntimes } from '#app/runtimes.ts';
-import { epochOf } from '#app/world-comparison.ts';
+import { epochOf } from '#clusters/drift.ts';
 import { databaseUrl, launchProgram, ON_FREE_PORTS, query, runProgram } from '#cli/testing.ts';
 import { newId } from '#kernel/ids.ts';
 import { readSettings } from '#platform/settings/index.ts';

@@ -1,5 +1,5 @@
 import { openBase, type Base } from '#app/install.ts';
-import { createQuietLog } from '#app/log.ts';
+import { createQuietLog } from '#platform/telemetry/log.ts';
 import { Progress } from '#cli/progress.ts';
 import type { Settings } from '#platform/settings/index.ts';
 

@@ -1,13 +1,8 @@
-import {
-  inspectDatabase,
-  inspectProxy,
-  inspectQueue,
-  inspectRuntimes,
-  inspectTerraform,
-  inspectTools,
-  inspectVault,
-  type Finding,
-} from '#app/inspect.ts';
+import { inspectProxy, inspectRuntimes, inspectTerraform, inspectTools } from '#app/inspect.ts';
+import { inspectQueue } from '#deployments/queue/inspect.ts';
+import type { Finding } from '#kernel/finding.ts';
+import { inspectDatabase } from '#platform/database/inspect.ts';
+import { inspectVault } from '#platform/vault/inspect.ts';
 import { LEAST_NODE } from '#app/release.ts';
 import { print } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';

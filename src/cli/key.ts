@@ -1,4 +1,4 @@
-import { describeKeys, rotateKey, stageNextKey, type Rotation } from '#app/key-rotation.ts';
+import { describeKeys, rotateKey, stageNextKey, type Rotation } from '#platform/vault/key-rotation.ts';
 import { withBase } from '#cli/base.ts';
 import { print } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';

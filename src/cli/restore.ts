@@ -1,5 +1,5 @@
 import { accept, restore } from '#app/restore.ts';
-import { lookAtWorld } from '#app/world.ts';
+import { lookAtWorld } from '#app/inventory.ts';
 import { withBase } from '#cli/base.ts';
 import { print } from '#cli/print.ts';
 import { Progress } from '#cli/progress.ts';

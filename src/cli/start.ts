@@ -1,8 +1,8 @@
 import path from 'node:path';
 import type { Logger } from 'pino';
 import { inspectProxy } from '#app/inspect.ts';
-import { tidyWhenIdle } from '#app/idle.ts';
-import { createLog } from '#app/log.ts';
+import { tidyWhenIdle } from '#kernel/idle.ts';
+import { createLog } from '#platform/telemetry/log.ts';
 import { start, tokenFile, type Running } from '#app/start.ts';
 import { firstDeployment } from '#cli/first-deployment.ts';
 import { print } from '#cli/print.ts';

@@ -1,6 +1,7 @@
-import { applyMissing } from '#app/restore.ts';
-import { lookAtWorld, removeUnknown, type World } from '#app/world.ts';
-import { epochOf, type Difference, type WorldEntry } from '#app/world-comparison.ts';
+import { lookAtWorld, removeUnknown } from '#app/inventory.ts';
+import { epochOf, type Difference, type WorldEntry } from '#clusters/drift.ts';
+import type { World } from '#clusters/inventory.ts';
+import { releaseServices } from '#deployments/restored.ts';
 import { withBase } from '#cli/base.ts';
 import { print, printAside } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';
@@ -20,7 +21,7 @@ export async function worldCommand(settings: Settings, options: WorldOptions): P
       const removed = await removeUnknown(base, chosen === true ? undefined : chosen);
       for (const entry of removed) printAside(`Removed ${entry.name} (${entry.serviceId}).`);
     }
-    if (options.applyMissing) await applyMissing(base.platform.db);
+    if (options.applyMissing) await releaseServices(base.platform.db);
     const world = await lookAtWorld(base);
     print(options.json ? JSON.stringify(world, null, 2) : describeWorld(world));
   });

@@ -51,7 +51,14 @@ export {
 export { PUBLIC_REGISTRY } from '#deployments/model/kind.ts';
 export { triggerActionOf } from '#deployments/model/names.ts';
 export { outputPathOf } from '#deployments/model/output-path.ts';
-export type { Execution, KindHooks } from '#deployments/executor/engine.ts';
+export {
+  generationOf,
+  type Execution,
+  type ExpandVariables,
+  type KindHooks,
+  type Sources,
+} from '#deployments/executor/engine.ts';
+export type { MachineRecords, StartAgain } from '#deployments/watchers/running-watcher.ts';
 export {
   discardFailed,
   findExecutionById,

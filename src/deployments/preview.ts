@@ -4,6 +4,7 @@ import { resolve, type Resolving } from '#deployments/executor/resolve.ts';
 import type { Plan, Resolution, ServiceSnapshot, Snapshot } from '#deployments/model/snapshot.ts';
 import { changesOf, compareShared, type ServiceChanges } from '#deployments/planner/changes.ts';
 import { makePlan } from '#deployments/planner/plan.ts';
+import type { FrozenVariable } from '#deployments/model/variables.ts';
 
 /** What a request would do if it were made now. */
 export interface DeploymentPreview {
@@ -62,11 +63,11 @@ async function listReleased(db: Database, scope: Scope, serviceIds: string[]) {
 }
 
 /** Variables that all services of a deployment saw; none without one. */
-async function findShared(db: Database, scope: Scope, deploymentId: string | undefined): Promise<unknown[]> {
+async function findShared(db: Database, scope: Scope, deploymentId: string | undefined): Promise<FrozenVariable[]> {
   if (deploymentId === undefined) return [];
   const row = await db
     .selectFrom('deployment')
-    .select(sql<unknown[] | null>`snapshot -> 'shared'`.as('shared'))
+    .select(sql<FrozenVariable[] | null>`snapshot -> 'shared'`.as('shared'))
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', deploymentId)
     .executeTakeFirst();

@@ -1,7 +1,7 @@
 import { conflict } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import { audit, type EventType } from '#platform/events/audit.ts';
+import { audit, type EventType, type TargetType } from '#platform/events/audit.ts';
 import { json } from '#platform/database/json.ts';
 import { cancelCovered } from '#deployments/cancel.ts';
 import { FORMAT, type Resolution, type ServiceSnapshot, type Snapshot } from '#deployments/model/snapshot.ts';
@@ -9,6 +9,7 @@ import { eventOfRun, requestEventsOf, subActionOf } from '#deployments/model/nam
 import { DEPLOYMENTS, wakeOf } from '#deployments/model/channels.ts';
 import { stateOf, type DeploymentAction } from '#deployments/model/states.ts';
 import * as queries from '#deployments/queries.ts';
+import type { FrozenVariable } from '#deployments/model/variables.ts';
 
 /** The environment that a request is for; its row is locked by the caller's transaction. */
 export interface DeploymentPlace {
@@ -30,7 +31,7 @@ export interface DeploymentRequest {
   whole: boolean;
   services: ServiceSnapshot[];
   /** Variables that all services of the environment see. */
-  shared: unknown[];
+  shared: FrozenVariable[];
   bestEffort?: boolean;
   /** Requested by a push, a rule or a schedule. */
   automatic?: boolean;
@@ -179,7 +180,7 @@ export function eventOf(request: Pick<DeploymentRequest, 'place' | 'whole' | 'se
   const { place } = request;
   const single = !request.whole && request.services.length === 1 ? request.services[0]! : undefined;
   const target = single
-    ? { type: single.kind as 'APPLICATION', id: single.serviceId, name: single.name }
+    ? { type: single.kind as TargetType, id: single.serviceId, name: single.name }
     : { type: 'ENVIRONMENT' as const, id: place.environmentId, name: place.environmentName };
   return {
     organizationId: place.organizationId,

@@ -1,6 +1,6 @@
 import type { Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
-import { sql } from '#platform/database/index.ts';
+import { sql, type Database } from '#platform/database/index.ts';
 import { cancelDeployment } from '#deployments/cancel.ts';
 import type { Snapshot } from '#deployments/model/snapshot.ts';
 import { requestEventsOf } from '#deployments/model/names.ts';
@@ -34,6 +34,24 @@ export async function endExecutions({ db }: Context, why: string): Promise<void>
   await sql`update job_execution set state = case state when 'RUNNING' then 'FAILED' else 'CANCELED' end, error = ${why},
     claim_token = null, lease_until = null, ended_at = now() where state in ('WAITING', 'RUNNING')`.execute(db);
   await db.deleteFrom('cron_schedule').execute();
+}
+
+/** Holds back every service that should run: the watcher leaves it alone until it was seen running, or is deployed. */
+export const holdServices = (db: Database) =>
+  db
+    .updateTable('service')
+    .set({ restored_at: sql`now()` })
+    .where('wanted', '=', 'running')
+    .execute();
+
+/** Releases the services that a restore holds back: their machine's watcher starts those that do not run. Returns how many. */
+export async function releaseServices(db: Database): Promise<number> {
+  const held = await db
+    .updateTable('service')
+    .set({ restored_at: null })
+    .where('restored_at', 'is not', null)
+    .executeTakeFirst();
+  return Number(held.numUpdatedRows);
 }
 
 const listByStatus = ({ db }: Context, statuses: string[]) =>

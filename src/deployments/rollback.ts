@@ -4,13 +4,14 @@ import { findExecution } from '#deployments/history.ts';
 import type { ResolvedService, Resolution, ServiceSnapshot, Snapshot } from '#deployments/model/snapshot.ts';
 import { executionIdOf } from '#deployments/status.ts';
 import { findDeployment } from '#deployments/queries.ts';
+import type { FrozenVariable } from '#deployments/model/variables.ts';
 
 /** An execution that can be gone back to: what was deployed then, of the services that are still there. */
 export interface EarlierExecution {
   to: NonNullable<Snapshot['rollbackTo']>;
   services: ServiceSnapshot[];
   /** Variables that all of them saw. */
-  shared: unknown[];
+  shared: FrozenVariable[];
   resolution: Resolution;
   /** Whether the execution was of the whole environment. */
   whole: boolean;

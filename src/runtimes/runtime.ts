@@ -508,3 +508,9 @@ export const cancelled = (cause: unknown): RuntimeError => new RuntimeError('abo
 export function throwIfCancelled(signal: AbortSignal): void {
   if (signal.aborted) throw cancelled(signal.reason);
 }
+
+/** Source of the runtimes of this machine. */
+export interface RuntimeProvider {
+  /** Throws RuntimeError where this machine has no such runtime. */
+  get(name: string): Promise<Runtime>;
+}

@@ -1,15 +1,14 @@
 import type { TObject } from 'typebox';
-import type { Action } from '#platform/access/actions.ts';
 import type { Context } from '#platform/context.ts';
 import type { DeployableKind, ImageName, KindHooks, RunEvent } from '#deployments/index.ts';
 import type { Route, Target } from '#platform/http/route.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
-import type { Holder, ServiceKind } from '#services/holder.ts';
-import type { GitSource } from '#services/parts/git.ts';
-import type { HclValue } from '#services/parts/hcl.ts';
-import type { PortSpec } from '#services/parts/ports.ts';
+import type { Holder, ServiceKind } from '#services/service/holder.ts';
+import type { GitSource } from '#services/sources/git.ts';
+import type { HclValue } from '#services/hcl/hcl.ts';
+import type { PortSpec } from '#services/ports/ports.ts';
 import type { RuntimeFeature } from '#runtimes/runtime.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
@@ -43,8 +42,6 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   listTag: string;
   /** Stage that a new service of it joins (engine.md, *Snapshot, resolution, plan*). */
   defaultStage: string;
-  /** Permission that deleting it takes (decisions.md 23). */
-  deleteAction: Action;
   schemas: { create: TObject; edit: TObject; answer: TObject };
   /**
    * The configuration to store, made of a body and, when a service is edited, of what it was: what the body leaves out stays.

@@ -1,46 +1,36 @@
+import { hasFact } from '#kernel/kinds.ts';
 import type { Route } from '#platform/http/route.ts';
-import { environmentActionRoutes } from '#services/capabilities/actions/environment-routes.ts';
-import { queueRoutes } from '#services/capabilities/actions/queue-routes.ts';
-import { actionRoutes } from '#services/capabilities/actions/routes.ts';
-import { advancedSettingsRoutes, networkRoutes } from '#services/capabilities/advanced-settings/index.ts';
-import { checkRoutes } from '#services/capabilities/checks/index.ts';
-import { cloneRoutes, environmentCloneRoutes } from '#services/capabilities/clone/index.ts';
-import { commitRoutes } from '#services/capabilities/commits/index.ts';
-import { customDomainRoutes } from '#services/capabilities/custom-domains/index.ts';
-import { environmentPlanRoutes, planRoutes } from '#services/capabilities/deployment-plan/index.ts';
-import { deploymentRestrictionRoutes } from '#services/capabilities/deployment-restrictions/index.ts';
-import { executionRoutes } from '#services/capabilities/executions/index.ts';
-import { gitWebhookRoutes } from '#services/capabilities/git-webhook/index.ts';
-import { buildReportRoutes } from '#services/capabilities/history/build-report.ts';
-import { historyRoutes, kindHistoryRoutes } from '#services/capabilities/history/routes.ts';
-import { imageDeployRoutes } from '#services/capabilities/image-deploy/index.ts';
-import { environmentLinkRoutes, ingressRoutes, linkRoutes } from '#services/capabilities/links/index.ts';
-import { environmentLogRoutes, serviceLogRoutes } from '#services/capabilities/logs/routes.ts';
-import { kindStatusRoutes, statusRoutes } from '#services/capabilities/status/routes.ts';
-import { environmentRollbackRoutes, rollbackRoutes } from '#services/capabilities/rollback/index.ts';
-import { serviceStageRoutes } from '#services/capabilities/status/stage-route.ts';
-import { terraformExportRoutes } from '#services/capabilities/terraform-export/index.ts';
-import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/variables/index.ts';
-import { environmentHolder, projectHolder, type Holder } from '#services/holder.ts';
-import { holderOf, type Kind, type ShownKind } from '#services/kind.ts';
-import { agenticWorkflow } from '#services/kinds/agentic-workflow/index.ts';
-import { application } from '#services/kinds/application/index.ts';
-import { argoCdApp } from '#services/kinds/argocd-app/index.ts';
-import { database } from '#services/kinds/database/index.ts';
-import { helm } from '#services/kinds/helm/index.ts';
-import { job } from '#services/kinds/job/index.ts';
-import { terraform } from '#services/kinds/terraform/index.ts';
-import { container } from '#services/kinds/container/index.ts';
+import { environmentActionRoutes } from '#services/capabilities/environment/actions/routes.ts';
+import { queueRoutes } from '#services/capabilities/environment/actions/queue-routes.ts';
+import { actionRoutes } from '#services/capabilities/service/actions/routes.ts';
+import { advancedSettingsRoutes, networkRoutes } from '#services/capabilities/service/advanced-settings/index.ts';
+import { checkRoutes } from '#services/capabilities/environment/checks/index.ts';
+import { cloneRoutes, environmentCloneRoutes } from '#services/capabilities/service/clone/index.ts';
+import { commitRoutes } from '#services/capabilities/service/commits/index.ts';
+import { customDomainRoutes } from '#services/capabilities/service/custom-domains/index.ts';
+import { environmentPlanRoutes, planRoutes } from '#services/capabilities/service/deployment-plan/index.ts';
+import { deploymentRestrictionRoutes } from '#services/capabilities/service/deployment-restrictions/index.ts';
+import { executionRoutes } from '#services/capabilities/service/executions/index.ts';
+import { gitWebhookRoutes } from '#services/capabilities/service/git-webhook/index.ts';
+import { buildReportRoutes } from '#services/capabilities/service/history/build-report.ts';
+import { historyRoutes, kindHistoryRoutes } from '#services/capabilities/service/history/routes.ts';
+import { imageDeployRoutes } from '#services/capabilities/service/image-deploy/index.ts';
+import { environmentLinkRoutes, ingressRoutes, linkRoutes } from '#services/capabilities/service/links/index.ts';
+import { environmentLogRoutes, serviceLogRoutes } from '#services/capabilities/service/logs/routes.ts';
+import { kindStatusRoutes, statusRoutes } from '#services/capabilities/service/status/routes.ts';
+import { environmentRollbackRoutes, rollbackRoutes } from '#services/capabilities/service/rollback/index.ts';
+import { serviceStageRoutes } from '#services/capabilities/service/status/stage-route.ts';
+import { terraformExportRoutes } from '#services/capabilities/environment/export/index.ts';
+import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/service/variables/index.ts';
+import { environmentHolder, projectHolder, type Holder } from '#services/service/holder.ts';
+import { holderOf, type Kind } from '#services/kind.ts';
+import { KINDS, READ_KINDS } from '#services/kinds/index.ts';
 import { lifecycleTemplateRoutes } from '#services/lifecycle-template/index.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
 import { serviceListRoutes } from '#services/service/list-routes.ts';
 import { serviceRoutes } from '#services/service/routes.ts';
 
-/** Every kind of service. A further one is a folder and a line here. */
-export const KINDS: Kind[] = [application, container, database, helm, job, terraform, agenticWorkflow];
-
-/** Kinds that are only read here: made and run elsewhere. */
-export const READ_KINDS: ShownKind[] = [argoCdApp];
+export { KINDS, READ_KINDS };
 
 /** How each kind is deployed, for the engine. */
 export const DEPLOYMENTS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.deployment]));
@@ -52,7 +42,7 @@ export const HOOKS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, 
 const VARIABLE_HOLDERS: Holder[] = [
   projectHolder,
   environmentHolder,
-  ...KINDS.filter(({ kind, operations }) => kind !== 'DATABASE' && !operations).map(holderOf),
+  ...KINDS.filter(({ kind, operations }) => hasFact(kind, 'variables') && !operations).map(holderOf),
 ];
 
 /** Joins kinds and capabilities: every endpoint of every kind of service. */

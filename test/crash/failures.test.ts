@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createWorker } from '#app/engine.ts';
-import { createSources } from '#app/sources.ts';
+import { createSources } from '#app/git.ts';
 import { newId } from '#kernel/ids.ts';
 import { createFakeRuntime, type FakeRuntime, type FakeVerb } from '#runtimes/fake/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';

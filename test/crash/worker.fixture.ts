@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import type { ClientConfig } from 'pg';
 import { pino } from 'pino';
 import { createWorker } from '#app/engine.ts';
-import { createSources } from '#app/sources.ts';
+import { createSources } from '#app/git.ts';
 import { FORMATS } from '#deployments/model/snapshot.ts';
 import { systemClock } from '#kernel/clock.ts';
 import { openDatabase } from '#platform/database/index.ts';

@@ -19,12 +19,12 @@ import { openDatabase, type Database, type OpenDatabase } from '#platform/databa
 import { createServer } from '#platform/http/server.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import { openInstallation } from '#platform/vault/key.ts';
-import { createImages } from '#app/images.ts';
-import { createRepositoryReader } from '#app/repositories.ts';
+import { createImages } from '#services/images/registry-images.ts';
+import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { allRoutes } from '#app/routes.ts';
 import { allSockets } from '#app/sockets.ts';
-import { createSources } from '#app/sources.ts';
-import { createResolver } from '#services/parts/resolver.ts';
+import { createSources } from '#app/git.ts';
+import { createResolver } from '#platform/dns/resolver.ts';
 import { makeAdministrator, makeOrganization } from '#resources/organization/bootstrap.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
 import { MADE_IMAGES } from '#test/harness/made-images.ts';

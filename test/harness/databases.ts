@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect } from 'vitest';
 import { createWorker } from '#app/engine.ts';
-import { createSources } from '#app/sources.ts';
+import { createSources } from '#app/git.ts';
 import { newId } from '#kernel/ids.ts';
 import { BackupWorker } from '#services/kinds/database/backups/worker.ts';
 import type { Runtime } from '#runtimes/runtime.ts';

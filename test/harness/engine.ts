@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, inject } from 'vitest';
 import { createExecutionWorker, createWorker } from '#app/engine.ts';
 import type { ExecutionWorker } from '#deployments/executions/worker.ts';
-import { createSources } from '#app/sources.ts';
+import { createSources } from '#app/git.ts';
 import { newId } from '#kernel/ids.ts';
 import { createStateServer } from '#services/terraform-state/index.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import { createExecutionWorker, createWorker } from '#app/engine.ts';
-import { createSources } from '#app/sources.ts';
+import { createSources } from '#app/git.ts';
 import { newId } from '#kernel/ids.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { createDockerRuntime } from '#runtimes/docker/index.ts';

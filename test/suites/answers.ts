@@ -1,7 +1,7 @@
 import { Ajv, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { allRoutes } from '#app/routes.ts';
-import { makeApiDocument } from '#app/api-document.ts';
+import { makeApiDocument } from '#services/api-document/document.ts';
 import type { Route } from '#platform/http/route.ts';
 import type { Answer, Caller } from '#test/harness/app.ts';
 import { EXAMPLES, type Example } from './examples.ts';

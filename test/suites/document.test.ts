@@ -4,7 +4,7 @@ import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { describe, expect, test } from 'vitest';
 import { allRoutes } from '#app/routes.ts';
-import { makeApiDocument } from '#app/api-document.ts';
+import { makeApiDocument } from '#services/api-document/document.ts';
 
 type Json = Record<string, any>;
 

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SERVICE_KINDS } from '#services/holder.ts';
+import { SERVICE_KINDS } from '#services/service/holder.ts';
 import { ArgoCdWatcher } from '#services/kinds/argocd-app/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { useArgoCd } from '#test/harness/argo-cd.ts';

@@ -1,8 +1,9 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { applyDeploymentRules } from '#app/deployment-rules.ts';
+import { applyDeploymentRules } from '#resources/deployment-rule/index.ts';
+import { requestAutomatically } from '#services/capabilities/service/actions/request.ts';
 import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
-import { recordOutputs } from '#services/capabilities/variables/index.ts';
+import { recordOutputs } from '#services/capabilities/service/variables/index.ts';
 import { ok, useApp, type Actor, type Caller } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import { startIssuer } from '#test/harness/issuer.ts';
@@ -169,7 +170,7 @@ describe('hours of an environment', () => {
     const due = { next_at: new Date(Date.now() - 1000) };
     await app.db.updateTable('environment_deployment_rule').set(due).where('id', '=', rule.id).execute();
     await demote(admin, role);
-    await applyDeploymentRules(app.platform, new AbortController().signal);
+    await applyDeploymentRules(app.platform, new AbortController().signal, requestAutomatically);
     const stops = app.db.selectFrom('deployment').select('id').where('environment_id', '=', environment.id);
     expect(await stops.execute()).toHaveLength(switched);
   });

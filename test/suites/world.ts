@@ -1,9 +1,9 @@
 import { executionIdOf } from '#deployments/index.ts';
 import { newId, newOrderedId } from '#kernel/ids.ts';
 import { allRoutes } from '#app/routes.ts';
-import type { ServiceKind } from '#services/holder.ts';
+import type { ServiceKind } from '#services/service/holder.ts';
 import type { Kind } from '#services/kind.ts';
-import { CAPABILITY_ROWS, hasCapability } from '#services/matrix.ts';
+import { CAPABILITY_ROWS, hasCapability } from '#services/kinds/matrix.ts';
 import { KINDS } from '#services/mount.ts';
 import type { Route } from '#platform/http/route.ts';
 import type { ArgoCdApplication } from '#resources/argo-cd/index.ts';

@@ -1,5 +1,5 @@
 import { systemContext } from '#platform/context.ts';
-import { Abandoned, UNWIND_SECONDS, withDeadline } from '#deployments/executor/deadline.ts';
+import { Abandoned, UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import { generationOf, type EngineParts } from '#deployments/executor/engine.ts';
 import { attemptNames, runOne, summaryOf } from '#deployments/executor/tasks.ts';
 import type { ClaimedExecution } from '#deployments/executions/claims.ts';

@@ -1,5 +1,5 @@
 import { sql, type Database } from '#platform/database/index.ts';
-import { Abandoned, withDeadline } from '#deployments/executor/deadline.ts';
+import { Abandoned, withDeadline } from '#kernel/deadline.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
 import { removalSeconds } from '#deployments/executions/run.ts';
 

@@ -3,6 +3,7 @@ import type { ClaimedExecution } from '#deployments/executions/claims.ts';
 import type { LogChunk } from '#deployments/executions/log.ts';
 import { columnsOf, type ExecutionEnd } from '#deployments/executions/queries.ts';
 import type { Resolution, ResolvedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
+import type { FrozenVariable } from '#deployments/model/variables.ts';
 
 /** Thrown when another worker has an execution by now, or its service is gone: this one stops without a trace. */
 export class ExecutionLost extends Error {
@@ -18,7 +19,7 @@ export async function findRelease(db: Database, claim: ClaimedExecution) {
     .selectFrom('release')
     .innerJoin('deployment', 'deployment.id', 'release.deployment_id')
     .select(['release.snapshot', 'release.resolution', 'release.image', 'release.deployment_id', 'deployment.number'])
-    .select(sql<unknown[]>`coalesce(deployment.snapshot -> 'shared', '[]')`.as('shared'))
+    .select(sql<FrozenVariable[]>`coalesce(deployment.snapshot -> 'shared', '[]')`.as('shared'))
     .where('release.organization_id', '=', claim.organization_id)
     .where('release.id', '=', claim.release_id)
     .executeTakeFirst();

@@ -9,6 +9,7 @@ import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import type { BaseImage, Handle, RegistryAccess, Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { FrozenVariable } from '#deployments/model/variables.ts';
 
 export interface SourceRequest {
   organizationId: string;
@@ -98,6 +99,14 @@ export interface Sources {
   checkHost(host: string): Promise<void>;
 }
 
+/** Expands a service's variables at the start of its stage, with what earlier stages wrote and with external secrets. */
+export type ExpandVariables = (
+  context: Context,
+  organizationId: string,
+  service: ServiceSnapshot,
+  deployment: { id: string; environmentId: string; shared: FrozenVariable[]; isRollback: boolean; signal: AbortSignal },
+) => Promise<ExpandedVariables & { warnings: string[] }>;
+
 /** What the engine is given by app/: it knows neither HTTP nor services nor a single runtime. */
 export interface EngineParts {
   platform: Platform;
@@ -119,13 +128,7 @@ export interface EngineParts {
   sourcesFor(runtime: string): Sources;
   /** What kinds do besides being planned; by kind. */
   hooks: Record<string, KindHooks | undefined>;
-  /** Expands a service's variables at the start of its stage, with what the deployment's earlier stages wrote and with external secrets. */
-  expand(
-    context: Context,
-    organizationId: string,
-    service: ServiceSnapshot,
-    deployment: { id: string; environmentId: string; shared: unknown[]; isRollback: boolean; signal: AbortSignal },
-  ): Promise<ExpandedVariables & { warnings: string[] }>;
+  expand: ExpandVariables;
   /** Chooses the custom domains that a service is applied with: only those that its organization has proven. */
   routeDomains(
     context: Context,

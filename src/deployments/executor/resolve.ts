@@ -1,5 +1,5 @@
 import { storable } from '#kernel/storable.ts';
-import { UNWIND_SECONDS, withDeadline } from '#deployments/executor/deadline.ts';
+import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import type { EngineParts, Sources } from '#deployments/executor/engine.ts';
 import type { GitSourceToResolve, ImageSourceToResolve } from '#deployments/model/kind.ts';
 import type {

@@ -3,7 +3,7 @@ import { storable } from '#kernel/storable.ts';
 import { json } from '#platform/database/json.ts';
 import { audit, auditInsert } from '#platform/events/audit.ts';
 import { ClaimLost, DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
-import { UNWIND_SECONDS, withDeadline } from '#deployments/executor/deadline.ts';
+import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
 import { loadFacts, removeEmptied } from '#deployments/executor/facts.ts';
 import { again, fenced, type ServiceState } from '#deployments/executor/fenced-write.ts';

@@ -12,7 +12,7 @@ import {
   type NewestCommit,
 } from '#deployments/executor/facts.ts';
 import type { FencedWrite } from '#deployments/executor/fenced-write.ts';
-import { Abandoned, Deadline, UNWIND_SECONDS, withDeadline } from '#deployments/executor/deadline.ts';
+import { Abandoned, Deadline, UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import { keepLastLines, maskLines } from '#deployments/logs/failed-instance.ts';
 import { codeOf } from '#deployments/model/errors.ts';
 import { addMove, isHandedOver, sendWithLog, writeOf, type PlannedRun } from '#deployments/executor/run-context.ts';

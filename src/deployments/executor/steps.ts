@@ -5,7 +5,7 @@ import path from 'node:path';
 import { systemContext } from '#platform/context.ts';
 import { declaredArguments, readOf, writeOwn } from '#deployments/executor/checkout-files.ts';
 import { checkout, checkoutDirectory } from '#deployments/executor/checkouts.ts';
-import { UNWIND_SECONDS, withDeadline } from '#deployments/executor/deadline.ts';
+import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import { again } from '#deployments/executor/fenced-write.ts';
 import { sourcesOf } from '#deployments/executor/run-context.ts';

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createWorker } from '#app/engine.ts';
-import { createSources } from '#app/sources.ts';
+import { createSources } from '#app/git.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { createFakeRuntime } from '#runtimes/fake/index.ts';

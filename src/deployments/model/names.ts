@@ -1,3 +1,4 @@
+import { factsOf } from '#kernel/kinds.ts';
 import type { EventType } from '#platform/events/audit.ts';
 import type { ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
@@ -78,9 +79,10 @@ const SUB_ACTIONS: Partial<Record<RunEvent, string>> = {
 /** `sub_action` of a service in a request (service.md §2.3): what Terraform does of it, NONE for every other kind. */
 export function subActionOf(action: DeploymentAction, service: Pick<ServiceSnapshot, 'kind' | 'event'>): string {
   if (service.event) return SUB_ACTIONS[service.event] ?? 'NONE';
-  if (service.kind !== 'TERRAFORM') return 'NONE';
-  if (action === 'DEPLOY') return 'TERRAFORM_PLAN_AND_APPLY';
-  return action === 'DELETE' || action === 'UNINSTALL' ? 'TERRAFORM_DESTROY' : 'NONE';
+  const { subActions } = factsOf(service.kind);
+  if (!subActions) return 'NONE';
+  if (action === 'DEPLOY') return subActions.DEPLOY;
+  return action === 'DELETE' || action === 'UNINSTALL' ? subActions.REMOVE : 'NONE';
 }
 
 const TRIGGER_ACTIONS: Record<string, string> = {

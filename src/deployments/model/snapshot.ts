@@ -1,4 +1,5 @@
 import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
+import type { FrozenVariable } from '#deployments/model/variables.ts';
 import type { Annotations } from '#runtimes/runtime.ts';
 
 /** Format of snapshots and plans; a release of ours reads its own and the one before (engine.md). */
@@ -34,7 +35,7 @@ export interface ServiceSnapshot {
   /** Custom domains that ask for a certificate; absent if none does. */
   certificateDomains?: string[];
   /** Unexpanded variables that stand on the service itself, secrets by version; in format 1 all that it sees. */
-  variables: unknown[];
+  variables: FrozenVariable[];
   /** Why its cluster can't run it, as a sentence: it fails by itself, and the other services of the request go on. */
   unable?: string;
   /** Commit that this request asked for, instead of the head of the branch. */
@@ -54,7 +55,7 @@ export interface ServiceSnapshot {
 export interface FrozenServices {
   services: ServiceSnapshot[];
   /** Unexpanded variables, built-ins among them. Kept once for all, else an environment's snapshots would grow with the square of its services. */
-  shared: unknown[];
+  shared: FrozenVariable[];
 }
 
 export interface Snapshot {
@@ -66,7 +67,7 @@ export interface Snapshot {
   clusterId: string;
   services: ServiceSnapshot[];
   /** As `FrozenServices.shared`; format 1 has none. */
-  shared?: unknown[];
+  shared?: FrozenVariable[];
   /** Whether commits and digests are those of the last release where there is one (redeploy). */
   repeat: boolean;
   /** Teardown is best effort: what is absent is no error (`skipReconcile`, decisions.md 19). */

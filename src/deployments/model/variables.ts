@@ -1,18 +1,14 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import type { SealedValue } from '#deployments/model/built-in-variables.ts';
 import { expand, type Expanded, type Node, type VariableProblem } from '#deployments/model/interpolate.ts';
 
 /** `scope` of variables and secrets (service.md §2.8). */
 export const RECORD_SCOPES = [
-  'APPLICATION',
-  'BUILT_IN',
-  'ENVIRONMENT',
-  'PROJECT',
-  'CONTAINER',
-  'JOB',
-  'HELM',
-  'TERRAFORM',
-  'AGENTIC_WORKFLOW',
-] as const;
+  'BUILT_IN' as const,
+  'PROJECT' as const,
+  'ENVIRONMENT' as const,
+  ...kindsWith('variables'),
+];
 export type RecordScope = (typeof RECORD_SCOPES)[number];
 
 /** `variable_type` of variables and secrets (service.md §2.8). */

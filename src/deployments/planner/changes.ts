@@ -47,8 +47,8 @@ export function changesOf(
   const before = last.snapshot;
   const [from, to] = [last.release?.commit ?? null, resolved.commit ?? null];
   const variables = variableChanges(
-    { ...shared.before, own: (before?.variables ?? []) as FrozenVariable[] },
-    { ...shared.after, own: service.variables as FrozenVariable[] },
+    { ...shared.before, own: before?.variables ?? [] },
+    { ...shared.after, own: service.variables },
     shared.keys,
   );
   return {
@@ -72,10 +72,10 @@ export interface SharedComparison {
 }
 
 /** Compares what services of an environment see alike: what was frozen with their last release, and what is now. */
-export function compareShared(before: unknown[], after: unknown[]): SharedComparison {
+export function compareShared(before: FrozenVariable[], after: FrozenVariable[]): SharedComparison {
   const [was, is] = [before, after].map((records) => ({
-    effective: effectiveRecords(records as FrozenVariable[]),
-    byId: byId(records as FrozenVariable[]),
+    effective: effectiveRecords(records),
+    byId: byId(records),
   })) as [SharedVariables, SharedVariables];
   const contentIn = ({ effective, byId: records }: SharedVariables, key: string) =>
     effective.has(key) ? contentOf(effective.get(key)!, records) : undefined;

@@ -109,3 +109,12 @@ export async function oldestWaitingSeconds(db: Database): Promise<number> {
     from deployment where status = 'WAITING'`.execute(db);
   return rows[0]!.seconds;
 }
+
+/** Counts the deployments that have not ended, by status. */
+export const countByStatus = (db: Database) =>
+  db
+    .selectFrom('deployment')
+    .select(['status', sql<number>`count(*)`.as('count')])
+    .where('status', '<>', 'ENDED')
+    .groupBy('status')
+    .execute();

@@ -104,3 +104,10 @@ const countUp = prepared((db, tokenId: string, startedAt: Date, step: number) =>
     )
     .returning('used'),
 );
+
+/** Removes windows in which nothing is counted any more. */
+export const removeOldWindows = (db: Database) =>
+  db
+    .deleteFrom('rate_window')
+    .where('started_at', '<', sql<Date>`now() - interval '2 hours'`)
+    .execute();

@@ -1,3 +1,4 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import { newOrderedId } from '#kernel/ids.ts';
 import { json } from '#platform/database/json.ts';
 import { signEvent } from '#platform/events/chain/sign.ts';
@@ -67,23 +68,17 @@ export type EventType = (typeof EVENT_TYPES)[number];
 
 /** `target_type` of audit events (service.md §4.1, endpoint 14). */
 export const TARGET_TYPES = [
-  'AGENTIC_WORKFLOW',
-  'APPLICATION',
-  'CLUSTER',
-  'CONTAINER',
-  'CONTAINER_REGISTRY',
-  'DATABASE',
-  'ENTERPRISE_CONNECTION',
-  'ENVIRONMENT',
-  'JOB',
-  'HELM',
-  'HELM_REPOSITORY',
-  'MEMBERS_AND_ROLES',
-  'ORGANIZATION',
-  'PROJECT',
-  'WEBHOOK',
-  'TERRAFORM',
-] as const;
+  ...kindsWith('audited'),
+  'CLUSTER' as const,
+  'CONTAINER_REGISTRY' as const,
+  'ENTERPRISE_CONNECTION' as const,
+  'ENVIRONMENT' as const,
+  'HELM_REPOSITORY' as const,
+  'MEMBERS_AND_ROLES' as const,
+  'ORGANIZATION' as const,
+  'PROJECT' as const,
+  'WEBHOOK' as const,
+];
 export type TargetType = (typeof TARGET_TYPES)[number];
 
 /** `sub_target_type` of audit events: what of the target was changed (decisions.md 42). */

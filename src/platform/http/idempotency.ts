@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { conflict, invalidField } from '#kernel/errors.ts';
-import { sql } from '#platform/database/index.ts';
+import { sql, type Database } from '#platform/database/index.ts';
 import type { Context } from '#platform/context.ts';
 import { answerPlace } from '#platform/vault/rotation.ts';
 
@@ -66,3 +66,10 @@ export async function remember(
     .where('key', '=', key)
     .execute();
 }
+
+/** Removes records of answers that are no longer repeated. */
+export const removeOldRecords = (db: Database) =>
+  db
+    .deleteFrom('idempotency_record')
+    .where('created_at', '<', sql<Date>`now() - interval '24 hours'`)
+    .execute();

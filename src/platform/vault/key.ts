@@ -13,7 +13,12 @@ import {
 import path from 'node:path';
 import { newId } from '#kernel/ids.ts';
 import type { Database } from '#platform/database/index.ts';
+import type { Settings } from '#platform/settings/index.ts';
 import { AUDIT_KEY, createVault, KEY_BYTES, type Vault } from '#platform/vault/index.ts';
+
+/** Returns the file of the installation's keys. */
+export const vaultKeyFile = (settings: Pick<Settings, 'vaultKeyFile' | 'dataDir'>): string =>
+  settings.vaultKeyFile || path.join(settings.dataDir, 'vault.key');
 
 /**
  * Reads the installation's keys (base64, one key per line, the first encrypts), or makes the first when `mayCreate`. The staged key

@@ -1,3 +1,4 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import { DateTime, ListOf, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
 import { ServiceType } from '#resources/organization/index.ts';
 
@@ -27,17 +28,7 @@ const fields = {
 };
 
 /** The reference interface writes the first value with a blank before it; both spellings mean a cluster. */
-const TargetType = OneOf([
-  ' CLUSTER',
-  'CLUSTER',
-  'ENVIRONMENT',
-  'APPLICATION',
-  'CONTAINER',
-  'JOB',
-  'CRONJOB',
-  'HELM',
-  'TERRAFORM',
-]);
+const TargetType = OneOf([' CLUSTER', 'CLUSTER', 'ENVIRONMENT', 'CRONJOB', ...kindsWith('alerts')]);
 
 const target = Type.Object({
   target_type: TargetType,

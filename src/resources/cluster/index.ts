@@ -15,3 +15,4 @@ export { listClustersWithCredentials, renameCredentialsOfClusters } from '#resou
 export { CLOUDS, CloudVendor } from '#resources/cluster/schema/vendors.ts';
 export { Feature } from '#resources/cluster/schema/features.ts';
 export { clusterSockets } from '#resources/cluster/sockets.ts';
+export { forgetReached, listClustersOfNode, noteReached } from '#resources/cluster/reached.ts';

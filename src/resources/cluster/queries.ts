@@ -1,3 +1,4 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import type { Principal } from '#platform/access/principal.ts';
 import { accessVersionOf } from '#platform/access/remembered.ts';
 import { visibleEnvironments } from '#platform/access/visibility.ts';
@@ -221,7 +222,7 @@ export const listEnvironmentsOnCluster = (
       sql<EnvironmentOnCluster['services']>`coalesce((
         select json_agg(json_build_object('id', s.id, 'name', s.name, 'type', s.kind) order by s.created_at, s.id)
         from service s where s.environment_id = environment.id and s.organization_id = environment.organization_id
-          and s.kind in ('APPLICATION', 'CONTAINER', 'DATABASE', 'JOB', 'HELM', 'TERRAFORM')), '[]')`.as('services'),
+          and s.kind = any(${kindsWith('linked')})), '[]')`.as('services'),
     ])
     .where('environment.organization_id', '=', scope.organizationId)
     .where('environment.cluster_id', '=', clusterId)

@@ -10,5 +10,10 @@ export {
   withRule,
   toEnvironmentView,
 } from '#resources/environment/service.ts';
-export { findEnvironmentById, touchEnvironment, type EnvironmentRow } from '#resources/environment/queries.ts';
+export {
+  findEnvironmentById,
+  listExpired,
+  touchEnvironment,
+  type EnvironmentRow,
+} from '#resources/environment/queries.ts';
 export { Environment, EnvironmentMode } from '#resources/environment/schema.ts';

@@ -128,3 +128,12 @@ export const touchEnvironment = (db: Database, scope: Scope, id: string) =>
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .execute();
+
+/** Environments whose time is over (`expires_at`). */
+export const listExpired = (db: Database) =>
+  db
+    .selectFrom('environment')
+    .select(['id', 'organization_id'])
+    .where('expires_at', '<=', sql<Date>`now()`)
+    .where('deleting', '=', false)
+    .execute();

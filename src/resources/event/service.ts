@@ -1,3 +1,4 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import { permits, type Principal } from '#platform/access/principal.ts';
 import {
@@ -15,7 +16,7 @@ import { readTimestamp } from '#resources/event/timestamp.ts';
 const PAGE_SIZE = 10;
 
 /** Kinds that live in an environment: their targets are asked for by environment (service.md §4.1, endpoint 14). */
-const SERVICE_TYPES = ['AGENTIC_WORKFLOW', 'APPLICATION', 'CONTAINER', 'DATABASE', 'JOB', 'HELM', 'TERRAFORM'];
+const SERVICE_TYPES: readonly string[] = kindsWith('audited');
 
 /** A page of events, the newest first, and the links to its neighbours, which `link` makes of a changed query. */
 export async function findEvents(

@@ -1,3 +1,4 @@
+export { openTokenCredentials, type TokenCredentials } from '#resources/git-token/credentials.ts';
 export { gitTokenRoutes } from '#resources/git-token/routes.ts';
 export { accessOf } from '#resources/git-token/service.ts';
 export { findGitTokenById, listUsableGitTokens, type GitTokenRow } from '#resources/git-token/queries.ts';

@@ -1,7 +1,8 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
 /** Kinds of service that the reference counts as using a git token. */
-const KINDS = ['APPLICATION', 'JOB', 'HELM', 'TERRAFORM'];
+const KINDS = kindsWith('usesGitTokens');
 
 const SERVICES_COUNT = sql<number>`(select count(*) from service
   where (service.git_token_id = git_token.id or service.values_git_token_id = git_token.id)

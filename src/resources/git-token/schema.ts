@@ -1,3 +1,4 @@
+import { kindsWith, serviceTypes } from '#kernel/kinds.ts';
 import { DateTime, ListOf, Name, named, OneOf, Type, Uuid } from '#platform/http/schema.ts';
 import { serviceUse } from '#resources/organization/index.ts';
 
@@ -42,7 +43,7 @@ const GitTokenAssociatedService = named(
   'GitTokenAssociatedService',
   Type.Object({
     ...serviceUse,
-    service_type: OneOf(['APPLICATION', 'CRON', 'LIFECYCLE', 'HELM', 'TERRAFORM']),
+    service_type: OneOf(serviceTypes(kindsWith('usesGitTokens'))),
   }),
 );
 export const GitTokenAssociatedServiceList = ListOf(GitTokenAssociatedService);

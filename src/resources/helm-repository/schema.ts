@@ -1,3 +1,4 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import {
   DateTime,
   ListOf,
@@ -91,5 +92,8 @@ export const HelmChartList = ListOf(
 );
 
 export const HelmRepositoryAssociatedServiceList = ListOf(
-  named('HelmRepositoryAssociatedService', Type.Object({ ...serviceUse, service_type: OneOf(['HELM']) })),
+  named(
+    'HelmRepositoryAssociatedService',
+    Type.Object({ ...serviceUse, service_type: OneOf(kindsWith('usesHelmRepositories')) }),
+  ),
 );

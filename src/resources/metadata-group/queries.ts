@@ -1,3 +1,4 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import type { Principal } from '#platform/access/principal.ts';
 import { visibleClusters, visibleEnvironments } from '#platform/access/visibility.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
@@ -171,7 +172,7 @@ export const listItems = (db: Database, principal: Principal, scope: Scope, id: 
 };
 
 /** A job is a CRON or a LIFECYCLE one by its schedule. */
-const ITEM_TYPE = sql<string>`case when service.kind <> 'JOB' then service.kind
+const ITEM_TYPE = sql<string>`case when service.kind <> all(${kindsWith('scheduled')}) then service.kind
   when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end`;
 
 /** What `SERVICE_METADATA` answers of each group; times are text there. */

@@ -1,3 +1,4 @@
+import { kindsWith, serviceTypes } from '#kernel/kinds.ts';
 import { DateTime, ListOf, Merge, Name, named, OneOf, Optional, Type, Uuid } from '#platform/http/schema.ts';
 
 const Key = Type.String({
@@ -79,7 +80,7 @@ export const GroupItemList = ListOf(
       environment_name: Optional(Type.String()),
       item_id: Uuid,
       item_name: Type.String(),
-      item_type: OneOf(['APPLICATION', 'DATABASE', 'CONTAINER', 'LIFECYCLE', 'ENVIRONMENT', 'CLUSTER', 'CRON']),
+      item_type: OneOf([...serviceTypes(kindsWith('metadata')), 'ENVIRONMENT', 'CLUSTER']),
     }),
   ),
 );

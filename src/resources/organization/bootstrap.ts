@@ -2,6 +2,7 @@ import { newId } from '#kernel/ids.ts';
 import { makeToken } from '#platform/access/tokens.ts';
 import { BUILT_IN_ROLES } from '#platform/access/roles.ts';
 import type { Context } from '#platform/context.ts';
+import type { Database } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
 import { recordOrganization } from '#platform/installation/index.ts';
 
@@ -62,4 +63,10 @@ export async function makeAdministratorToken(
     after: { id, name, scope: 'ADMIN' },
   });
   return token;
+}
+
+/** Whether there is an organization at all, or the one with an id. */
+export async function hasOrganization(db: Database, id?: string): Promise<boolean> {
+  const found = db.selectFrom('organization').select('id').limit(1);
+  return (await (id === undefined ? found : found.where('id', '=', id)).executeTakeFirst()) !== undefined;
 }

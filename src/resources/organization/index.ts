@@ -6,7 +6,12 @@ export {
   type OrganizationTarget,
 } from '#resources/organization/target.ts';
 export { foreignOrganization, requireOrganization } from '#resources/organization/named.ts';
-export { makeAdministrator, makeAdministratorToken, makeOrganization } from '#resources/organization/bootstrap.ts';
+export {
+  hasOrganization,
+  makeAdministrator,
+  makeAdministratorToken,
+  makeOrganization,
+} from '#resources/organization/bootstrap.ts';
 export { listServicesUsing, toServiceUseView, type Used } from '#resources/organization/inventory.ts';
 export {
   ClusterCredentials,

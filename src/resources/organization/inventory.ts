@@ -1,3 +1,4 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import type { Principal } from '#platform/access/principal.ts';
 import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { sql, type Database } from '#platform/database/index.ts';
@@ -22,7 +23,7 @@ export type VisibleServiceRow = Awaited<
 >;
 
 /** A job is a CRON or a LIFECYCLE one by its schedule. */
-const JOB_TYPE = sql<'CRON' | 'LIFECYCLE' | null>`case when service.kind = 'JOB' then
+const JOB_TYPE = sql<'CRON' | 'LIFECYCLE' | null>`case when service.kind = any(${kindsWith('scheduled')}) then
   case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end`;
 
 export interface ServiceFilter {
@@ -57,7 +58,7 @@ export function listServicesUsing(db: Database, principal: Principal, organizati
           eb('service.values_git_token_id', '=', used.gitTokenId!),
         ]),
       )
-      .where('service.kind', 'in', ['APPLICATION', 'JOB', 'HELM', 'TERRAFORM']);
+      .where('service.kind', 'in', kindsWith('usesGitTokens'));
   if (used.argoCdClusterId)
     return services.where('service.argo_cd_id', '=', (eb) =>
       eb

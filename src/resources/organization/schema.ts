@@ -1,3 +1,4 @@
+import { SERVICE_KINDS } from '#kernel/kinds.ts';
 import { ENVIRONMENT_MODES } from '#platform/access/principal.ts';
 import {
   DateTime,
@@ -81,16 +82,7 @@ export const OrganizationList = named(
   }),
 );
 
-export const ServiceType = OneOf([
-  'APPLICATION',
-  'DATABASE',
-  'CONTAINER',
-  'JOB',
-  'HELM',
-  'TERRAFORM',
-  'ARGOCD_APP',
-  'AGENTIC_WORKFLOW',
-]);
+export const ServiceType = OneOf(SERVICE_KINDS);
 
 const ServiceLight = named(
   'ServiceLight',

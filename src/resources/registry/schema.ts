@@ -1,3 +1,4 @@
+import { kindsWith, serviceTypes } from '#kernel/kinds.ts';
 import {
   DateTime,
   ListOf,
@@ -120,6 +121,6 @@ export const ContainerImageList = ListOf(
 export const ContainerRegistryAssociatedServiceList = ListOf(
   named(
     'ContainerRegistryAssociatedService',
-    Type.Object({ ...serviceUse, service_type: OneOf(['CONTAINER', 'LIFECYCLE', 'CRON']) }),
+    Type.Object({ ...serviceUse, service_type: OneOf(serviceTypes(kindsWith('usesRegistries'))) }),
   ),
 );

@@ -12,7 +12,7 @@ import {
   listRepositories,
   toAuthProviderView,
 } from '#services/git-repository/service.ts';
-import type { RepositoryReader } from '#services/parts/repository.ts';
+import type { RepositoryReader } from '#services/sources/repository.ts';
 
 const ACCOUNT = 'Git repositories';
 const ORGANIZATION = 'Organization Account Git Repositories';

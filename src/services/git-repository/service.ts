@@ -16,8 +16,8 @@ import {
   type ProviderAccess,
 } from '#resources/git-token/index.ts';
 import type { DirectoriesInput } from '#services/git-repository/schema.ts';
-import { toGitSource } from '#services/parts/git.ts';
-import { addressOf, readingGiven, type RepositoryReader } from '#services/parts/repository.ts';
+import { toGitSource } from '#services/sources/git.ts';
+import { addressOf, readingGiven, type RepositoryReader } from '#services/sources/repository.ts';
 
 /** Who asks a provider, in the name of which organizations, and with which token if they name one. */
 export interface Asking {

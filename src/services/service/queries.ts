@@ -3,7 +3,7 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import { preparedRead } from '#platform/database/prepared.ts';
 import { SERVICE_METADATA } from '#resources/metadata-group/index.ts';
-import type { ServiceKind } from '#services/holder.ts';
+import type { ServiceKind } from '#services/service/holder.ts';
 
 /** A service with where it stands and what was last applied of it. */
 export const selectServices = (db: Database) =>

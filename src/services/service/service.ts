@@ -1,3 +1,4 @@
+import { hasFact } from '#kernel/kinds.ts';
 import { conflict, internal } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
@@ -133,7 +134,7 @@ export function refuseDeleting(service: { name: string; deleting: boolean }): vo
 /** How events about a service name it: an Argo CD app goes under its environment (decisions.md 42). */
 export const placeOfService = (row: queries.ServiceRow, sub?: SubTargetType) => ({
   target: {
-    type: (row.kind === 'ARGOCD_APP' ? 'ENVIRONMENT' : row.kind) as TargetType,
+    type: hasFact(row.kind, 'audited') ? row.kind : ('ENVIRONMENT' as TargetType),
     id: row.id,
     name: row.name,
     ...(sub ? { sub } : {}),

@@ -1,6 +1,6 @@
 import { lockRunningOf } from '#deployments/index.ts';
 import type { Target } from '#platform/http/route.ts';
-import type { HolderTarget, ServiceKind } from '#services/holder.ts';
+import type { HolderTarget, ServiceKind } from '#services/service/holder.ts';
 import { findServiceById, lockService, type ServiceRow } from '#services/service/queries.ts';
 
 export type ServiceTarget = ServiceRow &

@@ -1,7 +1,7 @@
 import { requireSomewhere } from '#platform/access/granting.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { organizationTarget, type OrganizationTarget } from '#resources/organization/index.ts';
-import type { RepositoryReader } from '#services/parts/repository.ts';
+import type { RepositoryReader } from '#services/sources/repository.ts';
 import * as schema from '#services/terraform-repository/schema.ts';
 import { listVariableFiles, parseVariables, type Reading } from '#services/terraform-repository/service.ts';
 

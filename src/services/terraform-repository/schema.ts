@@ -1,5 +1,5 @@
 import { named, Nullable, OneOf, PlainListOf, Type } from '#platform/http/schema.ts';
-import { GitRepositoryRequest } from '#services/parts/git.ts';
+import { GitRepositoryRequest } from '#services/sources/git.ts';
 
 export const TerraformVariableParsingRequest = named(
   'TerraformVariableParsingRequest',

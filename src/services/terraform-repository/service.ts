@@ -3,8 +3,13 @@ import type { Static } from 'typebox';
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { UserFile } from '#kernel/parsing/index.ts';
 import type { Context } from '#platform/context.ts';
-import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/parts/git.ts';
-import { addressOf, readingGiven, type RepositoryAddress, type RepositoryReader } from '#services/parts/repository.ts';
+import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/sources/git.ts';
+import {
+  addressOf,
+  readingGiven,
+  type RepositoryAddress,
+  type RepositoryReader,
+} from '#services/sources/repository.ts';
 import type { TfVarsListRequest } from '#services/terraform-repository/schema.ts';
 import { structuredNamesIn, valuesIn, variablesOf } from '#services/terraform-repository/variables.ts';
 

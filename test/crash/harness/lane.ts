@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { createWorker } from '#app/engine.ts';
-import { createSources } from '#app/sources.ts';
+import { createSources } from '#app/git.ts';
 import type { DeploymentWorker } from '#deployments/executor/worker.ts';
 import { newId } from '#kernel/ids.ts';
 import { createStateServer, type StateServer } from '#services/terraform-state/index.ts';

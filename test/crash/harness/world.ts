@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { collectCheckouts } from '#app/housekeeping/checkouts.ts';
+import { collectCheckouts } from '#housekeeping/checkouts.ts';
 import { isFinal, phaseOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import { sql, type Database } from '#platform/database/index.ts';

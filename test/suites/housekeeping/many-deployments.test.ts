@@ -5,13 +5,13 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createWorker } from '#app/engine.ts';
-import { Collector } from '#app/housekeeping/collector.ts';
-import { RETENTION_TASKS } from '#app/housekeeping/index.ts';
+import { Collector } from '#housekeeping/collector.ts';
+import { RETENTION_TASKS } from '#housekeeping/index.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { newIdentity } from '#runtimes/contract/fixture.ts';
 import { createFakeRuntime } from '#runtimes/fake/index.ts';
-import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
+import { removeUnusedSecretVersions } from '#services/capabilities/service/variables/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 

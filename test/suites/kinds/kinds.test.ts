@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { allRoutes } from '#app/routes.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Kind } from '#services/kind.ts';
-import { CAPABILITY_ROWS, hasCapability } from '#services/matrix.ts';
+import { CAPABILITY_ROWS, hasCapability } from '#services/kinds/matrix.ts';
 import { KINDS } from '#services/mount.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 import { ok, useApp } from '#test/harness/app.ts';

@@ -1,4 +1,4 @@
-import type { ServiceKind } from '#services/holder.ts';
+import type { ServiceKind } from '#services/service/holder.ts';
 import type { Actor } from '#test/harness/app.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
 import { makeRegistry, type ImageServer } from '#test/harness/images.ts';

@@ -10,7 +10,7 @@ import { lockCluster, setState } from '#resources/cluster/queries.ts';
 import { claimWork, endWork, type Claim } from '#resources/cluster/work-claims.ts';
 import { COURSES, type WorkAction } from '#resources/cluster/states.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
-import { placeOfEnvironment, submit, type Trigger } from '#services/capabilities/actions/request.ts';
+import { placeOfEnvironment, submit, type Trigger } from '#services/capabilities/service/actions/request.ts';
 import type { Random } from '#test/harness/random.ts';
 import { waitsForLock } from '#test/harness/waiting.ts';
 

@@ -22,9 +22,9 @@ test('programs are started with argument lists: no shell, and no text that is ru
   expect(places(/shell: *true|\bexecSync\(|\{ *exec *[,}].*child_process/)).toEqual([]);
   expect(places(/\beval\(|new Function\(/)).toEqual([]);
   // The collector of garbage has no other name than the one in a context of its own.
-  expect(places(/node:vm|runIn\w*Context\((?!'gc'\))/).filter((place) => !place.startsWith('src/app/idle.ts'))).toEqual(
-    [],
-  );
+  expect(
+    places(/node:vm|runIn\w*Context\((?!'gc'\))/).filter((place) => !place.startsWith('src/kernel/idle.ts')),
+  ).toEqual([]);
   expect(places(/runIn\w*Context\((?!'gc'\))/)).toEqual([]);
 });
 
@@ -34,7 +34,7 @@ test('what is compared with a secret is compared in constant time: hashes are in
   expect(places(new RegExp(`where\\([^)]*${hashes.source}`))).toEqual([]);
   const compared = new Set(places(/timingSafeEqual\(/).map((place) => place.split(':')[0]));
   for (const file of ['access/tokens.ts', 'http/idempotency.ts']) expect(compared).toContain(`src/platform/${file}`);
-  expect(compared).toContain('src/services/capabilities/history/build-report.ts');
+  expect(compared).toContain('src/services/capabilities/service/history/build-report.ts');
 });
 
 test('whatever a command prints goes through the one function that makes it harmless', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { createImages } from '#app/images.ts';
+import { createImages } from '#services/images/registry-images.ts';
 import { newId } from '#kernel/ids.ts';
 import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
 import { openBench, type DockerBench } from '#runtimes/docker/testing.ts';

@@ -1,3 +1,4 @@
+import { kindsWith } from '#kernel/kinds.ts';
 import { DateTime, named, OneOf, PlainListOf, Type, Uuid } from '#platform/http/schema.ts';
 
 const text = Type.Optional(Type.String());
@@ -136,7 +137,7 @@ const ClusterEnvironment = named(
       Type.Object({
         id: Uuid,
         name: Type.String(),
-        type: OneOf(['APPLICATION', 'CONTAINER', 'DATABASE', 'JOB', 'HELM', 'TERRAFORM']),
+        type: OneOf(kindsWith('linked')),
       }),
     ),
   }),

@@ -63,6 +63,16 @@ export class Git {
     this.#options = options;
   }
 
+  /**
+   * Returns the address that a token for the repository would be sent to, or null where it is read without one. The address is
+   * git's own: `git@host:path` is https with a token, however the URL is written. Throws RuntimeError `refused`.
+   */
+  tokenAddress(url: string): string | null {
+    const location = locate(url, this.#options.localRoots);
+    if (location.kind === 'local') return null;
+    return location.kind === 'ssh' ? overHttps(location) : location.url;
+  }
+
   /** The commit at the head of the branch. Cheap: nothing is fetched. */
   async resolveHead(source: GitSource): Promise<string> {
     return this.#withRepository(source, (repository) => repository.head(source.branch));

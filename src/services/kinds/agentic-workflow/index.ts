@@ -23,7 +23,6 @@ export const agenticWorkflow: Kind<AgenticWorkflowSpec, AgenticWorkflowInput & {
   tag: 'AgenticWorkflow',
   listTag: 'Agentic Workflows',
   defaultStage: 'JOB DEFAULT',
-  deleteAction: 'service.delete',
   schemas: { create: AgenticWorkflowRequest, edit: AgenticWorkflowRequest, answer: AgenticWorkflow },
   operations: [
     'listAgenticWorkflow',

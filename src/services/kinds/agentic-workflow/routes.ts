@@ -10,9 +10,9 @@ import {
 import { conflict } from '#kernel/errors.ts';
 import type { Database } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
-import { deleteService } from '#services/capabilities/actions/delete.ts';
-import { statusOfService } from '#services/capabilities/actions/request.ts';
-import { Status } from '#services/capabilities/status/schema.ts';
+import { deleteService } from '#services/capabilities/service/actions/delete.ts';
+import { statusOfService } from '#services/capabilities/service/actions/request.ts';
+import { Status } from '#services/capabilities/service/status/schema.ts';
 import { listRuns } from '#services/kinds/agentic-workflow/queries.ts';
 import { placeOfService } from '#services/service/service.ts';
 import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';

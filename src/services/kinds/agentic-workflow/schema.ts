@@ -1,5 +1,5 @@
 import { Name, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
-import { commonAnswer } from '#services/parts/common.ts';
+import { commonAnswer } from '#services/service/common-fields.ts';
 
 /** Whose model the agent asks, and through whom. */
 export const MODELS = ['CLAUDE', 'BEDROCK'] as const;

@@ -7,8 +7,8 @@ import { requireMcpServers } from '#resources/mcp-server/index.ts';
 import type { SpecPlace } from '#services/kind.ts';
 import type { AgenticWorkflowInput, MODELS } from '#services/kinds/agentic-workflow/schema.ts';
 import { whyNotListed } from '#services/kinds/agentic-workflow/egress.ts';
-import { refuseFrom } from '#services/parts/fragment.ts';
-import { toGitSource } from '#services/parts/git.ts';
+import { refuseFrom } from '#services/images/dockerfile-fragment.ts';
+import { toGitSource } from '#services/sources/git.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 export interface WorkflowOutput {

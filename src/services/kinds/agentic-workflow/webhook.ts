@@ -16,8 +16,8 @@ import {
 } from '#resources/environment/index.ts';
 import { projectTarget } from '#resources/project/index.ts';
 import { MACHINE_RUNTIME } from '#runtimes/runtime.ts';
-import { placeOfEnvironment, submit } from '#services/capabilities/actions/request.ts';
-import { copyServices, placeIn, type CopyRight } from '#services/capabilities/clone/index.ts';
+import { placeOfEnvironment, submit } from '#services/capabilities/service/actions/request.ts';
+import { copyServices, placeIn, type CopyRight } from '#services/capabilities/service/clone/index.ts';
 import type { Kind } from '#services/kind.ts';
 import * as queries from '#services/kinds/agentic-workflow/queries.ts';
 import {

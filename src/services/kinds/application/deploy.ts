@@ -1,8 +1,8 @@
 import type { BuildRecipe, DeployableKind, PlannedService, ServiceSnapshot } from '#deployments/index.ts';
 import type { ApplicationSpec } from '#services/kinds/application/spec.ts';
-import { buildKeyOf, buildLimits, whyBuilt } from '#services/parts/built.ts';
-import { rolloutOf } from '#services/parts/long-running.ts';
-import { toWorkload } from '#services/parts/workload.ts';
+import { buildKeyOf, buildLimits, whyBuilt } from '#services/images/build-key.ts';
+import { rolloutOf } from '#services/workload/long-running.ts';
+import { toWorkload } from '#services/workload/workload.ts';
 
 /** How an application is deployed: cloned, built, applied. */
 export const applicationDeployment: DeployableKind = {

@@ -8,7 +8,7 @@ import {
   type ApplicationInput,
 } from '#services/kinds/application/schema.ts';
 import { applicationTerraform } from '#services/kinds/application/terraform.ts';
-import { autoscalingNeeds } from '#services/parts/autoscaling.ts';
+import { autoscalingNeeds } from '#services/workload/autoscaling.ts';
 import { toApplicationSpec, toApplicationView, type ApplicationSpec } from '#services/kinds/application/spec.ts';
 
 /** A service that is built from a git repository and runs for ever. */
@@ -18,7 +18,6 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
   tag: 'Application',
   listTag: 'Applications',
   defaultStage: 'APPLICATION DEFAULT',
-  deleteAction: 'workload.delete',
   schemas: { create: ApplicationRequest, edit: ApplicationEditRequest, answer: Application },
   toSpec: toApplicationSpec,
   toView: toApplicationView,

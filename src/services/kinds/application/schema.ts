@@ -1,7 +1,7 @@
 import { Name, named, Nullable, OneOf, Type, type Static } from '#platform/http/schema.ts';
-import { commonAnswer } from '#services/parts/common.ts';
-import { CommitId, GitRepository, GitRepositoryRequest } from '#services/parts/git.ts';
-import { longRunningAnswer, longRunningInput } from '#services/parts/long-running.ts';
+import { commonAnswer } from '#services/service/common-fields.ts';
+import { CommitId, GitRepository, GitRepositoryRequest } from '#services/sources/git.ts';
+import { longRunningAnswer, longRunningInput } from '#services/workload/long-running.ts';
 
 const RelativePath = Type.String({ minLength: 1, maxLength: 1000 });
 

@@ -2,8 +2,8 @@ import { invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import type { SpecPlace } from '#services/kind.ts';
 import type { ApplicationInput } from '#services/kinds/application/schema.ts';
-import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/parts/git.ts';
-import { longRunningView, toLongRunningSpec, type LongRunningSpec } from '#services/parts/long-running.ts';
+import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/sources/git.ts';
+import { longRunningView, toLongRunningSpec, type LongRunningSpec } from '#services/workload/long-running.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** An application's configuration as it is stored and frozen into snapshots. */

@@ -1,6 +1,6 @@
 import type { KindTerraform } from '#services/kind.ts';
 import type { ApplicationSpec } from '#services/kinds/application/spec.ts';
-import { longRunningAttributes } from '#services/parts/long-running-terraform.ts';
+import { longRunningAttributes } from '#services/hcl/long-running.ts';
 
 /** An application as a resource of the Terraform provider (`qovery_application`). */
 export const applicationTerraform: KindTerraform<ApplicationSpec> = {

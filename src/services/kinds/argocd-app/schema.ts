@@ -1,6 +1,6 @@
 import { DateTime, named, Nullable, OneOf, PlainListOf, Type, Uuid } from '#platform/http/schema.ts';
-import { shownAnswer } from '#services/parts/common.ts';
-import { GitRepository } from '#services/parts/git.ts';
+import { shownAnswer } from '#services/service/common-fields.ts';
+import { GitRepository } from '#services/sources/git.ts';
 
 /** service.md §2.7 */
 export const ArgoCdApp = named(

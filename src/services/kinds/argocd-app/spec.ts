@@ -1,7 +1,7 @@
 import { canonicalJson } from '#kernel/canonical-json.ts';
 import type { Observed } from '#deployments/index.ts';
 import type { ArgoCdApplication, ArgoCdSource } from '#resources/argo-cd/index.ts';
-import { locateRepository, type GitSource } from '#services/parts/git.ts';
+import { locateRepository, type GitSource } from '#services/sources/git.ts';
 
 /** What of an app is its configuration, as Argo CD tells it. */
 export interface ArgoCdAppSpec {

@@ -1,7 +1,7 @@
 import type { Context } from '#platform/context.ts';
 import type { Observed } from '#deployments/index.ts';
 import type { ArgoCdAppProgress, ArgoCdAppSpec } from '#services/kinds/argocd-app/spec.ts';
-import { toGitView } from '#services/parts/git.ts';
+import { toGitView } from '#services/sources/git.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** What Argo CD did of an app last. */

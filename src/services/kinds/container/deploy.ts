@@ -6,8 +6,8 @@ import type {
   ServiceSnapshot,
 } from '#deployments/index.ts';
 import type { ContainerSpec } from '#services/kinds/container/spec.ts';
-import { rolloutOf } from '#services/parts/long-running.ts';
-import { toWorkload } from '#services/parts/workload.ts';
+import { rolloutOf } from '#services/workload/long-running.ts';
+import { toWorkload } from '#services/workload/workload.ts';
 
 /** How a container is deployed: its tag is resolved to a digest, and that is applied. */
 export const containerDeployment: DeployableKind = {

@@ -8,7 +8,7 @@ import {
   ContainerRequest,
   type ContainerInput,
 } from '#services/kinds/container/schema.ts';
-import { autoscalingNeeds } from '#services/parts/autoscaling.ts';
+import { autoscalingNeeds } from '#services/workload/autoscaling.ts';
 import { toContainerSpec, toContainerView, type ContainerSpec } from '#services/kinds/container/spec.ts';
 
 /** A service that runs an image of a registry for ever. */
@@ -18,7 +18,6 @@ export const container: Kind<ContainerSpec, ContainerInput & { name: string }> =
   tag: 'Container',
   listTag: 'Containers',
   defaultStage: 'CONTAINER DEFAULT',
-  deleteAction: 'workload.delete',
   schemas: { create: ContainerRequest, edit: ContainerEditRequest, answer: Container },
   toSpec: toContainerSpec,
   toView: toContainerView,

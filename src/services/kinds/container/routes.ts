@@ -2,7 +2,7 @@ import { defineRoute, type Route } from '#platform/http/route.ts';
 import { PlainListOf } from '#platform/http/schema.ts';
 import { serviceStatuses } from '#deployments/index.ts';
 import { registryTarget } from '#resources/registry/index.ts';
-import { Status } from '#services/capabilities/status/schema.ts';
+import { Status } from '#services/capabilities/service/status/schema.ts';
 import { listContainersOfRegistry } from '#services/kinds/container/queries.ts';
 
 /** What only containers have. */

@@ -1,8 +1,8 @@
 import { Name, named, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { REGISTRY_KINDS } from '#resources/registry/index.ts';
-import { commonAnswer } from '#services/parts/common.ts';
-import { ImageName, ImageTag } from '#services/parts/images.ts';
-import { longRunningAnswer, longRunningInput } from '#services/parts/long-running.ts';
+import { commonAnswer } from '#services/service/common-fields.ts';
+import { ImageName, ImageTag } from '#services/images/image-name.ts';
+import { longRunningAnswer, longRunningInput } from '#services/workload/long-running.ts';
 
 export const ContainerRequest = named(
   'ContainerRequest',

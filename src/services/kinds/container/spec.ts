@@ -3,8 +3,8 @@ import type { Context } from '#platform/context.ts';
 import { findRegistry } from '#resources/registry/index.ts';
 import type { SpecPlace } from '#services/kind.ts';
 import type { ContainerInput } from '#services/kinds/container/schema.ts';
-import { checkImageName } from '#services/parts/images.ts';
-import { longRunningView, toLongRunningSpec, type LongRunningSpec } from '#services/parts/long-running.ts';
+import { checkImageName } from '#services/images/image-name.ts';
+import { longRunningView, toLongRunningSpec, type LongRunningSpec } from '#services/workload/long-running.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** A container's configuration as it is stored and frozen into snapshots. */

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Context } from '#platform/context.ts';
-import { databasePasswordPlace, type StoredDatabaseAccess } from '#services/capabilities/variables/index.ts';
+import { databasePasswordPlace, type StoredDatabaseAccess } from '#services/capabilities/service/variables/index.ts';
 import { ENGINES, type Credentials, type DatabaseType } from '#services/kinds/database/engines/index.ts';
-import { hostnameOf } from '#services/parts/ports.ts';
-import { claimFree } from '#services/parts/published-ports.ts';
+import { hostnameOf } from '#services/ports/ports.ts';
+import { claimFree } from '#services/ports/published-ports.ts';
 
 /** Bytes of a generated password, as text that needs no quoting in URLs and configuration files. */
 const PASSWORD_BYTES = 24;

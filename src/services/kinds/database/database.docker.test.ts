@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { createDockerRuntime } from '#runtimes/docker/index.ts';
 import type { Handle, Runtime } from '#runtimes/runtime.ts';
-import type { ServiceKind } from '#services/holder.ts';
+import type { ServiceKind } from '#services/service/holder.ts';
 import { ok, startTestApp, type Actor, type TestApp } from '#test/harness/app.ts';
 import { makeableImages, pushServerImages } from '#test/harness/database-images.ts';
 import { act, backUp, deployedDatabase, placeOn, restore, useDatabases } from '#test/harness/databases.ts';

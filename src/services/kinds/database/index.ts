@@ -17,7 +17,6 @@ export const database: Kind<DatabaseSpec, DatabaseInput & { name: string }> = {
   tag: 'Database',
   listTag: 'Databases',
   defaultStage: 'DATABASE DEFAULT',
-  deleteAction: 'workload.delete',
   schemas: { create: DatabaseRequest, edit: DatabaseEditRequest, answer: Database },
   toSpec: toDatabaseSpec,
   toView: toDatabaseView,

@@ -1,8 +1,8 @@
 import { Name, named, Nullable, OneOf, Type, type Static } from '#platform/http/schema.ts';
 import { DATABASE_TYPES } from '#services/kinds/database/engines/index.ts';
-import { commonAnswer, commonInput } from '#services/parts/common.ts';
-import { groupsAnswer, groupsRequest } from '#services/parts/groups.ts';
-import { Cpu } from '#services/parts/long-running.ts';
+import { commonAnswer, commonInput } from '#services/service/common-fields.ts';
+import { groupsAnswer, groupsRequest } from '#services/workload/groups.ts';
+import { Cpu } from '#services/workload/long-running.ts';
 
 export const MODES = ['CONTAINER', 'MANAGED'] as const;
 export const ACCESSIBILITIES = ['PRIVATE', 'PUBLIC'] as const;

@@ -1,12 +1,12 @@
 import { internal, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import type { StoredDatabaseAccess } from '#services/capabilities/variables/index.ts';
+import type { StoredDatabaseAccess } from '#services/capabilities/service/variables/index.ts';
 import type { SpecPlace } from '#services/kind.ts';
 import { accessOf, addressOf, newAccess } from '#services/kinds/database/access.ts';
 import { checkUpgrade, checkVersion, imageOf, type DatabaseType } from '#services/kinds/database/engines/index.ts';
 import type { DatabaseInput } from '#services/kinds/database/schema.ts';
-import { toGroups, toGroupsView, type GroupsSpec } from '#services/parts/groups.ts';
+import { toGroups, toGroupsView, type GroupsSpec } from '#services/workload/groups.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** A database's configuration as it is stored and frozen into snapshots. */

@@ -1,6 +1,6 @@
 import type { KindTerraform } from '#services/kind.ts';
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
-import { groupAttributes } from '#services/parts/long-running-terraform.ts';
+import { groupAttributes } from '#services/hcl/long-running.ts';
 
 /** A database as a resource of the Terraform provider (`qovery_database`): it gets credentials of its own. */
 export const databaseTerraform: KindTerraform<DatabaseSpec> = {

@@ -4,8 +4,8 @@ import type { Context } from '#platform/context.ts';
 import { readChartFile } from '#resources/helm-repository/index.ts';
 import type { HelmSourceInput } from '#services/kinds/helm/schema.ts';
 import { toHelmSource } from '#services/kinds/helm/source.ts';
-import type { GitSource } from '#services/parts/git.ts';
-import { addressOf, readingGiven, type RepositoryReader } from '#services/parts/repository.ts';
+import type { GitSource } from '#services/sources/git.ts';
+import { addressOf, readingGiven, type RepositoryReader } from '#services/sources/repository.ts';
 
 const VALUES = 'values.yaml';
 

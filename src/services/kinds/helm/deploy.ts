@@ -3,7 +3,7 @@ import type { DeployableKind, GitSourceToResolve, PlannedService, ServiceSnapsho
 import type { DeployChoice } from '#services/kind.ts';
 import { checkChartVersion } from '#services/kinds/helm/source.ts';
 import type { HelmSpec } from '#services/kinds/helm/spec.ts';
-import type { GitSource } from '#services/parts/git.ts';
+import type { GitSource } from '#services/sources/git.ts';
 
 /**
  * How a Helm service is deployed: commits of its chart and of its values are resolved, and both are kept with the release. Helm itself is

@@ -19,7 +19,6 @@ export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
   tag: 'Helm',
   listTag: 'Helms',
   defaultStage: 'CONTAINER DEFAULT',
-  deleteAction: 'service.delete',
   schemas: { create: HelmRequest, edit: HelmEditRequest, answer: Helm },
   toSpec: toHelmSpec,
   toView: toHelmView,

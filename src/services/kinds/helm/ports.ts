@@ -1,7 +1,7 @@
 import { invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import { named, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
-import type { PortSpec } from '#services/parts/ports.ts';
+import type { PortSpec } from '#services/ports/ports.ts';
 
 const PortNumber = Type.Integer({ minimum: 1, maximum: 65535 });
 /** A name of Kubernetes. */

@@ -3,7 +3,7 @@ import { Type } from '#platform/http/schema.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { readDefaultValues } from '#services/kinds/helm/default-values.ts';
 import { HelmDefaultValuesRequest, KubernetesServiceList } from '#services/kinds/helm/schema.ts';
-import type { RepositoryReader } from '#services/parts/repository.ts';
+import type { RepositoryReader } from '#services/sources/repository.ts';
 import { serviceTarget } from '#services/service/target.ts';
 
 /** What only Helm services have. */

@@ -1,8 +1,8 @@
 import { BLANK_IS_ABSENT } from '#platform/http/blank.ts';
 import { Name, named, Nullable, OneOf, PlainListOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { HelmPort, HelmPortRequest } from '#services/kinds/helm/ports.ts';
-import { commonAnswer, commonInput } from '#services/parts/common.ts';
-import { CommitId, GitRepository, GitRepositoryRequest } from '#services/parts/git.ts';
+import { commonAnswer, commonInput } from '#services/service/common-fields.ts';
+import { CommitId, GitRepository, GitRepositoryRequest } from '#services/sources/git.ts';
 
 const Line = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: '^[^\\u0000-\\u001f\\u007f]*$' });
 

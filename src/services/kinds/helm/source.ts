@@ -2,7 +2,7 @@ import { invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { findHelmRepository } from '#resources/helm-repository/index.ts';
 import type { HelmSourceInput } from '#services/kinds/helm/schema.ts';
-import { toGitSource, type GitSource } from '#services/parts/git.ts';
+import { toGitSource, type GitSource } from '#services/sources/git.ts';
 
 /** A chart of a Helm repository, as it is stored. */
 export interface StoredChart {

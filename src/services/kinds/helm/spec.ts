@@ -6,7 +6,7 @@ import { toHelmPorts, toHelmPortView, type HelmPortSpec } from '#services/kinds/
 import type { HelmInput } from '#services/kinds/helm/schema.ts';
 import { toHelmSource, type HelmSource } from '#services/kinds/helm/source.ts';
 import { NO_VALUES, toValues, toValuesView, type ValuesOverride } from '#services/kinds/helm/values.ts';
-import { toGitView, type ResolvedCommit } from '#services/parts/git.ts';
+import { toGitView, type ResolvedCommit } from '#services/sources/git.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** A Helm service's configuration as it is stored and frozen into snapshots. */

@@ -1,7 +1,7 @@
 import type { KindTerraform } from '#services/kind.ts';
 import type { HelmSpec } from '#services/kinds/helm/spec.ts';
 import type { ValuesOverride } from '#services/kinds/helm/values.ts';
-import type { HclValue } from '#services/parts/hcl.ts';
+import type { HclValue } from '#services/hcl/hcl.ts';
 
 type Attributes = Record<string, HclValue | undefined>;
 

@@ -1,7 +1,7 @@
 import { invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import type { ValuesInput } from '#services/kinds/helm/schema.ts';
-import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/parts/git.ts';
+import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/sources/git.ts';
 
 /** What overrides the values of a chart, as it is stored. */
 export interface ValuesOverride {

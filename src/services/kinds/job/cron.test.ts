@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createExecutionWorker } from '#app/engine.ts';
-import { createSources } from '#app/sources.ts';
+import { createSources } from '#app/git.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { readSettings } from '#platform/settings/index.ts';

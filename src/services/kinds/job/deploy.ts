@@ -10,8 +10,8 @@ import type {
 import { commandOf, type JobEvent } from '#services/kinds/job/schedule.ts';
 import { MAX_DURATION_SECONDS } from '#services/kinds/job/schema.ts';
 import type { JobSpec } from '#services/kinds/job/spec.ts';
-import { buildKeyOf, buildLimits, whyBuilt } from '#services/parts/built.ts';
-import { splitWords } from '#services/parts/workload.ts';
+import { buildKeyOf, buildLimits, whyBuilt } from '#services/images/build-key.ts';
+import { splitWords } from '#services/workload/workload.ts';
 
 /** Written into the checkout where the Dockerfile stands in the configuration. */
 const OWN_DOCKERFILE = 'quarterdeck.Dockerfile';

@@ -1,7 +1,7 @@
 import { AppError } from '#kernel/errors.ts';
 import { outputPathOf, type KindHooks } from '#deployments/index.ts';
 import { parseOutputs } from '#services/kinds/job/outputs.ts';
-import { recordOutputs } from '#services/capabilities/variables/index.ts';
+import { recordOutputs } from '#services/capabilities/service/variables/index.ts';
 
 /** What an event of a job wrote becomes variables of its environment (engine.md, *Snapshot, resolution, plan*). */
 export const jobHooks: KindHooks = {

@@ -20,7 +20,6 @@ export const job: Kind<JobSpec, JobInput & { name: string }> = {
   tag: 'Job',
   listTag: 'Jobs',
   defaultStage: 'JOB DEFAULT',
-  deleteAction: 'service.delete',
   schemas: { create: JobRequest, edit: JobEditRequest, answer: Job },
   toSpec: toJobSpec,
   toView: toJobView,

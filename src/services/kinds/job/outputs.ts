@@ -1,6 +1,6 @@
 import { badRequest } from '#kernel/errors.ts';
 import { findJsonError } from '#kernel/json-error.ts';
-import type { Output } from '#services/capabilities/variables/index.ts';
+import type { Output } from '#services/capabilities/service/variables/index.ts';
 
 /** What a value may be said to be besides (`{"KEY": {"value": …}}`). */
 const FIELDS = ['value', 'sensitive', 'description', 'mount_path', 'type'];

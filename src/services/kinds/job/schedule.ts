@@ -2,7 +2,7 @@ import { checkCron } from '#kernel/cron.ts';
 import { invalidField } from '#kernel/errors.ts';
 import { timeZoneNamed } from '#kernel/time-zone.ts';
 import { named, Nullable, OneOf, Type, type Static } from '#platform/http/schema.ts';
-import { Arguments, Entrypoint } from '#services/parts/long-running.ts';
+import { Arguments, Entrypoint } from '#services/workload/long-running.ts';
 
 export const LIFECYCLE_TYPES = ['GENERIC', 'TERRAFORM', 'CLOUDFORMATION'] as const;
 

@@ -1,12 +1,12 @@
 import { Name, named, Nullable, OneOf, Type, type Static } from '#platform/http/schema.ts';
 import { JOB_EVENTS, JobSchedule, JobScheduleRequest } from '#services/kinds/job/schedule.ts';
 import { JobSource, JobSourceRequest } from '#services/kinds/job/source.ts';
-import { commonAnswer, commonInput } from '#services/parts/common.ts';
-import { CommitId } from '#services/parts/git.ts';
-import { groupsAnswer, groupsRequest } from '#services/parts/groups.ts';
-import { ImageTag } from '#services/parts/images.ts';
-import { Architecture, Cpu, Memory } from '#services/parts/long-running.ts';
-import { Healthcheck } from '#services/parts/probes.ts';
+import { commonAnswer, commonInput } from '#services/service/common-fields.ts';
+import { CommitId } from '#services/sources/git.ts';
+import { groupsAnswer, groupsRequest } from '#services/workload/groups.ts';
+import { ImageTag } from '#services/images/image-name.ts';
+import { Architecture, Cpu, Memory } from '#services/workload/long-running.ts';
+import { Healthcheck } from '#services/workload/probes.ts';
 
 /** A week: what runs longer is no job. */
 export const MAX_DURATION_SECONDS = 604_800;

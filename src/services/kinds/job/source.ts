@@ -10,8 +10,8 @@ import {
   toGitView,
   type GitSource,
   type ResolvedCommit,
-} from '#services/parts/git.ts';
-import { checkImageName, ImageName, ImageTag } from '#services/parts/images.ts';
+} from '#services/sources/git.ts';
+import { checkImageName, ImageName, ImageTag } from '#services/images/image-name.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 const MAX_DOCKERFILE = 64 * 1024;

@@ -3,8 +3,8 @@ import type { SpecPlace } from '#services/kind.ts';
 import { toSchedule, type JobSchedule } from '#services/kinds/job/schedule.ts';
 import type { JobInput } from '#services/kinds/job/schema.ts';
 import { toSource, toSourceView, type StoredSource } from '#services/kinds/job/source.ts';
-import { toGroups, toGroupsView, type GroupsSpec } from '#services/parts/groups.ts';
-import { checkHealthchecks, type HealthcheckInput } from '#services/parts/probes.ts';
+import { toGroups, toGroupsView, type GroupsSpec } from '#services/workload/groups.ts';
+import { checkHealthchecks, type HealthcheckInput } from '#services/workload/probes.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** A job's configuration as it is stored and frozen into snapshots. */

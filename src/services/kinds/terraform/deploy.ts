@@ -22,7 +22,7 @@ import {
   type VariableValue,
 } from '#services/kinds/terraform/run-files.ts';
 import type { TerraformSpec } from '#services/kinds/terraform/spec.ts';
-import { refuseFrom } from '#services/parts/fragment.ts';
+import { refuseFrom } from '#services/images/dockerfile-fragment.ts';
 
 /** What a run is given of what is opened or found when its stage starts; JSON under one name. */
 export interface Opened {

@@ -8,7 +8,7 @@ import { keepsState, type Backend, type StateAccess, type VariableValue } from '
 import * as queries from '#services/kinds/terraform/queries.ts';
 import { openTfVar, type TerraformSpec } from '#services/kinds/terraform/spec.ts';
 import { choosePrograms, programName, type ProgramFinder } from '#services/kinds/terraform/versions.ts';
-import type { RepositoryReader } from '#services/parts/repository.ts';
+import type { RepositoryReader } from '#services/sources/repository.ts';
 import { beginRun, endRun, type StateServer } from '#services/terraform-state/index.ts';
 import { isExpression, structuredVariables } from '#services/terraform-repository/index.ts';
 

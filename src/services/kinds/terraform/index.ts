@@ -27,7 +27,6 @@ export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> =
   tag: 'Terraform',
   listTag: 'Terraforms',
   defaultStage: 'JOB DEFAULT',
-  deleteAction: 'service.delete',
   schemas: { create: TerraformRequest, edit: TerraformEditRequest, answer: Terraform },
   toSpec: toTerraformSpec,
   toView: toTerraformView,

@@ -1,6 +1,6 @@
 import type { Execution, ServiceSnapshot } from '#deployments/index.ts';
 import type { Context } from '#platform/context.ts';
-import { recordOutputs, type Output } from '#services/capabilities/variables/index.ts';
+import { recordOutputs, type Output } from '#services/capabilities/service/variables/index.ts';
 import { isOwnUnlock } from '#services/kinds/terraform/deploy.ts';
 import { readPlan } from '#services/kinds/terraform/plan-file.ts';
 import { keepsState } from '#services/kinds/terraform/run-files.ts';

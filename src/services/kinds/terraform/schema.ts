@@ -1,7 +1,7 @@
 import { DateTime, Name, named, Nullable, OneOf, PlainListOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { PlanContent } from '#services/kinds/terraform/plan-file.ts';
-import { commonAnswer, commonInput } from '#services/parts/common.ts';
-import { CommitId, GitRepository, GitRepositoryRequest } from '#services/parts/git.ts';
+import { commonAnswer, commonInput } from '#services/service/common-fields.ts';
+import { CommitId, GitRepository, GitRepositoryRequest } from '#services/sources/git.ts';
 
 export const ENGINES = ['TERRAFORM', 'OPEN_TOFU'] as const;
 export type Engine = (typeof ENGINES)[number];

@@ -5,8 +5,8 @@ import type { SpecPlace } from '#services/kind.ts';
 import { checkExtraArguments, type ExtraArguments } from '#services/kinds/terraform/commands.ts';
 import { keepsState, type Backend } from '#services/kinds/terraform/run-files.ts';
 import type { Engine, TerraformInput } from '#services/kinds/terraform/schema.ts';
-import { refuseFrom } from '#services/parts/fragment.ts';
-import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/parts/git.ts';
+import { refuseFrom } from '#services/images/dockerfile-fragment.ts';
+import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/sources/git.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** A variable as it is stored: a secret's value is sealed under an id of its own. */

@@ -9,7 +9,7 @@ import * as service from '#services/kinds/database/backups/service.ts';
 import { backupTarget, locationOf } from '#services/kinds/database/backups/target.ts';
 import { toBackupView, toRestoreView } from '#services/kinds/database/backups/view.ts';
 import { databaseTarget } from '#services/kinds/database/routes.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
 
 const TAG = 'Backups';
 const ofDatabase = { tag: TAG, target: databaseTarget };

@@ -1,6 +1,6 @@
 import { DateTime, ListOf, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
-import { HistoryOf } from '#services/capabilities/history/schema.ts';
-import { Status } from '#services/capabilities/status/schema.ts';
+import { HistoryOf } from '#services/capabilities/service/history/schema.ts';
+import { Status } from '#services/capabilities/service/status/schema.ts';
 import { DATABASE_TYPES } from '#services/kinds/database/engines/index.ts';
 
 export const BackupRequest = named(

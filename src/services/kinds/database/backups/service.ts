@@ -19,7 +19,7 @@ import { isNewer } from '#services/kinds/database/engines/index.ts';
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
 import { placeOfService, refuseDeleting } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
-import type { ServiceNeeds } from '#services/needs.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 const PAGE_SIZE = 20;

@@ -1,0 +1,121 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { compareWorld, type Comparison, type Found, type KnownService } from '#clusters/drift.ts';
+import type { Platform } from '#platform/context.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+import { RuntimeError, type Handle, type RuntimeProvider } from '#runtimes/runtime.ts';
+
+/** Machine whose runtimes are asked. */
+export interface InventoryParts {
+  platform: Platform;
+  runtimes: RuntimeProvider;
+  nodeId: string;
+}
+
+export interface World extends Comparison {
+  /** What could not be looked at from here, and why, a sentence each. */
+  unseen: string[];
+}
+
+const LOCAL = ['host', 'docker', 'fake'];
+
+/** Compares what runs on this machine, and on clusters that belong to none, with what the database has. Only looks. */
+export async function takeInventory(parts: InventoryParts): Promise<World> {
+  const { found, unseen } = await findAll(parts);
+  return { ...compareWorld(await listKnown(parts), found), unseen };
+}
+
+/** Finds what the database does not know; of that only the services named, where some are. Throws where one of them is none. */
+export async function findUnknown(parts: InventoryParts, only?: string[]): Promise<Comparison['differences']> {
+  const { differences } = await takeInventory(parts);
+  const all = differences.filter(({ difference }) => difference === 'unknown');
+  const stranger = only?.find((id) => !all.some(({ serviceId }) => serviceId === id));
+  if (stranger) throw new Error(`${stranger} is not an unknown service of this machine: nothing was removed.`);
+  return all.filter(({ serviceId }) => only?.includes(serviceId) ?? true);
+}
+
+/** Removes what `findUnknown` found, with its storage. */
+export async function removeFound(
+  { platform, runtimes }: InventoryParts,
+  unknown: Comparison['differences'],
+): Promise<void> {
+  for (const { found, runtime } of unknown)
+    await (
+      await runtimes.get(runtime)
+    ).remove(found!.identity, null, {
+      signal: new AbortController().signal,
+      log: (line) => platform.log.info(line),
+    });
+}
+
+async function findAll({ platform, runtimes, nodeId }: InventoryParts): Promise<{ found: Found[]; unseen: string[] }> {
+  const clusters = await platform.db
+    .selectFrom('cluster')
+    .leftJoin('node', 'node.id', 'cluster.node_id')
+    .select(['cluster.runtime', 'cluster.name', 'cluster.node_id', 'node.name as machine'])
+    .execute();
+  const away = clusters.filter(({ node_id }) => node_id !== null && node_id !== nodeId);
+  const unseen = away.map(
+    ({ name, machine }) => `The cluster ${name} belongs to the machine ${machine}: run this there.`,
+  );
+  const used = new Set(clusters.filter((cluster) => !away.includes(cluster)).map(({ runtime }) => runtime));
+  const found: Found[] = [];
+  // Also those that no cluster of the database uses: one may have been made since the backup.
+  for (const name of new Set([...used, ...LOCAL])) {
+    if (!used.has(name) && name === 'fake' && !existsSync(path.join(platform.settings.dataDir, 'fake'))) continue;
+    const listed = await listOf(runtimes, name);
+    if (typeof listed !== 'string') found.push(...listed.map((workload) => ({ ...workload, runtime: name })));
+    else if (used.has(name)) unseen.push(listed);
+  }
+  return { found, unseen };
+}
+
+/** What the runtime has, or why that cannot be said. */
+async function listOf(runtimes: RuntimeProvider, name: string) {
+  try {
+    const runtime = await runtimes.get(name);
+    return (await runtime.list?.()) ?? `The runtime ${name} cannot list what it runs.`;
+  } catch (error) {
+    if (error instanceof RuntimeError) return `The runtime ${name} cannot be asked: ${error.message}`;
+    throw error;
+  }
+}
+
+async function listKnown({ platform, nodeId }: InventoryParts): Promise<KnownService[]> {
+  const rows = await serviceRows(platform.db);
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    place: `${row.organization} / ${row.project} / ${row.environment}`,
+    runtime: row.runtime,
+    here: row.node_id === null || row.node_id === nodeId,
+    wanted: row.wanted as KnownService['wanted'],
+    generation: (row.handle as Handle | null)?.identity.generation ?? null,
+    scaledToNothing: row.scaled_to_nothing,
+    underWay: row.under_way,
+  }));
+}
+
+const serviceRows = (db: Database) =>
+  db
+    .selectFrom('service')
+    .innerJoin('environment', 'environment.id', 'service.environment_id')
+    .innerJoin('project', 'project.id', 'environment.project_id')
+    .innerJoin('organization', 'organization.id', 'service.organization_id')
+    .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
+    .select([
+      'service.id',
+      'service.name',
+      'service.wanted',
+      'service.handle',
+      'environment.name as environment',
+      'project.name as project',
+      'organization.name as organization',
+      'cluster.runtime',
+      'cluster.node_id',
+      sql<boolean>`coalesce((service.spec ->> 'min_running_instances')::int, 1) = 0`.as('scaled_to_nothing'),
+      sql<boolean>`exists (select 1 from deployment_service ds join deployment d on d.id = ds.deployment_id
+        where ds.service_id = service.id and d.status in ('RUNNING', 'RECAP'))`.as('under_way'),
+    ])
+    .orderBy('service.id')
+    .execute();

@@ -1,0 +1,309 @@
+import { isDeepStrictEqual } from 'node:util';
+import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+import type { DeploymentPlace } from '#deployments/request.ts';
+import type { Handle, Observation, RuntimeProvider } from '#runtimes/runtime.ts';
+
+const LOOK_MS = 30_000;
+/** Services that are observed at a time, and milliseconds that one of them may take. */
+const OBSERVED_AT_ONCE = 8;
+const OBSERVE_MS = 10_000;
+
+/** A service that should run on this machine, and that no request is under way for. */
+interface Wanted {
+  id: string;
+  organization_id: string;
+  environment_id: string;
+  handle: unknown;
+  runtime: string;
+  stage: number;
+  /** Whether a restore holds it back. */
+  held: boolean;
+  /** Whether it was asked for again within the last ten minutes: it is left alone until they are over. */
+  resting: boolean;
+  /** Whether that came to no good end. */
+  failed: boolean;
+}
+
+/** Requests for services of one environment that run no longer. */
+export interface StartAgain {
+  /** Requests a restart of services whose workloads are stopped. */
+  restart(context: Context, place: DeploymentPlace, serviceIds: string[]): Promise<unknown>;
+  /** Requests the last releases of services of which nothing is left. */
+  rollBack(context: Context, place: DeploymentPlace, serviceIds: string[]): Promise<void>;
+}
+
+/** Records of this machine and of its clusters. */
+export interface MachineRecords {
+  noteSeen(db: Database, nodeId: string): Promise<unknown>;
+  listClusters(db: Database, nodeId: string): Promise<{ id: string; runtime: string }[]>;
+  /** Records that the runtimes of clusters have answered. */
+  noteReached(db: Database, clusterIds: string[]): Promise<unknown>;
+}
+
+/** What is to be asked for again, and what of it could be restarted. */
+interface Missing extends Wanted {
+  trigger: 'RESTART' | 'ROLLBACK';
+}
+
+export interface WatcherParts {
+  platform: Platform;
+  runtimes: RuntimeProvider;
+  nodeId: string;
+  machine: MachineRecords;
+  again: StartAgain;
+  /** Milliseconds that the observation of one service may take. */
+  observeMs?: number;
+}
+
+/**
+ * Looks at what should run on this machine and asks for it again where nothing of it is left: after a reboot, or when somebody removed it behind
+ * our back. Level-triggered: it needs no other input than the facts. An environment's services are asked for together, so that its stages hold.
+ */
+export class RunningWatcher {
+  readonly #platform: Platform;
+  readonly #runtimes: RuntimeProvider;
+  readonly #nodeId: string;
+  readonly #machine: MachineRecords;
+  readonly #again: StartAgain;
+  readonly #observeMs: number;
+  /** What runtimes were asked and have not answered yet: they are not asked it again meanwhile. */
+  readonly #asked = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #stopped = false;
+
+  constructor({ platform, runtimes, nodeId, machine, again, observeMs = OBSERVE_MS }: WatcherParts) {
+    this.#platform = platform;
+    this.#runtimes = runtimes;
+    this.#nodeId = nodeId;
+    this.#machine = machine;
+    this.#again = again;
+    this.#observeMs = observeMs;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.look(), LOOK_MS);
+    void this.look();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    await this.#looking;
+  }
+
+  /** Looks once; a look that is under way already is joined. */
+  look(): Promise<void> {
+    return (this.#looking ??= this.#lookOnce()
+      .catch((error: unknown) => this.#platform.log.warn({ err: error }, 'cannot look after what should run'))
+      .finally(() => (this.#looking = undefined)));
+  }
+
+  async #lookOnce(): Promise<void> {
+    const { db } = this.#platform;
+    await this.#machine.noteSeen(db, this.#nodeId);
+    await this.#noteReached();
+    const wanted = await listWanted(db, this.#nodeId);
+    const missing = await this.#findMissing(wanted.filter((service) => !service.resting));
+    // What failed just now is missing, too: what comes after it in its environment waits until both are asked for together.
+    const failed = wanted.filter((service) => service.failed);
+    const awaits = (one: Missing) =>
+      failed.some((other) => other.environment_id === one.environment_id && other.stage < one.stage);
+    const due = Map.groupBy(
+      missing.filter((one) => !awaits(one)),
+      (service) => service.environment_id,
+    );
+    for (const services of due.values()) {
+      if (this.#stopped) return;
+      await this.#ask(services).catch((error: unknown) =>
+        this.#platform.log.warn(
+          { err: error, environmentId: services[0]!.environment_id },
+          'cannot start services again',
+        ),
+      );
+    }
+  }
+
+  /** Observes several services at a time. */
+  async #findMissing(services: Wanted[]): Promise<Missing[]> {
+    const missing: Missing[] = [];
+    const left = services.values();
+    const observeRest = async () => {
+      for (const service of left) {
+        if (this.#stopped) return;
+        try {
+          const { state } = await this.#observe(service);
+          if (service.held) {
+            // After a restore what does not run may be meant not to: it is left alone until it was seen running, or is deployed.
+            if (state === 'running') await this.#release(service.organization_id, service.id);
+          } else if (state === 'stopped') missing.push({ ...service, trigger: 'RESTART' });
+          // Nothing is left that could be restarted.
+          else if (state === 'absent') missing.push({ ...service, trigger: 'ROLLBACK' });
+        } catch (error) {
+          this.#platform.log.warn({ err: error, serviceId: service.id }, 'cannot observe a service');
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: OBSERVED_AT_ONCE }, observeRest));
+    return missing;
+  }
+
+  #observe({ runtime, handle }: Wanted): Promise<Observation> {
+    return this.#askOnce(`${runtime} ${JSON.stringify(handle)}`, async () =>
+      (await this.#runtimes.get(runtime)).observe(handle as Handle),
+    );
+  }
+
+  /** Throws where the runtime does not answer in time: one that hangs keeps nobody from observing the others. */
+  #askOnce<T>(what: string, ask: () => Promise<T>): Promise<T> {
+    if (this.#asked.has(what))
+      return Promise.reject(new Error('The runtime has not answered since it was asked before.'));
+    this.#asked.add(what);
+    return inTime(
+      ask().finally(() => this.#asked.delete(what)),
+      this.#observeMs,
+    );
+  }
+
+  /** Clusters of this machine whose runtime answers. One that does not is left as it was: an outage writes nothing. */
+  async #noteReached(): Promise<void> {
+    const { db } = this.#platform;
+    const clusters = await this.#machine.listClusters(db, this.#nodeId);
+    const answering: string[] = [];
+    for (const name of new Set(clusters.map((cluster) => cluster.runtime))) {
+      if (this.#stopped) return;
+      const report = await this.#askOnce(name, async () => (await this.#runtimes.get(name)).check()).catch(
+        () => undefined,
+      );
+      if (report?.ok) answering.push(name);
+    }
+    const ids = clusters.filter((cluster) => answering.includes(cluster.runtime)).map((cluster) => cluster.id);
+    if (ids.length === 0) return;
+    await this.#machine.noteReached(db, ids);
+  }
+
+  async #release(organizationId: string, serviceId: string): Promise<void> {
+    await this.#platform.db
+      .updateTable('service')
+      .set({ restored_at: null })
+      .where('organization_id', '=', organizationId)
+      .where('id', '=', serviceId)
+      .execute();
+  }
+
+  /** Asks again for what ran in an environment, never for what was configured since. */
+  async #ask(services: Missing[]): Promise<void> {
+    await inTransaction(systemContext(this.#platform), async (context) => {
+      const place = await context.db
+        .selectFrom('environment')
+        .innerJoin('project', 'project.id', 'environment.project_id')
+        .select([
+          'environment.id',
+          'environment.organization_id',
+          'environment.name',
+          'environment.project_id',
+          'environment.cluster_id',
+          'project.name as project_name',
+        ])
+        .where('environment.id', '=', services[0]!.environment_id)
+        .forUpdate('environment')
+        .executeTakeFirst();
+      if (!place) return;
+      // Requests are made under this lock: what was asked for since the observation is seen now, a stop or a deployment among it.
+      const now = await listWanted(
+        context.db,
+        this.#nodeId,
+        services.map(({ id }) => id),
+      );
+      const due = services.filter(({ id, handle }) =>
+        now.some((one) => one.id === id && !one.held && !one.resting && isDeepStrictEqual(one.handle, handle)),
+      );
+      if (due.length === 0) return;
+      const ids = due.map(({ id }) => id);
+      this.#platform.log.info(
+        { serviceIds: ids },
+        'services that should run are not there any more: they are started again',
+      );
+      const at = {
+        organizationId: place.organization_id,
+        projectId: place.project_id,
+        projectName: place.project_name,
+        environmentId: place.id,
+        environmentName: place.name,
+        clusterId: place.cluster_id,
+        clusterLocked: false,
+      };
+      const of = (trigger: Missing['trigger']) => due.filter((service) => service.trigger === trigger);
+      const [stopped, absent] = [of('RESTART'), of('ROLLBACK')];
+      const restart = () =>
+        this.#again.restart(
+          context,
+          at,
+          stopped.map(({ id }) => id),
+        );
+      const first = (all: Missing[]) => Math.min(...all.map(({ stage }) => stage));
+      // One runs after the other: what has the earlier stage goes first.
+      const restartsFirst = stopped.length > 0 && first(stopped) <= first(absent);
+      if (restartsFirst) await restart();
+      await this.#again.rollBack(
+        context,
+        at,
+        absent.toSorted((a, b) => a.stage - b.stage).map(({ id }) => id),
+      );
+      if (stopped.length > 0 && !restartsFirst) await restart();
+    });
+  }
+}
+
+/** Services that should run on a machine and that no request is under way for; all of them, or those of these ids. */
+async function listWanted(db: Database, nodeId: string, ids?: string[]): Promise<Wanted[]> {
+  const since = sql`ds.service_id = service.id and d.trigger in ('RESTART', 'ROLLBACK') and d.automatic
+    and d.ended_at > now() - interval '10 minutes'`;
+  const recently = (more: ReturnType<typeof sql>) => sql<boolean>`exists (select 1 from deployment_service ds
+    join deployment d on d.id = ds.deployment_id where ${since} and ${more})`;
+  return (
+    db
+      .selectFrom('service')
+      .innerJoin('environment', 'environment.id', 'service.environment_id')
+      .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
+      .innerJoin('deployment_stage as stage', 'stage.id', 'service.stage_id')
+      .select([
+        'service.id',
+        'service.organization_id',
+        'service.environment_id',
+        'service.handle',
+        'cluster.runtime',
+        'stage.position as stage',
+      ])
+      .select(
+        sql<boolean>`service.restored_at is not null and not exists (select 1 from deployment_service ds
+        where ds.service_id = service.id and ds.created_at > service.restored_at)`.as('held'),
+      )
+      // One that was cancelled because another one failed has not failed itself.
+      .select(recently(sql`(ds.state <> 'CANCELED' or d.cancel_requested_at is not null)`).as('resting'))
+      .select(recently(sql`ds.state like '%\\_ERROR'`).as('failed'))
+      .where('cluster.node_id', '=', nodeId)
+      .where('cluster.locked_at', 'is', null)
+      .where('service.wanted', '=', 'running')
+      .where('service.handle', 'is not', null)
+      .where('service.deleting', '=', false)
+      .where(sql<boolean>`coalesce((service.spec ->> 'min_running_instances')::int, 1) > 0`)
+      .where(
+        sql<boolean>`not exists (select 1 from deployment_service ds join deployment d on d.id = ds.deployment_id
+        where ds.service_id = service.id and d.status <> 'ENDED')`,
+      )
+      .$if(ids !== undefined, (query) => query.where('service.id', '=', sql<string>`any(${ids})`))
+      .execute()
+  );
+}
+
+async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`The runtime did not answer within ${ms / 1000} s.`)), ms);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,107 @@
+import path from 'node:path';
+import type { Registry } from 'prom-client';
+import { collectCheckouts } from '#housekeeping/checkouts.ts';
+import { Collector } from '#housekeeping/collector.ts';
+import { createDiskGauges, measureDisk, type DiskGauges, type FolderSize } from '#housekeeping/disk-use.ts';
+import { forgetLostImages } from '#housekeeping/lost-images.ts';
+import { trimReleasesOfNode } from '#housekeeping/retention.ts';
+import { trimServerLog } from '#housekeeping/server-log.ts';
+import type { Platform } from '#platform/context.ts';
+import type { Runtime, RuntimeProvider } from '#runtimes/runtime.ts';
+
+const ROUND_MS = 10 * 60_000;
+/** The first round comes when a start is over. */
+const FIRST_MS = 60_000;
+/** Releases that go at once where images take too much; the next round sees what it brought. */
+const TOO_MANY = 20;
+
+export interface HousekeepingParts {
+  platform: Platform;
+  runtimes: RuntimeProvider;
+  nodeId: string;
+  installation: { id: string; epoch: number };
+  /** Where the disk use is shown, once it was measured. */
+  registry: Registry;
+  folderBytes: FolderSize;
+}
+
+/** Keeps this machine clean: what the database has buried, what killed processes left half made, and how much all of it takes. */
+export class NodeHousekeeping {
+  readonly #parts: HousekeepingParts;
+  readonly #collector: Collector;
+  readonly #abort = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #round: Promise<void> | undefined;
+  #gauges: DiskGauges | undefined;
+
+  constructor(parts: HousekeepingParts) {
+    this.#parts = parts;
+    this.#collector = new Collector(parts);
+  }
+
+  start(): void {
+    this.#collector.start();
+    this.#timer = setTimeout(() => this.#next(), FIRST_MS).unref();
+  }
+
+  async stop(): Promise<void> {
+    this.#abort.abort();
+    clearTimeout(this.#timer);
+    await Promise.all([this.#collector.stop(), this.#round]);
+  }
+
+  /** One round now; one that is under way is joined. */
+  round(): Promise<void> {
+    return (this.#round ??= this.#goRound()
+      .catch((error: unknown) => {
+        if (!this.#abort.signal.aborted) this.#parts.platform.log.warn({ err: error }, 'cannot look after the disk');
+      })
+      .finally(() => (this.#round = undefined)));
+  }
+
+  #next(): void {
+    void this.round().then(() => {
+      if (!this.#abort.signal.aborted) this.#timer = setTimeout(() => this.#next(), ROUND_MS).unref();
+    });
+  }
+
+  async #goRound(): Promise<void> {
+    const { platform, registry, folderBytes } = this.#parts;
+    const { dataDir } = platform.settings;
+    trimServerLog(path.join(dataDir, 'postgres', 'postgres.log'));
+    await collectCheckouts(platform.db, path.join(dataDir, 'checkouts'));
+    const runtimes = await this.#runtimes();
+    for (const runtime of runtimes) await runtime.removeBroken?.();
+    await forgetLostImages(this.#parts, runtimes, this.#abort.signal);
+    this.#gauges ??= createDiskGauges(registry);
+    const { images } = await measureDisk(platform, runtimes, this.#gauges, folderBytes, this.#abort.signal);
+    await this.#keepLimit(images);
+  }
+
+  /** Runtimes of the clusters of this machine, as far as they can be used now. */
+  async #runtimes(): Promise<Runtime[]> {
+    const { platform, runtimes, nodeId } = this.#parts;
+    const rows = await platform.db
+      .selectFrom('cluster')
+      .select('runtime')
+      .distinct()
+      .where('node_id', '=', nodeId)
+      .execute();
+    const found: Runtime[] = [];
+    for (const { runtime } of rows)
+      try {
+        found.push(await runtimes.get(runtime));
+      } catch (error) {
+        platform.log.info({ err: error, runtime }, 'a runtime cannot be looked after now');
+      }
+    return found;
+  }
+
+  async #keepLimit(images: number): Promise<void> {
+    const { platform, nodeId } = this.#parts;
+    const { imageLimitMb, keptReleases } = platform.settings;
+    if (imageLimitMb === 0 || images <= imageLimitMb * 2 ** 20) return;
+    const gone = await trimReleasesOfNode(platform.db, { kept: keptReleases, nodeId, count: TOO_MANY });
+    platform.log.info({ images, gone }, 'images take more than their limit: releases beyond the kept ones go early');
+  }
+}

@@ -1,0 +1,55 @@
+import {
+  thinSnapshots,
+  trimClusterWork,
+  trimDeployments,
+  trimExecutions,
+  trimLogs,
+  trimReleases,
+  trimTombstones,
+} from '#housekeeping/retention.ts';
+import type { RecurringTask } from '#platform/jobs/schedule.ts';
+
+const HOUR = 3600;
+
+/** Which rows are kept how long, by the settings. What they name outside the database goes by the tombstones that this writes. */
+export const RETENTION_TASKS: RecurringTask[] = [
+  {
+    name: 'old-releases',
+    everySeconds: HOUR,
+    run: async ({ db, settings }) => {
+      await trimReleases(db, { kept: settings.keptReleases, days: settings.releaseRetentionDays });
+      await thinSnapshots(db);
+    },
+  },
+  {
+    name: 'old-deployments',
+    everySeconds: HOUR,
+    run: async ({ db, settings }, signal) => {
+      const limits = { kept: settings.keptDeployments, days: settings.deploymentRetentionDays };
+      await trimDeployments(db, limits, signal);
+      await trimClusterWork(db, settings.deploymentRetentionDays, signal);
+    },
+  },
+  {
+    name: 'old-executions',
+    everySeconds: HOUR,
+    run: ({ db, settings }, signal) => {
+      const { keptDeployments: kept, deploymentRetentionDays: days, logRetentionDays: logDays } = settings;
+      return trimExecutions(db, { kept, days, logDays }, signal);
+    },
+  },
+  {
+    name: 'old-logs',
+    everySeconds: HOUR,
+    run: ({ db, settings }, signal) =>
+      trimLogs(db, { days: settings.logRetentionDays, megabytes: settings.logLimitMb }, signal),
+  },
+  {
+    name: 'old-tombstones',
+    everySeconds: 24 * HOUR,
+    run: async ({ db, log }) => {
+      const lost = await trimTombstones(db);
+      if (lost > 0) log.warn({ lost }, 'what lay on machines that have not been seen for 90 days is given up');
+    },
+  },
+];

@@ -1,0 +1,98 @@
+import { storable } from '#kernel/storable.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+
+/** What is left outside the database of a row that is gone (migrations/0075_tombstone.sql). */
+export interface Tombstone {
+  id: number;
+  kind: 'SERVICE' | 'IMAGE' | 'ENVIRONMENT';
+  organization_id: string;
+  project_id: string;
+  environment_id: string;
+  /** Null for an environment. */
+  service_id: string | null;
+  /** Only of an image. */
+  image: string | null;
+  runtime: string;
+  number: number;
+  attempts: number;
+}
+
+/** Seconds until the second attempt; each further one waits twice as long, at most MAX_WAIT. */
+const FIRST_WAIT = 30;
+const MAX_WAIT = 6 * 3600;
+
+/**
+ * Takes tombstones of this machine that are due, oldest first, and puts off their next attempt: whoever dies over one leaves it to be
+ * done again. Those younger than `graceSeconds` wait: a worker that lost its claim may still be making something.
+ */
+export const takeTombstones = async (
+  db: Database,
+  from: { nodeId: string; graceSeconds: number; limit: number },
+): Promise<Tombstone[]> => {
+  const { rows } = await sql<Tombstone>`
+    update tombstone set attempts = attempts + 1,
+      next_at = now() + make_interval(secs => least(${MAX_WAIT}, ${FIRST_WAIT} * 2 ^ least(attempts, 20)))
+    where id in (
+      select id from tombstone
+      where kind <> 'DEPLOYMENT' and next_at <= now() and created_at <= now() - make_interval(secs => ${from.graceSeconds})
+        and (node_id is null or node_id = ${from.nodeId})
+      order by next_at, id limit ${from.limit} for update skip locked
+    )
+    returning id, kind, organization_id, project_id, environment_id, service_id, image, runtime, number, attempts`.execute(
+    db,
+  );
+  return rows.toSorted((one, other) => one.id - other.id);
+};
+
+export const removeTombstone = (db: Database, id: number) => db.deleteFrom('tombstone').where('id', '=', id).execute();
+
+export const noteFailure = (db: Database, id: number, message: string) =>
+  db
+    .updateTable('tombstone')
+    .set({ last_error: storable(message) })
+    .where('id', '=', id)
+    .execute();
+
+/** Puts one off that is not to be done yet; it doesn't count as an attempt. */
+export const postpone = (db: Database, id: number, seconds: number) =>
+  db
+    .updateTable('tombstone')
+    .set({ attempts: sql`attempts - 1`, next_at: sql`now() + make_interval(secs => ${seconds})` })
+    .where('id', '=', id)
+    .execute();
+
+/** What the database says of what a tombstone names, asked right before something is removed. */
+export interface Present {
+  environment: boolean;
+  service: boolean;
+  /** A release names the image. */
+  released: boolean;
+  /** A deployment of the service has not ended: it may be about to use the image. */
+  busy: boolean;
+  /** A deployment of the environment has not ended: it may be about to use what its services share. */
+  environmentBusy: boolean;
+  /** Services of the environment that are not collected yet. */
+  siblings: boolean;
+}
+
+export const findPresent = async (db: Database, tombstone: Tombstone): Promise<Present> => {
+  const { environment_id, service_id, image } = tombstone;
+  const { rows } = await sql<Present>`select
+    exists (select from environment where id = ${environment_id}) as environment,
+    exists (select from service where id = ${service_id}) as service,
+    exists (select from release where service_id = ${service_id} and image = ${image}) as released,
+    exists (select from deployment d join deployment_service s on s.deployment_id = d.id
+      where d.status <> 'ENDED' and d.environment_id = ${environment_id} and s.service_id = ${service_id}) as busy,
+    exists (select from deployment where environment_id = ${environment_id} and status <> 'ENDED') as "environmentBusy",
+    exists (select from tombstone where environment_id = ${environment_id} and kind = 'SERVICE') as siblings`.execute(
+    db,
+  );
+  return rows[0]!;
+};
+
+/** Deletes the tombstones that this transaction's triggers made: what they name may be what serves. */
+export const keepOlderTombstones = (db: Database) =>
+  db
+    .deleteFrom('tombstone')
+    .where('created_at', '=', sql<Date>`now()`)
+    .execute();

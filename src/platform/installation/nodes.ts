@@ -1,0 +1,45 @@
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import path from 'node:path';
+import { newId } from '#kernel/ids.ts';
+import type { Platform } from '#platform/context.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+
+/** Hours after which a machine that was not seen is taken for gone. */
+const SEEN_HOURS = 1;
+
+/** Returns the id of this machine, kept in the data directory: clusters that live on it carry it. */
+export async function ensureNode({ db, settings }: Pick<Platform, 'db' | 'settings'>): Promise<string> {
+  const file = path.join(settings.dataDir, 'node-id');
+  if (!existsSync(file)) {
+    writeFileSync(`${file}.new`, `${newId()}\n`, { mode: 0o600 });
+    renameSync(`${file}.new`, file);
+  }
+  const id = readFileSync(file, 'utf8').trim();
+  await db
+    .insertInto('node')
+    .values({ id, name: hostname() })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ name: hostname(), seen_at: sql`now()` }))
+    .execute();
+  return id;
+}
+
+/** Records that a machine is there. */
+export const noteSeen = (db: Database, nodeId: string) =>
+  db
+    .updateTable('node')
+    .set({ seen_at: sql`now()` })
+    .where('id', '=', nodeId)
+    .execute();
+
+/** Returns the names of the other machines that were seen lately. */
+export async function listOtherMachines(db: Database, nodeId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('node')
+    .select('name')
+    .where('id', '<>', nodeId)
+    .where('seen_at', '>', sql<Date>`now() - make_interval(hours => ${SEEN_HOURS})`)
+    .orderBy('name')
+    .execute();
+  return rows.map(({ name }) => name);
+}

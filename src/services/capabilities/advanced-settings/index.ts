@@ -1,2 +1,0 @@
-export { advancedSettingsRoutes, networkRoutes } from '#services/capabilities/advanced-settings/routes.ts';
-export { advancedSettingsOf } from '#services/capabilities/advanced-settings/settings.ts';

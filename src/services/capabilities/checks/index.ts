@@ -1,2 +1,0 @@
-export { checkRoutes } from '#services/capabilities/checks/routes.ts';
-export type { CheckNeeds } from '#services/capabilities/checks/service.ts';

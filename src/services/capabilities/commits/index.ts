@@ -1,1 +1,0 @@
-export { commitRoutes } from '#services/capabilities/commits/routes.ts';

@@ -1,1 +1,0 @@
-export { environmentPlanRoutes, planRoutes } from '#services/capabilities/deployment-plan/routes.ts';

@@ -1,0 +1,2 @@
+export { checkRoutes } from '#services/capabilities/environment/checks/routes.ts';
+export type { CheckNeeds } from '#services/capabilities/environment/checks/service.ts';

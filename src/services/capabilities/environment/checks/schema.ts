@@ -1,0 +1,47 @@
+import { named, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import { GitRepositoryRequest } from '#services/sources/git.ts';
+
+const FilePath = Type.String({ minLength: 1, maxLength: 1000 });
+
+export const DockerfileCheckRequest = named(
+  'DockerfileCheckRequest',
+  Type.Object({ git_repository: GitRepositoryRequest, dockerfile_path: FilePath }),
+);
+export const DockerfileCheck = named(
+  'DockerfileCheck',
+  Type.Object({
+    dockerfile_path: Type.String(),
+    arg: Type.Array(Type.String({ description: 'Name that an ARG instruction declares.' })),
+    repositories: Type.Array(Type.String({ description: 'Image that it is based on or copies from, without a tag.' })),
+  }),
+);
+
+export const GitFileCheckRequest = named(
+  'GitFileCheckRequest',
+  Type.Object({
+    git_repository: GitRepositoryRequest,
+    files: Type.Array(FilePath, { minItems: 1, maxItems: 100, description: 'Relative to root_path.' }),
+  }),
+);
+
+export const HelmRepositoryCheckRequest = named(
+  'HelmRepositoryCheckRequest',
+  Type.Object({ git_repository: GitRepositoryRequest }),
+);
+
+export const ContainerImageCheckRequest = named(
+  'ContainerImageCheckRequest',
+  Type.Object({
+    registry_id: Type.Optional(Uuid),
+    image_name: Type.String({
+      maxLength: 500,
+      pattern: '^[A-Za-z0-9][A-Za-z0-9._:/-]*$',
+      description: 'Within the registry of registry_id; without that, with the host of its registry, or of Docker Hub.',
+    }),
+    tag: Type.String({ pattern: '^(\\w[\\w.-]{0,127}|sha256:[0-9a-f]{64})$' }),
+  }),
+);
+export type ContainerImageCheckInput = Static<typeof ContainerImageCheckRequest>;
+
+/** The reference answers an empty object: what is wrong is 400. */
+export const Checked = named('Checked', Type.Object({}));

@@ -1,0 +1,1 @@
+export { terraformExportRoutes } from '#services/capabilities/environment/export/routes.ts';

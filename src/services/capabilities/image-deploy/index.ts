@@ -1,1 +1,0 @@
-export { imageDeployRoutes } from '#services/capabilities/image-deploy/routes.ts';

@@ -1,0 +1,159 @@
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { findServiceById, lockService, type ServiceRow } from '#services/service/queries.ts';
+import { SERVICE_METADATA } from '#resources/metadata-group/index.ts';
+
+/** What a deployment freezes of services: configuration, stage and versions. */
+export const listForSnapshot = (db: Database, scope: Scope, environmentId: string, serviceIds: string[] | null) => {
+  const query = db
+    .selectFrom('service')
+    .innerJoin('environment', 'environment.id', 'service.environment_id')
+    .innerJoin('project', 'project.id', 'environment.project_id')
+    .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
+    .innerJoin('deployment_stage as stage', 'stage.id', 'service.stage_id')
+    .select([
+      'service.id',
+      'service.kind',
+      'service.name',
+      'service.icon_uri',
+      'service.spec',
+      'service.advanced_settings',
+      'service.is_skipped',
+      'service.requires',
+      'service.details',
+    ])
+    .select([
+      'service.version',
+      'service.wanted',
+      'service.release_id',
+      'service.deleting',
+      'service.observed',
+      'environment.version as environment_version',
+    ])
+    .select([
+      'cluster.name as cluster_name',
+      'cluster.runtime as cluster_runtime',
+      'project.version as project_version',
+      'stage.id as stage_id',
+      'stage.name as stage_name',
+      'stage.position as stage_position',
+    ])
+    .select(SERVICE_METADATA.as('metadata'))
+    .where('service.organization_id', '=', scope.organizationId)
+    .where('service.environment_id', '=', environmentId)
+    .orderBy('service.created_at')
+    .orderBy('service.id');
+  return (serviceIds === null ? query : query.where('service.id', '=', sql<string>`any(${serviceIds})`)).execute();
+};
+
+/** A service of a kind in an environment; locked until the commit. */
+export const findOfEnvironment = async (
+  db: Database,
+  scope: Scope,
+  environmentId: string,
+  kind: string,
+  id: string,
+): Promise<ServiceRow | undefined> => {
+  await lockService(db, [scope.organizationId], id);
+  const row = await findServiceById(db, [scope.organizationId], id);
+  return row?.environment_id === environmentId && row.kind === kind ? row : undefined;
+};
+
+export type SnapshotRow = Awaited<ReturnType<typeof listForSnapshot>>[number];
+
+/** Services that nothing was ever applied of and nothing is under way for: they are gone at once when they are deleted. */
+export const listNeverApplied = async (db: Database, scope: Scope, serviceIds: string[]): Promise<string[]> => {
+  const rows = await db
+    .selectFrom('service')
+    .select('id')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', sql<string>`any(${serviceIds})`)
+    .where('wanted', '=', 'absent')
+    .where('handle', 'is', null)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('deployment_service')
+            .innerJoin('deployment', 'deployment.id', 'deployment_service.deployment_id')
+            .select('deployment.id')
+            .whereRef('deployment_service.service_id', '=', 'service.id')
+            // What was run of a service that was never deployed may have left its container.
+            .where(({ or, and, eb }) =>
+              or([
+                eb('deployment.status', '<>', 'ENDED'),
+                and([eb('deployment.action', '=', 'RUN'), eb('deployment_service.started_at', 'is not', null)]),
+              ]),
+            ),
+        ),
+      ),
+    )
+    .execute();
+  return rows.map((row) => row.id);
+};
+
+export const deleteServices = (db: Database, scope: Scope, serviceIds: string[]) =>
+  db
+    .deleteFrom('service')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', sql<string>`any(${serviceIds})`)
+    .execute();
+
+export const markServicesDeleting = (db: Database, scope: Scope, serviceIds: string[]) =>
+  db
+    .updateTable('service')
+    .set({ deleting: true })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', sql<string>`any(${serviceIds})`)
+    .execute();
+
+export const lockEnvironmentRow = (db: Database, scope: Scope, id: string) =>
+  db
+    .selectFrom('environment')
+    .select('id')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .forUpdate()
+    .execute();
+
+export const markEnvironmentDeleting = (db: Database, scope: Scope, id: string) =>
+  db
+    .updateTable('environment')
+    .set({ deleting: true })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+export const deleteEnvironmentRow = (db: Database, scope: Scope, id: string) =>
+  db.deleteFrom('environment').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
+
+/** Locks them all, by cluster: requests on several clusters take the numbers of their queues in one order. */
+export const listEnvironmentsOfProject = (db: Database, scope: Scope, projectId: string) =>
+  db
+    .selectFrom('environment')
+    .select(['id', 'mode'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('project_id', '=', projectId)
+    .orderBy('cluster_id')
+    .orderBy('id')
+    .forUpdate()
+    .execute();
+
+/** Environments on a cluster that have something running. */
+export const listRunningOn = (db: Database, { organizationId }: Scope, clusterId: string) =>
+  db
+    .selectFrom('environment')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('cluster_id', '=', clusterId)
+    .where('deleting', '=', false)
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('service')
+          .select('service.id')
+          .whereRef('service.environment_id', '=', 'environment.id')
+          .where('service.organization_id', '=', organizationId)
+          .where('service.wanted', '=', 'running'),
+      ),
+    )
+    .orderBy('id')
+    .execute();

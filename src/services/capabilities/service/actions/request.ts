@@ -1,0 +1,204 @@
+import { badRequest, conflict, invalidField } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import {
+  environmentStatuses,
+  requestDeployment,
+  serviceStatuses,
+  type DeploymentAction,
+  type DeploymentRequest,
+  type FrozenServices,
+} from '#deployments/index.ts';
+import type { EnvironmentTarget } from '#resources/environment/index.ts';
+import { freeze } from '#services/capabilities/service/actions/freeze.ts';
+import * as queries from '#services/capabilities/service/actions/queries.ts';
+import type { DeployChoice } from '#services/kind.ts';
+import { RUNTIME_FEATURES, type RuntimeFeature } from '#runtimes/runtime.ts';
+import { refuseDeleting } from '#services/service/service.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
+
+export type Trigger = DeploymentRequest['trigger'];
+
+const ACTION_OF: Record<Trigger, DeploymentRequest['action']> = {
+  DEPLOY: 'DEPLOY',
+  REDEPLOY: 'DEPLOY',
+  ROLLBACK: 'DEPLOY',
+  STOP: 'STOP',
+  RESTART: 'RESTART',
+  DELETE: 'DELETE',
+  UNINSTALL: 'UNINSTALL',
+  RUN: 'RUN',
+};
+
+export interface ActionOptions {
+  /** What was asked for besides, by service. */
+  choices?: ReadonlyMap<string, DeployChoice>;
+  bestEffort?: boolean;
+  automatic?: boolean;
+}
+
+/** What an action needs to know of its environment; both a service and an environment tell it. */
+export const placeOfEnvironment = (environment: EnvironmentTarget) => ({
+  organizationId: environment.organizationId,
+  projectId: environment.projectId,
+  projectName: environment.project_name,
+  environmentId: environment.id,
+  environmentName: environment.name,
+  clusterId: environment.clusterId,
+  clusterLocked: environment.cluster_locked_at !== null,
+});
+
+export const placeOfTarget = (service: ServiceTarget) => ({
+  organizationId: service.organizationId,
+  projectId: service.projectId,
+  projectName: service.project_name,
+  environmentId: service.environmentId,
+  environmentName: service.environment_name,
+  clusterId: service.cluster_id,
+  clusterLocked: service.cluster_locked_at !== null,
+});
+
+/**
+ * Requests an action on one service and answers its status with the new state (decisions.md 11). `requested` is the id of the request that was
+ * made, for those who wait for it: the status is of the one that runs, which may be another.
+ */
+export async function actOnService(
+  context: Context,
+  service: ServiceTarget,
+  trigger: Trigger,
+  options: ActionOptions = {},
+) {
+  refuseDeleting(service);
+  if (trigger === 'RESTART' && service.wanted !== 'running')
+    throw conflict(`${service.name} is not running: deploy it first.`);
+  await queries.lockEnvironmentRow(context.db, service, service.environmentId);
+  const requested = await submit(context, placeOfTarget(service), trigger, [service.id], options);
+  return { ...(await statusOfService(context, service)), requested };
+}
+
+export async function statusOfService(context: Context, service: Pick<ServiceTarget, 'id' | 'organizationId'>) {
+  return (await serviceStatuses(context.db, service, { serviceIds: [service.id] }))[0];
+}
+
+/** Requests an action on an environment: on all that it has (what is skipped stays out of deployments), or on the services named. */
+export async function actOnEnvironment(
+  context: Context,
+  environment: EnvironmentTarget,
+  trigger: Trigger,
+  serviceIds: string[] | null,
+  options: ActionOptions = {},
+) {
+  refuseDeleting(environment);
+  const requested = await submit(context, placeOfEnvironment(environment), trigger, serviceIds, options);
+  return { ...(await statusOfEnvironment(context, environment)), requested };
+}
+
+export async function statusOfEnvironment(context: Context, environment: EnvironmentTarget) {
+  return (await environmentStatuses(context.db, environment, [environment.id]))[0];
+}
+
+/** Freezes and requests; answers the deployment's id. 400 for a service that is not of the environment, 409 for one that is being deleted. */
+export async function submit(
+  context: Context,
+  place: ReturnType<typeof placeOfEnvironment>,
+  trigger: Trigger,
+  serviceIds: string[] | null,
+  options: ActionOptions,
+): Promise<string> {
+  return requestDeployment(context, {
+    place,
+    action: ACTION_OF[trigger],
+    trigger,
+    whole: serviceIds === null,
+    ...(await freezeChosen(context, place, trigger, serviceIds, options)),
+    bestEffort: options.bestEffort,
+    automatic: options.automatic,
+  });
+}
+
+/** Requests something of services of an environment that a schedule wants, not a person. */
+export const requestAutomatically = (
+  context: Context,
+  environment: EnvironmentTarget,
+  trigger: Trigger,
+  serviceIds: string[],
+): Promise<string> => submit(context, placeOfEnvironment(environment), trigger, serviceIds, { automatic: true });
+
+/** What a request would deploy: its services as they are now. */
+export async function freezeChosen(
+  context: Context,
+  place: Pick<ReturnType<typeof placeOfEnvironment>, 'organizationId' | 'environmentId'>,
+  trigger: Trigger,
+  serviceIds: string[] | null,
+  options: ActionOptions,
+): Promise<FrozenServices> {
+  const rows = await queries.listForSnapshot(context.db, place, place.environmentId, serviceIds);
+  for (const id of serviceIds ?? [])
+    if (!rows.some((row) => row.id === id)) throw invalidField('id', `${id} names no service of this environment`);
+  if (serviceIds) refuseObserved(rows);
+  if (trigger !== 'DELETE') for (const row of serviceIds ? rows : []) refuseDeleting(row);
+  const ours = rows.filter((row) => !row.observed);
+  if (trigger === 'RESTART')
+    for (const row of ours)
+      if (row.wanted !== 'running') throw conflict(`${row.name} is not running: deploy it first.`);
+  const isDeploy = ACTION_OF[trigger] === 'DEPLOY';
+  const chosen =
+    trigger === 'DELETE'
+      ? ours
+      : ours.filter((row) => !row.deleting && (serviceIds !== null || !row.is_skipped || !isDeploy));
+  const unable = isDeploy || trigger === 'RUN' ? listUnable(chosen) : new Map<string, string>();
+  // Of several services the others go on, and this one ends in an error of its own.
+  const [reason] = unable.values();
+  if (reason !== undefined && serviceIds?.length === 1) throw badRequest(reason);
+  const choices = options.choices ?? new Map<string, DeployChoice>();
+  const frozen = await freeze(context, place.organizationId, place.environmentId, chosen, choices);
+  return {
+    ...frozen,
+    services: frozen.services.map((service) => {
+      const why = unable.get(service.serviceId);
+      return why === undefined ? service : { ...service, unable: why };
+    }),
+  };
+}
+
+const NEEDS: Record<RuntimeFeature, string> = {
+  'registry-images': 'runs an image of a registry',
+  'machine-programs': 'runs a program of a host machine',
+  tasks: 'runs commands to their end',
+  egress: 'reaches listed hosts only, through a proxy',
+  kubernetes: 'runs on Kubernetes only',
+  keda: 'has autoscaling by KEDA, which is part of a Kubernetes cluster (without it, set min_running_instances and max_running_instances)',
+  'older-databases':
+    'is a database of a version that is no longer run here (GET /environment/{environmentId}/databaseConfiguration lists those that are)',
+};
+
+/** Why the environment's cluster can't run services, by their ids: a sentence each, which names the service. */
+function listUnable(rows: queries.SnapshotRow[]): Map<string, string> {
+  return new Map(
+    rows.flatMap((row): [string, string][] => {
+      const has: readonly string[] = RUNTIME_FEATURES[row.cluster_runtime as keyof typeof RUNTIME_FEATURES] ?? [];
+      const missing = (row.requires as RuntimeFeature[]).filter((feature) => !has.includes(feature));
+      if (missing.length === 0) return [];
+      const problems = missing.map((feature) => `${row.name} ${NEEDS[feature]}`).join('; ');
+      const { cluster_name: cluster, cluster_runtime: runtime } = row;
+      return [
+        [
+          row.id,
+          `Cluster ${cluster} (${runtime}) can't run this: ${problems}. Move it to an environment of another cluster, or leave it out (skip it in its deployment stage).`,
+        ],
+      ];
+    }),
+  );
+}
+
+/** 400 for what something else runs: it is only read here (decisions.md 39). */
+export function refuseObserved(rows: Pick<queries.SnapshotRow, 'id' | 'name' | 'observed'>[]): void {
+  for (const row of rows)
+    if (row.observed)
+      throw invalidField(
+        'id',
+        `${row.id} names ${row.name}, which Argo CD runs: it is only read here, change it in its repository or in Argo CD`,
+      );
+}
+
+/** The action that a call asks for. */
+export const actionOf = (trigger: Trigger): DeploymentAction => ACTION_OF[trigger];

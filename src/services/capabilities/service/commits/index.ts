@@ -1,0 +1,1 @@
+export { commitRoutes } from '#services/capabilities/service/commits/routes.ts';

@@ -1,0 +1,104 @@
+import type { Registry } from 'prom-client';
+import type { Platform } from '#platform/context.ts';
+import type { CertificateStatus, Router } from '#runtimes/router.ts';
+import { withDeadline } from '#kernel/deadline.ts';
+import { storable } from '#kernel/storable.ts';
+import { renewGauge } from '#platform/telemetry/gauges.ts';
+import { listCertificateDomains, recordCertificate } from '#services/capabilities/service/custom-domains/index.ts';
+
+type CertificateDomain = Awaited<ReturnType<typeof listCertificateDomains>>[number];
+
+const LOOK_MS = 10_000;
+/** Seconds that a proxy has to tell of its certificates. */
+const ANSWER_SECONDS = 30;
+
+/** Records the state of the certificates that this node's proxy has, for answers and for Prometheus. */
+export class CertificateWatcher {
+  readonly #platform: Platform;
+  readonly #router: () => Promise<Router>;
+  readonly #nodeId: string;
+  #known: CertificateStatus[] = [];
+  readonly #ending = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+
+  constructor(platform: Platform, router: () => Promise<Router>, nodeId: string, registry: Registry) {
+    this.#platform = platform;
+    this.#router = router;
+    this.#nodeId = nodeId;
+    const known = () => this.#known;
+    renewGauge(registry, {
+      name: 'quarterdeck_certificates',
+      help: 'Certificates of custom domains on this node, by state.',
+      labelNames: ['state'],
+      collect() {
+        this.reset();
+        for (const [state, all] of Map.groupBy(known(), (one) => one.state)) this.set({ state }, all.length);
+      },
+    });
+    renewGauge(registry, {
+      name: 'quarterdeck_certificate_expiry_timestamp_seconds',
+      help: 'End of validity of the certificate of a custom domain, in seconds since 1970.',
+      labelNames: ['domain'],
+      collect() {
+        this.reset();
+        for (const { host, expiresAt } of known()) if (expiresAt !== null) this.set({ domain: host }, expiresAt / 1000);
+      },
+    });
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.look(), LOOK_MS);
+    void this.look();
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#ending.abort();
+    await this.#looking;
+  }
+
+  /** Looks once; a look that is under way already is joined. */
+  look(): Promise<void> {
+    return (this.#looking ??= this.#lookOnce()
+      .catch((error: unknown) => {
+        if (!this.#ending.signal.aborted) this.#platform.log.warn({ err: error }, 'cannot look after certificates');
+      })
+      .finally(() => (this.#looking = undefined)));
+  }
+
+  async #lookOnce(): Promise<void> {
+    const domains = await listCertificateDomains(this.#platform.db, this.#nodeId);
+    if (domains.length === 0) return void (this.#known = []);
+    this.#known = await this.#ask(domains.map(({ domain }) => domain));
+    for (const [at, status] of this.#known.entries()) {
+      const domain = domains[at]!;
+      // What is wrong with one domain keeps none of the others from being recorded.
+      await this.#record(domain, status).catch((error: unknown) =>
+        this.#platform.log.warn({ err: error, domain: domain.domain }, 'cannot record the state of a certificate'),
+      );
+    }
+  }
+
+  /** Asks the proxy. Throws where it does not answer in time, or the watcher ends: nobody waits for it then. */
+  #ask(domains: string[]): Promise<CertificateStatus[]> {
+    const late = (cause: unknown) => new Error(`The proxy did not answer within ${ANSWER_SECONDS} s.`, { cause });
+    return withDeadline(this.#ending.signal, { seconds: ANSWER_SECONDS, patience: () => 0, late }, async () =>
+      (await this.#router()).certificates(domains),
+    );
+  }
+
+  async #record(domain: CertificateDomain, { state, expiresAt, lastError }: CertificateStatus): Promise<void> {
+    const found = {
+      certificate_state: state,
+      certificate_expires_at: expiresAt === null ? null : new Date(expiresAt),
+      certificate_error: lastError === null ? null : storable(lastError),
+    };
+    const isSame =
+      domain.certificate_state === found.certificate_state &&
+      domain.certificate_expires_at?.getTime() === found.certificate_expires_at?.getTime() &&
+      domain.certificate_error === found.certificate_error;
+    if (isSame) return;
+    await recordCertificate(this.#platform.db, { organizationId: domain.organization_id }, domain, found);
+  }
+}

@@ -1,0 +1,76 @@
+import type { CheckStatus } from '#services/capabilities/service/custom-domains/schema.ts';
+import { ResolverError, type HostResolver } from '#platform/dns/resolver.ts';
+
+export interface CheckResult {
+  status: CheckStatus;
+  /** What is wrong and what would be right; null when nothing is. */
+  details: string | null;
+}
+
+/** CNAMEs that are followed one after the other. */
+const MAX_HOPS = 8;
+/** The whole check of one domain: a chain of slow servers must not hold a request up. */
+const DEADLINE_MS = 10_000;
+
+/**
+ * Whether a domain leads to this installation. Right is a CNAME of the validation domain, at whatever distance, or an address that
+ * the validation domain has as well (a domain's own apex can't be a CNAME). Behind a CDN only the CDN's addresses can be seen.
+ */
+export async function checkDomain(
+  resolver: HostResolver,
+  domain: string,
+  validationDomain: string,
+  behindCdn: boolean,
+): Promise<CheckResult> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<CheckResult>((resolve) => {
+    timer = setTimeout(
+      () => resolve({ status: 'GENERIC_FAILURE', details: `The DNS took too long to answer for ${domain}.` }),
+      DEADLINE_MS,
+    );
+  });
+  return Promise.race([lookUp(resolver, domain, validationDomain, behindCdn), late]).finally(() => clearTimeout(timer));
+}
+
+async function lookUp(
+  resolver: HostResolver,
+  domain: string,
+  validationDomain: string,
+  behindCdn: boolean,
+): Promise<CheckResult> {
+  try {
+    const chain = await followCnames(resolver, domain);
+    if (chain.includes(validationDomain)) return { status: 'MATCHES_LOAD_BALANCER_HOST', details: null };
+    const [found, wanted] = await Promise.all([resolver.addresses(domain), resolver.addresses(validationDomain)]);
+    if (found.length === 0 && chain.length === 0)
+      return {
+        status: 'DOMAIN_NOT_CONFIGURED',
+        details: `${domain} has no DNS record: make it a CNAME of ${validationDomain}.`,
+      };
+    if (found.length > 0 && (behindCdn || found.every((address) => wanted.includes(address))))
+      return { status: 'RESOLVES_TO_IP', details: null };
+    const place = chain.at(-1) ?? found.join(', ');
+    return {
+      status: 'DOMAIN_LINKED_TO_WRONG_HOST',
+      details: `${domain} leads to ${place}: make it a CNAME of ${validationDomain}.`,
+    };
+  } catch (error) {
+    if (error instanceof ResolverError) return { status: 'GENERIC_FAILURE', details: error.message };
+    throw error;
+  }
+}
+
+/** Whether the result says that the domain leads here. */
+export const leadsHere = ({ status }: CheckResult): boolean =>
+  status === 'MATCHES_LOAD_BALANCER_HOST' || status === 'RESOLVES_TO_IP';
+
+/** Names that the domain is an alias of, nearest first. A loop ends where it closes. */
+async function followCnames(resolver: HostResolver, domain: string): Promise<string[]> {
+  const chain: string[] = [];
+  for (let name = domain; chain.length < MAX_HOPS;) {
+    const next = (await resolver.cname(name))?.toLowerCase().replace(/\.$/, '');
+    if (!next || next === domain || chain.includes(next)) break;
+    chain.push((name = next));
+  }
+  return chain;
+}

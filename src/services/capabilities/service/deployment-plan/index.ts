@@ -1,0 +1,1 @@
+export { environmentPlanRoutes, planRoutes } from '#services/capabilities/service/deployment-plan/routes.ts';

@@ -1,0 +1,6 @@
+export { gitWebhookRoutes } from '#services/capabilities/service/git-webhook/routes.ts';
+export {
+  gitWebhookPath,
+  gitWebhookSecretPlace,
+  repositoryKey,
+} from '#services/capabilities/service/git-webhook/service.ts';

@@ -1,0 +1,171 @@
+import { randomBytes } from 'node:crypto';
+import { badRequest, internal } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import { inTransaction, type Context } from '#platform/context.ts';
+import { audit } from '#platform/events/audit.ts';
+import { createHttpClient } from '#platform/http-client/index.ts';
+import { accessOf, ProviderError, toAppError, type Provider } from '#resources/git-token/index.ts';
+import {
+  findHook,
+  wantedEvents,
+  writeHook,
+  type ProviderHook,
+  type ProviderRepository,
+} from '#services/capabilities/service/git-webhook/providers.ts';
+import * as queries from '#services/capabilities/service/git-webhook/queries.ts';
+import type { GitWebhookState } from '#services/capabilities/service/git-webhook/schema.ts';
+import type { Kind } from '#services/kind.ts';
+import type { GitSource } from '#services/sources/git.ts';
+import { placeOfService, refuseDeleting } from '#services/service/service.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
+
+type ServiceContext = Context & { target: ServiceTarget; signal: AbortSignal };
+
+export interface GitWebhookView {
+  status: GitWebhookState;
+  provider: Provider;
+  missing_events?: string[];
+  message?: string;
+}
+
+/** Path that providers call, below the installation's address. */
+export const gitWebhookPath = (id: string): string => `/gitWebhook/${id}`;
+
+/** Place in the vault of the secret that a provider signs with. */
+export const gitWebhookSecretPlace = (id: string): string => `git_webhook/${id}/secret`;
+
+/** What a webhook is looked up by: the same for all services of an organization that are built from the repository. */
+export function repositoryKey(source: GitSource): string {
+  return `${hostOf(source) ?? ''}/${source.owner}/${source.name}`.toLowerCase();
+}
+
+/** Whether the provider tells us of pushes; what can't be known or is missing stands in the message. */
+export async function gitWebhookStatus(context: ServiceContext, kinds: Kind[]): Promise<GitWebhookView> {
+  const source = sourceOf(context.target, kinds);
+  const { provider } = source;
+  try {
+    const { webhook, repository } = await prepare(context, source);
+    if (!webhook) return { status: 'NOT_CONFIGURED', provider, message: 'No webhook was registered: synchronise it.' };
+    const hook = await findHook(clientOf(context), repository, urlOf(context, webhook.id));
+    return judge(repository.provider, hook);
+  } catch (error) {
+    if (error instanceof NotReady) return { status: error.status, provider, message: error.message };
+    if (error instanceof ProviderError) return { status: 'UNABLE_TO_VERIFY', provider, message: error.message };
+    throw error;
+  }
+}
+
+/** Registers the webhook at the provider, or sets it right. 400 when that is not possible and what would make it so. */
+export async function syncGitWebhook(context: ServiceContext, kinds: Kind[]): Promise<GitWebhookView> {
+  const service = context.target;
+  refuseDeleting(service);
+  const source = sourceOf(service, kinds);
+  try {
+    const { repository } = await prepare(context, source);
+    const { id, secret } = await ensureWebhook(context, source);
+    const http = clientOf(context);
+    const url = urlOf(context, id);
+    await writeHook(http, repository, await findHook(http, repository, url), url, secret);
+    await audit(context, {
+      organizationId: service.organizationId,
+      type: 'UPDATE',
+      ...placeOfService(service, 'GIT_REPOSITORY'),
+      after: { git_webhook: { provider: repository.provider, repository: repositoryKey(source), url } },
+    });
+    return judge(repository.provider, await findHook(http, repository, url));
+  } catch (error) {
+    if (error instanceof NotReady) throw badRequest(error.message);
+    throw error instanceof ProviderError ? toAppError(error) : error;
+  }
+}
+
+/** Why there can't be a webhook yet. */
+class NotReady extends Error {
+  readonly status: GitWebhookState;
+  constructor(status: GitWebhookState, message: string) {
+    super(message);
+    this.name = 'NotReady';
+    this.status = status;
+  }
+}
+
+const clientOf = ({ settings }: Context) =>
+  createHttpClient({ allowedPrivateAddresses: settings.allowedPrivateAddresses });
+
+const urlOf = ({ settings }: Context, id: string): string => `${settings.baseUrl}${gitWebhookPath(id)}`;
+
+function sourceOf(service: ServiceTarget, kinds: Kind[]): GitSource {
+  const kind = kinds.find((one) => one.kind === service.kind);
+  const source = kind?.capabilities?.gitSource?.(service.spec);
+  if (!source) throw badRequest(`${service.name} is not built from a git repository.`);
+  return source;
+}
+
+/** Everything that talking to the provider takes. Throws NotReady. */
+async function prepare(context: ServiceContext, source: GitSource) {
+  const scope = { organizationId: context.target.organizationId };
+  if (!context.settings.baseUrl)
+    throw new NotReady(
+      'NOT_CONFIGURED',
+      'The installation has no address that a git provider could call: set QUARTERDECK_BASE_URL.',
+    );
+  const token = source.git_token_id ? await queries.findGitToken(context.db, scope, source.git_token_id) : undefined;
+  if (!token)
+    throw new NotReady('UNABLE_TO_VERIFY', 'The service has no git token: give it one that may manage webhooks.');
+  const access = await accessOf(context, token, context.signal);
+  const [host, apiHost] = [hostOf(source), new URL(access.api).hostname];
+  // A token of another host would reach a repository that only has the same name.
+  if (host !== apiHost && `api.${host}` !== apiHost)
+    throw new NotReady(
+      'UNABLE_TO_VERIFY',
+      `The git token is for ${apiHost}, the repository is at ${host ?? source.url}: give the service a token of that host.`,
+    );
+  const repository: ProviderRepository = { ...access, owner: source.owner, name: source.name };
+  return { repository, webhook: await queries.findGitWebhook(context.db, scope, repositoryKey(source)) };
+}
+
+/** The webhook's record with its secret, made when the repository is synchronised for the first time. */
+async function ensureWebhook(context: ServiceContext, source: GitSource): Promise<{ id: string; secret: string }> {
+  const { organizationId } = context.target;
+  const repository = repositoryKey(source);
+  return inTransaction(context, async (inside) => {
+    const id = newId();
+    const sealed = await inside.vault.seal(
+      inside.db,
+      organizationId,
+      gitWebhookSecretPlace(id),
+      randomBytes(32).toString('base64url'),
+    );
+    await queries.insertGitWebhook(inside.db, { id, organization_id: organizationId, repository, secret: sealed });
+    const row = await queries.findGitWebhook(inside.db, { organizationId }, repository);
+    if (!row) throw internal(`The webhook of ${repository} is gone within its own transaction.`);
+    const secret = await inside.vault.open(inside.db, organizationId, gitWebhookSecretPlace(row.id), row.secret);
+    return { id: row.id, secret };
+  });
+}
+
+/** The webhook is as it should be, and this installation has nothing yet that takes its calls. */
+const NOT_RECEIVED =
+  'The webhook is registered, but this release does not receive pushes yet: its calls are answered with 404. Deploy by POST …/deploy, for instance from a pipeline of the repository.';
+
+function judge(provider: Provider, hook: ProviderHook | undefined): GitWebhookView {
+  if (!hook)
+    return { status: 'NOT_CONFIGURED', provider, message: 'The webhook is gone at the provider: synchronise it.' };
+  const missing = wantedEvents(provider).filter((event) => !hook.events.includes(event));
+  if (missing.length === 0 && hook.active) return { status: 'MISCONFIGURED', provider, message: NOT_RECEIVED };
+  return {
+    status: 'MISCONFIGURED',
+    provider,
+    missing_events: missing,
+    message: hook.active
+      ? 'The webhook does not send every event: synchronise it.'
+      : 'The webhook is switched off: synchronise it.',
+  };
+}
+
+/** Host of a repository, undefined for a local folder. */
+function hostOf(source: GitSource): string | undefined {
+  const scp = /^[\w.-]+@([\w.-]+):/.exec(source.url);
+  if (scp) return scp[1]!.toLowerCase();
+  return URL.canParse(source.url) ? new URL(source.url).hostname || undefined : undefined;
+}

@@ -1,0 +1,183 @@
+import { kindsWith } from '#kernel/kinds.ts';
+import { KIND_FACTS } from '#kernel/service-kinds.ts';
+import {
+  deploymentState,
+  detailsOf,
+  executionIdOf,
+  shownAction,
+  triggerActionOf,
+  type DeploymentAction,
+  type HistoryDeployment,
+  type HistoryService,
+  toErrorView,
+  type State,
+} from '#deployments/index.ts';
+import { stageStatus } from '#services/capabilities/service/status/list.ts';
+
+/** ISO 8601 duration. */
+export function durationOf(from: Date | null, to: Date | null): string {
+  const seconds = from && to ? Math.max(0, Math.round((to.getTime() - from.getTime()) / 1000)) : 0;
+  return `PT${seconds}S`;
+}
+
+export const auditingOf = (row: HistoryDeployment) => ({
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
+  triggered_by: row.requested_by_name,
+  origin: row.origin,
+});
+
+const commitOf = (service: HistoryService) =>
+  service.commit && {
+    created_at: service.commit.date,
+    git_commit_id: service.commit.id,
+    tag: service.commit.tag,
+    message: service.commit.message,
+    author_name: service.commit.author,
+  };
+
+/** Why a service failed in a deployment. */
+const errorOf = (row: HistoryDeployment, service: HistoryService) =>
+  toErrorView({ ...service, environment_id: row.environment_id, number: row.number });
+
+/** A service's part of a deployment, second version. */
+export function serviceV2(row: HistoryDeployment, service: HistoryService) {
+  const state = service.state as State;
+  return {
+    identifier: {
+      name: service.name,
+      service_id: service.service_id,
+      service_type: service.kind,
+      execution_id: executionIdOf(row.environment_id, row.number),
+    },
+    status: state,
+    auditing_data: {
+      ...auditingOf(row),
+      created_at: service.created_at.toISOString(),
+      updated_at: service.updated_at.toISOString(),
+    },
+    details: { ...service.details, commit: commitOf(service), build_pod_name: '' },
+    status_details: detailsOf(service.action as DeploymentAction, state, service.sub_action),
+    icon_uri: service.icon_uri,
+    total_duration: durationOf(service.started_at, service.ended_at),
+    error: errorOf(row, service),
+  };
+}
+
+/** A deployment with its stages and services, second version. */
+export function deploymentV2(row: HistoryDeployment, services: HistoryService[]) {
+  const state = deploymentState(row);
+  return {
+    identifier: { execution_id: executionIdOf(row.environment_id, row.number), environment_id: row.environment_id },
+    auditing_data: auditingOf(row),
+    status: state,
+    trigger_action: triggerActionOf(row.action, services[0]?.sub_action),
+    total_duration: durationOf(row.started_at, row.ended_at),
+    stages: stagesOf(services).map((stage) => ({
+      name: stage.name,
+      status: stageStatus(
+        stage.services.map(
+          (service) => detailsOf(service.action as DeploymentAction, service.state as State, 'NONE').status,
+        ),
+      ),
+      duration: durationOf(earliest(stage.services), latest(stage.services)),
+      services: stage.services.map((service) => serviceV2(row, service)),
+    })),
+    action_status: state === 'RECAP' ? 'ONGOING' : detailsOf(shownAction(row.action), state, 'NONE').status,
+  };
+}
+
+const earliest = (services: HistoryService[]) =>
+  services.reduce<Date | null>(
+    (at, { started_at }) => (started_at && (!at || started_at < at) ? started_at : at),
+    null,
+  );
+const latest = (services: HistoryService[]) =>
+  services.reduce<Date | null>((at, { ended_at }) => (ended_at && (!at || ended_at > at) ? ended_at : at), null);
+
+function stagesOf(services: HistoryService[]): { name: string; services: HistoryService[] }[] {
+  const stages = new Map<string, { name: string; services: HistoryService[] }>();
+  for (const service of services) {
+    const stage = stages.get(service.stage_id) ?? { name: service.stage_name, services: [] };
+    stages.set(service.stage_id, stage);
+    stage.services.push(service);
+  }
+  return [...stages.values()];
+}
+
+/** A deployment as the first version of the environment's history shows it. */
+export function deploymentV1(row: HistoryDeployment, services: HistoryService[]) {
+  const of = (kind: string) =>
+    services
+      .filter((service) => service.kind === kind)
+      .map((service) => ({ ...serviceV1(service), commit: commitOf(service), error: errorOf(row, service) }));
+  return {
+    id: row.id,
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+    status: deploymentState(row),
+    origin: row.origin,
+    triggered_by: row.requested_by_name,
+    ...Object.fromEntries(kindsWith('historyV1').map((kind) => [KIND_FACTS[kind].group, of(kind)])),
+  };
+}
+
+const serviceV1 = (service: HistoryService) => ({
+  id: service.service_id,
+  created_at: service.created_at.toISOString(),
+  updated_at: service.updated_at.toISOString(),
+  name: service.name,
+  status: service.state,
+  ...service.details,
+});
+
+/** A service's execution as the first version of its own history shows it. */
+export const executionV1 = (row: HistoryDeployment, service: HistoryService, asOutcome: boolean) => ({
+  ...service.details,
+  id: row.id,
+  created_at: service.created_at.toISOString(),
+  updated_at: service.updated_at.toISOString(),
+  name: service.name,
+  commit: commitOf(service),
+  error: errorOf(row, service),
+  ...(asOutcome ? outcomeOf(service) : { status: service.state }),
+});
+
+const outcomeOf = (service: HistoryService) =>
+  service.ended_at ? { status: /ERROR|CANCELED/.test(service.state) ? 'FAILED' : 'SUCCESS' } : {};
+
+/** A request in the queue of an environment. */
+export const queuedDeployment = (row: HistoryDeployment, services: HistoryService[]) => ({
+  identifier: { deployment_request_id: row.id, environment_id: row.environment_id },
+  auditing_data: { triggered_by: row.requested_by_name, origin: row.origin },
+  trigger_action: triggerActionOf(row.action, services[0]?.sub_action),
+  stages: stagesOf(services).map((stage) => ({
+    name: stage.name,
+    status:
+      row.status === 'WAITING'
+        ? 'QUEUED'
+        : stageStatus(
+            stage.services.map(
+              (service) => detailsOf(service.action as DeploymentAction, service.state as State, 'NONE').status,
+            ),
+          ),
+    services: stage.services.map((service) => ({
+      identifier: { service_id: service.service_id, service_type: service.kind, name: service.name },
+      status: stageStatus([detailsOf(service.action as DeploymentAction, service.state as State, 'NONE').status]),
+      icon_uri: service.icon_uri,
+    })),
+  })),
+});
+
+/** A request in the queue of a service. */
+export const queuedService = (row: HistoryDeployment, service: HistoryService) => ({
+  identifier: {
+    deployment_request_id: row.id,
+    service_id: service.service_id,
+    service_type: service.kind,
+    name: service.name,
+  },
+  auditing_data: { triggered_by: row.requested_by_name, origin: row.origin },
+  status_details: detailsOf(service.action as DeploymentAction, service.state as State, service.sub_action),
+  icon_uri: service.icon_uri,
+});

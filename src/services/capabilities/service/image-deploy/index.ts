@@ -1,0 +1,1 @@
+export { imageDeployRoutes } from '#services/capabilities/service/image-deploy/routes.ts';

@@ -1,0 +1,53 @@
+import type { Settings } from '#platform/settings/index.ts';
+import type { ServiceKind } from '#services/service/holder.ts';
+import { hostnameOf, publicHosts, type PortSpec } from '#services/ports/ports.ts';
+
+export interface LinkView {
+  service_id: string;
+  service_type: ServiceKind;
+  url: string;
+  internal_port: number;
+  external_port: number;
+  is_qovery_domain: boolean;
+  is_default: boolean;
+}
+
+type ProxySettings = Pick<Settings, 'proxyDomain' | 'proxyPort' | 'proxyPublicUrl'>;
+
+/** How people reach a host through the proxy: plain HTTP on its port, unless the settings name what stands in front of it. */
+function urlOf(settings: ProxySettings, host: string): { url: string; port: number } {
+  const url = new URL(settings.proxyPublicUrl || `http://proxy:${settings.proxyPort}`);
+  url.hostname = host;
+  return { url: url.origin, port: Number(url.port) || (url.protocol === 'https:' ? 443 : 80) };
+}
+
+/**
+ * Addresses of a service: its public web ports under the installation's host names, then its custom domains, which lead to the default port
+ * (or, where that is not public, to the first that is).
+ */
+export function linksOf(
+  settings: ProxySettings,
+  service: { id: string; kind: string; spec: { type?: string } },
+  ports: PortSpec[],
+  domains: string[],
+): LinkView[] {
+  const hosts = publicHosts(hostnameOf(service.kind, service.id, service.spec.type), ports, settings.proxyDomain);
+  const main = hosts.find((host) => host.isDefault) ?? hosts[0];
+  if (!main) return [];
+  const named = [
+    ...hosts.map((host) => ({ ...host, own: true })),
+    ...domains.map((host) => ({ host, portId: main.portId, isDefault: main.isDefault, own: false })),
+  ];
+  return named.map(({ host, portId, isDefault, own }) => {
+    const { url, port } = urlOf(settings, host);
+    return {
+      service_id: service.id,
+      service_type: service.kind as ServiceKind,
+      url,
+      internal_port: ports.find((one) => one.id === portId)!.internal_port,
+      external_port: port,
+      is_qovery_domain: own,
+      is_default: isDefault,
+    };
+  });
+}

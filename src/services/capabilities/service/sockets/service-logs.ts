@@ -1,0 +1,117 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { badGateway } from '#kernel/errors.ts';
+import type { EventStreams } from '#platform/events/stream.ts';
+import { defineSocket, type Peer, type Socket, type SocketCall } from '#platform/sockets/index.ts';
+import {
+  listExecutions,
+  readExecutionLog,
+  readExecutionLogAfter,
+  readLastLines,
+  type ExecutionLine,
+} from '#deployments/index.ts';
+import type { ServiceSocketNeeds } from '#services/capabilities/service/sockets/needs.ts';
+import { runtimeOf } from '#services/capabilities/service/sockets/runtime.ts';
+import { serviceOfQuery } from '#services/capabilities/service/sockets/targets.ts';
+import { findServiceById } from '#services/service/queries.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
+import type { Handle, LogLine, Runtime } from '#runtimes/runtime.ts';
+
+type LogCall = SocketCall<ServiceTarget>;
+
+/** Lines from before the opening. */
+const TAIL = 1000;
+/** Between two looks for lines of runs, which no event tells of. */
+const LOOK_MS = 1_000;
+
+/** The log of a service as it is written. */
+export const serviceLogSocket = (needs: ServiceSocketNeeds): Socket =>
+  defineSocket({
+    id: 'followServiceLogs',
+    path: '/service/logs',
+    summary: `The last ${TAIL} lines that a service wrote, then new ones as they come, those of later deployments and runs included`,
+    frames: 'text, each a line: `{"created_at": <ms since 1970>, "message", "pod_name", "version"}`',
+    target: serviceOfQuery,
+    action: 'service.read',
+    open: async (call) => {
+      if (needs.kindsWithRuns.includes(call.target.kind)) return (peer) => followRuns(call, peer);
+      // Before the handshake, as long as another machine can still be asked instead of this one.
+      const runtime = await runtimeOf(needs, call.target);
+      return (peer) => followInstances(call, runtime, needs.streams, peer);
+    },
+  });
+
+const frameOf = (line: { at: string; text: string; instance?: string; generation?: number }): string =>
+  JSON.stringify({
+    created_at: Date.parse(line.at),
+    message: line.text,
+    pod_name: line.instance ?? '',
+    version: line.generation === undefined ? '' : String(line.generation),
+  });
+
+async function followInstances(call: LogCall, runtime: Runtime, streams: EventStreams, peer: Peer): Promise<void> {
+  const { target } = call;
+  let handle = target.handle as Handle | null;
+  if (handle === null) {
+    await sendKept(call, peer);
+    handle = await awaitHandle(call, streams, peer.signal);
+    if (handle === null) return;
+  }
+  try {
+    let isEmpty = true;
+    for await (const _line of runtime.logs(handle, { tail: 1, follow: false, signal: peer.signal })) isEmpty = false;
+    if (isEmpty) await sendKept(call, peer);
+    for await (const line of runtime.logs(handle, { tail: TAIL, follow: true, signal: peer.signal }))
+      await peer.send(frameOf(line));
+  } catch (error) {
+    if (peer.signal.aborted) return;
+    throw badGateway(`The log cannot be read from the cluster: ${(error as Error).message}`, error);
+  }
+}
+
+/** What the last instance wrote that did not get ready. */
+async function sendKept({ db, target }: LogCall, peer: Peer): Promise<void> {
+  const lines: LogLine[] = await readLastLines(db, target, target.id);
+  for (const line of lines) await peer.send(frameOf(line));
+}
+
+/** Handle of a service that was not deployed yet, once it is; null where the client goes away before. */
+async function awaitHandle(
+  { db, target }: LogCall,
+  streams: EventStreams,
+  signal: AbortSignal,
+): Promise<Handle | null> {
+  const filter = {
+    organizationId: target.organizationId,
+    environmentId: target.environmentId,
+    serviceId: target.id,
+    types: ['service-state', 'step'] as const,
+  };
+  for await (const _items of streams.open(filter, undefined, () => true, signal)) {
+    const row = await findServiceById(db, [target.organizationId], target.id);
+    if (row?.handle) return row.handle as unknown as Handle;
+  }
+  return null;
+}
+
+/** Sends the last lines of the newest run, what follows of it, then all of each later one. */
+async function followRuns({ db, target }: LogCall, peer: Peer): Promise<void> {
+  let run: { id: string; deployment_id: string | null; service_id: string } | undefined;
+  let sequence = 0;
+  const send = async ({ lines, last }: { lines: ExecutionLine[]; last: number }) => {
+    sequence = last;
+    for (const line of lines) await peer.send(frameOf(line));
+  };
+  for (let isFirst = true; !peer.signal.aborted; isFirst = false) {
+    const newest = await listExecutions(db, target, target.id).limit(1).executeTakeFirst();
+    if (run) await send(await readExecutionLogAfter(db, target, run, sequence));
+    if (newest && newest.id !== run?.id) {
+      run = { id: newest.id, deployment_id: newest.deployment_id, service_id: target.id };
+      await send(
+        isFirst ? await readExecutionLog(db, target, run, TAIL) : await readExecutionLogAfter(db, target, run, 0),
+      );
+    }
+    await sleep(LOOK_MS, undefined, { signal: peer.signal }).catch((error: Error) => {
+      if (error.name !== 'AbortError') throw error;
+    });
+  }
+}

@@ -1,0 +1,179 @@
+import { shortId, newId } from '#kernel/ids.ts';
+import type { Context } from '#platform/context.ts';
+import type { Database } from '#platform/database/index.ts';
+import { builtInOfCopy } from '#deployments/model/built-in-variables.ts';
+import { mountPathOf, valueHolderOf } from '#deployments/model/variables.ts';
+import { findSurroundings, type Surroundings } from '#services/capabilities/service/variables/built-ins.ts';
+import { ofBuiltIn, ofRow, type Entry } from '#services/capabilities/service/variables/line.ts';
+import {
+  insertVariables,
+  listVisible,
+  type NewVariable,
+  type VariableRow,
+} from '#services/capabilities/service/variables/queries.ts';
+import { openSealed, openSecrets, sealSecrets } from '#services/capabilities/service/variables/secrets.ts';
+
+/** What is copied where, within one organization. The copies are there already. */
+export interface VariableCopy {
+  organizationId: string;
+  from: { projectId: string; environmentId: string };
+  to: { projectId: string; environmentId: string };
+  /** Services, and the environment where all of it is copied, by the ids of what they are copies of. */
+  copies: ReadonlyMap<string, string>;
+}
+
+/** The variables of two places, with what can be seen there. */
+interface Sight {
+  own: VariableRow[];
+  byId: ReadonlyMap<string, Entry>;
+  /** Copies of variables, by what they are copies of. */
+  ids: ReadonlyMap<string, string>;
+  /** What can be seen from the new place, besides the copies. */
+  seen: ReadonlySet<string>;
+  after: Surroundings;
+}
+
+/** Where the value of a copy comes from: encrypted, or plain. */
+interface NewSecret {
+  id: string;
+  holder: Entry;
+}
+
+/**
+ * Copies own variables, secrets, overrides and aliases (decisions.md 20). What they refer to is the copy of it, else the same thing where it
+ * can be seen from the new place; an alias or override of anything else becomes a plain value, with its source's value and path. What a service
+ * wrote is for its copy to write from then on.
+ */
+export async function copyVariables(context: Context, copy: VariableCopy): Promise<void> {
+  const sight = await look(context, copy);
+  if (sight.own.length === 0) return;
+  const owners = new Map([
+    [copy.from.projectId, copy.to.projectId],
+    [copy.from.environmentId, copy.to.environmentId],
+    ...copy.copies,
+  ]);
+  const secrets: NewSecret[] = [];
+  const variables = sight.own.map((row) => {
+    const id = sight.ids.get(row.id)!;
+    const entry = sight.byId.get(row.id)!;
+    const link = linkOf(entry, sight, owners);
+    const holder = link && entry.aliases ? undefined : valueHolderOf(entry, sight.byId);
+    if (holder?.isSecret) secrets.push({ id, holder });
+    return {
+      id,
+      organization_id: copy.organizationId,
+      key: row.key,
+      is_secret: row.is_secret,
+      value: typeof holder?.value === 'string' ? renamed(holder.value, copy.copies) : null,
+      scope: row.scope,
+      ...(row.service_id
+        ? { service_id: copy.copies.get(row.service_id)! }
+        : { environment_id: copy.copies.get(row.environment_id!)! }),
+      mount_path: link ? row.mount_path : (mountPathOf(entry, sight.byId) ?? null),
+      description: row.description,
+      enable_interpolation_in_file: row.enable_interpolation_in_file,
+      secret_manager_access_id: holder?.external?.access ?? null,
+      access_chosen_by: holder?.external?.chosenBy ?? null,
+      owned_by: row.owned_by,
+      output_of: copy.copies.get(row.output_of ?? '') ?? null,
+      ...link,
+    } satisfies NewVariable;
+  });
+  await insertVariables(context.db, uniform(variables));
+  await copySecrets(context, copy, secrets);
+}
+
+/** Keys of the secrets that a copy would have, and of what is read from a secret manager for it. */
+export async function listCopiedSecrets(db: Database, copy: VariableCopy): Promise<string[]> {
+  const rows = await listOwn(db, copy);
+  return rows.filter((row) => row.is_secret || row.secret_manager_access_id !== null).map((row) => row.key);
+}
+
+async function listOwn(db: Database, { organizationId, from, copies }: VariableCopy): Promise<VariableRow[]> {
+  const serviceIds = [...copies.keys()].filter((id) => id !== from.environmentId);
+  const { projectId, environmentId } = from;
+  const rows = await listVisible(db, { organizationId }, { projectId, environmentId, serviceIds });
+  return rows.filter((row) => copies.has(row.service_id ?? row.environment_id ?? ''));
+}
+
+async function look(context: Context, { organizationId, from, to, copies }: VariableCopy): Promise<Sight> {
+  const scope = { organizationId };
+  const serviceIds = [...copies.keys()].filter((id) => id !== from.environmentId);
+  const rows = await listVisible(context.db, scope, { ...from, serviceIds });
+  const own = rows.filter((row) => copies.has(row.service_id ?? row.environment_id ?? ''));
+  const [before, after, there] = [
+    await findSurroundings(context, scope, from.projectId, from.environmentId),
+    await findSurroundings(context, scope, to.projectId, to.environmentId),
+    await listVisible(context.db, scope, { ...to, serviceIds: [] }),
+  ];
+  const entries = [...before!.builtIns.map((one) => ofBuiltIn(one, context.settings.ownedBy)), ...rows.map(ofRow)];
+  return {
+    own,
+    byId: new Map(entries.map((entry) => [entry.id, entry])),
+    ids: new Map(own.map((row) => [row.id, newId()])),
+    seen: new Set([...there, ...after!.builtIns].map(({ id }) => id)),
+    after: after!,
+  };
+}
+
+/** What the copy of an override or alias refers to; undefined for a plain value, and for what becomes one. */
+function linkOf(entry: Entry, { ids, seen, after }: Sight, owners: ReadonlyMap<string, string>) {
+  const source = entry.overrides ?? entry.aliases;
+  if (source === undefined) return undefined;
+  const copied = ids.get(source);
+  if (copied) return entry.overrides ? { overridden_id: copied } : { aliased_id: copied };
+  const moved = builtInOfCopy(source, owners) ?? source;
+  if (!seen.has(moved)) return undefined;
+  const builtIn = after.builtIns.find(({ id }) => id === moved);
+  if (!builtIn) return entry.overrides ? { overridden_id: moved } : { aliased_id: moved };
+  const of = { built_in_service_id: builtIn.service?.id ?? null };
+  return entry.overrides ? { overridden_built_in: moved, ...of } : { aliased_built_in: moved, ...of };
+}
+
+/** One statement inserts rows that all have the same columns. */
+const uniform = (variables: NewVariable[]): NewVariable[] =>
+  variables.map((one) => ({
+    ...({
+      service_id: null,
+      environment_id: null,
+      overridden_id: null,
+      aliased_id: null,
+      overridden_built_in: null,
+      aliased_built_in: null,
+      built_in_service_id: null,
+    } as object),
+    ...one,
+  }));
+
+/** A value is sealed for the id of its variable, so that a copy is sealed anew. */
+async function copySecrets(
+  context: Context,
+  { organizationId, copies }: VariableCopy,
+  secrets: NewSecret[],
+): Promise<void> {
+  const stored = secrets.flatMap(({ holder }) => (holder.sealed ? [] : [versionOf(holder)]));
+  const valueOf = await openSecrets(context, organizationId, stored);
+  const values = await Promise.all(
+    secrets.map(async ({ id, holder }) => ({
+      id,
+      version: 1,
+      value: holder.sealed
+        ? await openSealed(context, organizationId, holder.sealed)
+        : renamed(valueOf(versionOf(holder)), copies),
+    })),
+  );
+  await sealSecrets(context, organizationId, values);
+}
+
+const versionOf = ({ id, secretVersion }: Entry) => ({ id, version: secretVersion! });
+
+/** A value whose `{{KEY}}` of built-in variables of copied services name those of the copies. */
+function renamed(value: string, copies: ReadonlyMap<string, string>): string {
+  if (!value.includes('{{')) return value;
+  const shorts = new Map(
+    [...copies].map(([from, to]) => [`_Z${shortId(from).toUpperCase()}_`, `_Z${shortId(to).toUpperCase()}_`]),
+  );
+  return value.replaceAll(/\{\{[^{}]*\}\}/g, (reference) =>
+    reference.replace(/_Z[0-9A-F]{8}_/, (short) => shorts.get(short) ?? short),
+  );
+}

@@ -1,0 +1,42 @@
+import type { Context } from '#platform/context.ts';
+import {
+  effectiveRecords,
+  examineVariables,
+  mountPathOf,
+  typeOf,
+  valueHolderOf,
+} from '#deployments/model/variables.ts';
+import { loadLine, type Place } from '#services/capabilities/service/variables/line.ts';
+import { freeze, thawVariables } from '#services/capabilities/service/variables/snapshot.ts';
+
+/**
+ * What a deployment of a service would give it now: the one value of each key, where it comes from, and what would make the deployment
+ * fail. Values of secrets, and those that a secret was put into, are left out.
+ */
+export async function effectiveVariables(context: Context, service: Place) {
+  const { entries, byId } = await loadLine(context, service);
+  const records = await thawVariables(context, service.organizationId, entries.map(freeze));
+  // External secrets are not asked for: that they have a value is all that is told of them.
+  const { variables, files, warnings, failures } = examineVariables(
+    records.map((record) => (record.external ? { ...record, value: '' } : record)),
+  );
+  const values = new Map(variables.map((one) => [one.key, one]));
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const results = [...effectiveRecords(entries)].map(([key, entry]) => {
+    const path = mountPathOf(entry, byId);
+    const file = path === undefined ? undefined : byPath.get(path);
+    const expanded = values.get(key);
+    const isExternal = valueHolderOf(entry, byId)?.external !== undefined;
+    const isSecret = entry.isSecret || isExternal || (file ?? expanded)?.isSecret || false;
+    const text = path === undefined ? expanded?.value : file?.content;
+    return {
+      key,
+      value: isSecret || failures.has(key) ? null : (text ?? null),
+      is_secret: isSecret,
+      mount_path: path ?? null,
+      error: failures.get(key)?.message ?? null,
+      origin: { id: entry.id, scope: entry.scope, variable_type: typeOf(entry) },
+    };
+  });
+  return { results, warnings };
+}

@@ -1,0 +1,37 @@
+import { forbidden, invalidField, type AppError } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
+import type { Scope } from '#platform/database/index.ts';
+import type { Entry } from '#services/capabilities/service/variables/line.ts';
+import * as queries from '#services/capabilities/service/variables/queries.ts';
+
+/** Secret manager access and upstream name that a write gives a variable; null or undefined where they stay. */
+export interface ExternalChoice {
+  secret_manager_access_id?: string | null;
+  value?: string | null;
+}
+
+/** Tells whether a write chooses another secret of a secret manager: by another access or by another name. */
+export function choosesSecret(entry: Entry, { secret_manager_access_id: access, value }: ExternalChoice): boolean {
+  if (access && access !== entry.external?.access) return true;
+  return entry.external !== undefined && typeof value === 'string' && value !== entry.external.name;
+}
+
+/** Returns why the caller may not read from an access, which takes the right to use its cluster; undefined if they may. */
+export async function accessRefusal(context: Context, scope: Scope, id: string): Promise<AppError | undefined> {
+  const { organizationId } = scope;
+  const access = await queries.findSecretManagerAccess(context.db, { organizationId }, id);
+  if (!access) return unknownAccess();
+  if (!context.may || context.may('cluster.use', { organizationId, clusterId: access.cluster_id })) return undefined;
+  return forbidden(
+    `Your token or role does not allow this: reading from ${access.name} takes the permission cluster.use on its cluster.`,
+  );
+}
+
+/** Throws 403 unless the caller may read from an access, 400 if there is none. */
+export async function refuseAccess(context: Context, scope: Scope, id: string): Promise<void> {
+  const refusal = await accessRefusal(context, scope, id);
+  if (refusal) throw refusal;
+}
+
+export const unknownAccess = (): AppError =>
+  invalidField('secret_manager_access_id', 'names no secret manager access of this organization');

@@ -1,0 +1,90 @@
+import { invalidField, notFound } from '#kernel/errors.ts';
+import type { Action } from '#platform/access/actions.ts';
+import type { Call, Target } from '#platform/http/route.ts';
+import type { Database } from '#platform/database/index.ts';
+import { ownersOfBuiltIn } from '#deployments/model/built-in-variables.ts';
+import type { RecordScope } from '#deployments/model/variables.ts';
+import { placeOf, type Place } from '#services/capabilities/service/variables/line.ts';
+import { findHolderOfVariable, listOwners } from '#services/capabilities/service/variables/queries.ts';
+import { environmentHolder, projectHolder, type HolderTarget, type VariableScope } from '#services/service/holder.ts';
+import { serviceTarget } from '#services/service/target.ts';
+
+/** A variable of `/variable/{variableId}`, as the place that it stands on. */
+export type VariableTarget = HolderTarget & { scope: VariableScope };
+
+/** How the thing is found that variables of a scope stand on. */
+function targetOf(scope: Exclude<RecordScope, 'BUILT_IN'>): Target<HolderTarget> {
+  if (scope === 'PROJECT') return projectHolder.target;
+  if (scope === 'ENVIRONMENT') return environmentHolder.target;
+  return serviceTarget('serviceId', 'Service', scope);
+}
+
+/**
+ * The variable or secret of a path, whatever it stands on; of a built-in that is what it tells of. In writes the row of the holder is
+ * locked, as every write of its variables does.
+ */
+export const variableTarget: Target<VariableTarget> = {
+  name: 'Variable',
+  param: 'variableId',
+  find: async (db, id, organizationIds, { lock }) => {
+    const holder = (await findStored(db, id, organizationIds)) ?? (await findOwner(db, id, organizationIds));
+    if (!holder) return undefined;
+    const target = await holder.target.find(db, holder.id, organizationIds, { lock });
+    return target && { ...target, scope: holder.scope };
+  },
+};
+
+/**
+ * The same for what an override or alias elsewhere is to be of: it isn't changed, so that its holder isn't locked. Locks go from services up
+ * to projects.
+ */
+export const sourceTarget: Target<VariableTarget> = {
+  ...variableTarget,
+  find: (db, id, organizationIds) => variableTarget.find(db, id, organizationIds, { lock: false }),
+};
+
+interface FoundHolder {
+  target: Target<HolderTarget>;
+  id: string;
+  scope: VariableScope;
+}
+
+async function findStored(db: Database, id: string, organizationIds: string[]): Promise<FoundHolder | undefined> {
+  const row = await findHolderOfVariable(db, organizationIds, id);
+  if (!row) return undefined;
+  const scope = row.scope as VariableScope;
+  return { target: targetOf(scope), id: (row.project_id ?? row.environment_id ?? row.service_id)!, scope };
+}
+
+async function findOwner(db: Database, id: string, organizationIds: string[]): Promise<FoundHolder | undefined> {
+  const [owner] = await listOwners(db, organizationIds, ownersOfBuiltIn(id));
+  if (!owner) return undefined;
+  if (owner.type === 'project') return { target: projectHolder.target, id: owner.id, scope: 'PROJECT' };
+  if (owner.type === 'environment') return { target: environmentHolder.target, id: owner.id, scope: 'ENVIRONMENT' };
+  const target = serviceTarget('serviceId', 'Service');
+  return { target, id: owner.id, scope: owner.kind as VariableScope };
+}
+
+/** Where a parent is named: its id in a body is 400 when it is unknown, in a query 404 (decisions.md 7). */
+export interface Named {
+  scope: RecordScope;
+  id: string;
+  fields: { scope: string; id: string };
+  in: 'body' | 'query';
+}
+
+/** The project, environment or service that a body or query names by scope and id. Throws 403 unless the caller may do the action there. */
+export async function findParent(call: Call<unknown>, named: Named, action: Action): Promise<Place> {
+  const { scope, id, fields } = named;
+  if (scope === 'BUILT_IN')
+    throw invalidField(
+      fields.scope,
+      'must be PROJECT, ENVIRONMENT or the kind of a service: nothing stands in BUILT_IN',
+    );
+  const organizationIds = call.principal.grants.map((grant) => grant.organizationId);
+  const target = await targetOf(scope).find(call.db, id, organizationIds, { lock: action === 'variable.edit' });
+  if (!target && named.in === 'query') throw notFound('Parent');
+  if (!target) throw invalidField(fields.id, `names nothing of scope ${scope} in your organizations`);
+  call.require(action, target);
+  return placeOf(target, scope);
+}

@@ -1,1 +1,0 @@
-export { terraformExportRoutes } from '#services/capabilities/terraform-export/routes.ts';

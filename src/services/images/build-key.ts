@@ -1,0 +1,37 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '#kernel/canonical-json.ts';
+import type { Commit, LastRelease, ServiceSnapshot } from '#deployments/index.ts';
+import type { GitSource } from '#services/sources/git.ts';
+
+/**
+ * What an image that is built from a repository is made of. Variables are part of it because they may be build arguments: a changed one leads
+ * to a build, which the cache of layers makes short where the Dockerfile does not use it.
+ */
+export function buildKeyOf(
+  service: ServiceSnapshot,
+  git: GitSource,
+  commit: Commit | undefined,
+  ...recipe: (string | null)[]
+): string {
+  // Built-in ones name all siblings: a new service would have every application built again.
+  const variables = service.variables.filter(({ scope }) => scope !== 'BUILT_IN');
+  const content = [git.url, commit?.id, git.root_path, ...recipe, variables];
+  return createHash('sha256').update(canonicalJson(content)).digest('hex').slice(0, 32);
+}
+
+/** Why an image is built, for people. */
+export function whyBuilt(commit: Commit | undefined, last: LastRelease | null): string {
+  if (!last) return 'it was never built';
+  if (last.commit?.id !== commit?.id)
+    return `the commit changed from ${last.commit?.id.slice(0, 8) ?? 'none'} to ${commit?.id.slice(0, 8) ?? 'none'}`;
+  return 'build settings or variables changed';
+}
+
+/** Limits of a build, by the advanced settings of every kind that builds. */
+export const buildLimits = ({ advancedSettings: settings }: ServiceSnapshot) => ({
+  timeoutSeconds: Number(settings['build.timeout_max_sec']),
+  resources: {
+    cpuMilli: Number(settings['build.cpu_max_in_milli']),
+    memoryMib: Number(settings['build.ram_max_in_gib']) * 1024,
+  },
+});

@@ -1,0 +1,59 @@
+import { badRequest } from '#kernel/errors.ts';
+import { systemContext, type Platform } from '#platform/context.ts';
+import { createHttpClient, type HttpClient } from '#platform/http-client/index.ts';
+import { PUBLIC_REGISTRY } from '#deployments/index.ts';
+import { imageReference, locateImage, nameWithin, openRegistry, parseRegistry } from '#platform/oci/index.ts';
+import { registryAccess } from '#resources/registry/index.ts';
+import { createBaseImages, type BaseImageReader } from '#services/images/base-images.ts';
+import type { RegistryAccess } from '#runtimes/runtime.ts';
+import type { ImageReader } from '#services/images/image-name.ts';
+
+/** Registries as the engine sees them. */
+export interface Images extends ImageReader {
+  /** How a runtime gets at a registry of the organization; null where nobody asks. */
+  registryAccess(organizationId: string, registryId: string): Promise<RegistryAccess | null>;
+  /** An image that a build of the organization names. Throws an error for people where it may not be used. */
+  resolveBase: BaseImageReader;
+  /** Throws an error for people for a host with a private address: builders fetch from the machine's own network. */
+  checkHost(host: string): Promise<void>;
+}
+
+/** Images of the organizations' registries, asked with their credentials and by the settings' policy. */
+export function createImages(platform: Platform): Images {
+  const http = createHttpClient({ allowedPrivateAddresses: platform.settings.allowedPrivateAddresses });
+  const accessTo = async (organizationId: string, registryId: string, signal?: AbortSignal) => {
+    const access = await registryAccess(systemContext(platform), organizationId, registryId, signal);
+    if (!access) throw badRequest('Its container registry was deleted: name another one.');
+    return access;
+  };
+  return {
+    resolveImage: async ({ organizationId, registryId, name, tag, signal }) => {
+      if (registryId === PUBLIC_REGISTRY) return resolvePublic(http, name, tag, signal);
+      const access = await accessTo(organizationId, registryId, signal);
+      const reference = imageReference(access.url, name);
+      const client = openRegistry(http, access, signal);
+      // A digest is asked for, too: the engine may have the image of an organization that may read it.
+      const digest = await client.resolveDigest(nameWithin(parseRegistry(access.url), name), tag);
+      return `${reference}@${digest}`;
+    },
+    registryAccess: async (organizationId, registryId) => {
+      if (registryId === PUBLIC_REGISTRY) return null;
+      const { host, credentials } = await accessTo(organizationId, registryId);
+      return credentials && { host, ...credentials };
+    },
+    resolveBase: createBaseImages(platform, http),
+    checkHost: async (host) => void (await http.addressPolicy(host)),
+  };
+}
+
+/** An image that anybody may pull: named with its registry's host instead of a registry of the organization. */
+async function resolvePublic(http: HttpClient, name: string, tag: string, signal: AbortSignal): Promise<string> {
+  const { base, name: within } = locateImage(name, tag, null);
+  const digest = await openRegistry(http, { url: base, credentials: null }, signal).resolveDigest(within, tag);
+  return `${name}@${digest}`;
+}
+
+/** For what only needs the routes, such as the document. */
+export const noImages: ImageReader = {
+  resolveImage: () => Promise.reject(badRequest('Registries cannot be asked here: the program runs without them.')),
+};

@@ -1,0 +1,54 @@
+import { SERVICE_KINDS, type KindWith, type ServiceKind } from '#kernel/kinds.ts';
+import type { Location } from '#platform/access/principal.ts';
+import type { Target } from '#platform/http/route.ts';
+import { environmentTarget } from '#resources/environment/index.ts';
+import { projectTarget } from '#resources/project/index.ts';
+
+export { SERVICE_KINDS, type ServiceKind };
+
+/** Scopes that variables can stand in (decisions.md 29). */
+export type VariableScope = 'PROJECT' | 'ENVIRONMENT' | KindWith<'variables'>;
+
+/** What a target of a holder tells of the place: which of the three ids is there says what it is. */
+export interface HolderTarget extends Location {
+  id: string;
+  name: string;
+  organizationId: string;
+  projectId: string;
+  environmentId?: string;
+  serviceId?: string;
+  /** Set when the thing is being deleted: only DELETE is accepted (decisions.md 16). */
+  deleting: boolean;
+}
+
+/** A thing that capabilities stand on: project, environment or a kind of service (architecture.md, *Service types*). */
+export interface Holder {
+  /** First segment of its paths: `application`. */
+  path: string;
+  /** Name of its id in paths: `applicationId`. */
+  param: string;
+  /** How its tags begin: `Application`. */
+  tag: string;
+  /** How operation ids name it: `Application`. */
+  name: string;
+  scope: VariableScope;
+  target: Target<HolderTarget>;
+}
+
+export const projectHolder: Holder = {
+  path: 'project',
+  param: 'projectId',
+  tag: 'Project',
+  name: 'Project',
+  scope: 'PROJECT',
+  target: projectTarget,
+};
+
+export const environmentHolder: Holder = {
+  path: 'environment',
+  param: 'environmentId',
+  tag: 'Environment',
+  name: 'Environment',
+  scope: 'ENVIRONMENT',
+  target: environmentTarget,
+};

@@ -1,0 +1,17 @@
+import type { Runtime } from '#runtimes/runtime.ts';
+import type { ProgramFinder } from '#services/kinds/terraform/versions.ts';
+import type { ImageReader, RegistryFinder } from '#services/images/image-name.ts';
+import type { RepositoryReader } from '#services/sources/repository.ts';
+import type { HostResolver } from '#platform/dns/resolver.ts';
+
+/** What services need from outside the database; app/ hands it over, tests their own. */
+export interface ServiceNeeds {
+  resolver: HostResolver;
+  repositories: RepositoryReader;
+  images: ImageReader;
+  /** The runtime of a cluster; throws an error for people when it cannot be used from here. */
+  runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;
+  findRegistry: RegistryFinder;
+  /** Programs of Terraform and OpenTofu on this machine. */
+  terraformPrograms: ProgramFinder;
+}

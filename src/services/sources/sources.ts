@@ -1,0 +1,50 @@
+import type { Platform } from '#platform/context.ts';
+import { openTokenCredentials, type TokenCredentials } from '#resources/git-token/index.ts';
+import type { RepositoryAddress, RepositoryCommit } from '#services/sources/repository.ts';
+
+/** Repository as git is asked for it. */
+interface GitSource {
+  url: string;
+  branch: string;
+  credentials: TokenCredentials | null;
+  signal: AbortSignal;
+}
+
+/** Program that reads repositories; throws RuntimeError. */
+export interface GitProgram {
+  /** Returns the address that a token would be sent to, or null where git reads without one. */
+  tokenAddress(url: string): string | null;
+  defaultBranch(source: GitSource): Promise<string | undefined>;
+  resolve(source: GitSource, commitId: string | null): Promise<RepositoryCommit>;
+  checkout(source: GitSource, commit: string, directory: string, log: (line: string) => void): Promise<void>;
+  listCommits(source: GitSource, limit: number): Promise<RepositoryCommit[]>;
+  readFile(source: GitSource, file: string): Promise<string | undefined>;
+  listFiles(source: GitSource): Promise<string[]>;
+}
+
+/** Repositories of the organizations, for the engine and for endpoints. */
+export type OrganizationSources = ReturnType<typeof createOrganizationSources>;
+
+/** Reads repositories with the git tokens of their organizations. */
+export function createOrganizationSources(platform: Platform, git: GitProgram) {
+  const sourceOf = async ({ organizationId, url, branch, gitTokenId, signal }: RepositoryAddress) => ({
+    url,
+    branch,
+    credentials: gitTokenId
+      ? await openTokenCredentials(platform, organizationId, gitTokenId, () => git.tokenAddress(url))
+      : null,
+    signal,
+  });
+  return {
+    defaultBranch: async (request: RepositoryAddress) => git.defaultBranch(await sourceOf(request)),
+    resolve: async (request: RepositoryAddress & { commitId: string | null }) =>
+      git.resolve(await sourceOf(request), request.commitId),
+    checkout: async (request: RepositoryAddress & { commit: string; directory: string; log(line: string): void }) =>
+      git.checkout(await sourceOf(request), request.commit, request.directory, request.log),
+    listCommits: async (request: RepositoryAddress & { limit: number }) =>
+      git.listCommits(await sourceOf(request), request.limit),
+    readFile: async (request: RepositoryAddress & { path: string }) =>
+      git.readFile(await sourceOf(request), request.path),
+    listFiles: async (request: RepositoryAddress) => git.listFiles(await sourceOf(request)),
+  };
+}

@@ -1,0 +1,92 @@
+import type { ExpandedVariables, ServiceSnapshot, WorkloadOptions } from '#deployments/index.ts';
+import type { LongRunningSpec } from '#services/workload/long-running.ts';
+import { publicHosts } from '#services/ports/ports.ts';
+import type { HealthcheckInput } from '#services/workload/probes.ts';
+import type { Probe, ProbeCheck, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+
+const READY_TIMEOUT_SECONDS = 300;
+
+/** The workload of a service that runs for ever. */
+export function toWorkload(
+  service: ServiceSnapshot,
+  spec: LongRunningSpec,
+  identity: WorkloadIdentity,
+  image: string,
+  variables: ExpandedVariables,
+  options: WorkloadOptions,
+): WorkloadSpec {
+  const hosts = publicHosts(service.hostname, spec.ports, options.proxyDomain);
+  const main = hosts.find((host) => host.isDefault) ?? hosts[0];
+  return {
+    identity,
+    displayName: service.name,
+    hostname: service.hostname,
+    image,
+    registry: options.registry,
+    entrypoint: spec.entrypoint ? splitWords(spec.entrypoint) : [],
+    arguments: spec.arguments,
+    environment: variables.variables,
+    files: variables.files,
+    ports: spec.ports.map((port) => ({
+      id: port.id,
+      name: port.name,
+      internalPort: port.internal_port,
+      externalPort: port.external_port ?? port.internal_port,
+      protocol: port.protocol,
+      publiclyAccessible: port.publicly_accessible,
+      isDefault: port.is_default,
+    })),
+    readiness: toProbe(spec.healthchecks.readiness_probe),
+    liveness: toProbe(spec.healthchecks.liveness_probe),
+    resources: { cpuMilli: spec.cpu, memoryMib: spec.memory },
+    instances: { min: spec.min_running_instances, max: spec.max_running_instances },
+    storage: spec.storage.map((volume) => ({ id: volume.id, mountPath: volume.mount_point, sizeGib: volume.size })),
+    routes: [
+      ...hosts.map(({ host, portId }) => ({ host, portId })),
+      ...(main
+        ? service.customDomains.map((host) => ({
+            host,
+            portId: main.portId,
+            ...(service.certificateDomains?.includes(host) ? { certificate: true } : {}),
+          }))
+        : []),
+    ],
+    labels: service.labels ?? {},
+    annotations: service.annotations ?? [],
+    readyTimeoutSeconds: READY_TIMEOUT_SECONDS,
+    gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
+    secrets: variables.secrets,
+  };
+}
+
+function toProbe(input: HealthcheckInput['readiness_probe']): Probe | null {
+  if (!input?.type) return null;
+  return {
+    check: toCheck(input.type),
+    initialDelaySeconds: input.initial_delay_seconds ?? 30,
+    periodSeconds: input.period_seconds ?? 10,
+    timeoutSeconds: input.timeout_seconds ?? 5,
+    successThreshold: input.success_threshold ?? 1,
+    failureThreshold: input.failure_threshold ?? 9,
+  };
+}
+
+function toCheck(type: NonNullable<NonNullable<HealthcheckInput['readiness_probe']>['type']>): ProbeCheck {
+  if (type.http)
+    return {
+      type: 'http',
+      port: type.http.port!,
+      path: type.http.path ?? '/',
+      scheme: type.http.scheme?.toUpperCase() === 'HTTPS' ? 'HTTPS' : 'HTTP',
+    };
+  if (type.tcp) return { type: 'tcp', port: type.tcp.port!, host: type.tcp.host ?? null };
+  if (type.exec) return { type: 'exec', command: type.exec.command! };
+  return { type: 'grpc', port: type.grpc!.port!, service: type.grpc!.service ?? null };
+}
+
+/** An entry point as one text, split at blanks; quotes keep words together. No shell is involved. */
+export function splitWords(text: string): string[] {
+  return [...text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)].map(
+    ([, double, single, bare]) => double?.replace(/\\(.)/g, '$1') ?? single ?? bare!,
+  );
+}

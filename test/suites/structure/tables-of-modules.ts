@@ -1,0 +1,269 @@
+/** Tables by the module that owns them: the only one whose SQL names them, but for the exceptions. */
+export const OWNERS: Record<string, string[]> = {
+  'delivery/stream': ['stream_event', 'stream_state'],
+  'delivery/webhooks': ['webhook_attempt', 'webhook_delivery'],
+  deployments: [
+    'cron_schedule',
+    'deployment',
+    'deployment_log',
+    'deployment_service',
+    'deployment_step',
+    'failed_instance_log',
+    'job_execution',
+    'job_execution_log',
+    'queue_finding',
+    'release',
+  ],
+  housekeeping: ['tombstone'],
+  'platform/access': ['access_version', 'rate_window', 'user_account'],
+  'platform/database': ['schema_migration'],
+  'platform/events': ['audit_chain', 'audit_event', 'audit_seal', 'audit_target', 'audit_unsealed', 'outbox'],
+  'platform/http': ['idempotency_record'],
+  'platform/installation': ['installation', 'node'],
+  'platform/jobs': ['scheduled_task'],
+  'resources/alert-receiver': ['alert_receiver'],
+  'resources/api-token': ['api_token', 'api_token_organization'],
+  'resources/argo-cd': ['argo_cd', 'argo_cd_mapping'],
+  'resources/billing': ['billing_info'],
+  'resources/cluster': ['cluster', 'cluster_log', 'cluster_secret', 'cluster_work', 'secret_manager_access'],
+  'resources/credentials': ['credentials'],
+  'resources/deployment-rule': ['environment_deployment_rule', 'project_deployment_rule'],
+  'resources/deployment-stage': ['deployment_stage'],
+  'resources/environment': ['environment'],
+  'resources/git-token': ['git_token'],
+  'resources/helm-repository': ['helm_repository'],
+  'resources/mcp-server': ['mcp_server'],
+  'resources/member': ['member', 'member_invitation'],
+  'resources/metadata-group': ['metadata_group'],
+  'resources/organization': ['organization'],
+  'resources/project': ['project'],
+  'resources/registry': ['container_registry'],
+  'resources/role': ['role'],
+  'resources/sign-up': ['sign_up'],
+  'resources/webhook': ['webhook'],
+  'services/capabilities/service/custom-domains': ['custom_domain', 'routed_domain'],
+  'services/capabilities/service/deployment-restrictions': ['deployment_restriction'],
+  'services/capabilities/service/git-webhook': ['git_webhook'],
+  'services/capabilities/service/history': ['build_report'],
+  'services/capabilities/service/variables': ['variable', 'variable_secret_version'],
+  'services/kinds/agentic-workflow': ['agentic_output', 'agentic_run'],
+  'services/kinds/argocd-app': ['argo_cd_destination'],
+  'services/kinds/database': ['database_backup', 'database_backup_file', 'database_link', 'database_restore'],
+  'services/kinds/terraform': ['terraform_plan', 'terraform_resource'],
+  'services/ports': ['published_port'],
+  'services/service': ['service'],
+  'services/terraform-state': ['terraform_state', 'terraform_state_version'],
+};
+
+export interface Exceptions {
+  reason: string;
+  /** Tables of other modules, by the module whose SQL names them. */
+  uses: Record<string, string[]>;
+}
+
+/** Modules whose SQL only reads a table of another. */
+export const READS: Exceptions[] = [
+  {
+    reason:
+      'Reads join the names, the scope and the state of what a thing stands in: a call for each row would cost a statement each.',
+    uses: {
+      cli: ['organization', 'service'],
+      clusters: ['cluster', 'environment', 'node', 'organization', 'project', 'service'],
+      'delivery/stream': ['environment', 'project'],
+      deployments: ['cluster', 'deployment_stage', 'node', 'organization'],
+      housekeeping: ['cluster', 'environment', 'service'],
+      'platform/access': ['cluster', 'environment', 'project'],
+      'platform/events': ['organization'],
+      'resources/alert-receiver': ['organization'],
+      'resources/argo-cd': ['cluster'],
+      'resources/cluster': ['environment', 'node', 'project', 'service'],
+      'resources/cluster-operator': ['cluster'],
+      'resources/deployment-rule': ['cluster', 'environment', 'service'],
+      'resources/deployment-stage': ['environment', 'project'],
+      'resources/environment': ['cluster', 'project', 'service'],
+      'resources/event-stream': ['environment', 'project', 'service'],
+      'resources/git-token': ['cluster', 'service'],
+      'resources/helm-repository': ['service'],
+      'resources/mcp-server': ['service'],
+      'resources/member': ['organization'],
+      'resources/metadata-group': ['environment', 'project'],
+      'resources/organization': ['cluster', 'environment', 'project', 'service'],
+      'resources/project': ['environment', 'service'],
+      'resources/registry': ['service'],
+      'resources/secret-manager-access': ['environment', 'project', 'service'],
+      'services/capabilities/environment/actions': ['environment', 'project'],
+      'services/capabilities/environment/status': ['cluster', 'environment', 'service'],
+      'services/capabilities/service/actions': ['cluster', 'deployment_stage', 'project'],
+      'services/capabilities/service/custom-domains': ['cluster', 'environment', 'organization', 'service'],
+      'services/capabilities/service/status': ['environment', 'service'],
+      'services/capabilities/service/variables': ['environment', 'project', 'service'],
+      'services/kinds/agentic-workflow': ['service'],
+      'services/kinds/argocd-app': ['cluster', 'environment', 'project'],
+      'services/kinds/container': ['environment', 'service'],
+      'services/kinds/database': ['cluster', 'environment', 'organization'],
+      'services/kinds/terraform': ['cluster', 'environment', 'service'],
+      'services/ports': ['cluster', 'environment'],
+      'services/service': ['cluster', 'deployment_stage', 'environment', 'project'],
+    },
+  },
+  {
+    reason: 'Reads join what was deployed and what is under way.',
+    uses: {
+      clusters: ['deployment', 'deployment_service'],
+      housekeeping: ['deployment_service'],
+      'resources/cluster': ['deployment'],
+      'resources/deployment-rule': ['deployment', 'deployment_service'],
+      'resources/event-stream': ['deployment', 'deployment_service'],
+      'services/capabilities/environment/actions': ['deployment'],
+      'services/capabilities/service/actions': ['deployment', 'deployment_service'],
+      'services/capabilities/service/custom-domains': ['deployment', 'deployment_service'],
+      'services/capabilities/service/history': ['deployment_service', 'deployment_step'],
+      'services/capabilities/service/variables': ['deployment', 'release'],
+      'services/kinds/database': ['deployment'],
+      'services/kinds/terraform': ['release'],
+      'services/service': ['release'],
+    },
+  },
+  {
+    reason: 'A consumer of the outbox reads the events that it delivers, and ends what it has delivered.',
+    uses: {
+      'delivery/stream': ['audit_event'],
+    },
+  },
+  {
+    reason: 'What depends on the epoch or the read-only state of the installation reads it in its own statement.',
+    uses: {
+      'delivery/stream': ['installation'],
+      'platform/backup': ['installation'],
+      'platform/events': ['installation'],
+    },
+  },
+  {
+    reason:
+      'Whether an environment may be worked on, and its cluster be reached, is decided within one statement (docs/decisions/0034-claims-lock-one-organization.md).',
+    uses: {
+      deployments: ['argo_cd', 'cluster_work', 'database_restore'],
+    },
+  },
+  {
+    reason: 'Reads join people and their rights: who asks, who made a thing, and who may have it.',
+    uses: {
+      'platform/access': ['api_token', 'api_token_organization', 'member', 'role'],
+      'resources/api-token': ['member', 'role', 'user_account'],
+      'resources/member': ['role', 'user_account'],
+      'resources/role': ['api_token', 'member', 'member_invitation'],
+    },
+  },
+  {
+    reason:
+      'The connection to an Argo CD is a resource, what is read through it a kind: the kind keeps the state of the connection.',
+    uses: {
+      'resources/argo-cd': ['argo_cd_destination'],
+      'services/kinds/argocd-app': ['argo_cd_mapping'],
+    },
+  },
+  {
+    reason: 'Reads name what a thing uses, or what uses a thing: a call for each row would cost a statement each.',
+    uses: {
+      'resources/cluster': ['git_token', 'variable'],
+      'resources/organization': ['argo_cd'],
+      'resources/secret-manager-access': ['secret_manager_access', 'variable'],
+      'services/capabilities/service/git-webhook': ['git_token'],
+      'services/capabilities/service/variables': ['secret_manager_access'],
+      'services/service': ['container_registry', 'git_token', 'helm_repository'],
+      'services/sources': ['git_token'],
+    },
+  },
+  {
+    reason: 'The endpoints of events read what the platform writes.',
+    uses: {
+      'resources/event': ['audit_event', 'audit_target'],
+    },
+  },
+  {
+    reason: 'The endpoints of a webhook show its deliveries and repeat them.',
+    uses: {
+      'resources/webhook': ['webhook_attempt'],
+    },
+  },
+];
+
+/** Modules whose SQL changes rows of a table of another. */
+export const WRITES: Exceptions[] = [
+  {
+    reason: 'A consumer of the outbox reads the events that it delivers, and ends what it has delivered.',
+    uses: {
+      'delivery/webhooks': ['outbox', 'webhook'],
+    },
+  },
+  {
+    reason:
+      'The end of a deployment is one statement: state, facts and versions of what it changed stand or fall together (docs/decisions/0012-a-step-is-one-statement.md).',
+    uses: {
+      deployments: ['environment', 'project', 'service'],
+    },
+  },
+  {
+    reason: 'Retention drops rows of the engine in batches, with the tombstones of what they name.',
+    uses: {
+      housekeeping: ['cluster_work', 'deployment', 'deployment_log', 'job_execution', 'job_execution_log', 'release'],
+    },
+  },
+  {
+    reason: 'A rotation of keys seals anew what is sealed with a data key, wherever it stands.',
+    uses: {
+      'platform/vault': ['idempotency_record', 'installation', 'organization'],
+    },
+  },
+  {
+    reason: 'The account of a person is theirs: its endpoints edit what sign-in made.',
+    uses: {
+      'resources/account': ['user_account'],
+      'resources/sign-up': ['user_account'],
+    },
+  },
+  {
+    reason:
+      'The connection to an Argo CD is a resource, what is read through it a kind: the kind keeps the state of the connection.',
+    uses: {
+      'services/kinds/argocd-app': ['argo_cd'],
+    },
+  },
+  {
+    reason:
+      'Configuration of a service is one row, whose versions each capability and kind moves with what it changes.',
+    uses: {
+      'resources/deployment-stage': ['service'],
+      'services/capabilities/service/actions': ['environment', 'service'],
+      'services/capabilities/service/advanced-settings': ['service'],
+      'services/capabilities/service/clone': ['service'],
+      'services/kinds/agentic-workflow': ['environment'],
+      'services/kinds/argocd-app': ['service'],
+      'services/kinds/database': ['service'],
+    },
+  },
+  {
+    reason: 'A new environment has its stages from its first transaction on.',
+    uses: {
+      'resources/environment': ['deployment_stage'],
+    },
+  },
+  {
+    reason: 'What carries a group is out of date when the group changes: its version moves in the same statement.',
+    uses: {
+      'resources/metadata-group': ['cluster', 'service'],
+    },
+  },
+  {
+    reason: 'A new organization has its roles, its owner and a token from its first transaction on.',
+    uses: {
+      'resources/organization': ['api_token', 'api_token_organization', 'member', 'role', 'user_account'],
+    },
+  },
+  {
+    reason: 'The endpoints of a webhook show its deliveries and repeat them.',
+    uses: {
+      'resources/webhook': ['webhook_delivery'],
+    },
+  },
+];
