@@ -1,5 +1,4 @@
 import { shortId } from '#kernel/ids.ts';
-import { zip, type ArchiveFile } from '#kernel/zip.ts';
 import { inSnapshot, type Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
 import { FileAnswer } from '#platform/http/file.ts';
@@ -7,6 +6,7 @@ import { listStages } from '#resources/deployment-stage/index.ts';
 import { DEFAULT_STAGES, placeOf, type EnvironmentTarget } from '#resources/environment/index.ts';
 import { listDomainsByServices } from '#services/capabilities/custom-domains/index.ts';
 import { listRestrictionsByServices } from '#services/capabilities/deployment-restrictions/index.ts';
+import { zip, type ArchiveFile } from '#services/capabilities/terraform-export/archive.ts';
 import { secretBlocks, variableAttributes } from '#services/capabilities/terraform-export/variables.ts';
 import { listWrittenVariables, type WrittenVariable } from '#services/capabilities/variables/index.ts';
 import type { Kind } from '#services/kind.ts';
@@ -55,7 +55,7 @@ export async function exportEnvironment(
     ...placeOf(environment),
     after: { format: 'terraform', export_secrets: withSecrets },
   });
-  return new FileAnswer(`terraform-manifest-${environment.id}.zip`, zip(files));
+  return new FileAnswer(`terraform-manifest-${environment.id}.zip`, await zip(files));
 }
 
 async function read(
