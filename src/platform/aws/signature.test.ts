@@ -34,9 +34,7 @@ test('every header of the caller is signed, its content type too', async () => {
     KEYS,
     AT,
   );
-  expect(signed.authorization).toContain(
-    'Signature=5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7',
-  );
+  expect(signed.authorization).toContain('Signature=5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7');
   expect(signed['content-type']).toBe('application/x-www-form-urlencoded; charset=utf-8');
 });
 

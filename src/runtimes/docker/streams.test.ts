@@ -18,7 +18,9 @@ const frame = (stream: 1 | 2, text: string): Buffer => {
 
 test('frames are those that docker-modem reads, whatever the size of the pieces', async () => {
   const output = fc.array(fc.tuple(fc.constantFrom(1 as const, 2 as const), fc.string({ maxLength: 40 })));
-  const modem = new Docker().modem as { demuxStream(from: PassThrough, stdout: PassThrough, stderr: PassThrough): void };
+  const modem = new Docker().modem as {
+    demuxStream(from: PassThrough, stdout: PassThrough, stderr: PassThrough): void;
+  };
   const check = fc.asyncProperty(output, fc.integer({ min: 1, max: 50 }), async (sent, size) => {
     const bytes = Buffer.concat(sent.map(([stream, text]) => frame(stream, text)));
     const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
