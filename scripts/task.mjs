@@ -19,6 +19,7 @@ const TASKS = {
       'node_modules/dependency-cruiser/bin/dependency-cruise.mjs',
       'src',
     ],
+    ['node_modules/knip/bin/knip.js', '--no-progress'],
     ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'],
   ],
   gen: [

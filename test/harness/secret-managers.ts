@@ -34,7 +34,7 @@ export interface PretendedManagers {
 }
 
 export const AWS_KEYS: AwsKeys = { accessKeyId: 'AKIATEST', secretAccessKey: 'aws-secret-key-0123456789' };
-export const INSTALLATION_KEYS: AwsKeys = { accessKeyId: 'AKIAOURS', secretAccessKey: 'installation-key-0123456789' };
+const INSTALLATION_KEYS: AwsKeys = { accessKeyId: 'AKIAOURS', secretAccessKey: 'installation-key-0123456789' };
 /** What assuming the role gives; it asks for the external id. */
 export const ROLE = { arn: 'arn:aws:iam::123456789012:role/reader', externalId: '' };
 const ASSUMED: AwsKeys = {

@@ -12,7 +12,7 @@ import { folderBytes } from '#runtimes/tools/folder-size.ts';
 const ANSWER_MS = 300_000;
 
 /** Kinds of `quarterdeck_disk_bytes`. */
-export type DiskKind =
+type DiskKind =
   'images' | 'volumes' | 'workloads' | 'checkouts' | 'postgres' | 'other' | 'database' | 'deployment_logs';
 
 export type DiskBytes = Record<DiskKind, number>;

@@ -5,7 +5,7 @@ import { columnsOf, type ExecutionEnd } from '#deployments/executions/queries.ts
 import type { Resolution, ResolvedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
 
 /** Thrown when another worker has an execution by now, or its service is gone: this one stops without a trace. */
-export class ExecutionLost extends Error {
+class ExecutionLost extends Error {
   constructor() {
     super('The claim on the execution is lost.');
     this.name = 'ExecutionLost';

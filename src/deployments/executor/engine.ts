@@ -10,7 +10,7 @@ import type { Mask } from '#deployments/logs/writer.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import type { BaseImage, Handle, RegistryAccess, Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
 
-export interface SourceRequest {
+interface SourceRequest {
   organizationId: string;
   url: string;
   branch: string;
@@ -38,7 +38,7 @@ export interface Execution {
 }
 
 /** A service that is to be removed, and where it is. */
-export interface Removal {
+interface Removal {
   organizationId: string;
   deploymentId: string;
   nodeId: string;

@@ -1,2 +1,2 @@
 export { gitWebhookRoutes } from '#services/capabilities/git-webhook/routes.ts';
-export { gitWebhookPath, gitWebhookSecretPlace, repositoryKey } from '#services/capabilities/git-webhook/service.ts';
+export { gitWebhookPath, gitWebhookSecretPlace } from '#services/capabilities/git-webhook/service.ts';

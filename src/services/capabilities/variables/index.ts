@@ -6,10 +6,9 @@ export {
   listLostSecrets,
   thawVariables,
 } from '#services/capabilities/variables/snapshot.ts';
-export { recordOutputs, withOutputs, type Output, type OutputPlace } from '#services/capabilities/variables/outputs.ts';
+export { recordOutputs, withOutputs, type Output } from '#services/capabilities/variables/outputs.ts';
 export { placeOf } from '#services/capabilities/variables/line.ts';
 export { aliasVariable, removeVariable } from '#services/capabilities/variables/service.ts';
-export { effectiveVariables } from '#services/capabilities/variables/effective.ts';
 export { removeUnusedSecretVersions } from '#services/capabilities/variables/housekeeping.ts';
 export {
   databasePasswordPlace,

@@ -204,7 +204,7 @@ export const ImportResult = named(
   }),
 );
 
-export const EffectiveVariable = named(
+const EffectiveVariable = named(
   'EffectiveVariable',
   Type.Object({
     key: Type.String(),
