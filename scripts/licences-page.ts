@@ -4,7 +4,7 @@ import { table } from './table.ts';
 
 const LOCK = path.join(import.meta.dirname, '../package-lock.json');
 
-/** Licences that a package may have: they ask for a notice at most, MPL-2.0 also for the source of its own changed files. */
+/** Licences that a package may have. They ask for a notice at most; MPL-2.0 also asks for the source of its own changed files. */
 const ALLOWED = new Set([
   '0BSD',
   'Apache-2.0',

@@ -120,8 +120,8 @@ export function checkCron(expression: string): string | undefined {
 }
 
 /**
- * Returns the first time after `after` that an expression names on the clocks of an IANA zone; null if none comes. The caller has checked
- * both (`checkCron`, `timeZoneNamed`). With named hours, a time that the clocks jump over runs once, at the first valid minute after it,
+ * Returns the first time after `after` that an expression names on the clocks of a zone, or null. The caller has checked expression and
+ * zone (`checkCron`, `timeZoneNamed`). With named hours, a time that the clocks jump over runs once, at the first valid minute after it,
  * and a time that the clocks show twice runs once, at the first. A schedule of every hour follows elapsed time: it runs in both of two equal
  * hours, and not in an hour that is left out.
  */

@@ -81,7 +81,7 @@ function urlOf({ settings }: ManagerParts, service: string, region: string): str
   return `${china ? url.replace('.amazonaws.com', '.amazonaws.com.cn') : url}/`;
 }
 
-/** What lets us in: the keys of the access, or those of the role that it names. */
+/** Returns the keys of the access, or those of the role that it names. */
 async function credentialsOf({ authentication }: OpenAccess, parts: ManagerParts, region: string) {
   if (authentication.mode === 'AWS_STATIC_CREDENTIALS' && authentication.secret_key)
     return { accessKeyId: authentication.access_key!, secretAccessKey: authentication.secret_key };
@@ -119,7 +119,7 @@ async function assumeRole(parts: ManagerParts, roleArn: string, region: string):
   throw new SecretManagerError(`the role ${roleArn} cannot be assumed (${part('Code') ?? answer.status})`);
 }
 
-/** Only the name of a failure is told: texts of AWS on signatures quote the request, the session's token with it. */
+/** Tells only the name of a failure. Texts of AWS on signatures quote the request, and with it the session's token. */
 function failureOf({ status, body }: ManagerAnswer): SecretManagerError {
   const type = String(body?.__type ?? '')
     .split('#')

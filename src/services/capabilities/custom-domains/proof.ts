@@ -21,8 +21,8 @@ export interface Finding {
 }
 
 /**
- * Checks several claims of one service: looks up their TXT records together, and records the results in a row, as each locks the service.
- * With its record a domain is the organization's, and is taken from another one whose record is gone. Returns each claim as it is then,
+ * Checks several claims of one service. Their TXT records are looked up together; the results are recorded in a row, as each locks the
+ * service. With its record a domain is the organization's, and is taken from another one whose record is gone. Returns each claim as it is then,
  * undefined if it was removed meanwhile. Opens its own transactions.
  */
 export async function checkProofs(context: Context, resolver: HostResolver, claims: queries.CustomDomainRow[]) {
