@@ -19,6 +19,7 @@ const TASKS = {
       'node_modules/dependency-cruiser/bin/dependency-cruise.mjs',
       'src',
     ],
+    ['node_modules/knip/bin/knip.js', '--no-progress'],
     ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'],
   ],
   gen: [
@@ -29,6 +30,7 @@ const TASKS = {
     ['scripts/gen-states.ts'],
     ['scripts/gen-kinds.ts'],
     ['scripts/gen-settings.ts'],
+    ['scripts/gen-licences.ts'],
   ],
   // Started anew whenever a file that it imports changes; --watch-preserve-output keeps the token of a first start on screen.
   dev: [['--watch', '--watch-preserve-output', 'src/main.ts', 'start']],

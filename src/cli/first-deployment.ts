@@ -4,10 +4,10 @@ import { tokenFile } from '#app/install.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 /** Folder of the example application. */
-export const EXAMPLE = path.join(import.meta.dirname, '../../examples/hello');
+const EXAMPLE = path.join(import.meta.dirname, '../../examples/hello');
 
 /** The branch that the example stands on: a clone may be at a commit without one. */
-export function exampleBranch(): string {
+function exampleBranch(): string {
   const result = spawnSync(
     'git',
     ['-c', 'safe.directory=*', '-C', EXAMPLE, 'symbolic-ref', '--short', '--quiet', 'HEAD'],

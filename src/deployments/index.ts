@@ -17,15 +17,12 @@ export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channel
 export type {
   BuildRecipe,
   DeployableKind,
-  ExecutionPolicy,
   ExpandedVariables,
   PlannedTask,
   GitSourceToResolve,
-  SourceToResolve,
-  TaskOutcome,
   WorkloadOptions,
 } from '#deployments/model/kind.ts';
-export { ERROR_CODES, logPathOf, toErrorView, type ErrorCode } from '#deployments/model/errors.ts';
+export { ERROR_CODES, toErrorView, type ErrorCode } from '#deployments/model/errors.ts';
 export type { Observed } from '#deployments/model/observed.ts';
 export {
   STEP_NAMES,
@@ -41,9 +38,7 @@ export {
 export {
   ACTIONS,
   detailsOf,
-  RUN_EVENTS,
   STATES,
-  stateOf,
   type DeploymentAction,
   type RunEvent,
   type State,
@@ -66,7 +61,7 @@ export {
   type ExecutionRow,
 } from '#deployments/executions/queries.ts';
 export { readExecutionLog, readExecutionLogAfter, type ExecutionLine } from '#deployments/executions/log.ts';
-export { findDeployment, listActiveDeployments, lockRunningOf, type DeploymentRow } from '#deployments/queries.ts';
+export { listActiveDeployments, lockRunningOf, type DeploymentRow } from '#deployments/queries.ts';
 export { requestDeployment, snapshotOf, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
 export { findEarlierExecution, findLastExecution, type EarlierExecution } from '#deployments/rollback.ts';
 export { previewDeployment, type DeploymentPreview } from '#deployments/preview.ts';
@@ -78,6 +73,5 @@ export {
   pollingStatus,
   serviceStatuses,
   shownAction,
-  type EnvironmentStatus,
   type ServiceStatus,
 } from '#deployments/status.ts';

@@ -26,7 +26,7 @@ export function pollingStatus(state: State, status: string): string {
 }
 
 /** A service's status as it is answered (service.md §2.3). */
-export const toServiceStatus = (row: ServiceStatusRow) =>
+const toServiceStatus = (row: ServiceStatusRow) =>
   row.observed ? toObservedStatus(row, row.observed) : toDeployedStatus(row);
 
 /** Of what something else runs: no request of ours is behind its state. */
@@ -83,7 +83,7 @@ function toDeployedStatus(row: ServiceStatusRow) {
 export type ServiceStatus = ReturnType<typeof toServiceStatus>;
 
 /** An environment's status: the union of both forms of the reference (decisions.md 11). */
-export function toEnvironmentStatus(row: EnvironmentStatusRow) {
+function toEnvironmentStatus(row: EnvironmentStatusRow) {
   const state = environmentState(row.action, row.status, row.outcome, row.cancel_requested_at);
   // Clients that watch read this field alone. A successful dry run leaves no state of its own, and READY would have them wait for ever.
   const last = row.action || !row.requested ? state : 'DEPLOYED';

@@ -14,7 +14,7 @@ const ANSWER_MS = 300_000;
 export type FolderSize = (folder: string, signal: AbortSignal) => Promise<number>;
 
 /** Kinds of `quarterdeck_disk_bytes`. */
-export type DiskKind =
+type DiskKind =
   'images' | 'volumes' | 'workloads' | 'checkouts' | 'postgres' | 'other' | 'database' | 'deployment_logs';
 
 export type DiskBytes = Record<DiskKind, number>;

@@ -1,4 +1,4 @@
-import { instantOf } from '#kernel/time-zone.ts';
+import { Cron } from 'croner';
 
 const MACROS = new Map([
   ['@yearly', '0 0 1 1 *'],
@@ -30,18 +30,14 @@ const FIELDS: Field[] = [
   { name: 'day of week', min: 0, max: 7, names: DAYS },
 ];
 
-/** A cron expression that cannot be used, and why. */
+/** Reason why a cron expression cannot be used. */
 class CronProblem extends Error {}
 
-/** What an expression names, each list in order. */
+/** Parsed expression. */
 interface Pattern {
-  minutes: number[];
-  hours: number[];
-  days: Set<number>;
-  months: Set<number>;
-  /** 0 is Sunday. */
-  weekdays: Set<number>;
-  /** Of two days that are both given either will do; one that begins with `*` narrows the other (cron(8)). */
+  /** Values that each field names, in the order of `FIELDS`. */
+  values: number[][];
+  /** Two days that are both given are alternatives; a day that begins with `*` narrows the other (cron(8)). */
   bothDays: boolean;
 }
 
@@ -77,8 +73,9 @@ function itemOf(text: string, field: Field): number[] {
   return Array.from({ length: Math.floor((to - from) / by) + 1 }, (_, at) => from + at * by);
 }
 
-const listOf = (text: string, field: Field): number[] =>
-  [...new Set(text.split(',').flatMap((item) => itemOf(item, field)))].sort((a, b) => a - b);
+const listOf = (text: string, field: Field): number[] => [
+  ...new Set(text.split(',').flatMap((item) => itemOf(item, field))),
+];
 
 function parse(expression: string): Pattern {
   const trimmed = expression.trim();
@@ -90,78 +87,27 @@ function parse(expression: string): Pattern {
     throw new CronProblem(
       'a cron expression has five fields: minute, hour, day of month, month, day of week, such as "30 4 * * MON-FRI"',
     );
-  const [minutes, hours, days, months, weekdays] = parts.map((part, at) => listOf(part, FIELDS[at]!));
   return {
-    minutes: minutes!,
-    hours: hours!,
-    days: new Set(days),
-    months: new Set(months),
-    weekdays: new Set(weekdays!.map((day) => day % 7)),
+    values: parts.map((part, at) => listOf(part, FIELDS[at]!)),
     bothDays: [parts[2]!, parts[4]!].some((part) => /^[*?]/.test(part)),
   };
 }
 
-/** A 29th of February on a given day of the week comes within 40 years, over a year such as 2100. */
-const LOOK_AHEAD_YEARS = 41;
+const LONGEST_MONTHS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** The days that a pattern names, from a date on. */
-function* datesFrom(pattern: Pattern, first: Temporal.PlainDate): Generator<Temporal.PlainDate> {
-  const end = first.add({ years: LOOK_AHEAD_YEARS });
-  for (let date = first; Temporal.PlainDate.compare(date, end) < 0;) {
-    if (!pattern.months.has(date.month)) {
-      date = date.with({ day: 1 }).add({ months: 1 });
-      continue;
-    }
-    const [day, weekday] = [pattern.days.has(date.day), pattern.weekdays.has(date.dayOfWeek % 7)];
-    if (pattern.bothDays ? day && weekday : day || weekday) yield date;
-    date = date.add({ days: 1 });
-  }
+/** Tells whether any year has a day of the pattern. Croner would look through 10,000 years for a 31st of February. */
+function comes({ values: [, , days, months], bothDays }: Pattern): boolean {
+  return !bothDays || months!.some((month) => days!.some((day) => day <= LONGEST_MONTHS[month - 1]!));
 }
 
-/** The times that a pattern names on the clocks, from a minute on, as if no clock were ever changed. */
-function* timesFrom(pattern: Pattern, first: Temporal.PlainDateTime): Generator<Temporal.PlainDateTime> {
-  const from = first.hour * 60 + first.minute;
-  for (const date of datesFrom(pattern, first.toPlainDate())) {
-    const isFirst = date.equals(first);
-    for (const hour of pattern.hours)
-      for (const minute of pattern.minutes)
-        if (!isFirst || hour * 60 + minute >= from) yield date.toPlainDateTime({ hour, minute });
-  }
-}
-
-/** Hours are named: each time is one instant of its date, whatever the clocks do. */
-function nextNamed(pattern: Pattern, zone: string, after: Temporal.Instant): Temporal.Instant | null {
-  const from = after.toZonedDateTimeISO(zone).toPlainDate().subtract({ days: 1 }).toPlainDateTime();
-  for (const time of timesFrom(pattern, from)) {
-    const at = instantOf(time.toPlainDate(), time.hour * 60 + time.minute, zone);
-    if (Temporal.Instant.compare(at, after) > 0) return at;
-  }
-  return null;
-}
-
-const DAY_MS = 86_400_000;
-
-/** Every hour: time goes on as it passes, through the second of two equal hours too. Between changes of the clocks it is plain arithmetic. */
-function nextEveryHour(pattern: Pattern, zone: string, after: Temporal.Instant): Temporal.Instant | null {
-  const minute = Temporal.Instant.fromEpochMilliseconds(Math.floor(after.epochMilliseconds / 60_000 + 1) * 60_000);
-  for (let from = minute.toZonedDateTimeISO(zone); ;) {
-    const shown = from.toPlainDateTime();
-    const time = timesFrom(pattern, shown).next().value;
-    if (!time) return null;
-    const at = from.toInstant().add(shown.until(time, { largestUnit: 'hours' }));
-    const near = at.epochMilliseconds - from.epochMilliseconds < DAY_MS;
-    // Within a day nobody changes clocks and changes them back, and asking for the change costs more than all the rest.
-    if (near && at.toZonedDateTimeISO(zone).offsetNanoseconds === from.offsetNanoseconds) return at;
-    const change = from.getTimeZoneTransition('next');
-    if (!change || Temporal.Instant.compare(at, change.toInstant()) < 0) return at;
-    from = change;
-  }
-}
+/** Writes a pattern with every value listed: steps and ranges then decide about changes of clocks as lists do. */
+const listed = ({ values }: Pattern): string =>
+  values.map((field, at) => (at === 1 && field.length === 24 ? '*' : field.join(','))).join(' ');
 
 /**
- * What is wrong with a cron expression, for the caller to read; undefined where nothing is. It has five fields (numbers, names of months and
- * days, ranges, lists, steps) or is one of `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly`, `@annually`.
- * A day that never comes, such as a 31st of February, is no mistake: people switch a job off with it.
+ * Returns what is wrong with a cron expression, or undefined. An expression has five fields (numbers, names of months and days, ranges,
+ * lists, steps) or is one of `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly`, `@annually`.
+ * A day that never comes, such as a 31st of February, is accepted: people switch a job off with it.
  */
 export function checkCron(expression: string): string | undefined {
   try {
@@ -174,15 +120,14 @@ export function checkCron(expression: string): string | undefined {
 }
 
 /**
- * The first time after `after` that an expression names on the clocks of an IANA zone; null where none comes. Both are to have been checked
- * (`checkCron`, `timeZoneNamed`). Where the hours are named, a time that the clocks jump over runs once, at the first valid minute after it,
- * and a time that they show twice runs once, at the first. What runs every hour goes on as time passes: through both of two equal hours, and
- * not for one that was left out.
+ * Returns the first time after `after` that an expression names on the clocks of a zone, or null. The caller has checked expression and
+ * zone (`checkCron`, `timeZoneNamed`). With named hours, a time that the clocks jump over runs once, at the first valid minute after it,
+ * and a time that the clocks show twice runs once, at the first. A schedule of every hour follows elapsed time: it runs in both of two equal
+ * hours, and not in an hour that is left out.
  */
 export function nextRun(expression: string, timeZone: string, after: Date): Date | null {
   const pattern = parse(expression);
-  const everyHour = pattern.hours.length === 24;
-  const at = Temporal.Instant.fromEpochMilliseconds(after.getTime());
-  const next = everyHour ? nextEveryHour(pattern, timeZone, at) : nextNamed(pattern, timeZone, at);
-  return next && new Date(next.epochMilliseconds);
+  if (!comes(pattern)) return null;
+  const options = { mode: '5-part', domAndDow: pattern.bothDays, fixedTimeRule: 'no-wildcard', paused: true } as const;
+  return new Cron(listed(pattern), { ...options, timezone: timeZone }).nextRun(after);
 }

@@ -10,7 +10,7 @@ import type { ContractOptions, MakeRuntime } from '#runtimes/contract/setup.ts';
 import { describeTasks, describeTaskEnds } from '#runtimes/contract/tasks.ts';
 import { describeSurroundings } from '#runtimes/contract/surroundings.ts';
 
-export type { ContractOptions, ContractSetup, ContractSubject, MakeRuntime } from '#runtimes/contract/setup.ts';
+export type { ContractOptions, MakeRuntime } from '#runtimes/contract/setup.ts';
 
 /**
  * The suite that every runtime passes (engine.md, *Runtimes*). Called at the top of a test file:

@@ -27,7 +27,7 @@ export interface DiskUse {
   workloads: number;
 }
 
-export type PortProtocol = 'HTTP' | 'GRPC' | 'TCP' | 'UDP';
+type PortProtocol = 'HTTP' | 'GRPC' | 'TCP' | 'UDP';
 
 export interface WorkloadPort {
   id: string;

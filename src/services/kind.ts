@@ -84,7 +84,7 @@ export interface KindTerraform<Spec = any> {
 }
 
 /** What a deploy call may say besides that a service is deployed (decisions.md 15). */
-export interface DeployInput<Spec = any> {
+interface DeployInput<Spec = any> {
   /** Body of `POST …/deploy`. */
   body?: TObject;
   /** Query of `POST …/deploy` and `POST …/redeploy`. */
@@ -111,7 +111,7 @@ export interface DeployChoice<Spec = any> {
 }
 
 /** What a kind has besides the common calls. mount.ts mounts the endpoints of what stands here. */
-export interface KindCapabilities<Spec = any> {
+interface KindCapabilities<Spec = any> {
   /** Ports that the proxy leads to; links and custom domains need it. */
   ports?(spec: Spec): PortSpec[];
   /** Repository that it is built from, null where it has none; commits and git webhooks need it. `of` is what the query asks for. */

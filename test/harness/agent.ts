@@ -68,7 +68,7 @@ export const machineAddress = (): string =>
     .flat()
     .find((one) => one?.family === 'IPv4' && !one.internal)!.address;
 
-export interface AskedModel {
+interface AskedModel {
   key: string | undefined;
   model: string;
   /** The last message of the conversation, as JSON. */

@@ -74,7 +74,7 @@ export async function backUp(admin: Actor, id: string): Promise<any> {
 }
 
 /** The backup, once it is made or has failed. */
-export async function backupEnd(admin: Actor, backupId: string): Promise<any> {
+async function backupEnd(admin: Actor, backupId: string): Promise<any> {
   const url = `/databaseBackup/${backupId}`;
   await expect
     .poll(async () => ok(await admin.get(url), 200).status.state, { timeout: 60_000, interval: 100 })

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 
 /** A repository of the pretended providers. */
-export interface PretendedRepository {
+interface PretendedRepository {
   id: number;
   owner: string;
   name: string;
@@ -11,7 +11,7 @@ export interface PretendedRepository {
   branches: string[];
 }
 
-export interface PretendedAnswer {
+interface PretendedAnswer {
   status: number;
   headers?: Record<string, string>;
   body?: unknown;

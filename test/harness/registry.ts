@@ -39,7 +39,7 @@ export interface TestRegistry {
   stop(): Promise<void>;
 }
 
-export interface ImageOptions {
+interface ImageOptions {
   /** Content by path, without a slash in front; a program takes `mode: 0o755`. */
   files?: Record<string, string | { content: string | Buffer; mode: number }>;
   /** `Entrypoint`, `Cmd`, `Env` and the like of the image's configuration. */

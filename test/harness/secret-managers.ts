@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { jwtVerify } from 'jose';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
-import { signAws, type AwsCredentials } from '#resources/secret-manager-access/managers/aws-signature.ts';
+import { signAws, type AwsKeys } from '#platform/aws/signature.ts';
 
 interface Asked {
   method: string;
@@ -33,13 +33,13 @@ export interface PretendedManagers {
   serviceAccount(): string;
 }
 
-export const AWS_KEYS: AwsCredentials = { accessKey: 'AKIATEST', secretKey: 'aws-secret-key-0123456789' };
-export const INSTALLATION_KEYS: AwsCredentials = { accessKey: 'AKIAOURS', secretKey: 'installation-key-0123456789' };
+export const AWS_KEYS: AwsKeys = { accessKeyId: 'AKIATEST', secretAccessKey: 'aws-secret-key-0123456789' };
+const INSTALLATION_KEYS: AwsKeys = { accessKeyId: 'AKIAOURS', secretAccessKey: 'installation-key-0123456789' };
 /** What assuming the role gives; it asks for the external id. */
 export const ROLE = { arn: 'arn:aws:iam::123456789012:role/reader', externalId: '' };
-const ASSUMED: AwsCredentials = {
-  accessKey: 'ASIAROLE',
-  secretKey: 'role-key-0123456789',
+const ASSUMED: AwsKeys = {
+  accessKeyId: 'ASIAROLE',
+  secretAccessKey: 'role-key-0123456789',
   sessionToken: 'role-session',
 };
 export const SCALEWAY = { projectId: '11111111-1111-4111-8111-111111111111', secretKey: 'scaleway-key' };
@@ -55,8 +55,8 @@ export function usePretendedManagers(port: number): PretendedManagers {
   managers.settings = () => ({
     QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '127.0.0.0/8',
     QUARTERDECK_AWS_URL: `${origin}/aws/{region}/{service}`,
-    QUARTERDECK_AWS_ACCESS_KEY: INSTALLATION_KEYS.accessKey,
-    QUARTERDECK_AWS_SECRET_KEY: INSTALLATION_KEYS.secretKey,
+    QUARTERDECK_AWS_ACCESS_KEY: INSTALLATION_KEYS.accessKeyId,
+    QUARTERDECK_AWS_SECRET_KEY: INSTALLATION_KEYS.secretAccessKey,
     QUARTERDECK_GCP_SECRETS_URL: `${origin}/gcp`,
     QUARTERDECK_SCALEWAY_URL: `${origin}/scaleway`,
   });
@@ -126,7 +126,7 @@ function pageOf({ secrets, pageSize }: PretendedManagers, prefix: string, token:
   return { names: names.slice(from, from + pageSize), next };
 }
 
-function isSigned({ method, url, headers, body }: Asked, credentials: AwsCredentials): boolean {
+async function isSigned({ method, url, headers, body }: Asked, credentials: AwsKeys): Promise<boolean> {
   const [, region, service] = url.pathname.split('/').slice(1);
   const names = /SignedHeaders=([^,]+)/.exec(headers.authorization ?? '')?.[1]?.split(';') ?? [];
   const own = ['host', 'x-amz-date', 'x-amz-security-token'];
@@ -138,14 +138,14 @@ function isSigned({ method, url, headers, body }: Asked, credentials: AwsCredent
   );
   if (Math.abs(at.getTime() - Date.now()) > 300_000) return false;
   const request = { method: method as 'POST', url: url.href, headers: sent, body, service: service!, region: region! };
-  return signAws(request, credentials, at).authorization === headers.authorization;
+  return (await signAws(request, credentials, at)).authorization === headers.authorization;
 }
 
-function aws(managers: PretendedManagers, asked: Asked): Answer {
+async function aws(managers: PretendedManagers, asked: Asked): Promise<Answer> {
   const service = asked.url.pathname.split('/')[3];
   if (service === 'sts') return sts(asked);
   const role = asked.headers['x-amz-security-token'] === ASSUMED.sessionToken;
-  if (!isSigned(asked, role ? ASSUMED : AWS_KEYS)) return failure('InvalidSignatureException');
+  if (!(await isSigned(asked, role ? ASSUMED : AWS_KEYS))) return failure('InvalidSignatureException');
   const input = JSON.parse(asked.body);
   const name = input.SecretId ?? input.Name;
   const value = managers.secrets[name];
@@ -183,13 +183,13 @@ function aws(managers: PretendedManagers, asked: Asked): Answer {
   }
 }
 
-function sts(asked: Asked): Answer {
+async function sts(asked: Asked): Promise<Answer> {
   const form = new URLSearchParams(asked.body);
   const allowed = form.get('RoleArn') === ROLE.arn && form.get('ExternalId') === ROLE.externalId;
-  if (!isSigned(asked, INSTALLATION_KEYS) || !allowed)
+  if (!(await isSigned(asked, INSTALLATION_KEYS)) || !allowed)
     return { status: 403, body: '<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>' };
-  const { accessKey, secretKey, sessionToken } = ASSUMED;
-  const credentials = `<AccessKeyId>${accessKey}</AccessKeyId><SecretAccessKey>${secretKey}</SecretAccessKey><SessionToken>${sessionToken}</SessionToken>`;
+  const { accessKeyId, secretAccessKey, sessionToken } = ASSUMED;
+  const credentials = `<AccessKeyId>${accessKeyId}</AccessKeyId><SecretAccessKey>${secretAccessKey}</SecretAccessKey><SessionToken>${sessionToken}</SessionToken>`;
   const result = `<AssumeRoleResult><Credentials>${credentials}</Credentials></AssumeRoleResult>`;
   return { status: 200, body: `<AssumeRoleResponse>${result}</AssumeRoleResponse>` };
 }

@@ -16,7 +16,7 @@ export type TrafficKind =
   | 'upload';
 
 /** How many of each send at once. */
-export const USUAL_LINES: Record<TrafficKind, number> = { kept: 6, fresh: 2, slow: 4, upload: 4 };
+const USUAL_LINES: Record<TrafficKind, number> = { kept: 6, fresh: 2, slow: 4, upload: 4 };
 
 export interface TrafficReport {
   sent: number;

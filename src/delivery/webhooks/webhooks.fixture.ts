@@ -16,7 +16,7 @@ export interface Call {
   body: any;
 }
 
-export const QUICK = {
+const QUICK = {
   poll: 20,
   schedule: [1, 1, 1, 1, 1, 1],
   grace: 50,

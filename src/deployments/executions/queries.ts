@@ -5,7 +5,7 @@ import type { TaskEnd } from '#runtimes/runtime.ts';
 
 /** What is run of a service: an event of its lifecycle, or a time of its schedule. */
 export type ExecutionEvent = 'START' | 'STOP' | 'DELETE' | 'CRON';
-export type ExecutionState = 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELED';
+type ExecutionState = 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELED';
 
 /** How an execution ended. */
 export interface ExecutionEnd {

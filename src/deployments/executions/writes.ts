@@ -6,7 +6,7 @@ import type { Resolution, ResolvedService, ServiceSnapshot } from '#deployments/
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 
 /** Thrown when another worker has an execution by now, or its service is gone: this one stops without a trace. */
-export class ExecutionLost extends Error {
+class ExecutionLost extends Error {
   constructor() {
     super('The claim on the execution is lost.');
     this.name = 'ExecutionLost';

@@ -13,7 +13,7 @@ import { FORMATS } from '#deployments/model/snapshot.ts';
 import type { DeploymentRow } from '#deployments/queries.ts';
 
 /** Seconds that a claim holds without being renewed, by the database's clock (engine.md, *The queue*). */
-export const LEASE_SECONDS = 15;
+const LEASE_SECONDS = 15;
 
 /** Names that events and webhooks carry, and the cluster's runtime. */
 export interface Names {

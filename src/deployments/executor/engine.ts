@@ -11,7 +11,7 @@ import type { Tracer } from '#platform/telemetry/index.ts';
 import type { BaseImage, Handle, RegistryAccess, Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 
-export interface SourceRequest {
+interface SourceRequest {
   organizationId: string;
   url: string;
   branch: string;
@@ -39,7 +39,7 @@ export interface Execution {
 }
 
 /** A service that is to be removed, and where it is. */
-export interface Removal {
+interface Removal {
   organizationId: string;
   deploymentId: string;
   nodeId: string;

@@ -2,7 +2,7 @@ import type { Run } from '#deployments/executor/run-context.ts';
 import type { Runtime, TaskContext, TaskEnd, TaskSpec } from '#runtimes/runtime.ts';
 
 /** Thrown where a command was left to go on by itself: whoever goes on with its work adopts it. */
-export class LeftRunning extends Error {
+class LeftRunning extends Error {
   constructor() {
     super('The command was left running for whoever goes on with it.');
     this.name = 'LeftRunning';

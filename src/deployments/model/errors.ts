@@ -47,7 +47,7 @@ export function codeOf(error: unknown, step: StepName | null): ErrorCode {
 }
 
 /** Where the log of an execution is read, below the address of the API. */
-export const logPathOf = (environmentId: string, number: number): string =>
+const logPathOf = (environmentId: string, number: number): string =>
   `/environment/${environmentId}/logs?version=${environmentId}-${number}`;
 
 /** A failure as it is answered; undefined where there was none. Rows of older releases have the message alone. */

@@ -25,7 +25,7 @@ export interface ImageSourceToResolve {
   tag: string;
 }
 
-export type SourceToResolve = GitSourceToResolve | ImageSourceToResolve;
+type SourceToResolve = GitSourceToResolve | ImageSourceToResolve;
 
 /** What the variables of a service became when its stage started. */
 export interface ExpandedVariables {
@@ -62,7 +62,7 @@ export interface WorkloadOptions {
 }
 
 /** Where an image is built, and what the settings say of it. */
-export interface BuildOptions {
+interface BuildOptions {
   runtime: Runtime['name'];
   settings: Pick<Settings, 'terraformImage' | 'openTofuImage'>;
   /** The image that the service's source stands for, where that is one. */

@@ -37,7 +37,7 @@ export const ACTIONS = ['DEPLOY', 'STOP', 'RESTART', 'DELETE', 'UNINSTALL', 'RUN
 export type DeploymentAction = (typeof ACTIONS)[number];
 
 /** What RUN executes: an event of a job, a command on a Terraform service's state, or a diff of a chart. */
-export const RUN_EVENTS = ['CRON', 'START', 'STOP', 'DELETE', 'PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE', 'DIFF'] as const;
+const RUN_EVENTS = ['CRON', 'START', 'STOP', 'DELETE', 'PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE', 'DIFF'] as const;
 export type RunEvent = (typeof RUN_EVENTS)[number];
 
 /**
@@ -183,9 +183,6 @@ export const movesOf = (action: DeploymentAction, trigger: Trigger): { from: Sta
   }));
 
 export const isFinal = (action: DeploymentAction, state: State): boolean => FINAL.includes(phaseOf(action, state));
-
-/** Whether the phase says that nothing of it has begun. */
-export const isPending = (phase: Phase): boolean => phase === 'queued' || phase === 'waiting';
 
 /** `status_details` of a status (engine.md). */
 export function detailsOf(action: DeploymentAction, state: State, subAction: string) {

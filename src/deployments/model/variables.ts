@@ -24,7 +24,7 @@ export const VARIABLE_TYPES = [
 export type VariableType = (typeof VARIABLE_TYPES)[number];
 
 /** Secret of a secret manager. */
-export interface ExternalSecret {
+interface ExternalSecret {
   /** Id of the secret manager access. */
   access: string;
   name: string;
@@ -63,7 +63,7 @@ export interface VariableRecord extends VariableDefinition {
   value: string | null;
 }
 
-export interface ResolvedVariable {
+interface ResolvedVariable {
   key: string;
   /** Of a file variable: its path, which is where the program finds the value. */
   value: string;
@@ -73,7 +73,7 @@ export interface ResolvedVariable {
 }
 
 /** Where a value comes from: the record that won, and what that record is. */
-export interface Origin {
+interface Origin {
   scope: RecordScope;
   id: string;
   via: VariableType;

@@ -8,7 +8,7 @@ import {
 } from '#deployments/model/variables.ts';
 
 /** A part of the configuration that differs; `from` or `to` is left out where there is none. */
-export interface SettingChange {
+interface SettingChange {
   /** Where it stands (`ports[0].internal_port`). */
   path: string;
   from?: unknown;
@@ -16,7 +16,7 @@ export interface SettingChange {
 }
 
 /** A variable or secret whose effective record differs. Values are left out of secrets. */
-export interface VariableChange {
+interface VariableChange {
   key: string;
   change: 'ADDED' | 'REMOVED' | 'CHANGED';
   isSecret: boolean;
@@ -101,7 +101,7 @@ const configurationOf = ({
 });
 
 /** Leaves that differ, by their paths. Elements of a list are compared by their places. */
-export function settingChanges(from: unknown, to: unknown, path = ''): SettingChange[] {
+function settingChanges(from: unknown, to: unknown, path = ''): SettingChange[] {
   if (isBranch(from) && isBranch(to) && Array.isArray(from) === Array.isArray(to)) {
     const keys = [...new Set([...Object.keys(from), ...Object.keys(to)])];
     return keys.flatMap((key) => settingChanges(at(from, key), at(to, key), joined(path, key, Array.isArray(to))));

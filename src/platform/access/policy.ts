@@ -1,3 +1,4 @@
+import { LruMap } from 'toad-cache';
 import { ACTIONS, type Action } from '#platform/access/actions.ts';
 import type { Location, Policy } from '#platform/access/principal.ts';
 import { check } from '#platform/access/rego/check.ts';
@@ -5,7 +6,6 @@ import { evaluate } from '#platform/access/rego/evaluate.ts';
 import { PolicyError } from '#platform/access/rego/lex.ts';
 import { parse } from '#platform/access/rego/parse.ts';
 import type { Rule } from '#platform/access/rego/syntax.ts';
-import { LRUCache } from '#platform/vault/lru.ts';
 
 export { PolicyError } from '#platform/access/rego/lex.ts';
 
@@ -23,7 +23,7 @@ const inputOf = (action: Action, at: Location) => ({
 /** The longest policy, in characters. */
 export const MAX_POLICY_LENGTH = 16_384;
 
-const compiled = new LRUCache<string, Policy>(1000);
+const compiled = new LruMap<Policy>(1000);
 
 /**
  * Reads a policy written in Rego, the language of Open Policy Agent: a package, rules with `if`, `default`, `contains`, `some`,
@@ -59,7 +59,7 @@ const DECISIONS = 1000;
 
 /** The policy as a function; it depends on its input only, so that each decision is made once. */
 function remembering(rules: Rule[]): Policy['allows'] {
-  const decisions = new LRUCache<string, boolean>(DECISIONS);
+  const decisions = new LruMap<boolean>(DECISIONS);
   return (action, at) => {
     const input = JSON.stringify(inputOf(action, at));
     const known = decisions.get(input);

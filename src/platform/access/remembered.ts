@@ -1,7 +1,7 @@
+import { LruMap } from 'toad-cache';
 import type { Principal } from '#platform/access/principal.ts';
 import { checkToken, type KnownToken } from '#platform/access/tokens.ts';
 import { sql } from '#platform/database/index.ts';
-import { LRUCache } from '#platform/vault/lru.ts';
 
 const LIMIT = 5_000;
 
@@ -14,7 +14,7 @@ export interface Remembered {
 
 /** The callers of a process. They are a guess: whoever uses one reads the present access version before anything comes of it. */
 export class CallerMemory {
-  readonly #tokens = new LRUCache<string, KnownToken>(LIMIT);
+  readonly #tokens = new LruMap<KnownToken>(LIMIT);
 
   /** The caller whom the token named when it was last read; the secret and the end of the token are checked. */
   find(token: string, now: Date): Remembered | undefined {

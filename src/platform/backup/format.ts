@@ -48,7 +48,7 @@ export interface SequenceDump {
   called: boolean;
 }
 
-export interface MigrationDump {
+interface MigrationDump {
   version: number;
   name: string;
   checksum: string;

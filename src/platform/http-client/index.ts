@@ -17,7 +17,7 @@ export { isForbiddenAddress } from '#kernel/addresses.ts';
 export type { Lookup } from '#platform/http-client/hosts.ts';
 export type { OutgoingAnswer, OutgoingRequest } from '#platform/http-client/send.ts';
 export { requestFollowing } from '#platform/http-client/redirect.ts';
-export { OutgoingError, type OutgoingFailure } from '#platform/http-client/errors.ts';
+export { OutgoingError } from '#platform/http-client/errors.ts';
 
 /** Calls URLs that users gave. */
 export interface HttpClient {

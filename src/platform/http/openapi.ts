@@ -240,7 +240,7 @@ const takesIfMatch = (route: Route): boolean =>
   route.method === 'PUT' || route.method === 'DELETE' || route.method === 'PATCH';
 
 /** Statuses besides success that a route may answer. */
-export function errorsOf(route: Route): number[] {
+function errorsOf(route: Route): number[] {
   const statuses = new Set<number>([500, 503, ...(route.errors ?? [])]);
   if (route.action !== 'public') for (const status of [401, 429]) statuses.add(status);
   if (route.action !== 'public' && route.action !== 'authenticated') statuses.add(403);

@@ -4,10 +4,10 @@ import type { Location, Principal } from '#platform/access/principal.ts';
 import type { Context } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** Names of the ids in a path: `/project/{projectId}` has `projectId`. */
-export type PathParams<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
+type PathParams<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
   ? { [K in Name]: string } & PathParams<Rest>
   : {};
 

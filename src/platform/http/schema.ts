@@ -61,7 +61,7 @@ export const Pagination = named(
 );
 
 /** The last page that can be asked for: its offset is a number that PostgreSQL can count to. */
-export const MAX_PAGE = 1_000_000_000;
+const MAX_PAGE = 1_000_000_000;
 
 /** Query of a list (decisions.md 4). */
 export const PageQuery = Type.Object({

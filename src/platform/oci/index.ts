@@ -1,4 +1,4 @@
-export type { Manifest, RegistryClient } from '#platform/oci/client.ts';
+export type { RegistryClient } from '#platform/oci/client.ts';
 export { RegistryError, registryProblem } from '#platform/oci/errors.ts';
 export {
   imageReference,

@@ -1,3 +1,3 @@
 export { SocketServer } from '#platform/sockets/server.ts';
-export { defineSocket, IDS, type Socket, type SocketCall, type SocketRun } from '#platform/sockets/socket.ts';
-export { FRAME_BYTES, Peer, SocketEnd } from '#platform/sockets/peer.ts';
+export { defineSocket, type Socket, type SocketCall } from '#platform/sockets/socket.ts';
+export { Peer, SocketEnd } from '#platform/sockets/peer.ts';

@@ -5,7 +5,7 @@ import type { Principal } from '#platform/access/principal.ts';
 /** Frames of a client that reads at once at most so many bytes ahead. */
 const AHEAD_BYTES = 64 * 1024;
 /** Bytes of the largest binary frame: clients drop the rest of a larger one. */
-export const FRAME_BYTES = 32_768;
+const FRAME_BYTES = 32_768;
 /** A client that takes nothing for so long is cut off. */
 const STALL_MS = 30_000;
 

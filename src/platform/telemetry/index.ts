@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Span, Tracer } from '#platform/telemetry/tracer.ts';
 
-export type { Attributes, Span, Tracer } from '#platform/telemetry/tracer.ts';
+export type { Span, Tracer } from '#platform/telemetry/tracer.ts';
 
 const noSpan: Span = {
   child: () => noSpan,

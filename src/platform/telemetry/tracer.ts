@@ -1,5 +1,5 @@
 /** What a span is described by. Never what users keep secret: no query strings, bodies or variables. */
-export type Attributes = Record<string, string | number | boolean>;
+type Attributes = Record<string, string | number | boolean>;
 
 /** A piece of work that is under way, in a trace. */
 export interface Span {

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
-import { LRUCache } from '#platform/vault/lru.ts';
+import { LruMap } from 'toad-cache';
 import { internal } from '#kernel/errors.ts';
 import type { Database } from '#platform/database/index.ts';
 
@@ -47,7 +47,7 @@ export function createVault(keys: Buffer[], reread: () => Buffer[] | null = () =
     if (fresh) ring = new KeyRing(fresh);
     return ring;
   };
-  const dataKeys = new LRUCache<string, Buffer>(1000);
+  const dataKeys = new LruMap<Buffer>(1000);
 
   const openWith = (place: string, sealed: Buffer): Buffer => {
     const id = keyIdOf(sealed);

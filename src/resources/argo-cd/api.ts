@@ -9,7 +9,7 @@ import {
   type ManagedResource,
 } from '#resources/argo-cd/read.ts';
 
-export type { ArgoCdApplication, ArgoCdCluster, ManagedResource } from '#resources/argo-cd/read.ts';
+export type { ArgoCdApplication, ArgoCdCluster } from '#resources/argo-cd/read.ts';
 
 /** Why an Argo CD could not be asked, in the words of the reference. */
 export type ArgoCdFailure = 'authentication_failed' | 'unreachable' | 'insufficient_permissions';

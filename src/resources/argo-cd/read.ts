@@ -1,9 +1,9 @@
 /** The cluster that an Argo CD itself runs in, in its own words. */
 const IN_CLUSTER = { name: 'in-cluster', url: 'https://kubernetes.default.svc' };
 
-export const HEALTHS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', 'Unknown'] as const;
-export const SYNCS = ['Synced', 'OutOfSync', 'Unknown'] as const;
-export const PHASES = ['Running', 'Terminating', 'Succeeded', 'Failed', 'Error'] as const;
+const HEALTHS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', 'Unknown'] as const;
+const SYNCS = ['Synced', 'OutOfSync', 'Unknown'] as const;
+const PHASES = ['Running', 'Terminating', 'Succeeded', 'Failed', 'Error'] as const;
 
 /** Where an app's manifests come from. */
 export interface ArgoCdSource {

@@ -15,7 +15,7 @@ import { clusterTarget, type ClusterTarget } from '#resources/cluster/index.ts';
 const MASK = '********';
 
 /** The configuration as it is answered: never the token itself. */
-export const toArgoCdView = (row: queries.ArgoCdRow) => ({
+const toArgoCdView = (row: queries.ArgoCdRow) => ({
   id: row.id,
   cluster_id: row.cluster_id,
   argocd_url: row.url,

@@ -1,6 +1,6 @@
 import { ListOf, Merge, named, OneOf, PageQuery, Type, type Static } from '#platform/http/schema.ts';
 
-export const ClusterRegion = named(
+const ClusterRegion = named(
   'ClusterRegion',
   Type.Object({
     name: Type.String(),
@@ -13,7 +13,7 @@ export const ClusterRegion = named(
 );
 export const ClusterRegionList = ListOf(ClusterRegion);
 
-export const CloudProvider = named(
+const CloudProvider = named(
   'CloudProvider',
   Type.Object({
     short_name: Type.String(),
@@ -24,7 +24,7 @@ export const CloudProvider = named(
 );
 export const CloudProviderList = ListOf(CloudProvider);
 
-export const ClusterInstanceType = named(
+const ClusterInstanceType = named(
   'ClusterInstanceType',
   Type.Object({
     type: Type.String(),
@@ -53,7 +53,7 @@ export const ClusterInstanceType = named(
 );
 export const ClusterInstanceTypeList = ListOf(ClusterInstanceType);
 
-export const ManagedDatabaseType = named('ManagedDatabaseType', Type.Object({ name: Type.String() }));
+const ManagedDatabaseType = named('ManagedDatabaseType', Type.Object({ name: Type.String() }));
 export const ManagedDatabaseTypeList = ListOf(ManagedDatabaseType);
 export const ManagedDatabaseInstanceTypeList = ListOf(
   named('ManagedDatabaseInstanceType', Type.Object({ name: Type.String() })),

@@ -2,15 +2,10 @@ export { refuseCluster } from '#resources/cluster/allowed.ts';
 export { clusterRoutes } from '#resources/cluster/routes/index.ts';
 export type { ClusterNeeds, NodeMetrics } from '#resources/cluster/needs.ts';
 export { clusterTarget, type ClusterTarget } from '#resources/cluster/target.ts';
-export { insertCluster, type NewClusterInput } from '#resources/cluster/service.ts';
-export { kubernetesOf, toClusterView } from '#resources/cluster/view.ts';
+export { insertCluster } from '#resources/cluster/service.ts';
+export { kubernetesOf } from '#resources/cluster/view.ts';
 export { openSecretManagerAccess, type OpenAccess } from '#resources/cluster/accesses.ts';
-export {
-  createClusterWorker,
-  type ClusterReport,
-  type ClusterToCheck,
-  type ClusterWorker,
-} from '#resources/cluster/work.ts';
+export { createClusterWorker, type ClusterReport, type ClusterToCheck } from '#resources/cluster/work.ts';
 export { listClustersWithCredentials, renameCredentialsOfClusters } from '#resources/cluster/queries.ts';
 export { CLOUDS, CloudVendor } from '#resources/cluster/schema/vendors.ts';
 export { Feature } from '#resources/cluster/schema/features.ts';

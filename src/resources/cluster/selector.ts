@@ -7,7 +7,7 @@ export interface Matcher {
   value: string;
 }
 
-export interface LineFilter {
+interface LineFilter {
   contains: boolean;
   text: string;
 }

@@ -2,7 +2,7 @@ import type { EventType } from '#platform/events/audit.ts';
 import type { Static } from '#platform/http/schema.ts';
 import type { ClusterState as Schema } from '#resources/cluster/schema/status.ts';
 
-export type ClusterState = Static<typeof Schema>;
+type ClusterState = Static<typeof Schema>;
 
 /** What can be asked of a cluster. */
 export type WorkAction = 'DEPLOY' | 'DRY_RUN' | 'UPGRADE' | 'STOP';

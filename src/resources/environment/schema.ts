@@ -51,7 +51,7 @@ export const Environment = named(
 export const EnvironmentList = ListOf(Environment);
 
 /** service.md §2.2: `number` and `service_total_number` carry the same value (decisions.md 1). */
-export const EnvironmentStats = named(
+const EnvironmentStats = named(
   'EnvironmentStats',
   Type.Object({ id: Uuid, service_total_number: Type.Integer(), number: Type.Integer() }),
 );

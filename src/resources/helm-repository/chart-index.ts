@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import { LruMap } from 'toad-cache';
 import type { ChartInIndex } from '#kernel/parsing/chart-index.ts';
 import { readFileOf } from '#kernel/parsing/index.ts';
-import { LRUCache } from '#platform/vault/lru.ts';
 
 export type { ChartInIndex } from '#kernel/parsing/chart-index.ts';
 
@@ -27,7 +27,7 @@ export class ChartIndex {
 const REMEMBERED = 20;
 
 /** Indexes by their digest: they are asked for again and again, and seldom change. */
-const remembered = new LRUCache<string, Promise<ChartIndex>>(REMEMBERED);
+const remembered = new LruMap<Promise<ChartIndex>>(REMEMBERED);
 
 /** Reads the index of an organization's Helm repository. Throws ParsingError that names the file and what is wrong with it. */
 export function readChartIndex(organizationId: string, name: string, content: Buffer): Promise<ChartIndex> {

@@ -1,3 +1,3 @@
-export { readChartFile, type ChartName } from '#resources/helm-repository/charts.ts';
+export { readChartFile } from '#resources/helm-repository/charts.ts';
 export { helmRepositoryRoutes } from '#resources/helm-repository/routes.ts';
 export { findHelmRepository } from '#resources/helm-repository/service.ts';

@@ -1,2 +1,2 @@
 export { mcpServerRoutes } from '#resources/mcp-server/routes.ts';
-export { findMcpServer, requireMcpServers, type OpenMcpServer } from '#resources/mcp-server/service.ts';
+export { findMcpServer, requireMcpServers } from '#resources/mcp-server/service.ts';

@@ -1,10 +1,5 @@
 export { organizationRoutes, type OrganizationRoutesNeeds } from '#resources/organization/routes.ts';
-export {
-  organizationItself,
-  organizationTarget,
-  findOrganization,
-  type OrganizationTarget,
-} from '#resources/organization/target.ts';
+export { organizationItself, organizationTarget, type OrganizationTarget } from '#resources/organization/target.ts';
 export { foreignOrganization, requireOrganization } from '#resources/organization/named.ts';
 export {
   hasOrganization,
@@ -12,7 +7,7 @@ export {
   makeAdministratorToken,
   makeOrganization,
 } from '#resources/organization/bootstrap.ts';
-export { listServicesUsing, toServiceUseView, type Used } from '#resources/organization/inventory.ts';
+export { listServicesUsing, toServiceUseView } from '#resources/organization/inventory.ts';
 export {
   ClusterCredentials,
   Organization,

@@ -14,7 +14,7 @@ import type { OrganizationTarget } from '#resources/organization/target.ts';
 const refuseTakenName = takenNames('organization', 'organization');
 
 /** An organization as it is answered. There is no billing: a plan is a word that clients show. */
-export const toOrganizationView = (context: Context, row: queries.OrganizationRow) => ({
+const toOrganizationView = (context: Context, row: queries.OrganizationRow) => ({
   id: row.id,
   created_at: row.created_at.toISOString(),
   updated_at: row.updated_at.toISOString(),

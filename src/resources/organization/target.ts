@@ -39,5 +39,5 @@ type Row = Awaited<ReturnType<typeof findOrganization>>;
 export type OrganizationTarget = NonNullable<Row> & { organizationId: string };
 
 /** An organization by its id, whoever asks: for the program itself. */
-export const findOrganization = (db: Database, id: string) =>
+const findOrganization = (db: Database, id: string) =>
   db.selectFrom('organization').selectAll().where('id', '=', id).executeTakeFirst();

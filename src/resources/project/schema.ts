@@ -23,7 +23,7 @@ export const Project = named(
 
 export const ProjectList = ListOf(Project);
 
-export const ProjectStats = named(
+const ProjectStats = named(
   'ProjectStats',
   Type.Object({
     id: Uuid,

@@ -21,7 +21,7 @@ export function toVisibleProjectView(principal: Principal, row: queries.ProjectR
 }
 
 /** A project as it is answered. */
-export const toProjectView = (row: queries.ProjectRow) => ({
+const toProjectView = (row: queries.ProjectRow) => ({
   id: row.id,
   created_at: row.created_at.toISOString(),
   updated_at: row.updated_at.toISOString(),

@@ -23,7 +23,7 @@ export async function ecrLogin(
   try {
     const answer = await http.request(url, {
       method: 'POST',
-      headers: signAws(request, keys, at),
+      headers: await signAws(request, keys, at),
       body: request.body,
       ...(signal ? { signal } : {}),
     });

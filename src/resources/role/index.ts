@@ -1,4 +1,4 @@
 export { roleRoutes } from '#resources/role/routes.ts';
 export { requireRole } from '#resources/role/service.ts';
-export { findBuiltInRole, findRoleById, type RoleRow } from '#resources/role/queries.ts';
+export { findBuiltInRole } from '#resources/role/queries.ts';
 export { RoleId } from '#resources/role/schema.ts';

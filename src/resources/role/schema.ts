@@ -8,10 +8,7 @@ const ClusterPermission = OneOf(['VIEWER', 'ENV_CREATOR', 'ADMIN']);
 const ProjectPermission = OneOf(['NO_ACCESS', 'VIEWER', 'DEPLOYER', 'MANAGER']);
 const EnvironmentType = OneOf(ENVIRONMENT_MODES);
 
-export const OrganizationAvailableRole = named(
-  'OrganizationAvailableRole',
-  Type.Object({ id: Uuid, name: Type.String() }),
-);
+const OrganizationAvailableRole = named('OrganizationAvailableRole', Type.Object({ id: Uuid, name: Type.String() }));
 export const OrganizationAvailableRoleList = ListOf(OrganizationAvailableRole);
 
 export const OrganizationCustomRole = named(

@@ -23,8 +23,8 @@ const engine = useEngine(app);
 const keys = {
   mode: 'AWS_STATIC_CREDENTIALS',
   region: 'eu-west-3',
-  access_key: AWS_KEYS.accessKey,
-  secret_key: AWS_KEYS.secretKey,
+  access_key: AWS_KEYS.accessKeyId,
+  secret_key: AWS_KEYS.secretAccessKey,
 };
 const vault = { mode: 'VAULT', url: managers.origin, mount: 'kv/apps', namespace: VAULT.namespace };
 const region = 'eu-west-3';
@@ -111,7 +111,7 @@ describe.each(ACCESSES)('%s', (_name, label, endpoint, authentication, wrong) =>
       managers.instead = instead;
       expect(ok(await secretsOf(right), 502).message).toMatch(message);
     }
-    const secrets = [AWS_KEYS.secretKey, VAULT.token, VAULT.secretId, SCALEWAY.secretKey, 'PRIVATE KEY'];
+    const secrets = [AWS_KEYS.secretAccessKey, VAULT.token, VAULT.secretId, SCALEWAY.secretKey, 'PRIVATE KEY'];
     for (const secret of secrets) expect(said.join('')).not.toContain(secret);
   });
 

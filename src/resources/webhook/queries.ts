@@ -5,7 +5,6 @@ const selectWebhooks = (db: Database) => db.selectFrom('webhook').selectAll();
 
 export type WebhookRow = NonNullable<Awaited<ReturnType<typeof findWebhookById>>>;
 export type AttemptRow = Awaited<ReturnType<ReturnType<typeof listAttempts>['execute']>>[number];
-export type DeliveryRow = NonNullable<Awaited<ReturnType<typeof lockDeliveryOfAttempt>>>;
 
 /** Webhooks of an organization in creation order. */
 export const listWebhooks = (db: Database, scope: Scope) =>

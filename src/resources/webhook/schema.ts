@@ -61,7 +61,7 @@ export const Webhook = named(
 
 export const WebhookList = ListOf(Webhook);
 
-export const WebhookEvent = named(
+const WebhookEvent = named(
   'WebhookEvent',
   Type.Object({
     id: Uuid,

@@ -51,7 +51,7 @@ export interface ContractSubject {
 }
 
 /** Guarantees that not every runtime can give. */
-export type OptionalGuarantee = 'siblings' | 'storage' | 'absolutePaths' | 'programs' | 'egress';
+type OptionalGuarantee = 'siblings' | 'storage' | 'absolutePaths' | 'programs' | 'egress';
 
 export interface ContractOptions {
   /** FROM of the fixture's Dockerfile: an image with `node` on its PATH. */

@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 /** Default pool: 1024 networks of 61 instances each. The engine's own default pool ends at about 31 networks. */
 export const DEFAULT_POOL = '10.201.0.0/16';
 /** Prefix length of an environment's network. */
-export const SUBNET_PREFIX = 26;
+const SUBNET_PREFIX = 26;
 
 interface Range {
   first: number;

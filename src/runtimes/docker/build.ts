@@ -111,7 +111,7 @@ interface Build {
 }
 
 /** What the engine is asked for. Build arguments go in the request, so no secret is on a command line. */
-export function buildOptions({ spec, source, tag, buildkit }: Omit<Build, 'dockerfile'>): Docker.ImageBuildOptions {
+function buildOptions({ spec, source, tag, buildkit }: Omit<Build, 'dockerfile'>): Docker.ImageBuildOptions {
   const scope = cacheScope(spec.identity);
   return {
     t: tag,

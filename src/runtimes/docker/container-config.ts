@@ -42,7 +42,7 @@ export function reachedPorts(
   return [...new Set([...routed, ...probed])];
 }
 
-export const endpointsOf = (placement: Placement): Endpoints =>
+const endpointsOf = (placement: Placement): Endpoints =>
   placement.published ?? { '*': { address: placement.address, port: 0 } };
 
 /** Where the control plane reaches a port of an instance, null if it is none that was published. */

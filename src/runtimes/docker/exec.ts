@@ -6,11 +6,9 @@ import { LastBytes, TOLD_BYTES } from '#runtimes/tools/last-bytes.ts';
 import { RuntimeError, type ExecEnd, type ExecRequest, type Handle } from '#runtimes/runtime.ts';
 import { engineMessage } from './errors.ts';
 import { endProgram } from './exec-end.ts';
+import { FrameReader } from './frames.ts';
 import { listInstances } from './instances.ts';
 import type { DockerNode } from './node.ts';
-
-const HEADER_BYTES = 8;
-const STDERR = 2;
 
 /** Runs a program in an instance that serves (`Runtime.exec`). */
 export async function execInService(
@@ -112,21 +110,15 @@ function ignoreClosed(error: NodeJS.ErrnoException): void {
     throw error;
 }
 
-/** Takes the engine's frames apart: standard output is passed on, the end of standard error is kept. */
+/** Passes standard output on and keeps the end of standard error. */
 async function* outputOf(stream: Duplex, told: LastBytes, errors?: Writable): AsyncGenerator<Buffer> {
-  let pending: Buffer = Buffer.alloc(0);
-  for await (const part of stream) {
-    pending = pending.length === 0 ? (part as Buffer) : Buffer.concat([pending, part as Buffer]);
-    while (pending.length >= HEADER_BYTES) {
-      const end = HEADER_BYTES + pending.readUInt32BE(4);
-      if (pending.length < end) break;
-      const payload = pending.subarray(HEADER_BYTES, end);
-      if (pending[0] !== STDERR) yield payload;
+  const frames = new FrameReader();
+  for await (const part of stream)
+    for (const frame of frames.read(part as Buffer)) {
+      if (frame.stream === 'stdout') yield frame.payload;
       else {
-        told.push(payload);
-        if (errors && !errors.write(payload)) await drained(errors);
+        told.push(frame.payload);
+        if (errors && !errors.write(frame.payload)) await drained(errors);
       }
-      pending = pending.subarray(end);
     }
-  }
 }

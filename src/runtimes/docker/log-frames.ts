@@ -1,21 +1,21 @@
-/** A line of a container's output with the engine's time stamp (RFC 3339 with nanoseconds). */
+import { FrameReader } from './frames.ts';
+
+/** Line of a container's output with the engine's time stamp (RFC 3339 with nanoseconds). */
 export interface RawLine {
   stream: 'stdout' | 'stderr';
   stamp: string;
   text: string;
 }
 
-const HEADER_BYTES = 8;
-const STDERR = 2;
 const NEWLINE = 10;
 
 /**
- * Takes the engine's multiplexed log apart: frames of 8 bytes of header (stream, three zeros, length) and payload. With time
- * stamps each line of the output begins with one; lines longer than 16 KiB come as several frames, each with its own.
+ * Reads lines from the frames of a log. With time stamps each line of the output begins with one; a line longer than 16 KiB comes as
+ * several frames, each with its own stamp.
  */
 export class LogDemultiplexer {
   readonly #onLine: (line: RawLine) => void;
-  #pending: Buffer = Buffer.alloc(0);
+  readonly #frames = new FrameReader();
   readonly #partial: Record<RawLine['stream'], Buffer> = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) };
 
   constructor(onLine: (line: RawLine) => void) {
@@ -23,13 +23,7 @@ export class LogDemultiplexer {
   }
 
   write(part: Buffer): void {
-    this.#pending = this.#pending.length === 0 ? part : Buffer.concat([this.#pending, part]);
-    while (this.#pending.length >= HEADER_BYTES) {
-      const end = HEADER_BYTES + this.#pending.readUInt32BE(4);
-      if (this.#pending.length < end) return;
-      this.#frame(this.#pending[0] === STDERR ? 'stderr' : 'stdout', this.#pending.subarray(HEADER_BYTES, end));
-      this.#pending = this.#pending.subarray(end);
-    }
+    for (const { stream, payload } of this.#frames.read(part)) this.#frame(stream, payload);
   }
 
   /** Tells what has no line end yet. */

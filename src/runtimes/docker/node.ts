@@ -85,7 +85,7 @@ export async function askAbout(engine: Docker): Promise<EngineAbout> {
 }
 
 /** The same question, asked once until it is answered. */
-export function rememberAbout(engine: Docker): () => Promise<EngineAbout> {
+function rememberAbout(engine: Docker): () => Promise<EngineAbout> {
   let known: Promise<EngineAbout> | undefined;
   return () => {
     known ??= askAbout(engine).catch((error: unknown) => {

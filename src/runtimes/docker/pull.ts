@@ -90,7 +90,7 @@ class LayerCount {
 }
 
 /** What an engine's refusal to pull means, and what would help. Docker Hub says "denied" of what it does not have, too. */
-export function pullProblem(reference: string, said: string, withCredentials: boolean): string {
+function pullProblem(reference: string, said: string, withCredentials: boolean): string {
   const host = registryHost(reference);
   if (/unauthorized|authentication required|denied|no basic auth|forbidden|incorrect username/i.test(said))
     return withCredentials

@@ -6,7 +6,7 @@ import type { Handle, Probe, Route, WorkloadIdentity, WorkloadPort, WorkloadSpec
 export { publishedPorts } from '#runtimes/runtime.ts';
 
 /** Format of `Handle.data` that this version writes. */
-export const HANDLE_FORMAT = 1;
+const HANDLE_FORMAT = 1;
 
 /** What another process needs, besides the containers themselves, to go on with a release: `Handle.data`, without secrets. */
 export interface Release {

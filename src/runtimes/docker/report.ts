@@ -14,7 +14,7 @@ export async function report(node: DockerNode): Promise<RuntimeReport> {
 }
 
 /** What doesn't work with this engine, and what would mend it. */
-export function limitsOf(about: EngineAbout): string[] {
+function limitsOf(about: EngineAbout): string[] {
   const limits = ['The size of storage is not enforced: the engine’s volumes share its disk.'];
   if (!about.buildkit && about.product === 'Docker Engine')
     limits.push(

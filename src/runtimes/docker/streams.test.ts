@@ -1,5 +1,10 @@
+import { PassThrough } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import Docker from 'dockerode';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { BuildProgress, readFields } from './build-progress.ts';
+import { FrameReader } from './frames.ts';
 import { LogDemultiplexer } from './log-frames.ts';
 import type { RawLine } from './log-frames.ts';
 
@@ -10,6 +15,32 @@ const frame = (stream: 1 | 2, text: string): Buffer => {
   header.writeUInt32BE(payload.length, 4);
   return Buffer.concat([header, payload]);
 };
+
+test('frames are those that docker-modem reads, whatever the size of the pieces', async () => {
+  const output = fc.array(fc.tuple(fc.constantFrom(1 as const, 2 as const), fc.string({ maxLength: 40 })));
+  const modem = new Docker().modem as {
+    demuxStream(from: PassThrough, stdout: PassThrough, stderr: PassThrough): void;
+  };
+  const check = fc.asyncProperty(output, fc.integer({ min: 1, max: 50 }), async (sent, size) => {
+    const bytes = Buffer.concat(sent.map(([stream, text]) => frame(stream, text)));
+    const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
+      bytes.subarray(at * size, (at + 1) * size),
+    );
+    const reader = new FrameReader();
+    const frames = pieces.flatMap((piece) => [...reader.read(piece)]);
+    const [from, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    modem.demuxStream(from, stdout, stderr);
+    from.on('end', () => [stdout, stderr].forEach((stream) => stream.end()));
+    for (const piece of pieces) from.write(piece);
+    from.end();
+    for (const [name, stream] of [['stdout', stdout] as const, ['stderr', stderr] as const]) {
+      const payloads = frames.filter((one) => one.stream === name).map(({ payload }) => payload);
+      expect(Buffer.concat(payloads)).toEqual(await buffer(stream));
+    }
+    expect(frames.map(({ payload }) => payload.toString())).toEqual(sent.map(([, text]) => text));
+  });
+  await fc.assert(check, { numRuns: 300 });
+});
 
 describe('logs of containers', () => {
   const STAMP = '2026-01-02T03:04:05.123456789Z';

@@ -6,7 +6,6 @@ import { createDirectoryStore, createMemoryStore } from '#runtimes/fake/store.ts
 export type { FakeRuntime } from '#runtimes/fake/fake-runtime.ts';
 export type { FakeOptions } from '#runtimes/fake/options.ts';
 export type { FakeOutcome } from '#runtimes/fake/outcome.ts';
-export type { DecideOutcome } from '#runtimes/fake/tasks.ts';
 export type { FakeCall, FakeFaults, FakeVerb } from '#runtimes/fake/faults.ts';
 
 /**

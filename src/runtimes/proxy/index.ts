@@ -10,8 +10,6 @@ import { losesWaiting } from '#runtimes/proxy/caddy/waiting.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { Router } from '#runtimes/router.ts';
 
-export type { HttpsOptions } from '#runtimes/proxy/caddy/config.ts';
-
 /** Router whose proxy outlives this process; `close` only lets go of it. */
 export type NodeRouter = Router & { close(): Promise<void> };
 

@@ -6,7 +6,7 @@ import { findRegistryOf } from '#resources/registry/index.ts';
 import type { BaseImage } from '#runtimes/runtime.ts';
 
 /** Image as a Dockerfile names it. */
-export interface BaseImageRequest {
+interface BaseImageRequest {
   organizationId: string;
   /** `node:24-alpine`, `registry.example.com/team/base@sha256:…`. */
   name: string;

@@ -1,4 +1,4 @@
-export { holderOfLock, type LockInfo } from '#services/terraform-state/lock-info.ts';
+export { holderOfLock } from '#services/terraform-state/lock-info.ts';
 export { createStateServer, type StateServer } from '#services/terraform-state/server.ts';
 export {
   readStateFile,

@@ -22,7 +22,7 @@ import {
 } from '#services/terraform-state/store.ts';
 
 /** Largest state that is taken. Those of whole companies have some tens of megabytes. */
-export const STATE_LIMIT_BYTES = 64 * 1024 * 1024;
+const STATE_LIMIT_BYTES = 64 * 1024 * 1024;
 const LOCK_LIMIT_BYTES = 16 * 1024;
 
 /** Answers Terraform's http backend. It stands on listeners of its own: states are larger than any body of the API. */

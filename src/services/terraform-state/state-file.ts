@@ -3,7 +3,7 @@ import { readFileOf } from '#kernel/parsing/index.ts';
 import { readTerraformState } from '#kernel/parsing/terraform-state.ts';
 
 /** A resource of a state, as people list it: attributes without what is sensitive. */
-export interface StateResource {
+interface StateResource {
   address: string;
   type: string;
   name: string;

@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Handle, Runtime } from '#runtimes/runtime.ts';
 
 /** What a runtime knows of a database that is a file. */
-export interface FileHandle extends Handle {
+interface FileHandle extends Handle {
   file: string;
 }
 

@@ -53,7 +53,7 @@ export interface Machine {
   close(): Promise<void>;
 }
 
-export interface StartOptions {
+interface StartOptions {
   role?: ServiceProcess['role'];
   port?: number;
   settings?: Environment;
@@ -69,7 +69,7 @@ export interface MachineOptions {
 }
 
 /** URL of a database that is reached by a unix socket or by TCP. */
-export function urlOf({ host, port, user, password, database }: ClientConfig): string {
+function urlOf({ host, port, user, password, database }: ClientConfig): string {
   const account = `${user}:${encodeURIComponent(String(password))}`;
   return host?.startsWith('/')
     ? `postgres://${account}@localhost/${database}?host=${encodeURIComponent(host)}&port=${port}`

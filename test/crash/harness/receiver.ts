@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
 /** A call of a webhook. */
-export interface Call {
+interface Call {
   id: string;
   event: string;
   deployment: string;

@@ -4,7 +4,7 @@ const Ids = Type.Array(Type.String(), { maxItems: 50 });
 const OptionalIds = Type.Optional(Nullable(Ids));
 
 /** Subnets for Fargate, the part of a network that can be edited on its own. */
-export const KarpenterSubnets = {
+const KarpenterSubnets = {
   eks_karpenter_fargate_subnets_zone_a_ids: OptionalIds,
   eks_karpenter_fargate_subnets_zone_b_ids: OptionalIds,
   eks_karpenter_fargate_subnets_zone_c_ids: OptionalIds,

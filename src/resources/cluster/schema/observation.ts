@@ -10,7 +10,7 @@ const details = {
 };
 
 /** Steps of a cluster's work. */
-export const STEPS = [
+const STEPS = [
   'LoadConfiguration',
   'Create',
   'Created',
@@ -30,7 +30,7 @@ export const STEPS = [
 export type Step = (typeof STEPS)[number];
 
 /** A line about the work on a cluster. */
-export const ClusterLog = named(
+const ClusterLog = named(
   'ClusterLog',
   Type.Object({
     type: text,
@@ -63,7 +63,7 @@ export const EventsQuery = Type.Object({
 });
 
 /** Something that happened on a cluster. */
-export const ClusterEvent = named(
+const ClusterEvent = named(
   'ClusterEvent',
   Type.Object({
     created_at: Type.Optional(DateTime),

@@ -1,5 +1,5 @@
+import { signAws, type AwsKeys } from '#platform/aws/signature.ts';
 import type { OpenAccess } from '#resources/cluster/index.ts';
-import { signAws, type AwsCredentials } from '#resources/secret-manager-access/managers/aws-signature.ts';
 import {
   allNames,
   ask,
@@ -57,12 +57,12 @@ export const openAwsParameterStore = (access: OpenAccess, parts: ManagerParts): 
 function callOf(access: OpenAccess, parts: ManagerParts, service: string, target: string): Call {
   const region = access.endpoint.region!;
   const url = urlOf(parts, service, region);
-  let credentials: Promise<AwsCredentials> | undefined;
+  let credentials: Promise<AwsKeys> | undefined;
   return async (action, input) => {
     credentials ??= credentialsOf(access, parts, region);
     const body = JSON.stringify(input);
     const headers = { 'content-type': 'application/x-amz-json-1.1', 'x-amz-target': `${target}.${action}` };
-    const signed = signAws(
+    const signed = await signAws(
       { method: 'POST', url, headers, body, service, region },
       await credentials,
       parts.clock.now(),
@@ -81,10 +81,10 @@ function urlOf({ settings }: ManagerParts, service: string, region: string): str
   return `${china ? url.replace('.amazonaws.com', '.amazonaws.com.cn') : url}/`;
 }
 
-/** What lets us in: the keys of the access, or those of the role that it names. */
+/** Returns the keys of the access, or those of the role that it names. */
 async function credentialsOf({ authentication }: OpenAccess, parts: ManagerParts, region: string) {
   if (authentication.mode === 'AWS_STATIC_CREDENTIALS' && authentication.secret_key)
-    return { accessKey: authentication.access_key!, secretKey: authentication.secret_key };
+    return { accessKeyId: authentication.access_key!, secretAccessKey: authentication.secret_key };
   if (authentication.mode === 'AWS_ROLE_ARN') return assumeRole(parts, authentication.role_arn!, region);
   throw new SecretManagerError('the access has no credentials of its own: give it access keys or a role');
 }
@@ -93,9 +93,9 @@ async function credentialsOf({ authentication }: OpenAccess, parts: ManagerParts
  * Assumes a role with the installation's own key. The external id is the organization's: a role that asks for it cannot be used by
  * another organization of the installation that names it (AWS documentation, *The confused deputy problem*).
  */
-async function assumeRole(parts: ManagerParts, roleArn: string, region: string): Promise<AwsCredentials> {
-  const { awsAccessKey: accessKey, awsSecretKey: secretKey } = parts.settings;
-  if (!accessKey || !secretKey)
+async function assumeRole(parts: ManagerParts, roleArn: string, region: string): Promise<AwsKeys> {
+  const { awsAccessKey: accessKeyId, awsSecretKey: secretAccessKey } = parts.settings;
+  if (!accessKeyId || !secretAccessKey)
     throw new SecretManagerError(
       'roles are assumed with a key of the installation, and it has none: set QUARTERDECK_AWS_ACCESS_KEY and QUARTERDECK_AWS_SECRET_KEY, or give the access keys of its own',
     );
@@ -110,16 +110,16 @@ async function assumeRole(parts: ManagerParts, roleArn: string, region: string):
   }).toString();
   const headers = { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' };
   const request = { method: 'POST' as const, url, headers, body, service: 'sts', region };
-  const signed = signAws(request, { accessKey, secretKey }, parts.clock.now());
+  const signed = await signAws(request, { accessKeyId, secretAccessKey }, parts.clock.now());
   const answer = await ask(parts, url, { method: 'POST', headers: signed, body });
-  const part = (name: string) => new RegExp(`<${name}>([^<]+)</${name}>`).exec(answer.text)?.[1];
+  const part = (name: string) => new RegExp(`<${name}>([!-;=-~]+)</${name}>`).exec(answer.text)?.[1];
   const [assumed, secret, sessionToken] = [part('AccessKeyId'), part('SecretAccessKey'), part('SessionToken')];
   if (answer.status === 200 && assumed && secret && sessionToken)
-    return { accessKey: assumed, secretKey: secret, sessionToken };
+    return { accessKeyId: assumed, secretAccessKey: secret, sessionToken };
   throw new SecretManagerError(`the role ${roleArn} cannot be assumed (${part('Code') ?? answer.status})`);
 }
 
-/** Only the name of a failure is told: texts of AWS on signatures quote the request, the session's token with it. */
+/** Tells only the name of a failure. Texts of AWS on signatures quote the request, and with it the session's token. */
 function failureOf({ status, body }: ManagerAnswer): SecretManagerError {
   const type = String(body?.__type ?? '')
     .split('#')

@@ -175,7 +175,7 @@ const CODES = /^npm (?:error|ERR!) (?:code|errno|syscall|path|A complete log)\b/
 const ERROR = /^npm (?:error|ERR!) \S|^\W*(?:fatal )?error\b\W/i;
 
 /** The first line that tells of an error, since advice may follow it, and the last ones. */
-export function reasonOf(lines: string[]): string {
+function reasonOf(lines: string[]): string {
   const first = lines.findIndex((line) => ERROR.test(line) && !CODES.test(line));
   const last = Math.max(0, lines.length - LAST_LINES);
   return [...(first >= 0 && first < last ? [lines[first]!] : []), ...lines.slice(last)].join('\n');

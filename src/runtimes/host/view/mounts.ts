@@ -65,7 +65,7 @@ function isThere(plan: ViewPlan, top: string): boolean {
 }
 
 /** An empty read-only file system over a folder, so that nothing in it can be seen; nothing in place of a file. */
-export function cover(path: string, mount: Mount): void {
+function cover(path: string, mount: Mount): void {
   const kind = kindOf(path);
   if (kind === 'directory') mount(['-t', 'tmpfs', '-o', 'ro,size=4k,mode=755', 'tmpfs', path]);
   else if (kind !== null && kind !== 'link') mount(['--bind', '/dev/null', path]);

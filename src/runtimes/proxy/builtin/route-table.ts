@@ -32,7 +32,7 @@ export class HostRoute {
 }
 
 /** Host name as routes are looked up by: lower case, without port and trailing dot. */
-export function normalizeHost(header: string): string {
+function normalizeHost(header: string): string {
   const end = header.startsWith('[') ? header.indexOf(']') + 1 : header.indexOf(':');
   const host = (end > 0 ? header.slice(0, end) : header).toLowerCase();
   return host.endsWith('.') ? host.slice(0, -1) : host;

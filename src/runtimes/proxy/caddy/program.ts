@@ -11,7 +11,7 @@ export interface CaddyProgram {
 }
 
 /** Oldest version whose configuration and admin API the adapter was tested with. */
-export const LEAST_VERSION = '2.6.2';
+const LEAST_VERSION = '2.6.2';
 /** From here on a change of configuration leaves open WebSockets alone (`stream_close_delay`). */
 const KEEPS_STREAMS = '2.7.0';
 /** From here on a change of configuration ends HTTP/3 connections gracefully. */

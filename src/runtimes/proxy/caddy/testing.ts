@@ -4,7 +4,7 @@ import { findCaddy, type CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
 import { readShimLog } from '#runtimes/tools/shim/index.ts';
 
 /** Caddy of the tests: the machine's, or the one that CADDY names. */
-export async function testCaddy(): Promise<CaddyProgram> {
+async function testCaddy(): Promise<CaddyProgram> {
   const program = await findCaddy(process.env['CADDY'] || 'caddy');
   if (!program) throw new Error('These tests take the package caddy.');
   return program;

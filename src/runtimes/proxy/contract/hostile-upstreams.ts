@@ -10,7 +10,7 @@ import { Witness } from '#runtimes/proxy/contract/witness.ts';
 const OK = 'HTTP/1.1 200 OK\r\n';
 
 /** Answers that cannot be passed on: the visitor hears 502, or its connection ends. */
-export const BAD_ANSWERS: Record<string, (socket: Socket) => void> = {
+const BAD_ANSWERS: Record<string, (socket: Socket) => void> = {
   garbage: (socket) => socket.write('\0\x01\x02 what?\r\n\r\n'),
   'nothing at all': (socket) => socket.end(),
   'a reset': (socket) => socket.resetAndDestroy(),
@@ -37,7 +37,7 @@ export const BAD_ANSWERS: Record<string, (socket: Socket) => void> = {
 const LENIENT = ['a length and chunks', 'a space in a header name', 'a NUL in a value', 'another protocol, unasked'];
 
 /** Answers that begin well and end badly: the visitor must not take them for whole. */
-export const CUT_ANSWERS: Record<string, (socket: Socket) => void> = {
+const CUT_ANSWERS: Record<string, (socket: Socket) => void> = {
   'fewer bytes than announced': (socket) => socket.end(`${OK}Content-Length: 100\r\n\r\nabc`),
   'chunks without an end': (socket) => socket.end(`${OK}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`),
   'a chunk size that is no number': (socket) =>
@@ -50,7 +50,7 @@ export const CUT_ANSWERS: Record<string, (socket: Socket) => void> = {
 const IN_CHUNKS = ['chunks without an end', 'a chunk size that is no number'];
 
 /** Answers that are strange and complete: the visitor hears them, or 502. */
-export const STRANGE_ANSWERS: Record<string, (socket: Socket) => void> = {
+const STRANGE_ANSWERS: Record<string, (socket: Socket) => void> = {
   'headers of another protocol': (socket) =>
     socket.write(`${OK}HTTP2-Settings: x\r\nUpgrade: h2c\r\nTE: gzip\r\nContent-Length: 2\r\n\r\nok`),
   'Connection that names Content-Length': (socket) =>
@@ -96,7 +96,7 @@ const HEAD: [string, string][] = [
 const END: [string, string][] = [['grpc-status', '0']];
 
 /** Answers of a gRPC service, as frames on the stream. */
-export const BAD_CALLS: Record<string, (stream: number, socket: Socket) => Buffer> = {
+const BAD_CALLS: Record<string, (stream: number, socket: Socket) => Buffer> = {
   ...Object.fromEntries(
     FORBIDDEN.flatMap(([name, value]) => [
       [
@@ -133,7 +133,7 @@ export const BAD_CALLS: Record<string, (stream: number, socket: Socket) => Buffe
 };
 
 /** Ends a call in whatever way the proxy ends it. */
-export async function endOfCall(proxy: ProxyHouse, host: string, timeoutMs = 10_000): Promise<void> {
+async function endOfCall(proxy: ProxyHouse, host: string, timeoutMs = 10_000): Promise<void> {
   await using session = openHttp2(proxy.port);
   const stream = call(session, host);
   stream.resume().end('question');

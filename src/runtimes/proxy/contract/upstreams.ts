@@ -57,7 +57,7 @@ export async function deadUpstream(): Promise<Upstream> {
 }
 
 /** Bytes that one connection of a raw upstream received so far. */
-export interface RawConnection {
+interface RawConnection {
   socket: Socket;
   /** All bytes so far, as latin1. */
   received: string;

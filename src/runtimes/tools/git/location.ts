@@ -135,4 +135,4 @@ const refused = (url: string, why: string): RuntimeError =>
   new RuntimeError('refused', `The git URL ${withoutCredentials(url).slice(0, 200)} ${why}.`);
 
 /** A URL as it may be shown. */
-export const withoutCredentials = (url: string): string => url.replace(/^(\w+:\/\/)[^/]*@/, '$1');
+const withoutCredentials = (url: string): string => url.replace(/^(\w+:\/\/)[^/]*@/, '$1');

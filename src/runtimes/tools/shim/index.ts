@@ -21,16 +21,8 @@ import {
 export type { ShimState } from '#runtimes/tools/shim/state.ts';
 export { readShimLog, followShimLog, type ShimLogLine } from '#runtimes/tools/shim/read-log.ts';
 export { workloadPids } from '#runtimes/tools/shim/supervisor.ts';
-export { becoming, spawnSealed } from '#runtimes/tools/shim/sealed-environment.ts';
-export {
-  enter,
-  hasEnded,
-  probeOnce,
-  startEntered,
-  type ProbePids,
-  type ProbeTarget,
-} from '#runtimes/tools/shim/probe.ts';
-export { joinGroups } from '#runtimes/tools/shim/control-groups.ts';
+export { becoming } from '#runtimes/tools/shim/sealed-environment.ts';
+export { enter, hasEnded, probeOnce, startEntered, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';
 export { endSession, processTree } from '#runtimes/tools/shim/process-tree.ts';
 
 /** What `startShim` is given: everything but the command has a default. */

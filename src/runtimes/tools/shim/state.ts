@@ -34,7 +34,7 @@ export interface ShimConfig {
   listens?: boolean;
 }
 
-export interface LastExit {
+interface LastExit {
   code: number | null;
   signal: string | null;
   reason: string;

@@ -11,7 +11,7 @@ import { refuseFrom } from '#services/images/dockerfile-fragment.ts';
 import { toGitSource } from '#services/sources/git.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
-export interface WorkflowOutput {
+interface WorkflowOutput {
   name: string;
   url: string | null;
   headers: { name: string; value: string }[];
@@ -56,7 +56,7 @@ const FRESH: Omit<AgenticWorkflowSpec, 'slug'> = {
 };
 
 /** Path that callers post to, below the installation's address. */
-export const workflowWebhookPath = (slug: string): string => `/agenticWorkflowWebhook/${slug}`;
+const workflowWebhookPath = (slug: string): string => `/agenticWorkflowWebhook/${slug}`;
 
 const newSlug = (name: string): string => {
   const readable = name

@@ -10,7 +10,7 @@ import { findDefaultStage } from '#services/service/queries.ts';
 const PROJECT = 'argocd';
 
 /** Stage that they stand in; no deployment comes to it because of them. */
-export const STAGE = 'APPLICATION DEFAULT';
+const STAGE = 'APPLICATION DEFAULT';
 
 export interface Place {
   environmentId: string;

@@ -5,7 +5,7 @@ import { groupsAnswer, groupsRequest } from '#services/workload/groups.ts';
 import { Cpu } from '#services/workload/long-running.ts';
 
 export const MODES = ['CONTAINER', 'MANAGED'] as const;
-export const ACCESSIBILITIES = ['PRIVATE', 'PUBLIC'] as const;
+const ACCESSIBILITIES = ['PRIVATE', 'PUBLIC'] as const;
 const DISK_TYPES = ['gp2', 'gp3'] as const;
 
 const DatabaseTypeEnum = OneOf(DATABASE_TYPES);

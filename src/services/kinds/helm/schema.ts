@@ -13,7 +13,7 @@ const ChartRequest = Type.Object({
 });
 
 /** Where a chart comes from: exactly one of them. `git` is the form of answers. */
-export const HelmSourceRequest = Type.Object(
+const HelmSourceRequest = Type.Object(
   {
     git_repository: Type.Optional(GitRepositoryRequest),
     git: Type.Optional(Type.Object({ git_repository: GitRepositoryRequest })),

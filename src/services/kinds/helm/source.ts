@@ -5,7 +5,7 @@ import type { HelmSourceInput } from '#services/kinds/helm/schema.ts';
 import { toGitSource, type GitSource } from '#services/sources/git.ts';
 
 /** A chart of a Helm repository, as it is stored. */
-export interface StoredChart {
+interface StoredChart {
   helm_repository_id: string;
   chart_name: string;
   chart_version: string;

@@ -104,7 +104,7 @@ const EVENT_OF: Record<Exclude<DeploymentAction, 'RUN'>, JobEvent | undefined> =
 };
 
 /** The event at which something of a job is run by an action; undefined where it has nothing for it. */
-export function eventOf(service: ServiceSnapshot, action: DeploymentAction): JobEvent | undefined {
+function eventOf(service: ServiceSnapshot, action: DeploymentAction): JobEvent | undefined {
   const event = action === 'RUN' ? (service.event as JobEvent) : EVENT_OF[action];
   return event && commandOf(specOf(service).schedule, event) ? event : undefined;
 }

@@ -72,7 +72,7 @@ export const JobSource = named(
 );
 
 /** An image of a registry of the organization. */
-export interface JobImage {
+interface JobImage {
   registry_id: string;
   image_name: string;
   /** Or a digest. */
@@ -80,7 +80,7 @@ export interface JobImage {
 }
 
 /** How an image is built from the repository. */
-export interface JobBuild {
+interface JobBuild {
   dockerfile_path: string | null;
   dockerfile_raw: string | null;
   docker_target_build_stage: string | null;

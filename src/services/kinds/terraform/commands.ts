@@ -1,8 +1,8 @@
 import { invalidField } from '#kernel/errors.ts';
 
 /** Commands that a service may give further arguments for (decisions.md 38). */
-export const COMMANDS = ['init', 'validate', 'plan', 'apply', 'destroy'] as const;
-export type CommandName = (typeof COMMANDS)[number];
+const COMMANDS = ['init', 'validate', 'plan', 'apply', 'destroy'] as const;
+type CommandName = (typeof COMMANDS)[number];
 export type ExtraArguments = Partial<Record<CommandName, string[]>>;
 
 /** What is done of a service. `apply` is a deployment, `destroy` its removal, with or without the apply before it. */

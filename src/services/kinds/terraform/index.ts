@@ -18,7 +18,6 @@ import {
 import type { Kind } from '#services/kind.ts';
 
 export { terraformHooks } from '#services/kinds/terraform/hooks.ts';
-export { type ProgramFinder, type TerraformProgram } from '#services/kinds/terraform/versions.ts';
 
 /** A module of Terraform or OpenTofu that is planned, applied and destroyed. */
 export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> = {

@@ -5,7 +5,7 @@ import { CommitId, GitRepository, GitRepositoryRequest } from '#services/sources
 
 export const ENGINES = ['TERRAFORM', 'OPEN_TOFU'] as const;
 export type Engine = (typeof ENGINES)[number];
-export const AUTO_DEPLOY_ACTIONS = ['DEFAULT', 'PLAN', 'NOOP'] as const;
+const AUTO_DEPLOY_ACTIONS = ['DEFAULT', 'PLAN', 'NOOP'] as const;
 
 const Line = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: '^[^\\u0000-\\u001f\\u007f]*$' });
 

@@ -3,7 +3,7 @@ import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import type { SpecPlace } from '#services/kind.ts';
 import { checkExtraArguments, type ExtraArguments } from '#services/kinds/terraform/commands.ts';
-import { keepsState, type Backend } from '#services/kinds/terraform/run-files.ts';
+import type { Backend } from '#services/kinds/terraform/run-files.ts';
 import type { Engine, TerraformInput } from '#services/kinds/terraform/schema.ts';
 import { refuseFrom } from '#services/images/dockerfile-fragment.ts';
 import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/sources/git.ts';
@@ -206,5 +206,3 @@ export function toTerraformView(_context: Context, row: ServiceRow, spec: Terraf
     },
   };
 }
-
-export { keepsState };

@@ -40,7 +40,7 @@ export function newerFirst(a: string, b: string): number {
 }
 
 /** Whether a version is the wanted one, or one of those that `1.11` stands for. */
-export const isWanted = (version: string, wanted: string): boolean =>
+const isWanted = (version: string, wanted: string): boolean =>
   version === wanted || (/^\d+\.\d+$/.test(wanted) && version.startsWith(`${wanted}.`) && !version.includes('-'));
 
 const NAMES: Record<Engine, { name: string; program: string; page: string }> = {

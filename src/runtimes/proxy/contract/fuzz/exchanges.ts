@@ -26,11 +26,11 @@ export interface Exchange {
 }
 
 /** Address that a visitor claims in every hostile request: an upstream that reads it was sent the visitor's own bytes. */
-export const CLAIMED = '6.6.6.6';
+const CLAIMED = '6.6.6.6';
 const CLAIM = `X-Forwarded-For: ${CLAIMED}\r\n`;
 
 /** Path that names its exchange, so that a request or an answer in the wrong hands is recognized. */
-export const markedPath = (id: number, at: number | string): string => `/x/${id}/${at}/`;
+const markedPath = (id: number, at: number | string): string => `/x/${id}/${at}/`;
 
 type Generator = (id: number, random: Random) => Omit<Exchange, 'id' | 'kind'>;
 

@@ -1,10 +1,10 @@
 import { shortId } from '#kernel/ids.ts';
-import { zip, type ArchiveFile } from '#kernel/zip.ts';
 import { inSnapshot, type Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
 import { FileAnswer } from '#platform/http/file.ts';
 import { listStages } from '#resources/deployment-stage/index.ts';
 import { DEFAULT_STAGES, placeOf, type EnvironmentTarget } from '#resources/environment/index.ts';
+import { zip, type ArchiveFile } from '#services/capabilities/environment/export/archive.ts';
 import { listDomainsByServices } from '#services/capabilities/service/custom-domains/index.ts';
 import { listRestrictionsByServices } from '#services/capabilities/service/deployment-restrictions/index.ts';
 import { secretBlocks, variableAttributes } from '#services/capabilities/environment/export/variables.ts';
@@ -55,7 +55,7 @@ export async function exportEnvironment(
     ...placeOf(environment),
     after: { format: 'terraform', export_secrets: withSecrets },
   });
-  return new FileAnswer(`terraform-manifest-${environment.id}.zip`, zip(files));
+  return new FileAnswer(`terraform-manifest-${environment.id}.zip`, await zip(files));
 }
 
 async function read(

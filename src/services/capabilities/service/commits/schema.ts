@@ -1,6 +1,6 @@
 import { DateTime, ListOf, named, Nullable, Type } from '#platform/http/schema.ts';
 
-export const Commit = named(
+const Commit = named(
   'Commit',
   Type.Object({
     created_at: DateTime,
@@ -15,7 +15,7 @@ export const Commit = named(
 export const CommitList = ListOf(Commit);
 
 /** An author of commits. The id is left out: who writes commits need not be a user. */
-export const Contributor = named(
+const Contributor = named(
   'Contributor',
   Type.Object({
     id: Type.Optional(Type.String({ format: 'uuid' })),

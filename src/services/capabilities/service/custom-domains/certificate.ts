@@ -2,7 +2,7 @@ import type { Context } from '#platform/context.ts';
 import { DateTime, named, Nullable, OneOf, Type } from '#platform/http/schema.ts';
 import type { CustomDomainRow } from '#services/capabilities/service/custom-domains/queries.ts';
 
-export const CERTIFICATE_STATES = ['UNSUPPORTED', 'PENDING', 'ISSUED', 'FAILED'] as const;
+const CERTIFICATE_STATES = ['UNSUPPORTED', 'PENDING', 'ISSUED', 'FAILED'] as const;
 export type CertificateState = (typeof CERTIFICATE_STATES)[number];
 
 /** Certificate of a custom domain as it is answered. */

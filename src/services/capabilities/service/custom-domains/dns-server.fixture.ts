@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 
 /** What the server knows of a name. `silent` never answers, `broken` answers SERVFAIL. */
-export type DnsRecord = { cname: string } | { addresses: string[] } | { txt: string[] } | 'silent' | 'broken';
+type DnsRecord = { cname: string } | { addresses: string[] } | { txt: string[] } | 'silent' | 'broken';
 
 export interface DnsServer {
   /** `address:port`. */

@@ -21,13 +21,10 @@ export interface Finding {
 }
 
 /**
- * Looks up the TXT record of a claim and records the result: with the record the domain is the organization's, and is taken from another one
- * whose record is gone. Returns the claim as it is then, undefined if it was removed meanwhile. Opens its own transaction.
+ * Checks several claims of one service. Their TXT records are looked up together; the results are recorded in a row, as each locks the
+ * service. With its record a domain is the organization's, and is taken from another one whose record is gone. Returns each claim as it is then,
+ * undefined if it was removed meanwhile. Opens its own transactions.
  */
-export const checkProof = async (context: Context, resolver: HostResolver, claim: queries.CustomDomainRow) =>
-  recordFinding(context, await lookUpClaim(context, resolver, claim));
-
-/** Checks several claims of one service: their lookups together, their writes in a row, as each locks the service. */
 export async function checkProofs(context: Context, resolver: HostResolver, claims: queries.CustomDomainRow[]) {
   const findings = await Promise.all(claims.map((claim) => lookUpClaim(context, resolver, claim)));
   const rows: (queries.CustomDomainRow | undefined)[] = [];

@@ -51,7 +51,7 @@ export const CustomDomain = named(
 );
 export const CustomDomainList = ListOf(CustomDomain);
 
-export const CHECK_STATUSES = [
+const CHECK_STATUSES = [
   'RESOLVES_TO_IP',
   'MATCHES_LOAD_BALANCER_HOST',
   'DOMAIN_NOT_CONFIGURED',

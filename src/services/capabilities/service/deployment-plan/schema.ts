@@ -3,7 +3,7 @@ import { ACTIONS, STEP_NAMES } from '#deployments/index.ts';
 import { RECORD_SCOPES, VARIABLE_TYPES } from '#deployments/model/variables.ts';
 
 /** Calls whose effect can be asked for. */
-export const PLANNED = ['DEPLOY', 'REDEPLOY', 'ROLLBACK', 'STOP', 'RESTART', 'UNINSTALL', 'DELETE'] as const;
+const PLANNED = ['DEPLOY', 'REDEPLOY', 'ROLLBACK', 'STOP', 'RESTART', 'UNINSTALL', 'DELETE'] as const;
 
 export const PlanQuery = Type.Object({
   action: Type.Optional(OneOf(PLANNED, { default: 'DEPLOY', description: 'What would be requested.' })),

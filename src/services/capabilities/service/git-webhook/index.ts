@@ -2,5 +2,4 @@ export { gitWebhookRoutes } from '#services/capabilities/service/git-webhook/rou
 export {
   gitWebhookPath,
   gitWebhookSecretPlace,
-  repositoryKey,
 } from '#services/capabilities/service/git-webhook/service.ts';

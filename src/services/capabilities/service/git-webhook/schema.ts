@@ -1,7 +1,7 @@
 import { named, OneOf, Type } from '#platform/http/schema.ts';
 import { GitProvider } from '#services/sources/git.ts';
 
-export const GIT_WEBHOOK_STATUSES = ['ACTIVE', 'NOT_CONFIGURED', 'MISCONFIGURED', 'UNABLE_TO_VERIFY'] as const;
+const GIT_WEBHOOK_STATUSES = ['ACTIVE', 'NOT_CONFIGURED', 'MISCONFIGURED', 'UNABLE_TO_VERIFY'] as const;
 export type GitWebhookState = (typeof GIT_WEBHOOK_STATUSES)[number];
 
 export const GitWebhookStatus = named(

@@ -35,7 +35,7 @@ export const gitWebhookPath = (id: string): string => `/gitWebhook/${id}`;
 export const gitWebhookSecretPlace = (id: string): string => `git_webhook/${id}/secret`;
 
 /** What a webhook is looked up by: the same for all services of an organization that are built from the repository. */
-export function repositoryKey(source: GitSource): string {
+function repositoryKey(source: GitSource): string {
   return `${hostOf(source) ?? ''}/${source.owner}/${source.name}`.toLowerCase();
 }
 

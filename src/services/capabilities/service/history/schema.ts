@@ -18,7 +18,7 @@ const TriggerAction = OneOf([
   'UNINSTALL',
 ]);
 
-export const HistoryCommit = named(
+const HistoryCommit = named(
   'HistoryCommit',
   Type.Object({
     created_at: DateTime,

@@ -15,12 +15,12 @@ import {
 import { stageStatus } from '#services/capabilities/service/status/list.ts';
 
 /** ISO 8601 duration. */
-export function durationOf(from: Date | null, to: Date | null): string {
+function durationOf(from: Date | null, to: Date | null): string {
   const seconds = from && to ? Math.max(0, Math.round((to.getTime() - from.getTime()) / 1000)) : 0;
   return `PT${seconds}S`;
 }
 
-export const auditingOf = (row: HistoryDeployment) => ({
+const auditingOf = (row: HistoryDeployment) => ({
   created_at: row.created_at.toISOString(),
   updated_at: row.updated_at.toISOString(),
   triggered_by: row.requested_by_name,

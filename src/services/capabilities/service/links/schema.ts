@@ -1,7 +1,7 @@
 import { ListOf, named, OneOf, Type, Uuid } from '#platform/http/schema.ts';
 import { SERVICE_KINDS } from '#services/service/holder.ts';
 
-export const Link = named(
+const Link = named(
   'Link',
   Type.Object({
     service_id: Uuid,

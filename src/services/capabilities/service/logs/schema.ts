@@ -46,7 +46,7 @@ export const DeploymentLogLine = named(
 );
 
 /** A line of a deployment's log, first form. */
-export const EnvironmentLog = named(
+const EnvironmentLog = named(
   'EnvironmentLog',
   Type.Object({
     id: Uuid,
@@ -77,7 +77,7 @@ export const EnvironmentLog = named(
 export const EnvironmentLogList = PlainListOf(EnvironmentLog);
 
 /** A line that a service wrote. */
-export const ServiceLog = named(
+const ServiceLog = named(
   'Log',
   Type.Object({
     id: Uuid,

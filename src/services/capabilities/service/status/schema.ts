@@ -22,7 +22,7 @@ export const StatusDetails = named(
 );
 
 /** service.md §2.3; finished steps only (decisions.md 17). */
-export const Steps = named(
+const Steps = named(
   'Steps',
   Type.Object({
     total_duration_sec: Nullable(Type.Integer()),

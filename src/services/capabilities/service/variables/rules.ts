@@ -19,7 +19,7 @@ export function wrongValue(value: string): string | undefined {
 }
 
 /** What is wrong with the path of a file (decisions.md 34). */
-export function wrongMountPath(path: string): string | undefined {
+function wrongMountPath(path: string): string | undefined {
   if (!path.startsWith('/')) return 'must be absolute: begin with /';
   if (path.includes('\0')) return 'must not contain a NUL character';
   const parts = path.split('/').slice(1);

@@ -205,7 +205,7 @@ export const ImportResult = named(
   }),
 );
 
-export const EffectiveVariable = named(
+const EffectiveVariable = named(
   'EffectiveVariable',
   Type.Object({
     key: Type.String(),

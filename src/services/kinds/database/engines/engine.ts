@@ -18,7 +18,7 @@ export interface Tool {
 }
 
 /** How a server is started: what is its own in a workload. */
-export interface ServerStart {
+interface ServerStart {
   /** Replaces the image's command; empty keeps it. */
   arguments: string[];
   environment: Record<string, string>;
@@ -37,7 +37,7 @@ export interface Content {
 }
 
 /** The steps of a restore, each a program beside the running server. */
-export interface RestoreSteps {
+interface RestoreSteps {
   before: Tool[];
   /** Reads the dump from standard input. */
   load: Tool;
