@@ -12,7 +12,12 @@ const common = {
 } as const;
 
 /** The files that a worker runs share its process and modules: loading them anew for each file took a third of all processor time. */
-const shared = { isolate: false, setupFiles: ['test/harness/left-behind.ts'] } as const;
+const shared = {
+  isolate: false,
+  setupFiles: ['test/harness/left-behind.ts'],
+  // One more than cores: tests wait for processes, time limits and PostgreSQL, not for the processor alone.
+  maxWorkers: 3,
+};
 
 /** Tests that ask a real registry are left out, and that is said, where Debian's program of it is not there (`.ci/run` installs it). */
 const hasRegistry = ['/usr/bin/docker-registry', '/usr/local/bin/docker-registry'].some((file) => existsSync(file));
@@ -43,6 +48,8 @@ const EXHAUSTIVE = [
   'test/suites/housekeeping/**/*.test.ts',
   'test/suites/kinds/**/*.test.ts',
   'src/services/kinds/job/cron.test.ts',
+  'src/services/kinds/terraform/deployed.test.ts',
+  'src/services/kinds/terraform/run.test.ts',
   'src/deployments/executor/hung-calls.test.ts',
   'src/platform/backup/backup.test.ts',
   'src/runtimes/proxy/builtin/handover.test.ts',
