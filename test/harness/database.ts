@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, chmod, statfs } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
@@ -14,7 +14,9 @@ export interface TestServer {
 
 /** Starts a PostgreSQL for tests: the product's own server, without waiting for the disk. */
 export async function startTestServer(parameters: Record<string, string> = {}): Promise<TestServer> {
-  const directory = await mkdtemp(path.join(await findFastFolder(), 'qd-pg-'));
+  const folder = await findFastFolder();
+  await removeAbandoned(folder);
+  const directory = await mkdtemp(path.join(folder, `qd-pg-${process.pid}-`));
   await chmod(directory, 0o755);
   const server = await startEmbeddedPostgres({
     directory,
@@ -47,6 +49,29 @@ const NEEDED_MEMORY = 4 * 2 ** 30;
 async function findFastFolder(): Promise<string> {
   const { bavail, bsize } = await statfs('/dev/shm').catch(() => ({ bavail: 0, bsize: 0 }));
   return bavail * bsize >= NEEDED_MEMORY ? '/dev/shm' : tmpdir();
+}
+
+/** Ends the servers of runs that were killed, and removes what they hold in memory. */
+async function removeAbandoned(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const owner = /^qd-pg-(\d+)-/.exec(name)?.[1];
+    if (owner === undefined || isAlive(Number(owner))) continue;
+    const directory = path.join(folder, name);
+    const server = Number(
+      (await readFile(path.join(directory, 'data', 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[0],
+    );
+    const command = server > 0 ? await readFile(`/proc/${server}/cmdline`, 'utf8').catch(() => '') : '';
+    if (command.includes(directory)) process.kill(server, 'SIGQUIT');
+    await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 /** Makes the migrated template from which each test file's database is cloned. */
