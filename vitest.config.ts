@@ -1,17 +1,23 @@
 import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
-/** Real processes on a shared machine: a test that fails there, perhaps for want of time, is tried once more. */
-const retry = process.env.CI ? 1 : 0;
-
 /** What is waited for comes when the machine has come to it: `expect.poll` gives up after a second otherwise. */
 const common = {
   pool: 'forks',
-  retry,
+  // A test that fails now and then has a cause, in the product or in itself.
+  retry: 0,
   expect: { poll: { timeout: 15_000 } },
   // What failed is told whole, not as `[ Array(1) ]`.
   chaiConfig: { truncateThreshold: 0 },
 } as const;
+
+/** The files that a worker runs share its process and modules: loading them anew for each file took a third of all processor time. */
+const shared = {
+  isolate: false,
+  setupFiles: ['test/harness/left-behind.ts'],
+  // One more than cores: tests wait for processes, time limits and PostgreSQL, not for the processor alone.
+  maxWorkers: 3,
+};
 
 /** Tests that ask a real registry are left out, and that is said, where Debian's program of it is not there (`.ci/run` installs it). */
 const hasRegistry = ['/usr/bin/docker-registry', '/usr/local/bin/docker-registry'].some((file) => existsSync(file));
@@ -42,6 +48,8 @@ const EXHAUSTIVE = [
   'test/suites/housekeeping/**/*.test.ts',
   'test/suites/kinds/**/*.test.ts',
   'src/services/kinds/job/cron.test.ts',
+  'src/services/kinds/terraform/deployed.test.ts',
+  'src/services/kinds/terraform/run.test.ts',
   'src/deployments/executor/hung-calls.test.ts',
   'src/platform/backup/backup.test.ts',
   'src/runtimes/proxy/builtin/handover.test.ts',
@@ -75,6 +83,7 @@ export default defineConfig({
           ],
           globalSetup: ['test/harness/global-setup.ts'],
           ...common,
+          ...shared,
           testTimeout: 20_000,
           hookTimeout: 60_000,
         },
@@ -110,7 +119,6 @@ export default defineConfig({
           include: ['test/crash/**/random-*.crash.test.ts', 'test/crash/boundaries.crash.test.ts'],
           globalSetup: ['test/harness/global-setup.ts'],
           ...common,
-          retry: 0,
           fileParallelism: false,
           env: { SOAK: 'true' },
           testTimeout: 6 * 3_600_000,

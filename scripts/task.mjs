@@ -1,4 +1,5 @@
 // The commands of package.json: test, check, gen, bench. Each runs its programs in a row and stops at the first that fails.
+import { findChangedTests } from './changed-tests.mjs';
 import { runNode } from './run-node.mjs';
 
 const VITEST = 'node_modules/vitest/vitest.mjs';
@@ -37,10 +38,18 @@ const TASKS = {
   bench: [['bench/run.ts']],
 };
 
+/** The tests of what has changed since a commit, which the first argument may name: `npm run test:changed -- main`. */
+function runChanged([commit = 'HEAD', ...options]) {
+  const files = findChangedTests(commit);
+  if (files.length > 0) return [[VITEST, 'run', '--project', 'fast', '--passWithNoTests', ...files, ...options]];
+  console.log(`No test belongs to what has changed since ${commit}.`);
+  process.exit(0);
+}
+
 const [name, ...rest] = process.argv.slice(2);
-const programs = TASKS[name];
+const programs = name === 'test:changed' ? runChanged(rest.splice(0)) : TASKS[name];
 if (!programs) {
-  console.error(`There is no task ${name}: one of ${Object.keys(TASKS).join(', ')} is wanted.`);
+  console.error(`There is no task ${name}: it must be one of test:changed, ${Object.keys(TASKS).join(', ')}.`);
   process.exit(2);
 }
 for (const [index, program] of programs.entries()) {

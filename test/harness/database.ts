@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, chmod } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
@@ -12,9 +12,11 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
-/** A PostgreSQL for tests: durable enough to be the real one, without waiting for the disk. */
+/** Starts a PostgreSQL for tests: the product's own server, without waiting for the disk. */
 export async function startTestServer(parameters: Record<string, string> = {}): Promise<TestServer> {
-  const directory = await mkdtemp(path.join(tmpdir(), 'qd-pg-'));
+  const folder = await findFastFolder();
+  await removeAbandoned(folder);
+  const directory = await mkdtemp(path.join(folder, `qd-pg-${process.pid}-`));
   await chmod(directory, 0o755);
   const server = await startEmbeddedPostgres({
     directory,
@@ -23,6 +25,7 @@ export async function startTestServer(parameters: Record<string, string> = {}): 
       synchronous_commit: 'off',
       full_page_writes: 'off',
       max_connections: '300',
+      max_wal_size: '256MB',
       ...parameters,
     },
   });
@@ -34,6 +37,41 @@ export async function startTestServer(parameters: Record<string, string> = {}): 
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Free memory that a server may fill: two clones per worker, 256 MB of WAL, and what tests write. */
+const NEEDED_MEMORY = 4 * 2 ** 30;
+
+/**
+ * Returns a folder in memory, or the one for temporary files where there is none with enough space. A clone has 800 files: ext4 looks at
+ * each inode that was deleted in the last seconds before it makes a new one, which took a fifth of the processor time of all tests.
+ */
+async function findFastFolder(): Promise<string> {
+  const { bavail, bsize } = await statfs('/dev/shm').catch(() => ({ bavail: 0, bsize: 0 }));
+  return bavail * bsize >= NEEDED_MEMORY ? '/dev/shm' : tmpdir();
+}
+
+/** Ends the servers of runs that were killed, and removes what they hold in memory. */
+async function removeAbandoned(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const owner = /^qd-pg-(\d+)-/.exec(name)?.[1];
+    if (owner === undefined || isAlive(Number(owner))) continue;
+    const directory = path.join(folder, name);
+    const server = Number(
+      (await readFile(path.join(directory, 'data', 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[0],
+    );
+    const command = server > 0 ? await readFile(`/proc/${server}/cmdline`, 'utf8').catch(() => '') : '';
+    if (command.includes(directory)) process.kill(server, 'SIGQUIT');
+    await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 /** Makes the migrated template from which each test file's database is cloned. */

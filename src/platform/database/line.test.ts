@@ -29,11 +29,10 @@ afterAll(async () => {
 const asked = (id: number) => ({ text: 'select * from thing where id = $1', values: [id], name: 'thing' });
 const number = (n: number) => ({ text: 'select $1::int as n', values: [n], name: 'number' });
 
-/** Ends every connection of the name, as a restart of PostgreSQL would. */
+/** Ends every connection of the name to this file's database, as a restart of PostgreSQL would. Other files share the server. */
 const endConnections = (name: string) =>
-  sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name} and pid <> pg_backend_pid()`.execute(
-    open.db,
-  );
+  sql`select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and application_name = ${name} and pid <> pg_backend_pid()`.execute(open.db);
 
 describe('a line', () => {
   test('gives each of many who ask at once their own answer', async () => {

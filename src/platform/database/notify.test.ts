@@ -65,7 +65,8 @@ describe('a listener', () => {
     const heard = await listen('cut');
     expect(heard).toEqual(['cut:']);
     await pool.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'quarterdeck listener' and query like '%cut%'`,
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name = 'quarterdeck listener' and query like '%cut%'`,
     );
     await vi.waitFor(() => expect(heard).toEqual(['cut:', 'cut:']), { timeout: 5000 });
     createNotifier(pool).notify('cut', 'x');

@@ -15,6 +15,8 @@ const PSEUDO_FIELDS = 4;
 
 /** Connections that speak HTTP/2. */
 export interface GrpcServer {
+  /** Ends its timers, once no connection is left. */
+  stop(): void;
   /** Takes a connection, paused, with its first bytes put back. */
   take(visit: Visit): void;
   /** Tells the clients to come again elsewhere. */
@@ -59,8 +61,9 @@ export function createGrpcServer(table: RouteTable, limits: ProxyLimits): GrpcSe
     );
   });
   server.on('sessionError', () => undefined);
-  endDeaf(sessions, leaving, limits.idleMs);
+  const looking = endDeaf(sessions, leaving, limits.idleMs);
   return {
+    stop: () => clearInterval(looking),
     take: (visit) => {
       const { socket } = visit;
       // The server that sockets come from leaves them half open. Who ends its side of HTTP/2 leaves: no call on it can be completed.
@@ -85,9 +88,13 @@ export function createGrpcServer(table: RouteTable, limits: ProxyLimits): GrpcSe
  * without a word, or broke the protocol in a way after which Node.js reads nothing more of them and tells nobody, so that their calls
  * would never end.
  */
-function endDeaf(sessions: ReadonlyMap<Http2Session, Visit>, leaving: WeakSet<Http2Session>, everyMs: number): void {
+function endDeaf(
+  sessions: ReadonlyMap<Http2Session, Visit>,
+  leaving: WeakSet<Http2Session>,
+  everyMs: number,
+): NodeJS.Timeout {
   const heard = new WeakMap<Http2Session, number>();
-  setInterval(() => {
+  return setInterval(() => {
     for (const [session, { socket, underWay }] of sessions) {
       // Node.js asks nobody on a connection that is to end. One that we end may take as long as its calls do.
       if (underWay === 0 || (session.closed && !leaving.has(session))) continue;

@@ -42,6 +42,10 @@ export function createProxyServer(table: RouteTable, limits: ProxyLimits, truste
       if (retired) found.retire();
     });
   };
+  server.once('close', () => {
+    visits.stop();
+    void grpc?.then((found) => found.stop());
+  });
   server.removeListener('connection', http1);
   server.on('connection', (socket: Socket) => {
     const visit = visits.enter(socket);

@@ -80,11 +80,17 @@ export class Visits {
   readonly #perAddress = new Map<string, number>();
   readonly #limits: ProxyLimits;
   readonly #trusted: readonly string[];
+  readonly #sweeping: NodeJS.Timeout;
 
   constructor(limits: ProxyLimits, trusted: readonly string[]) {
     this.#limits = limits;
     this.#trusted = trusted;
-    setInterval(() => this.#sweep(), Math.min(1_000, limits.headMs / 4)).unref();
+    this.#sweeping = setInterval(() => this.#sweep(), Math.min(1_000, limits.headMs / 4)).unref();
+  }
+
+  /** Ends the sweeps, once the server has closed and no connection is left. */
+  stop(): void {
+    clearInterval(this.#sweeping);
   }
 
   /** Lets a connection in, or closes it: null. */
