@@ -34,6 +34,8 @@ export interface ExternalSecret {
   name: string;
   /** Person who chose the access and the name: a deployment reads with their right. Absent from variables of earlier releases. */
   chosenBy?: string;
+  /** Token that they chose it with; absent where a session did. */
+  chosenWith?: string;
 }
 
 /** What rules need to know of a variable or secret. What doesn't apply is left out, which keeps snapshots small. */
