@@ -1,6 +1,7 @@
-import { availableParallelism, freemem, loadavg, totalmem } from 'node:os';
+import { arch, availableParallelism, cpus, freemem, loadavg, platform, totalmem } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from '#platform/context.ts';
-import type { ClusterNeeds, ClusterTarget, NodeMetrics } from '#resources/cluster/index.ts';
+import type { ClusterNeeds, ClusterSocketNeeds, ClusterTarget, NodeMetrics, NodeUsage } from '#resources/cluster/index.ts';
 import { holdCredentials } from '#resources/credentials/index.ts';
 import { holdGroups } from '#resources/metadata-group/index.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
@@ -15,6 +16,22 @@ const measure = (nodeId: string): NodeMetrics => ({
   memoryTotalBytes: totalmem(),
   memoryAvailableBytes: freemem(),
 });
+
+/** Milliseconds over which the use of the processor is measured. */
+const WINDOW_MS = 250;
+
+/** Milliseconds of all processors that were not idle. */
+const busyMs = (): number =>
+  cpus().reduce((sum, { times: { user, nice, sys, irq } }) => sum + user + nice + sys + irq, 0);
+
+/** Use of this machine. */
+async function measureUse(nodeId: string): Promise<NodeUsage> {
+  const [before, start] = [busyMs(), performance.now()];
+  await sleep(WINDOW_MS);
+  const cpuMilli = Math.max(0, Math.round(((busyMs() - before) / (performance.now() - start)) * 1000));
+  const architecture = arch() === 'x64' ? 'amd64' : arch();
+  return { ...measure(nodeId), cpuMilli, architecture, operatingSystem: platform() };
+}
 
 /** Requests that every environment on the cluster stops that has something running. */
 async function stopEnvironments(context: Context, cluster: ClusterTarget): Promise<void> {
@@ -43,7 +60,7 @@ async function stopEnvironments(context: Context, cluster: ClusterTarget): Promi
 }
 
 /** What clusters need of the rest of the program. `nodeId` is this machine's: others can't be measured from here. */
-export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds => ({
+export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds & Pick<ClusterSocketNeeds, 'nodeUsage'> => ({
   holdCredentials: async ({ db }, organizationId, id) => {
     const row = await holdCredentials(db, { organizationId }, id);
     return row && { id: row.id, name: row.name, cloudProvider: row.cloud_provider };
@@ -54,4 +71,5 @@ export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds => ({
   },
   stopEnvironments,
   nodeMetrics: async (cluster) => (nodeId !== null && cluster.node_id === nodeId ? measure(nodeId) : undefined),
+  nodeUsage: async (cluster) => (nodeId !== null && cluster.node_id === nodeId ? measureUse(nodeId) : undefined),
 });
