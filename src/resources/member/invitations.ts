@@ -47,7 +47,7 @@ export function guideOf({ settings }: Pick<Context, 'settings'>, ids: { organiza
   const acceptWith = `POST /organization/${organization}/inviteMember/${inviteToken}`;
   const message = settings.oidcIssuer
     ? `Sign in at ${settings.oidcIssuer} with the address that was invited, verified there. Then accept in a console of this installation, or send ${acceptWith} with the token of the session.`
-    : `Nobody can sign in at this installation yet: its operator sets QUARTERDECK_OIDC_ISSUER and QUARTERDECK_OIDC_AUDIENCE. Then sign in with the address that was invited and send ${acceptWith}. Until then an administrator can make an API token: POST /organization/${organization}/apiToken.`;
+    : `Nobody can sign in at this installation yet: its operator sets QUARTERDECK_OIDC_ISSUER and QUARTERDECK_OIDC_AUDIENCE. Then sign in with the address that was invited and send ${acceptWith}. Until then an administrator can give you an API token with the role that you were invited to: POST /organization/${organization}/apiToken with name and role_id, or quarterdeck token create with a scope on the machine. Such a token acts for whoever made it, not for you: events name them, it never does more than they may, and it ends when they leave. A token that acts as an invited person does not exist.`;
   return { message, sign_in_at: settings.oidcIssuer || null, accept_with: acceptWith };
 }
 
