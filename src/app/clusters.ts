@@ -1,7 +1,13 @@
 import { arch, availableParallelism, cpus, freemem, loadavg, platform, totalmem } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from '#platform/context.ts';
-import type { ClusterNeeds, ClusterSocketNeeds, ClusterTarget, NodeMetrics, NodeUsage } from '#resources/cluster/index.ts';
+import type {
+  ClusterNeeds,
+  ClusterSocketNeeds,
+  ClusterTarget,
+  NodeMetrics,
+  NodeUsage,
+} from '#resources/cluster/index.ts';
 import { holdCredentials } from '#resources/credentials/index.ts';
 import { holdGroups } from '#resources/metadata-group/index.ts';
 import { environmentTarget } from '#resources/environment/index.ts';

@@ -40,7 +40,12 @@ export function newChooser({ actor }: Context): Chooser {
  * Returns who has chosen an external secret after a write. A write that names the access again renews the choice, so that a secret whose
  * chooser lost the right can be given another one; callers who may not use the cluster leave it as it is.
  */
-export async function chooserAfter(context: Context, scope: Scope, entry: Entry, choice: ExternalChoice): Promise<Chooser> {
+export async function chooserAfter(
+  context: Context,
+  scope: Scope,
+  entry: Entry,
+  choice: ExternalChoice,
+): Promise<Chooser> {
   const { secret_manager_access_id: access } = choice;
   const isRenewed = access && !(await accessRefusal(context, scope, access));
   return isRenewed || choosesSecret(entry, choice) ? newChooser(context) : chooserOf(entry.external);

@@ -259,16 +259,15 @@ export const findSecretManagerAccess = (db: Database, scope: Scope, id: string) 
     .executeTakeFirst();
 
 /** Row of `updateVariables`. */
-export type ManyVariables = Pick<VariableChange, 'value' | 'value_version' | 'access_chosen_by' | 'access_chosen_with'> & {
+export type ManyVariables = Pick<
+  VariableChange,
+  'value' | 'value_version' | 'access_chosen_by' | 'access_chosen_with'
+> & {
   id: string;
 };
 
 /** Gives many variables their values, in one statement. */
-export const updateVariables = (
-  db: Database,
-  scope: Scope,
-  changes: ManyVariables[],
-) =>
+export const updateVariables = (db: Database, scope: Scope, changes: ManyVariables[]) =>
   db
     .updateTable('variable')
     .from(

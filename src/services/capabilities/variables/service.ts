@@ -4,7 +4,13 @@ import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { isStrictlyLower, mountPathOf, sourceOf, valueHolderOf } from '#deployments/model/variables.ts';
 import { tell, tellOfDependents, touchHolder } from '#services/capabilities/variables/changes.ts';
-import { chooserAfter, choosesSecret, newChooser, refuseAccess, unknownAccess } from '#services/capabilities/variables/external.ts';
+import {
+  chooserAfter,
+  choosesSecret,
+  newChooser,
+  refuseAccess,
+  unknownAccess,
+} from '#services/capabilities/variables/external.ts';
 import { loadLine, type Entry, type Line, type Place } from '#services/capabilities/variables/line.ts';
 import * as queries from '#services/capabilities/variables/queries.ts';
 import { checkSaid } from '#services/capabilities/variables/rules.ts';
