@@ -1,5 +1,6 @@
-import { badGateway, badRequest } from '#kernel/errors.ts';
+import { badRequest } from '#kernel/errors.ts';
 import { permits, type Principal } from '#platform/access/principal.ts';
+import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
 import { defineSocket, SharedLooks, type Socket, type SocketCall } from '#platform/sockets/index.ts';
 import type { ClusterInstance, ClusterSocketNeeds, NodeUsage } from '#resources/cluster/needs.ts';
 import { clusterTarget, type ClusterTarget } from '#resources/cluster/target.ts';
@@ -25,16 +26,17 @@ export function clusterMetricsSocket(needs: ClusterSocketNeeds): Socket {
     action: 'cluster.read',
     open: async (call: SocketCall<ClusterTarget>) => {
       const { target: cluster } = call;
-      if (cluster.node_id === null)
+      const machineId = cluster.node_id;
+      if (machineId === null)
         throw badRequest(
           `Cluster ${cluster.name} on the ${cluster.runtime} runtime is on no machine of this installation: look at its metrics there.`,
         );
       const read = async (): Promise<Look> => {
         const [node, instances] = await Promise.all([needs.nodeUsage(cluster), needs.measureCluster(call, cluster)]);
-        if (!node) throw elsewhere(cluster);
+        if (!node) throw new OnOtherMachine(machineId);
         return { node, instances };
       };
-      if (!(await needs.nodeUsage(cluster))) throw elsewhere(cluster);
+      if (!(await needs.nodeUsage(cluster))) throw new OnOtherMachine(machineId);
       return async (peer) => {
         for await (const look of looks.follow(cluster.id, read, peer.signal))
           await peer.send(JSON.stringify(toView(cluster, look, peer.who())));
@@ -42,9 +44,6 @@ export function clusterMetricsSocket(needs: ClusterSocketNeeds): Socket {
     },
   });
 }
-
-const elsewhere = (cluster: ClusterTarget) =>
-  badGateway(`Cluster ${cluster.name} is on another machine (${cluster.node_id}), which cannot be measured from here.`);
 
 /** One frame, with the instances of those services that the caller may read. */
 function toView(cluster: ClusterTarget, { node, instances }: Look, caller: Principal) {

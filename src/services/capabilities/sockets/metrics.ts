@@ -1,7 +1,7 @@
 import { OneOf, Type, type Static } from '#platform/http/schema.ts';
 import { defineSocket, SharedLooks, type Socket, type SocketCall } from '#platform/sockets/index.ts';
 import type { ServiceSocketNeeds } from '#services/capabilities/sockets/needs.ts';
-import { checkKind, inTime, runtimeOfService, unsupported } from '#services/capabilities/sockets/runtime.ts';
+import { checkKind, inTime, runtimeOf, unsupported } from '#services/capabilities/sockets/runtime.ts';
 import { serviceOfQuery } from '#services/capabilities/sockets/targets.ts';
 import { SERVICE_KINDS } from '#services/holder.ts';
 import { findServiceById } from '#services/service/queries.ts';
@@ -34,7 +34,7 @@ export const serviceMetricsSocket = (needs: ServiceSocketNeeds): Socket => {
     open: async (call: MetricsCall) => {
       checkKind(call);
       const { target } = call;
-      const runtime = await runtimeOfService(needs, target);
+      const runtime = await runtimeOf(needs, target);
       if (!runtime.metrics) throw unsupported(target, 'instances cannot be measured');
       const read = () => inTime(readMetrics(call, runtime));
       return async (peer) => {

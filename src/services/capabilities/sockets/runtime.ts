@@ -13,16 +13,16 @@ export async function deployedOn(
   service: ServiceTarget,
 ): Promise<{ runtime: Runtime; handle: Handle }> {
   if (service.handle === null) throw conflict(`${service.name} does not run: deploy it first.`);
-  return { runtime: await runtimeOfService(needs, service), handle: service.handle as unknown as Handle };
+  return { runtime: await runtimeOf(needs, service), handle: service.handle as unknown as Handle };
 }
 
-/** The runtime of a service's cluster. 502 where it cannot be used now. */
-export async function runtimeOfService(
-  { runtimeOf }: Pick<ServiceSocketNeeds, 'runtimeOf'>,
+/** Returns the runtime of a service's cluster. Throws `OnOtherMachine` where another machine has it, and an error for people where it is away. */
+export async function runtimeOf(
+  needs: Pick<ServiceSocketNeeds, 'runtimeOf'>,
   service: ServiceTarget,
 ): Promise<Runtime> {
   try {
-    return await runtimeOf({ id: service.cluster_id, runtime: service.cluster_runtime });
+    return await needs.runtimeOf({ id: service.cluster_id, runtime: service.cluster_runtime });
   } catch (error) {
     throw toAppError(error);
   }
