@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe } from 'vitest';
 import { describeApplying } from '#runtimes/contract/applying.ts';
 import { describeEgress } from '#runtimes/contract/egress.ts';
 import { describeExecuting } from '#runtimes/contract/executing.ts';
-import { describeExecutingAside } from '#runtimes/contract/executing-aside.ts';
 import { describeImages } from '#runtimes/contract/images.ts';
 import { describeLifecycle } from '#runtimes/contract/lifecycle.ts';
 import { describeBuilding, describeObserving } from '#runtimes/contract/observing.ts';
@@ -41,7 +40,6 @@ export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, 
     describe('building', () => describeBuilding(contract));
     describe('images', () => describeImages(contract));
     describe('executing', () => describeExecuting(contract));
-    describe('executing aside', () => describeExecutingAside(contract));
     describe('applying', () => describeApplying(contract));
     describe('surroundings', () => describeSurroundings(contract, options));
     describe('commands that end', () => describeTaskEnds(contract, options));

@@ -227,16 +227,6 @@ export interface ExecRequest {
   terminal?: { columns: number; rows: number };
 }
 
-/** A program in an additional, temporary instance of a release. */
-export interface AsideRequest extends Omit<ExecRequest, 'instance'> {
-  /** Names the instance among all of the service: `[a-z][a-z0-9]{1,20}`. */
-  name: string;
-  /** Whether the program of the release runs in it, and the command beside that; else the command runs in its place. */
-  runsRelease: boolean;
-  /** In place of the limits of the release. */
-  resources: { cpuMilli?: number; memoryMib?: number };
-}
-
 /** How this process reaches the ports of an instance that serves. */
 export interface InstanceEndpoints {
   instance: string;
@@ -455,13 +445,6 @@ export interface Runtime {
    * the program can't be started, `refused` where there is no terminal to be had; `aborted` when the signal ends it.
    */
   exec?(handle: Handle, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd>;
-
-  /**
-   * Runs a program in an additional instance of the release that the handle names, and answers how it ended: same image, variables, files,
-   * network and limits, without routes, published ports, host name of the service and volumes. The instance goes with the end of the program, by
-   * `removeBroken` where this process ends before that, and with the service. Throws as `exec` does.
-   */
-  execAside?(handle: Handle, request: AsideRequest, signal: AbortSignal): Promise<ExecEnd>;
 
   /** The ports of a service's specification that speak TCP, of each instance that serves. */
   endpoints?(handle: Handle): Promise<InstanceEndpoints[]>;

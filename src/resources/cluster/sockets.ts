@@ -47,7 +47,7 @@ export function clusterSockets(needs: ClusterSocketNeeds): Socket[] {
       query: Type.Object({ flavor: Type.Optional(Type.String()) }),
       open: () => {
         throw badRequest(
-          'Shells on the machines of a cluster are not opened: whoever has one reads and changes what every organization has there, the secrets of this installation included. /shell/exec runs programs in an instance of a service, /shell/ephemeral in an additional one; whoever operates the machine signs in to it.',
+          'Shells on the machines of a cluster are not opened: whoever has one reads and changes what every organization has there, the secrets of this installation included. /shell/exec runs programs in an instance of a service; whoever operates the machine signs in to it.',
         );
       },
     }),

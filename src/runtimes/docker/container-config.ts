@@ -155,7 +155,7 @@ function portBindings(
 }
 
 /** The volumes that we mounted, not those that the image itself makes anew for each container. */
-export const ownMounts = (mounts: Docker.ContainerInspectInfo['Mounts']): Docker.MountConfig =>
+const ownMounts = (mounts: Docker.ContainerInspectInfo['Mounts']): Docker.MountConfig =>
   mounts
     .filter((mount) => mount.Type === 'volume' && mount.Name?.startsWith('qd-'))
     .map((mount) => ({ Type: 'volume', Source: mount.Name!, Target: mount.Destination, ReadOnly: !mount.RW }));

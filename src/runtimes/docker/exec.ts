@@ -35,17 +35,8 @@ export async function execInService(
         ? 'No instance of the service runs.'
         : `No instance ${request.instance} of the service runs.`,
     );
-  return runInContainer(node, node.engine.getContainer(instance.id), request, signal);
-}
-
-/** Runs a program in a container that runs. */
-export async function runInContainer(
-  node: DockerNode,
-  container: Docker.Container,
-  request: ExecRequest,
-  signal: AbortSignal,
-): Promise<ExecEnd> {
   const { terminal } = request;
+  const container = node.engine.getContainer(instance.id);
   const exec = await container.exec({
     Cmd: request.command,
     Env: Object.entries(request.environment).map(([key, value]) => `${key}=${value}`),
@@ -60,7 +51,7 @@ export async function runInContainer(
   } catch (error) {
     // Nobody hears of its end any more.
     await endProgram(container, exec).catch((cause: unknown) =>
-      node.log(`${request.command[0]} in ${container.id} goes on, it could not be ended: ${engineMessage(cause)}`),
+      node.log(`${request.command[0]} in ${instance.name} goes on, it could not be ended: ${engineMessage(cause)}`),
     );
     throw error;
   }
@@ -75,27 +66,11 @@ async function follow(exec: Docker.Exec, request: ExecRequest, signal: AbortSign
     Tty: terminal !== undefined,
     abortSignal: signal,
   });
-  const begin = async () => {
-    if (terminal) await exec.resize({ h: terminal.rows, w: terminal.columns, abortSignal: signal });
-  };
-  const stderr = await carryStreams(stream, request, signal, begin);
-  const { ExitCode: exitCode } = await exec.inspect();
-  return { exitCode: exitCode ?? 128, stderr };
-}
-
-/** Hands on what a program reads and writes until its output ends; answers the end of its standard error. `begin` is called first. */
-export async function carryStreams(
-  stream: Duplex,
-  request: ExecRequest,
-  signal: AbortSignal,
-  begin: () => Promise<void>,
-): Promise<string> {
-  const { terminal } = request;
   const stop = () => stream.destroy();
   signal.addEventListener('abort', stop, { once: true });
   try {
     signal.throwIfAborted();
-    await begin();
+    if (terminal) await exec.resize({ h: terminal.rows, w: terminal.columns, abortSignal: signal });
     const told = new LastBytes(TOLD_BYTES);
     const given = request.stdin ? sendInput(request.stdin, stream) : Promise.resolve();
     // A terminal has one output, which comes without the engine's frames.
@@ -104,7 +79,8 @@ export async function carryStreams(
     // A program that ends early takes no more input: its own end says why, and input that goes on is not waited for.
     await Promise.all([output, Promise.race([output, given.catch(ignoreClosed)])]);
     signal.throwIfAborted();
-    return told.text();
+    const { ExitCode: exitCode } = await exec.inspect();
+    return { exitCode: exitCode ?? 128, stderr: told.text() };
   } finally {
     signal.removeEventListener('abort', stop);
     stream.destroy();

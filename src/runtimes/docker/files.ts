@@ -24,9 +24,6 @@ function filesVolume(spec: FileSpec): string {
   return `qd-files-${spec.identity.serviceId}-${content}`;
 }
 
-/** Whether a volume is one of files: it is read only, so that instances share it. */
-export const isFileVolume = (name: string | undefined): boolean => name?.startsWith('qd-files-') ?? false;
-
 /** The mount of a spec's files; none when it has none. */
 export const fileMounts = (spec: FileSpec): Docker.MountConfig =>
   spec.files.length === 0 ? [] : [{ Type: 'volume', Source: filesVolume(spec), Target: MOUNT_POINT, ReadOnly: true }];

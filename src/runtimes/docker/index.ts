@@ -3,7 +3,6 @@ import type { Router } from '#runtimes/router.ts';
 import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { LogLine, Runtime } from '#runtimes/runtime.ts';
-import { execAside, removeAbandonedAsides } from './aside.ts';
 import { DEFAULT_POOL, checkPool } from './address-pool.ts';
 import { applySpec, restartRelease } from './apply.ts';
 import { buildImage, hasImage, removeImages } from './build.ts';
@@ -105,7 +104,6 @@ function runtimeOf(node: DockerNode): Runtime {
     logs: (handle, options) => translated(readLogs(node, handle, options), options.signal),
     build: (spec, context) => answer(buildImage(node, spec, context), context.signal),
     exec: (handle, request, signal) => answer(execInService(node, handle, request, signal), signal),
-    execAside: (handle, request, signal) => answer(execAside(node, handle, request, signal), signal),
     endpoints: (handle) => answer(endpointsOfService(node, handle)),
     metrics: (handle) => answer(measureService(node, handle)),
     hasImage: (_identity, image) => answer(hasImage(node, image)),
@@ -115,7 +113,7 @@ function runtimeOf(node: DockerNode): Runtime {
     hostAddress: (identity) => answer(findHostAddress(node, identity)),
     removeEnvironment: ({ environmentId }) => answer(removeEnvironmentNetwork(node, environmentId)),
     list: () => answer(listWorkloads(node)),
-    removeBroken: () => answer(removeFillers(node).then(() => removeAbandonedAsides(node))),
+    removeBroken: () => answer(removeFillers(node)),
     diskUse: (signal) => answer(measureDisk(node, signal), signal),
     // Each call to the engine has a connection of its own: nothing stays open.
     close: async () => undefined,

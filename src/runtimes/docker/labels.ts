@@ -37,10 +37,6 @@ export const LABEL = {
   restart: 'quarterdeck.restart',
   /** Name of the execution that the container is of. */
   task: 'quarterdeck.task',
-  /** Name of the additional, temporary instance that the container is. */
-  aside: 'quarterdeck.aside',
-  /** Process that removes it again (tools/owner.ts). */
-  owner: 'quarterdeck.owner',
   /** Name of the execution whose way out it is: a network, or the proxy on it. */
   egress: 'quarterdeck.egress',
   /** Reference of the registry image that it was made from. */

@@ -2,19 +2,13 @@ import type { ChildProcess } from 'node:child_process';
 import { pipeline } from 'node:stream/promises';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { Instances } from '#runtimes/host/instances.ts';
-import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
+import { instanceName } from '#runtimes/host/layout.ts';
 import { ownCommand } from '#runtimes/host/programs/image-of.ts';
 import { onTerminal } from '#runtimes/host/terminal.ts';
 import { DEFAULT_PATH } from '#runtimes/tools/command.ts';
 import { LastBytes, TOLD_BYTES } from '#runtimes/tools/last-bytes.ts';
 import { endSession, enter, hasEnded, startEntered, workloadPids } from '#runtimes/tools/shim/index.ts';
-import {
-  RuntimeError,
-  throwIfCancelled,
-  type ExecEnd,
-  type ExecRequest,
-  type WorkloadSpec,
-} from '#runtimes/runtime.ts';
+import { RuntimeError, throwIfCancelled, type ExecEnd, type ExecRequest } from '#runtimes/runtime.ts';
 
 /** Runs a program in an instance that serves, in its namespaces, as its account and within its limits (`Runtime.exec`). */
 export async function execInInstance(
@@ -37,32 +31,8 @@ export async function execInInstance(
         ? 'No instance of the service runs.'
         : `No instance ${request.instance} of the service runs.`,
     );
-  return execAt(parts, instances, { at, spec }, request, signal);
-}
-
-interface InstanceAt {
-  at: InstanceKey;
-  spec: WorkloadSpec;
-}
-
-const pidsOf = (parts: HostParts, instances: Instances, at: InstanceKey) =>
-  workloadPids(instances.shim(at)!.state.process!.pid, parts.machine.mode === 'namespaces' ? 2 : 0);
-
-/** Whether the program of an instance has come so far that others can be run beside it. */
-export const canEnter = (parts: HostParts, instances: Instances, { at, spec }: InstanceAt): boolean =>
-  instances.shim(at)?.running === true &&
-  enter(instances.probeTarget(at, spec).wrap, pidsOf(parts, instances, at)) !== null;
-
-/** Runs a program in an instance that runs. */
-export async function execAt(
-  parts: HostParts,
-  instances: Instances,
-  { at, spec }: InstanceAt,
-  request: ExecRequest,
-  signal: AbortSignal,
-): Promise<ExecEnd> {
   const target = instances.probeTarget(at, spec);
-  const pids = pidsOf(parts, instances, at);
+  const pids = workloadPids(instances.shim(at)!.state.process!.pid, parts.machine.mode === 'namespaces' ? 2 : 0);
   const wrap = enter(target.wrap, pids);
   if (wrap === null) throw new RuntimeError('failed', 'The instance of the service is only just starting.');
   const given = { ...target.env, ...request.environment };

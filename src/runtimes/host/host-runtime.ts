@@ -3,7 +3,6 @@ import { requireHeld } from '#runtimes/attempt.ts';
 import { join } from 'node:path';
 import { buildImage } from '#runtimes/host/build/build.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
-import { Asides } from '#runtimes/host/asides.ts';
 import { AttemptFence } from '#runtimes/host/attempts.ts';
 import { Instances } from '#runtimes/host/instances.ts';
 import type { InstanceKey } from '#runtimes/host/layout.ts';
@@ -29,7 +28,6 @@ import {
   rangeRefusals,
   RuntimeError,
   throwIfCancelled,
-  type AsideRequest,
   type BuildSpec,
   type FoundWorkload,
   type DiskUse,
@@ -63,7 +61,6 @@ export class HostRuntime implements Runtime {
   readonly #readiness: Readiness;
   readonly #rollout: Rollout;
   readonly #tasks: Tasks;
-  readonly #asides: Asides;
   readonly #lock = new KeyedLock();
   readonly #closed = new AbortController();
 
@@ -73,7 +70,6 @@ export class HostRuntime implements Runtime {
     this.#readiness = new Readiness(parts, this.#instances);
     this.#rollout = new Rollout(parts, this.#instances, this.#readiness);
     this.#tasks = new Tasks(parts);
-    this.#asides = new Asides(parts);
   }
 
   async check(): Promise<RuntimeReport> {
@@ -186,7 +182,6 @@ export class HostRuntime implements Runtime {
       await this.#stopAll(layout.instances(serviceId));
       requireHeld(context);
       await Promise.all(layout.instances(serviceId).map((at) => this.#instances.remove(at, this.#graceOf(at))));
-      await this.#asides.removeAll(serviceId);
       await this.#tasks.remove(serviceId, 'all');
       requireHeld(context);
       await network.forget(environmentId, serviceId);
@@ -219,12 +214,6 @@ export class HostRuntime implements Runtime {
 
   exec(handle: Handle, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd> {
     return execInInstance(this.#parts, this.#instances, handle.identity.serviceId, request, signal);
-  }
-
-  execAside({ identity }: Handle, request: AsideRequest, signal: AbortSignal): Promise<ExecEnd> {
-    const { layout, releases } = this.#parts;
-    const generation = releases.current(identity.serviceId)?.generation ?? identity.generation;
-    return tellingNoSpace(layout.dataDir, () => this.#asides.run(identity.serviceId, generation, request, signal));
   }
 
   async endpoints(handle: Handle): Promise<InstanceEndpoints[]> {
@@ -283,7 +272,6 @@ export class HostRuntime implements Runtime {
 
   async removeBroken(): Promise<void> {
     this.#parts.images.removeBroken();
-    await this.#asides.removeAbandoned();
     removeAbandoned(join(this.#parts.layout.dataDir, 'host'));
   }
 

@@ -51,15 +51,6 @@ export class Layout {
     return namesIn(join(this.service(serviceId), 'tasks'));
   }
 
-  /** Folder of the additional, temporary instances of a service. */
-  asides(serviceId: string): string {
-    return join(this.service(serviceId), 'asides');
-  }
-
-  asideNames(serviceId: string): string[] {
-    return namesIn(this.asides(serviceId));
-  }
-
   /** Folder of a service's volume: it outlives generations. */
   volume(storageId: string): string {
     return join(this.dataDir, 'volumes', plainName(storageId));

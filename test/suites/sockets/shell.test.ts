@@ -1,19 +1,15 @@
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { json } from '#platform/database/json.ts';
-import type { AsideRequest, ExecRequest, InstanceEndpoints, Runtime } from '#runtimes/runtime.ts';
+import type { ExecRequest, InstanceEndpoints, Runtime } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import { connect, refusal } from '#test/harness/sockets.ts';
 
 /** The runtime's part is played by the test; the real ones have their own contract (src/runtimes/contract/executing.ts). */
 let exec: Runtime['exec'];
-let execAside: Runtime['execAside'];
 let endpoints: InstanceEndpoints[] = [];
-const app = useApp(
-  {},
-  { runtimeOf: async () => ({ exec, execAside, endpoints: async () => endpoints }) as unknown as Runtime },
-);
+const app = useApp({}, { runtimeOf: async () => ({ exec, endpoints: async () => endpoints }) as unknown as Runtime });
 
 let admin: Actor;
 let service: string;
@@ -132,51 +128,6 @@ test('each shell and each forwarded port is an audit event that names who and wh
   expect(JSON.parse(second.change)).toEqual({ port: 3000, local_port: 5432, instance: null });
 });
 
-test('/shell/ephemeral runs the arguments in an additional instance, which ends with the socket, and is a REMOTE_DEBUG event', async () => {
-  let asked: AsideRequest | undefined;
-  let aborted = 0;
-  execAside = (_handle, request, signal) => {
-    asked = request;
-    request.stdout.write('>');
-    return new Promise((_resolve, reject) =>
-      signal.addEventListener('abort', () => {
-        aborted++;
-        reject(new Error('aborted'));
-      }),
-    );
-  };
-  const before = (await events()).length;
-  const of = (query: object) =>
-    connect(app, '/shell/ephemeral', { service, command: ['psql', '--password=hunter2'], ...query }, as());
-  const client = await of({ mode: 'clone', cpu_override: 700, memory_override: 900, tty_width: 91, tty_height: 37 });
-  await expect.poll(() => String(client.bytes())).toBe('>');
-  expect(asked).toMatchObject({
-    command: ['psql', '--password=hunter2'],
-    runsRelease: true,
-    resources: { cpuMilli: 700, memoryMib: 900 },
-    terminal: { columns: 91, rows: 37 },
-  });
-  const { name } = asked!;
-  expect(name).toMatch(/^[a-z][a-z0-9]{1,20}$/);
-  client.socket.terminate();
-  await expect.poll(() => aborted).toBe(1);
-  execAside = async (_handle, request) => ((asked = request), { exitCode: 4, stderr: '' });
-  expect(await (await of({})).closed).toEqual({ code: 1000, reason: 'exit status 4' });
-  expect(asked).toMatchObject({ runsRelease: false, resources: {} });
-  expect(asked!.name).not.toBe(name);
-  const [second, first] = (await events()).slice(0, (await events()).length - before);
-  expect(first).toMatchObject({ event_type: 'REMOTE_DEBUG', target_type: 'APPLICATION', target_id: service });
-  const change = { program: 'psql', mode: 'clone', cpu_override: 700, memory_override: 900 };
-  expect(JSON.parse(first.change)).toEqual(change);
-  expect(JSON.parse(second.change)).toEqual({
-    program: 'psql',
-    mode: 'debug',
-    cpu_override: null,
-    memory_override: null,
-  });
-  expect(JSON.stringify([first, second])).not.toContain('hunter2');
-});
-
 test('what cannot be is refused before anything is opened or recorded', async () => {
   exec = async () => ({ exitCode: 0, stderr: '' });
   const before = (await events()).length;
@@ -194,13 +145,7 @@ test('what cannot be is refused before anything is opened or recorded', async ()
     400,
     expect.stringContaining('container_name'),
   ]);
-  execAside = undefined;
   expect(await of('/shell/ephemeral', { command: ['sh'] })).toEqual([400, expect.stringContaining('/shell/exec')]);
-  expect((await of('/shell/ephemeral', { command: ['sh'], mode: 'other' }))[0]).toBe(400);
-  expect(await of('/shell/ephemeral', { command: ['sh'], cpu_override: 1 })).toEqual([
-    400,
-    expect.stringContaining('cpu_override'),
-  ]);
   expect(await of('/shell/portforward', {})).toEqual([400, 'port: is required']);
   expect(await of('/shell/portforward', { port: 5432 })).toEqual([400, expect.stringContaining('3000')]);
   expect(await of('/shell/portforward', { port: 3000, pod_name: 'a-2' })).toEqual([

@@ -17,7 +17,7 @@ export const serviceSockets = (needs: ServiceSocketNeeds): Socket[] => [
   deploymentLogSocket(needs),
   serviceMetricsSocket(needs),
   shellSocket(needs),
-  ephemeralShellSocket(needs),
+  ephemeralShellSocket,
   portForwardSocket(needs),
   podsSocket(needs),
 ];

@@ -1,14 +1,13 @@
-import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { invalidField } from '#kernel/errors.ts';
-import { OneOf, Type, type Static } from '#platform/http/schema.ts';
+import { badRequest, invalidField } from '#kernel/errors.ts';
+import { Type, type Static } from '#platform/http/schema.ts';
 import { defineSocket, type Peer, type Socket, type SocketCall } from '#platform/sockets/index.ts';
 import type { ServiceSocketNeeds } from '#services/capabilities/sockets/needs.ts';
 import { deployedOn, toAppError, unsupported } from '#services/capabilities/sockets/runtime.ts';
 import { serviceOfQuery } from '#services/capabilities/sockets/targets.ts';
 import { placeOfService } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
-import type { AsideRequest, ExecRequest } from '#runtimes/runtime.ts';
+import type { ExecRequest } from '#runtimes/runtime.ts';
 
 const Size = Type.Integer({ minimum: 0, maximum: 10_000, description: 'Columns or rows; 0 for both is no terminal.' });
 
@@ -78,10 +77,7 @@ export const shellSocket = (needs: ServiceSocketNeeds): Socket =>
   });
 
 /** Size of the terminal, undefined without one. 400 for one that has a single side. */
-function terminalOf({
-  tty_width: columns = 0,
-  tty_height: rows = 0,
-}: Pick<ShellCall['query'], 'tty_width' | 'tty_height'>): ExecRequest['terminal'] {
+function terminalOf({ tty_width: columns = 0, tty_height: rows = 0 }: ShellCall['query']): ExecRequest['terminal'] {
   if (columns === 0 && rows === 0) return undefined;
   if (columns === 0) throw invalidField('tty_width', 'must be more than 0 with a tty_height');
   if (rows === 0) throw invalidField('tty_height', 'must be more than 0 with a tty_width');
@@ -101,78 +97,15 @@ function endingInput(peer: Peer): Readable {
   );
 }
 
-/** What an additional instance is asked with besides; it has no name to be chosen by. */
-const EphemeralQuery = Type.Object({
-  command: ShellQuery.properties.command,
-  tty_width: ShellQuery.properties.tty_width,
-  tty_height: ShellQuery.properties.tty_height,
-  pod_name: Type.Optional(Type.String({ description: 'Has no effect: the instance is a new one.' })),
-  container_name: Type.Optional(Type.String({ description: 'Has no effect: the instance is a new one.' })),
-  mode: Type.Optional(
-    OneOf(['clone', 'debug'], {
-      description:
-        '`clone` runs the program of the release, and the command beside it; `debug`, or none, runs the command in its place.',
-    }),
-  ),
-  cpu_override: Type.Optional(
-    Type.Integer({ minimum: 10, maximum: 128_000, description: 'Milli-CPU, in place of those of the service.' }),
-  ),
-  memory_override: Type.Optional(
-    Type.Integer({ minimum: 16, maximum: 1_048_576, description: 'MiB, in place of those of the service.' }),
-  ),
+/** Containers beside an instance, which no runtime can make yet. */
+export const ephemeralShellSocket: Socket = defineSocket({
+  id: 'openEphemeralShell',
+  path: '/shell/ephemeral',
+  summary: 'Refused with 400: no runtime starts containers beside an instance; `/shell/exec` runs programs in it',
+  frames: 'none',
+  target: serviceOfQuery,
+  action: 'service.shell',
+  open: () => {
+    throw badRequest('Containers beside an instance are not supported: use /shell/exec, which runs in the instance.');
+  },
 });
-type EphemeralCall = SocketCall<ServiceTarget, Static<typeof EphemeralQuery>>;
-
-/** A program in an additional instance of a service, which goes with the socket. */
-export const ephemeralShellSocket = (needs: ServiceSocketNeeds): Socket =>
-  defineSocket({
-    id: 'openEphemeralShell',
-    path: '/shell/ephemeral',
-    summary: 'A program in an additional, temporary instance of the release of a service, without traffic and volumes',
-    frames: 'as those of `/shell/exec`',
-    target: serviceOfQuery,
-    action: 'service.shell',
-    query: EphemeralQuery,
-    input: 'bytes',
-    event: ({ target, query }: EphemeralCall) => ({
-      type: 'REMOTE_DEBUG',
-      ...placeOfService(target),
-      // Arguments may hold passwords.
-      after: {
-        program: query.command[0],
-        mode: query.mode ?? 'debug',
-        cpu_override: query.cpu_override ?? null,
-        memory_override: query.memory_override ?? null,
-      },
-    }),
-    open: async (call: EphemeralCall) => {
-      const { command, mode, cpu_override: cpuMilli, memory_override: memoryMib } = call.query;
-      const terminal = terminalOf(call.query);
-      const { runtime, handle } = await deployedOn(needs, call.target);
-      if (!runtime.execAside)
-        throw unsupported(call.target, 'no additional instances can be started, use /shell/exec,');
-      return async (peer) => {
-        const output = peer.output();
-        const request: AsideRequest = {
-          name: `aside${randomBytes(5).toString('hex')}`,
-          runsRelease: mode === 'clone',
-          resources: {
-            ...(cpuMilli === undefined ? {} : { cpuMilli }),
-            ...(memoryMib === undefined ? {} : { memoryMib }),
-          },
-          command,
-          environment: {},
-          stdin: terminal ? peer.input() : endingInput(peer),
-          stdout: output,
-          stderr: output,
-          ...(terminal ? { terminal } : {}),
-        };
-        try {
-          const { exitCode } = await runtime.execAside!(handle, request, peer.signal);
-          return `exit status ${exitCode}`;
-        } catch (error) {
-          throw toAppError(error);
-        }
-      };
-    },
-  });
