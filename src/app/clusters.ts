@@ -1,11 +1,11 @@
-import { measureNode } from '#clusters/node-metrics.ts';
-import type { ClusterNeeds } from '#resources/cluster/index.ts';
+import { measureNode, measureNodeUsage } from '#clusters/node-metrics.ts';
+import type { ClusterNeeds, ClusterSocketNeeds } from '#resources/cluster/index.ts';
 import { holdCredentials } from '#resources/credentials/index.ts';
 import { holdGroups } from '#resources/metadata-group/index.ts';
 import { stopEnvironments } from '#services/capabilities/environment/actions/stop-cluster.ts';
 
 /** What clusters need of the rest of the program. `nodeId` is this machine's: others can't be measured from here. */
-export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds => ({
+export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds & Pick<ClusterSocketNeeds, 'nodeUsage'> => ({
   holdCredentials: async ({ db }, organizationId, id) => {
     const row = await holdCredentials(db, { organizationId }, id);
     return row && { id: row.id, name: row.name, cloudProvider: row.cloud_provider };
@@ -16,4 +16,5 @@ export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds => ({
   },
   stopEnvironments,
   nodeMetrics: async (cluster) => (nodeId !== null && cluster.node_id === nodeId ? measureNode(nodeId) : undefined),
+  nodeUsage: async (cluster) => (nodeId !== null && cluster.node_id === nodeId ? measureNodeUsage(nodeId) : undefined),
 });

@@ -290,6 +290,12 @@ export interface InstanceMetrics {
   instance: string;
   cpuMilli: number;
   memoryBytes: number;
+  /** What it may take at most; where the machine cannot limit it, what its service asks for. */
+  cpuLimitMilli: number;
+  memoryLimitBytes: number;
+  /** ISO 8601; null where it is not known. */
+  startedAt: string | null;
+  restarts: number;
   at: string;
 }
 
@@ -448,7 +454,7 @@ export interface Runtime {
    */
   hostAddress?(identity: WorkloadIdentity): Promise<string>;
 
-  /** CPU and memory of each instance now. */
+  /** CPU and memory of each instance that runs now; none where nothing of the service is there. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;
 
   /** Whether an image that `build` answered is still here. Throws where that can't be known now. */

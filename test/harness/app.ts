@@ -75,7 +75,10 @@ export interface TestApp {
 }
 
 /** What a test hands over instead of the program's own. */
-export type TestNeeds = NonNullable<Parameters<typeof allRoutes>[0]> & { socketPingMs?: number };
+export type TestNeeds = NonNullable<Parameters<typeof allRoutes>[0]> & {
+  socketPingMs?: number;
+  nodeUsage?: NonNullable<NonNullable<Parameters<typeof allSockets>[0]>['nodeUsage']>;
+};
 
 /** The whole application on a database of its own, without a socket. Closed after the file; a leaked connection fails it. */
 export function useApp(

@@ -4,6 +4,7 @@ import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { describe, expect, test } from 'vitest';
 import { allRoutes } from '#app/routes.ts';
+import { readSettings } from '#platform/settings/index.ts';
 import { makeApiDocument } from '#services/api-document/document.ts';
 
 type Json = Record<string, any>;
@@ -46,6 +47,24 @@ describe('the API document', () => {
       expect(operation.operationId).toMatch(/^[a-z]\w+$/);
       expect(operation.summary, operation.operationId).toMatch(/\S/);
       expect(operation.tags, operation.operationId).toHaveLength(1);
+    }
+  });
+
+  test('tells which keys variables and secrets must not have, wherever a key is given', () => {
+    const requests = [
+      'EnvironmentVariableRequest',
+      'EnvironmentVariableEditRequest',
+      'AliasRequest',
+      'VariableRequest',
+      'VariableEditRequest',
+      'VariableAliasRequest',
+    ];
+    const { schemas: named } = document.components;
+    const keys = requests.map((name) => named[name].properties.key);
+    const prefix = readSettings({}).builtInVariablePrefix;
+    for (const key of [...keys, named.VariableImportRequest.properties.vars.items.properties.name]) {
+      expect(key.description).toContain(`Must not begin with the prefix of built-in variables, which is \`${prefix}\``);
+      expect(key.description).toContain('QUARTERDECK_BUILT_IN_VARIABLE_PREFIX');
     }
   });
 

@@ -3,7 +3,7 @@ import { newId } from '#kernel/ids.ts';
 import { applyDeploymentRules } from '#resources/deployment-rule/index.ts';
 import { requestAutomatically } from '#services/capabilities/service/actions/request.ts';
 import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
-import { recordOutputs } from '#services/capabilities/service/variables/index.ts';
+import { freezeVariables, recordOutputs, thawVariables } from '#services/capabilities/service/variables/index.ts';
 import { ok, useApp, type Actor, type Caller } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import { startIssuer } from '#test/harness/issuer.ts';
@@ -28,6 +28,24 @@ const demote = async (admin: Actor, role: string) =>
     .where('organization_id', '=', admin.organizationId)
     .where('user_id', '=', admin.userId)
     .execute();
+
+/** Calls with a new token of a scope, whose right can be taken away in several ways. */
+async function withToken(admin: Actor, scope: 'ADMIN' | 'DEPLOY' | 'WRITE') {
+  const of = `/organization/${admin.organizationId}/apiToken`;
+  const { id, token } = ok(await admin.post(of, { name: newId(), scope }), 201);
+  const change = (values: { scope?: string; expires_at?: Date }) =>
+    app.db.updateTable('api_token').set(values).where('id', '=', id).execute();
+  return {
+    call: (method: 'POST' | 'PUT', url: string, body: object) =>
+      app.anonymous(method, url, body, { authorization: `Token ${token}` }),
+    lose: {
+      'does less': () => change({ scope: 'READ' }),
+      'is over': () => change({ expires_at: new Date(Date.now() - 1000) }),
+      'is revoked': async () => ok(await admin.delete(`${of}/${id}`), 204),
+    },
+  };
+}
+const LOSSES = ['does less', 'is over', 'is revoked'] as const;
 
 const tokenCaller = (token: string) => (url: string) =>
   app.anonymous('GET', url, undefined, { authorization: `Token ${token}` });
@@ -59,6 +77,22 @@ describe('an invitation', () => {
     const { email, url } = await invite(admin, 'owner');
     await demote(admin, 'admin');
     ok(await (await session({ sub: newId(), email })).post(url), 403);
+  });
+
+  test.each(LOSSES)('that a token sent is not accepted once the token %s', async (loss) => {
+    const admin = await app.organization();
+    const sender = await withToken(admin, 'ADMIN');
+    const of = `/organization/${admin.organizationId}/inviteMember`;
+    const invited = async () => {
+      const email = `${newId()}@example.com`;
+      const body = { email, role_id: await roleId(admin, 'admin') };
+      const { id } = ok(await sender.call('POST', of, body), 201);
+      return { url: `${of}/${id}`, person: await session({ sub: newId(), email }) };
+    };
+    const [early, late] = [await invited(), await invited()];
+    ok(await early.person.post(early.url), 201);
+    await sender.lose[loss]();
+    expect(ok(await late.person.post(late.url), 403).message).toContain('or the token that they used');
   });
 
   test.each([
@@ -150,11 +184,8 @@ describe('a token', () => {
 });
 
 describe('hours of an environment', () => {
-  test.each([
-    ['viewer', 0],
-    ['devops', 1],
-  ] as const)('that somebody set who is %s now switch %i environments', async (role, switched) => {
-    const admin = await app.organization();
+  /** Sets hours that have ended, and answers how many requests they lead to. */
+  async function setHours(admin: Actor, put: (url: string, body: object) => Promise<unknown>) {
     const { environment, application } = await makeExample(admin);
     const rule = ok(await admin.get(`/environment/${environment.id}/deploymentRule`), 200);
     const hours = {
@@ -165,14 +196,46 @@ describe('hours of an environment', () => {
       stop_time: '1970-01-01T00:01:00.000Z',
       weekdays: ['MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY', 'SUNDAY'],
     };
-    ok(await admin.put(`/environment/${environment.id}/deploymentRule/${rule.id}`, hours), 200);
+    await put(`/environment/${environment.id}/deploymentRule/${rule.id}`, hours);
     await app.db.updateTable('service').set({ wanted: 'running' }).where('id', '=', application.id).execute();
-    const due = { next_at: new Date(Date.now() - 1000) };
-    await app.db.updateTable('environment_deployment_rule').set(due).where('id', '=', rule.id).execute();
+    return async () => {
+      const due = { next_at: new Date(Date.now() - 1000) };
+      await app.db.updateTable('environment_deployment_rule').set(due).where('id', '=', rule.id).execute();
+      await applyDeploymentRules(app.platform, new AbortController().signal, requestAutomatically);
+      const stops = app.db.selectFrom('deployment').select('id').where('environment_id', '=', environment.id);
+      return (await stops.execute()).length;
+    };
+  }
+
+  test.each([
+    ['viewer', 0],
+    ['devops', 1],
+  ] as const)('that somebody set who is %s now switch %i environments', async (role, switched) => {
+    const admin = await app.organization();
+    const apply = await setHours(admin, async (url, body) => ok(await admin.put(url, body), 200));
     await demote(admin, role);
-    await applyDeploymentRules(app.platform, new AbortController().signal, requestAutomatically);
-    const stops = app.db.selectFrom('deployment').select('id').where('environment_id', '=', environment.id);
-    expect(await stops.execute()).toHaveLength(switched);
+    expect(await apply()).toBe(switched);
+  });
+
+  test.each(LOSSES)('that a token set switch nothing once the token %s, until they are saved again', async (loss) => {
+    const admin = await app.organization();
+    const setter = await withToken(admin, 'WRITE');
+    let save = (): Promise<unknown> => Promise.reject(new Error('Nothing was saved.'));
+    const apply = await setHours(admin, async (url, body) => {
+      ok(await setter.call('PUT', url, body), 200);
+      save = async () => ok(await admin.put(url, body), 200);
+    });
+    await setter.lose[loss]();
+    expect(await apply()).toBe(0);
+    await save();
+    expect(await apply()).toBe(1);
+  });
+
+  test('that a token set which may still deploy switch the environment', async () => {
+    const admin = await app.organization();
+    const setter = await withToken(admin, 'WRITE');
+    const apply = await setHours(admin, async (url, body) => ok(await setter.call('PUT', url, body), 200));
+    expect(await apply()).toBe(1);
   });
 });
 
@@ -346,23 +409,39 @@ describe('an external secret', () => {
     expect(await find()).toMatchObject({ id, value: 'upstream' });
   });
 
-  test('is not read for a deployment once whoever chose it may no longer use the cluster', async () => {
+  test.each(LOSSES)('that a token chose is not read once the token %s, until it is saved again', async (loss) => {
+    const { admin, accessId, on, read } = await externalSecret();
+    const chooser = await withToken(admin, 'WRITE');
+    const { id } = ok(await chooser.call('POST', '/variable', on), 201);
+    // Asked of an address at which nobody is.
+    expect(await read()).not.toContain('cluster.use');
+    await chooser.lose[loss]();
+    expect(await read()).toContain('no permission cluster.use on its cluster any more');
+    const again = { key: 'TOKEN', value: 'upstream', secret_manager_access_id: accessId };
+    ok(await admin.put(`/variable/${id}`, again), 200);
+    expect(await read()).not.toContain('cluster.use');
+  });
+
+  test('keeps its chooser when somebody saves it who may not use the cluster', async () => {
     const { admin, accessId, make } = await externalSecret();
+    const { id } = ok(await make(admin), 201);
+    const role = await makerWithout(admin);
+    const same = { key: 'TOKEN', value: 'upstream', secret_manager_access_id: accessId };
+    const stored = () =>
+      app.db
+        .selectFrom('variable')
+        .select(['access_chosen_by', 'access_chosen_with'])
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow();
+    const before = await stored();
+    expect(before.access_chosen_by).toBe(admin.userId);
+    ok(await role('PUT', `/variable/${id}`, same), 200);
+    expect(await stored()).toEqual(before);
+  });
+
+  test('is not read for a deployment once whoever chose it may no longer use the cluster', async () => {
+    const { admin, make, read } = await externalSecret();
     ok(await make(admin), 201);
-    const record = (chosenBy: string) => [
-      {
-        id: newId(),
-        key: 'TOKEN',
-        scope: 'ENVIRONMENT' as const,
-        value: null,
-        external: { access: accessId, name: 'upstream', chosenBy },
-      },
-    ];
-    const read = () =>
-      readExternalSecrets(app.context, admin, record(admin.userId), AbortSignal.timeout(10_000)).then(
-        () => 'read',
-        (error: Error) => error.message,
-      );
     // Asked of an address at which nobody is.
     expect(await read()).not.toContain('cluster.use');
     await demote(admin, 'viewer');
@@ -394,7 +473,16 @@ async function externalSecret() {
     variable_parent_id: environment.id,
     secret_manager_access_id: accessId,
   };
-  return { admin, environment, application, accessId, on, make: (actor: Caller) => actor.post('/variable', on) };
+  /** Reads the environment's external secrets as a deployment that is requested now; answers the error. */
+  const read = async () => {
+    const { shared } = await freezeVariables(app.context, admin, environment.id, []);
+    const records = await thawVariables(app.context, admin.organizationId, shared);
+    return readExternalSecrets(app.context, admin, records, AbortSignal.timeout(10_000)).then(
+      () => 'read',
+      (error: Error) => error.message,
+    );
+  };
+  return { admin, environment, application, accessId, on, read, make: (actor: Caller) => actor.post('/variable', on) };
 }
 
 /** Another owner of the organization. */

@@ -24,12 +24,14 @@ export const VARIABLE_TYPES = [
 export type VariableType = (typeof VARIABLE_TYPES)[number];
 
 /** Secret of a secret manager. */
-interface ExternalSecret {
+export interface ExternalSecret {
   /** Id of the secret manager access. */
   access: string;
   name: string;
   /** Person who chose the access and the name: a deployment reads with their right. Absent from variables of earlier releases. */
   chosenBy?: string;
+  /** Token that they chose it with; absent where a session did. */
+  chosenWith?: string;
 }
 
 /** What rules need to know of a variable or secret. What doesn't apply is left out, which keeps snapshots small. */

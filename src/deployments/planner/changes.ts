@@ -178,5 +178,7 @@ const hidesValue = (record: FrozenVariable | undefined, records: Records): boole
 /** What makes two records the same to a program: value or version of a secret, and where it is put. */
 function contentOf(record: FrozenVariable, records: Records): string {
   const { value, secret, sealed, external } = holderOf(record, records);
-  return canonicalJson([value, secret, sealed, external, record.mountPath, record.interpolateFile]);
+  // Another chooser of the same secret changes nothing of the release.
+  const upstream = external && [external.access, external.name];
+  return canonicalJson([value, secret, sealed, upstream, record.mountPath, record.interpolateFile]);
 }

@@ -524,6 +524,7 @@ export interface EnvironmentDeploymentRule {
   on_demand_preview: Generated<boolean>;
   organization_id: string;
   set_by: string | null;
+  set_with: string | null;
   start_time: Generated<Timestamp>;
   stop_time: Generated<Timestamp>;
   timezone: Generated<string>;
@@ -663,6 +664,7 @@ export interface MemberInvitation {
   expires_at: Timestamp;
   id: string;
   invited_by: string;
+  invited_with: string | null;
   organization_id: string;
   role_id: string;
   updated_at: Generated<Timestamp>;
@@ -974,6 +976,7 @@ export interface UserAccount {
 
 export interface Variable {
   access_chosen_by: string | null;
+  access_chosen_with: string | null;
   aliased_built_in: string | null;
   aliased_id: string | null;
   built_in_service_id: string | null;

@@ -328,7 +328,7 @@ export const SETTINGS = {
     'QUARTERDECK_BUILT_IN_VARIABLE_PREFIX',
     'QUARTERDECK_',
     prefix,
-    'Prefix of built-in variables.',
+    'Prefix of built-in variables. Keys of other variables and secrets must not begin with it.',
   ),
   localGitRoots: setting(
     'QUARTERDECK_LOCAL_GIT_ROOTS',

@@ -1,6 +1,12 @@
 export { refuseCluster } from '#resources/cluster/allowed.ts';
 export { clusterRoutes } from '#resources/cluster/routes/index.ts';
-export type { ClusterNeeds, NodeMetrics } from '#resources/cluster/needs.ts';
+export type {
+  ClusterInstance,
+  ClusterNeeds,
+  ClusterSocketNeeds,
+  NodeMetrics,
+  NodeUsage,
+} from '#resources/cluster/needs.ts';
 export { clusterTarget, type ClusterTarget } from '#resources/cluster/target.ts';
 export { insertCluster } from '#resources/cluster/service.ts';
 export { kubernetesOf } from '#resources/cluster/view.ts';

@@ -13,6 +13,44 @@ export interface NodeMetrics {
   memoryAvailableBytes: number;
 }
 
+/** Use of the machine of a cluster. */
+export interface NodeUsage extends NodeMetrics {
+  /** Milli-CPU that all programs of the machine use. */
+  cpuMilli: number;
+  /** As images name them: `amd64`, `linux`. */
+  architecture: string;
+  operatingSystem: string;
+}
+
+/** Use of an instance on a cluster, and the service that it is of. */
+export interface ClusterInstance {
+  organizationId: string;
+  projectId: string;
+  projectName: string;
+  environmentId: string;
+  environmentName: string;
+  /** Mode of the environment. */
+  mode: string;
+  serviceId: string;
+  serviceName: string;
+  instance: string;
+  cpuMilli: number;
+  memoryBytes: number;
+  cpuLimitMilli: number;
+  memoryLimitBytes: number;
+  startedAt: string | null;
+  restarts: number;
+  at: string;
+}
+
+/** Parts of the program that sockets of clusters are given by app/. */
+export interface ClusterSocketNeeds {
+  /** Measures the machine; undefined when this process cannot see it. */
+  nodeUsage(cluster: ClusterTarget): Promise<NodeUsage | undefined>;
+  /** Measures the instances of all services on the cluster. Throws an error for people when the cluster does not answer. */
+  measureCluster(context: Pick<Context, 'db'>, cluster: ClusterTarget): Promise<ClusterInstance[]>;
+}
+
 /** What the cluster's routes are given by app/: other resources and the engine know it. */
 export interface ClusterNeeds {
   /** The organization's credentials with that id; nobody deletes or renames them until the commit. */

@@ -2,12 +2,14 @@ import { badRequest } from '#kernel/errors.ts';
 import { Type } from '#platform/http/schema.ts';
 import { defineSocket, type Socket } from '#platform/sockets/index.ts';
 import { FollowedClusters } from '#resources/cluster/followed.ts';
+import { clusterMetricsSocket } from '#resources/cluster/metrics-socket.ts';
+import type { ClusterSocketNeeds } from '#resources/cluster/needs.ts';
 import { clusterTarget } from '#resources/cluster/target.ts';
 
 const clusterOfQuery = { ...clusterTarget, param: 'cluster' };
 
 /** Web sockets of clusters. */
-export function clusterSockets(): Socket[] {
+export function clusterSockets(needs: ClusterSocketNeeds): Socket[] {
   const followed = new FollowedClusters();
   return [
     defineSocket({
@@ -34,30 +36,18 @@ export function clusterSockets(): Socket[] {
             peer.send(JSON.stringify({ Nodes: target.node_id === null ? [] : [{ Name: target.node_id }] })),
       }),
     ),
-    defineSocket({
-      id: 'followClusterMetrics',
-      path: '/cluster/metrics',
-      summary: 'Refused with 400: `GET /cluster/{clusterId}/metrics` answers what is measured',
-      frames: 'none',
-      target: clusterOfQuery,
-      action: 'cluster.read',
-      open: ({ target }) => {
-        throw badRequest(
-          `Metrics are not sent over a socket: GET /cluster/${target.id}/metrics answers what is measured.`,
-        );
-      },
-    }),
+    clusterMetricsSocket(needs),
     defineSocket({
       id: 'openClusterShell',
       path: '/shell/debug',
-      summary: 'Refused with 400: no runtime opens shells on the machines of a cluster',
+      summary: 'Refused with 400: a shell on a machine would reach what other organizations have there',
       frames: 'none',
       target: clusterOfQuery,
       action: 'cluster.secrets',
       query: Type.Object({ flavor: Type.Optional(Type.String()) }),
       open: () => {
         throw badRequest(
-          'Shells on the machines of a cluster are not supported: /shell/exec runs programs beside a service.',
+          'Shells on the machines of a cluster are not opened: whoever has one reads and changes what every organization has there, the secrets of this installation included. /shell/exec runs programs in an instance of a service; whoever operates the machine signs in to it.',
         );
       },
     }),

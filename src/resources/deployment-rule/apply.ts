@@ -1,5 +1,5 @@
 import { isOn, lastEdge } from '#kernel/running-hours.ts';
-import { findMemberPrincipal } from '#platform/access/people.ts';
+import { findMakerPrincipal } from '#platform/access/makers.ts';
 import { permits } from '#platform/access/principal.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import { nextLook, toHours } from '#resources/deployment-rule/hours.ts';
@@ -59,15 +59,15 @@ async function applyRule(
   else
     context.log.warn(
       { environmentId: environment.id, ruleId: rule.id },
-      'a deployment rule is not applied: whoever set its hours may not deploy there any more, and somebody who may must save it again',
+      'a deployment rule is not applied: its maker, or the token that they set its hours with, may not deploy there any more; a member who may deploy there must save the rule again',
     );
   await setNextLook(context.db, environment, rule.id, nextLook(rule, now));
 }
 
-/** A schedule does what whoever set its hours may do now. */
+/** Tells whether the maker of a rule's hours, with the token that they used, may still deploy the environment. */
 async function mayStillSwitch(context: Context, environment: EnvironmentTarget, rule: EnvironmentRuleRow) {
   if (rule.set_by === null) return true;
-  const maker = await findMemberPrincipal(context.db, environment, rule.set_by);
+  const maker = await findMakerPrincipal(context, environment, { userId: rule.set_by, tokenId: rule.set_with });
   return maker !== undefined && permits(maker, 'environment.deploy', environment);
 }
 

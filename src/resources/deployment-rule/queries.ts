@@ -72,6 +72,7 @@ export interface EnvironmentRuleColumns extends ScheduleColumns {
   on_demand_preview: boolean;
   next_at: Date | null;
   set_by: string | null;
+  set_with: string | null;
 }
 
 export const findEnvironmentRule = (db: Database, scope: Scope, environmentId: string) =>

@@ -1,5 +1,6 @@
 import { conflict, internal, invalidField, notFound } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
+import { makerOf } from '#platform/access/makers.ts';
 import type { Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
 import { nextLook, toSchedule, toScheduleView, type ScheduleInput } from '#resources/deployment-rule/hours.ts';
@@ -123,6 +124,12 @@ export async function matchRule(context: Context, project: { id: string; organiz
   return rules.find((rule) => matchesWildcard(rule.wildcard, name.trim()));
 }
 
+/** Records who sets hours: they begin and end with the rights that person and token have then. */
+function setBy({ actor }: Context): Pick<queries.EnvironmentRuleColumns, 'set_by' | 'set_with'> {
+  const { userId, tokenId } = makerOf(actor);
+  return { set_by: userId, set_with: tokenId };
+}
+
 /** Gives a new environment its rule: that of its project, that of another environment, or one that stops nothing. */
 export async function giveRule(
   context: Context,
@@ -139,7 +146,7 @@ export async function giveRule(
     organization_id: environment.organizationId,
     environment_id: environment.id,
     ...previews,
-    set_by: context.actor.userId,
+    ...setBy(context),
     ...(from ? { auto_stop, timezone, start_time, stop_time, weekdays } : {}),
     next_at: from ? nextLook(from, context.clock.now()) : null,
   });
@@ -170,7 +177,7 @@ export async function editEnvironmentRule(
     auto_preview: input.auto_preview ?? present.auto_preview,
     on_demand_preview: input.on_demand_preview ?? present.on_demand_preview,
     next_at: same ? present.next_at : nextLook(schedule, context.clock.now()),
-    set_by: context.actor.userId,
+    ...setBy(context),
   });
   const [before, after] = [present, await environmentRule(context, environment)].map(toEnvironmentRuleView);
   await audit(context, {

@@ -1,7 +1,8 @@
 import { conflict, forbidden, internal, invalidField, notFound } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import { mayGrant, requireGrantable } from '#platform/access/granting.ts';
-import { displayName, findMemberPrincipal } from '#platform/access/people.ts';
+import { findMakerPrincipal } from '#platform/access/makers.ts';
+import { displayName } from '#platform/access/people.ts';
 import { grantIn, permits, type Principal, type RolePermissions } from '#platform/access/principal.ts';
 import { grantOfRole } from '#platform/access/roles.ts';
 import type { Context } from '#platform/context.ts';
@@ -46,7 +47,7 @@ export function guideOf({ settings }: Pick<Context, 'settings'>, ids: { organiza
   const acceptWith = `POST /organization/${organization}/inviteMember/${inviteToken}`;
   const message = settings.oidcIssuer
     ? `Sign in at ${settings.oidcIssuer} with the address that was invited, verified there. Then accept in a console of this installation, or send ${acceptWith} with the token of the session.`
-    : `Nobody can sign in at this installation yet: its operator sets QUARTERDECK_OIDC_ISSUER and QUARTERDECK_OIDC_AUDIENCE. Then sign in with the address that was invited and send ${acceptWith}. Until then an administrator can make an API token: POST /organization/${organization}/apiToken.`;
+    : `Nobody can sign in at this installation yet: its operator sets QUARTERDECK_OIDC_ISSUER and QUARTERDECK_OIDC_AUDIENCE. Then sign in with the address that was invited and send ${acceptWith}. Until then an administrator can give you an API token with the role that you were invited to: POST /organization/${organization}/apiToken with name and role_id, or quarterdeck token create with a scope on the machine. Such a token acts for whoever made it, not for you: events name them, it never does more than they may, and it ends when they leave. A token that acts as an invited person does not exist.`;
   return { message, sign_in_at: settings.oidcIssuer || null, accept_with: acceptWith };
 }
 
@@ -80,6 +81,7 @@ export async function invite(
       email,
       role_id: role.id,
       invited_by: principal.userId,
+      invited_with: principal.kind === 'token' ? principal.id : null,
       expires_at: new Date(now.getTime() + VALID_DAYS * DAY_MS),
     }),
   );
@@ -117,10 +119,10 @@ export async function accept(context: Context, principal: Principal, organizatio
   return before;
 }
 
-/** 403 where the person who sent the invitation may no longer give the role: an invitation gives what its sender holds when it is accepted. */
+/** Throws 403 where the sender, or the token that they used, may no longer give the role: it is asked for again at the acceptance. */
 async function refuseWithdrawn(context: Context, row: queries.InvitationRow): Promise<void> {
   const scope = { organizationId: row.organization_id };
-  const sender = await findMemberPrincipal(context.db, scope, row.invited_by);
+  const sender = await findMakerPrincipal(context, scope, { userId: row.invited_by, tokenId: row.invited_with });
   const role = await requireRole(context, scope.organizationId, row.role_id);
   const grant = grantOfRole(scope.organizationId, { ...role, permissions: role.permissions as RolePermissions });
   const holds =
@@ -130,7 +132,7 @@ async function refuseWithdrawn(context: Context, row: queries.InvitationRow): Pr
     (!isOwner({ ...role, role_name: role.name }) || (await mayMakeOwners(context, sender, scope.organizationId)));
   if (!holds)
     throw forbidden(
-      `Whoever sent this invitation may no longer give the role ${role.name}: ask an administrator of ${row.organization_name} for another invitation.`,
+      `Whoever sent this invitation, or the token that they used, may no longer give the role ${role.name}: ask an administrator of ${row.organization_name} for another invitation.`,
     );
 }
 

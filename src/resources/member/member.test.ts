@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
+import { guideOf } from '#resources/member/invitations.ts';
 import { ok, useApp, type Actor, type Caller } from '#test/harness/app.ts';
 import { startIssuer } from '#test/harness/issuer.ts';
 
@@ -114,6 +115,26 @@ describe('an invitation', () => {
     const unknown = await app.anonymous('GET', pathname + search.replaceAll(id, newId()));
     expect(Object.keys(ok(unknown, 200))).toEqual(Object.keys(guide.body));
     ok(await app.anonymous('GET', `${pathname}?organization=x`), 400);
+  });
+
+  test('explains without an identity provider what an administrator can give instead: a token with the role, in their own name', async () => {
+    const admin = await app.organization();
+    const { id, role_id } = ok(
+      await admin.post(`${urlOf(admin)}/inviteMember`, { email: 'd@c.example', role: 'VIEWER' }),
+      201,
+    );
+    const ids = { organization: admin.organizationId, inviteToken: id };
+    const { message, sign_in_at } = guideOf({ settings: { ...app.platform.settings, oidcIssuer: '' } }, ids);
+    expect(sign_in_at).toBeNull();
+    for (const part of ['QUARTERDECK_OIDC_ISSUER', `POST ${urlOf(admin)}/apiToken`, 'role_id', 'not for you'])
+      expect(message).toContain(part);
+    // The way that it names works, and does what it says.
+    const made = ok(await admin.post(`${urlOf(admin)}/apiToken`, { name: 'for d@c.example', role_id }), 201);
+    const authorization = { authorization: `Token ${made.token}` };
+    ok(await app.anonymous('GET', urlOf(admin), undefined, authorization), 200);
+    ok(await app.anonymous('PUT', urlOf(admin), { name: 'other', plan: 'FREE' }, authorization), 403);
+    const own = ok(await admin.get('/account'), 200);
+    expect(ok(await app.anonymous('GET', '/account', undefined, authorization), 200)).toEqual(own);
   });
 
   test('ends after its days, and can be sent anew then', async () => {

@@ -122,6 +122,7 @@ export interface NewInvitation {
   email: string;
   role_id: string;
   invited_by: string;
+  invited_with: string | null;
   expires_at: Date;
 }
 

@@ -143,7 +143,8 @@ const invitations: Route[] = [
     path: '/organization/{organizationId}/inviteMember/{inviteId}',
     tag: TAG,
     summary: 'Withdraw an invitation',
-    description: 'Removes the invitation: its link is 404 from then on.',
+    description:
+      'Removes the invitation: accepting it is 404 from then on. Its link goes on explaining how invitations are accepted.',
     target: invitationTarget,
     action: 'member.edit',
     answer: { status: 204, body: null },

@@ -1,5 +1,5 @@
 import { anySignal } from '#kernel/lease-signal.ts';
-import { findMemberPrincipal } from '#platform/access/people.ts';
+import { findMakerPrincipal, type Maker } from '#platform/access/makers.ts';
 import { permits } from '#platform/access/principal.ts';
 import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
@@ -50,14 +50,14 @@ function refused({ name, clusterId, endpoint }: OpenAccess) {
 interface Wanted {
   access: string;
   name: string;
-  /** Person with whose right it is read; undefined where an earlier release did not record them. */
-  chosenBy: string | undefined;
+  /** Person and token with whose right it is read; without a person where an earlier release did not record them. */
+  chooser: Maker;
   records: VariableRecord[];
 }
 
 /**
  * The records with the values of external secrets, read now and kept nowhere (decisions.md 34): only of those that count, so that what is
- * overridden asks nobody. It is read with the right of whoever chose it: without `cluster.use` on the cluster of the access nothing is read.
+ * overridden asks nobody. It is read with the right of whoever chose it, and of the token that they used: without `cluster.use` on the cluster of the access nothing is read.
  * Throws VariableError, which names each key and the manager that did not give its secret.
  */
 export async function readExternalSecrets(
@@ -95,9 +95,10 @@ function wantedOf(records: VariableRecord[]): Wanted[] {
   for (const record of effectiveRecords(records).values()) {
     const holder = valueHolderOf(record, byId);
     if (!holder?.external || holder.value !== null) continue;
-    const { access, name, chosenBy } = holder.external;
-    const key = `${access} ${chosenBy} ${name}`;
-    const entry = wanted.get(key) ?? { access, name, chosenBy, records: [] };
+    const { access, name, chosenBy, chosenWith } = holder.external;
+    const key = `${access} ${chosenBy} ${chosenWith} ${name}`;
+    const chooser = { userId: chosenBy ?? null, tokenId: chosenWith };
+    const entry = wanted.get(key) ?? { access, name, chooser, records: [] };
     if (!entry.records.includes(holder)) entry.records.push(holder);
     wanted.set(key, entry);
   }
@@ -106,10 +107,10 @@ function wantedOf(records: VariableRecord[]): Wanted[] {
 
 const keysOf = ({ records }: Wanted): string[] => records.map(({ key }) => key).sort();
 
-async function mayRead(context: Context, scope: Scope, clusterId: string, chosenBy: string | undefined) {
-  if (chosenBy === undefined) return true;
-  const person = await findMemberPrincipal(context.db, scope, chosenBy);
-  return person !== undefined && permits(person, 'cluster.use', { organizationId: scope.organizationId, clusterId });
+async function mayRead(context: Context, scope: Scope, clusterId: string, chooser: Maker) {
+  if (chooser.userId === null) return true;
+  const maker = await findMakerPrincipal(context, scope, chooser);
+  return maker !== undefined && permits(maker, 'cluster.use', { organizationId: scope.organizationId, clusterId });
 }
 
 async function readOne(
@@ -120,9 +121,9 @@ async function readOne(
 ): Promise<{ value: string } | { failure: string }> {
   const what = `${keysOf(wanted).join(' and ')} cannot be had: the external secret "${wanted.name}"`;
   if (!manager) return { failure: `${what} is of a secret manager access that is gone.` };
-  if (!(await mayRead(context, scope, manager.clusterId, wanted.chosenBy)))
+  if (!(await mayRead(context, scope, manager.clusterId, wanted.chooser)))
     return {
-      failure: `${what} is of ${manager.name}, and whoever chose it has no permission cluster.use on its cluster any more: somebody who has it must choose it again.`,
+      failure: `${what} is of ${manager.name}, and whoever chose it, or the token that they used, has no permission cluster.use on its cluster any more: a member who has it must save the variable again with its secret_manager_access_id.`,
     };
   try {
     return { value: await manager.read(wanted.name) };

@@ -76,7 +76,13 @@ export function describeObserving(contract: () => Contract): void {
     if (!c.runtime.metrics) return;
     const [metrics, observation] = [await c.runtime.metrics(handle), await c.runtime.observe(handle)];
     expect(metrics.map((entry) => entry.instance)).toEqual(observation.instances.map((instance) => instance.name));
-    for (const entry of metrics) expect(entry.memoryBytes).toBeGreaterThan(0);
+    const { cpuMilli, memoryMib } = spec.resources;
+    for (const [n, entry] of metrics.entries()) {
+      expect(entry.memoryBytes).toBeGreaterThan(0);
+      expect(entry).toMatchObject({ cpuLimitMilli: cpuMilli, memoryLimitBytes: memoryMib * 2 ** 20, restarts: 0 });
+      expect(entry.startedAt).toBe(observation.instances[n]!.startedAt);
+      expect(entry.startedAt).not.toBeNull();
+    }
   });
 }
 

@@ -137,14 +137,28 @@ export async function measureService(node: DockerNode, handle: Handle): Promise<
   const measured = await Promise.all(
     instances.map(async (instance) => {
       const stats = await unless([404, 409], node.engine.getContainer(instance.id).stats({ stream: false }));
-      return stats ? metricsOf(instance.name, stats) : null;
+      return stats ? { ...metricsOf(instance.name, stats), ...limitsOf(instance) } : null;
     }),
   );
   return measured.filter((one) => one !== null);
 }
 
+/** Limits of an instance, and since when it runs. */
+function limitsOf({ inspected, state, restarts }: Instance) {
+  const { NanoCpus: nanoCpus, Memory: memory } = inspected.HostConfig;
+  return {
+    cpuLimitMilli: Math.round((nanoCpus ?? 0) / 1e6),
+    memoryLimitBytes: memory ?? 0,
+    startedAt: timeOf(state.StartedAt),
+    restarts,
+  };
+}
+
 /** Memory without the file cache, which the kernel takes back when it is needed. */
-export function metricsOf(instance: string, stats: Docker.ContainerStats): InstanceMetrics {
+export function metricsOf(
+  instance: string,
+  stats: Docker.ContainerStats,
+): Pick<InstanceMetrics, 'instance' | 'cpuMilli' | 'memoryBytes' | 'at'> {
   const used = stats.cpu_stats.cpu_usage.total_usage - stats.precpu_stats.cpu_usage.total_usage;
   const elapsed = Date.parse(stats.read) - Date.parse(stats.preread);
   const memory = stats.memory_stats;

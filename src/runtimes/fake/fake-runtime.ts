@@ -220,9 +220,16 @@ export class FakeRuntimeObject implements FakeRuntime {
     const service = this.#store.read(handle.identity.serviceId);
     if (!service || service.stopped) return [];
     const { cpuMilli, memoryMib } = service.spec.resources;
-    return service.instances.map(({ name }) => {
-      return { instance: name, cpuMilli: Math.round(cpuMilli / 10), memoryBytes: memoryMib * 2 ** 19, at: now() };
-    });
+    const limits = { cpuLimitMilli: cpuMilli, memoryLimitBytes: memoryMib * 2 ** 20 };
+    return service.instances.map(({ name, startedAt, restarts }) => ({
+      instance: name,
+      cpuMilli: Math.round(cpuMilli / 10),
+      memoryBytes: memoryMib * 2 ** 19,
+      ...limits,
+      startedAt,
+      restarts,
+      at: now(),
+    }));
   }
 
   /** Without taking over what another process serves: it only looks. */

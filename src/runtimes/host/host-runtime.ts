@@ -224,7 +224,8 @@ export class HostRuntime implements Runtime {
     const { serviceId } = handle.identity;
     const current = this.#parts.releases.current(serviceId);
     const keys = (current?.instances ?? []).map((n) => ({ serviceId, generation: current!.generation, n }));
-    return measure(this.#instances, keys);
+    const spec = current && this.#parts.releases.read(serviceId, current.generation);
+    return spec ? measure(this.#instances, keys, spec.resources) : [];
   }
 
   async list(): Promise<FoundWorkload[]> {

@@ -1,9 +1,8 @@
 import { Webhook as Signer } from 'standardwebhooks';
 import { AppError, badRequest, conflict, forbidden, notFound, unauthenticated } from '#kernel/errors.ts';
 import { newId, shortId } from '#kernel/ids.ts';
-import { findMemberPrincipal } from '#platform/access/people.ts';
 import { permits } from '#platform/access/principal.ts';
-import { findTokenPrincipal } from '#platform/access/tokens.ts';
+import { findMakerPrincipal } from '#platform/access/makers.ts';
 import { audit } from '#platform/events/audit.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { DateTime, named, Type, Uuid } from '#platform/http/schema.ts';
@@ -183,11 +182,8 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
  */
 async function rightOfMaker(call: WebhookCall, workflow: ServiceRow): Promise<CopyRight> {
   const scope = { organizationId: workflow.organization_id };
-  const { last_updated_by: person, last_updated_with: token } = workflow;
-  const maker =
-    token === null
-      ? await findMemberPrincipal(call.db, scope, person)
-      : await findTokenPrincipal(call.db, token, call.clock.now());
+  const { last_updated_by: userId, last_updated_with: tokenId } = workflow;
+  const maker = await findMakerPrincipal(call, scope, { userId, tokenId });
   return (action, at) => {
     if (!maker || !permits(maker, action, at))
       throw forbidden(

@@ -102,6 +102,42 @@ describe('a cron job', () => {
     });
   });
 
+  // docs/decisions/0030-rights-hold-when-something-takes-effect.md
+  test.each([
+    ['stop', (admin: Actor, { url }: TestJob) => admin.post(`${url}/stop?wait=30`)],
+    ['deletion', (admin: Actor, { url }: TestJob) => admin.delete(url)],
+  ])(
+    'belongs to the deployed service: its maker’s loss of all rights ends nothing, its %s ends it',
+    async (_what, end) => {
+      const admin = await app.organization();
+      const maker = await admin.withScope('WRITE');
+      const job = await makeCron(maker);
+      const { role_id } = await app.db
+        .selectFrom('member')
+        .select('role_id')
+        .where('organization_id', '=', admin.organizationId)
+        .executeTakeFirstOrThrow();
+      const setRole = (id: string) =>
+        app.db.updateTable('member').set({ role_id: id }).where('organization_id', '=', admin.organizationId).execute();
+      const roles = ok(await admin.get(`/organization/${admin.organizationId}/availableRole`), 200).results;
+      await setRole(roles.find(({ name }: { name: string }) => name === 'viewer').id);
+      await app.db
+        .deleteFrom('api_token')
+        .where('organization_id', '=', admin.organizationId)
+        .where('scope', '=', 'WRITE')
+        .execute();
+      ok(await maker.get(job.url), 401);
+      ok(await admin.post(`${job.url}/stop`), 403);
+      await makeDue(job);
+      expect(await ended({ ...job, admin }, 1)).toMatchObject([{ event: 'CRON', state: 'SUCCEEDED' }]);
+      await setRole(role_id);
+      expect((await end(admin, job)).status).toBeLessThan(300);
+      await expect
+        .poll(async () => (await engine.executions.look(), scheduleOf(job)), { timeout: 15_000 })
+        .toBeUndefined();
+    },
+  );
+
   test('that was missed many times is run once, and goes on from now', async () => {
     const admin = await app.organization();
     const job = await makeCron(admin, {}, { schedule: { cronjob: { scheduled_at: '0 * * * *' } } });

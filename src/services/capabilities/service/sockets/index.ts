@@ -7,6 +7,7 @@ import { serviceLogSocket } from '#services/capabilities/service/sockets/service
 import { ephemeralShellSocket, shellSocket } from '#services/capabilities/service/sockets/shell.ts';
 import { statusSockets } from '#services/capabilities/service/sockets/statuses.ts';
 
+export { measureCluster } from '#services/capabilities/service/sockets/cluster-instances.ts';
 export type { ServiceSocketNeeds };
 
 /** Web sockets of environments and services. */
@@ -14,7 +15,7 @@ export const serviceSockets = (needs: ServiceSocketNeeds): Socket[] => [
   serviceLogSocket(needs),
   ...statusSockets(needs),
   deploymentLogSocket(needs),
-  serviceMetricsSocket,
+  serviceMetricsSocket(needs),
   shellSocket(needs),
   ephemeralShellSocket,
   portForwardSocket(needs),

@@ -1,11 +1,11 @@
 import { anySignal } from '#kernel/lease-signal.ts';
 import net, { type Socket as TcpSocket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
-import { badRequest, conflict, invalidField } from '#kernel/errors.ts';
+import { badRequest, conflict } from '#kernel/errors.ts';
 import { OneOf, Type, type Static } from '#platform/http/schema.ts';
 import { defineSocket, SocketEnd, type Socket, type SocketCall } from '#platform/sockets/index.ts';
 import type { ServiceSocketNeeds } from '#services/capabilities/service/sockets/needs.ts';
-import { endpointsOf } from '#services/capabilities/service/sockets/runtime.ts';
+import { checkKind, endpointsOf } from '#services/capabilities/service/sockets/runtime.ts';
 import { serviceOfQuery } from '#services/capabilities/service/sockets/targets.ts';
 import { SERVICE_KINDS } from '#services/service/holder.ts';
 import { placeOfService } from '#services/service/service.ts';
@@ -90,11 +90,6 @@ export const podsSocket = (needs: ServiceSocketNeeds): Socket =>
       return (peer) => peer.send(JSON.stringify({ Pods: pods }));
     },
   });
-
-function checkKind({ target, query }: SocketCall<ServiceTarget, { service_type?: string }>): void {
-  if (query.service_type !== undefined && query.service_type !== target.kind)
-    throw invalidField('service_type', `must be ${target.kind}, which the service is`);
-}
 
 function choose(all: InstanceEndpoints[], { target, query }: ForwardCall): { address: string; port: number } {
   const instances = all.filter(({ instance }) => (query.pod_name ?? instance) === instance);

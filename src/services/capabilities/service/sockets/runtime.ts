@@ -1,9 +1,10 @@
-import { AppError, badGateway, badRequest, conflict } from '#kernel/errors.ts';
+import { AppError, badGateway, badRequest, conflict, invalidField } from '#kernel/errors.ts';
+import type { SocketCall } from '#platform/sockets/index.ts';
 import type { ServiceSocketNeeds } from '#services/capabilities/service/sockets/needs.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 import { RuntimeError, type Handle, type InstanceEndpoints, type Runtime } from '#runtimes/runtime.ts';
 
-/** How long a runtime may take to tell where instances are, in milliseconds. */
+/** How long a runtime may take to answer a question, in milliseconds. */
 const ASK_MS = 15_000;
 
 /** The runtime of a service that was deployed, and what it is known by there. 409 where it was not. */
@@ -27,6 +28,25 @@ export async function runtimeOf(
   }
 }
 
+/** Waits for what a cluster answers. 502 where it does not answer in time. */
+export async function inTime<T>(answer: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(badGateway(`The cluster did not answer within ${ASK_MS / 1000} s.`)), ASK_MS);
+  try {
+    return await Promise.race([answer, late]);
+  } catch (error) {
+    throw toAppError(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Throws 400 where `service_type` is not the kind of the service. */
+export function checkKind({ target, query }: SocketCall<ServiceTarget, { service_type?: string }>): void {
+  if (query.service_type !== undefined && query.service_type !== target.kind)
+    throw invalidField('service_type', `must be ${target.kind}, which the service is`);
+}
+
 /** How the ports of its instances are reached. 400 on clusters where they are not, 502 where the cluster does not tell in time. */
 export async function endpointsOf(
   needs: Pick<ServiceSocketNeeds, 'runtimeOf'>,
@@ -34,15 +54,7 @@ export async function endpointsOf(
 ): Promise<InstanceEndpoints[]> {
   const { runtime, handle } = await deployedOn(needs, service);
   if (!runtime.endpoints) throw unsupported(service, 'ports of instances cannot be reached');
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(badGateway(`The cluster did not answer within ${ASK_MS / 1000} s.`)), ASK_MS);
-  try {
-    return await Promise.race([runtime.endpoints(handle), late]);
-  } catch (error) {
-    throw toAppError(error);
-  } finally {
-    clearTimeout(timer);
-  }
+  return inTime(runtime.endpoints(handle));
 }
 
 /** 400: clusters of this runtime cannot do it. */

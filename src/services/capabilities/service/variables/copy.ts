@@ -11,6 +11,7 @@ import {
   type NewVariable,
   type VariableRow,
 } from '#services/capabilities/service/variables/queries.ts';
+import { chooserOf } from '#services/capabilities/service/variables/external.ts';
 import { openSealed, openSecrets, sealSecrets } from '#services/capabilities/service/variables/secrets.ts';
 
 /** What is copied where, within one organization. The copies are there already. */
@@ -73,7 +74,7 @@ export async function copyVariables(context: Context, copy: VariableCopy): Promi
       description: row.description,
       enable_interpolation_in_file: row.enable_interpolation_in_file,
       secret_manager_access_id: holder?.external?.access ?? null,
-      access_chosen_by: holder?.external?.chosenBy ?? null,
+      ...chooserOf(holder?.external),
       owned_by: row.owned_by,
       output_of: copy.copies.get(row.output_of ?? '') ?? null,
       ...link,

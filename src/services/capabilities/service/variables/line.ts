@@ -91,6 +91,7 @@ export function ofRow(row: VariableRow): Entry {
             access: row.secret_manager_access_id,
             name: row.value!,
             ...(row.access_chosen_by ? { chosenBy: row.access_chosen_by } : {}),
+            ...(row.access_chosen_with ? { chosenWith: row.access_chosen_with } : {}),
           },
         }
       : {}),

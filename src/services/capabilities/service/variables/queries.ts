@@ -106,6 +106,7 @@ export interface NewVariable {
   built_in_service_id?: string | null;
   secret_manager_access_id?: string | null;
   access_chosen_by?: string | null;
+  access_chosen_with?: string | null;
   owned_by: string;
   /** Service whose executions write it. */
   output_of?: string | null;
@@ -127,6 +128,7 @@ export interface VariableChange {
   enable_interpolation_in_file: boolean;
   secret_manager_access_id: string | null;
   access_chosen_by: string | null;
+  access_chosen_with: string | null;
 }
 
 export const updateVariable = (db: Database, scope: Scope, id: string, change: VariableChange) =>
@@ -256,27 +258,33 @@ export const findSecretManagerAccess = (db: Database, scope: Scope, id: string) 
     .where('id', '=', id)
     .executeTakeFirst();
 
+/** Row of `updateVariables`. */
+export type ManyVariables = Pick<
+  VariableChange,
+  'value' | 'value_version' | 'access_chosen_by' | 'access_chosen_with'
+> & {
+  id: string;
+};
+
 /** Gives many variables their values, in one statement. */
-export const updateVariables = (
-  db: Database,
-  scope: Scope,
-  changes: { id: string; value: string | null; value_version: number; access_chosen_by: string | null }[],
-) =>
+export const updateVariables = (db: Database, scope: Scope, changes: ManyVariables[]) =>
   db
     .updateTable('variable')
     .from(
-      sql<{ id: string; value: string | null; value_version: number; access_chosen_by: string | null }>`unnest(
+      sql<ManyVariables>`unnest(
         ${changes.map((one) => one.id)}::uuid[],
         ${changes.map((one) => one.value)}::text[],
         ${changes.map((one) => one.value_version)}::int[],
-        ${changes.map((one) => one.access_chosen_by)}::uuid[])`.as<'change'>(
-        sql`change (id, value, value_version, access_chosen_by)`,
+        ${changes.map((one) => one.access_chosen_by)}::uuid[],
+        ${changes.map((one) => one.access_chosen_with)}::uuid[])`.as<'change'>(
+        sql`change (id, value, value_version, access_chosen_by, access_chosen_with)`,
       ),
     )
     .set((set) => ({
       value: set.ref('change.value'),
       value_version: set.ref('change.value_version'),
       access_chosen_by: set.ref('change.access_chosen_by'),
+      access_chosen_with: set.ref('change.access_chosen_with'),
       updated_at: sql`now()`,
     }))
     .where('variable.organization_id', '=', scope.organizationId)

@@ -11,15 +11,21 @@ import {
   Uuid,
   type Static,
 } from '#platform/http/schema.ts';
+import { SETTINGS } from '#platform/settings/schema.ts';
 import { RECORD_SCOPES, VARIABLE_TYPES } from '#deployments/model/variables.ts';
+
+const { default: standard, name } = SETTINGS.builtInVariablePrefix;
+/** Rule for keys; the document is the same for every installation, so that it names the setting. */
+const RESERVED_PREFIX = `Must not begin with the prefix of built-in variables, which is \`${standard}\` unless the operator sets ${name}.`;
 
 /** decisions.md 32, 34; bytes of a value are counted by rules.ts. */
 const Key = Type.String({
   minLength: 1,
   maxLength: 255,
   pattern: '^[a-zA-Z_][a-zA-Z0-9_]*$',
-  description: 'Case sensitive, unique in its scope and parent; never begins with the prefix of built-in variables.',
+  description: `Case sensitive, unique in its scope and parent. ${RESERVED_PREFIX}`,
 });
+const ImportedName = Type.String({ description: `Key of the variable, by the same rules. ${RESERVED_PREFIX}` });
 const Value = Type.String({
   maxLength: 65_536,
   description: 'At most 64 KiB. May hold `{{OTHER_KEY}}`, which deployments replace.',
@@ -178,7 +184,7 @@ export const ImportRequest = named(
   Type.Object({
     overwrite: Type.Boolean({ default: false }),
     vars: Type.Array(
-      Type.Object({ name: Type.String(), value: Type.String(), scope: Scope, is_secret: Type.Boolean() }),
+      Type.Object({ name: ImportedName, value: Type.String(), scope: Scope, is_secret: Type.Boolean() }),
       { maxItems: 1000 },
     ),
   }),

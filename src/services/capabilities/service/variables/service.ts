@@ -4,7 +4,13 @@ import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { isStrictlyLower, mountPathOf, sourceOf, valueHolderOf } from '#deployments/model/variables.ts';
 import { tell, tellOfDependents, touchHolder } from '#services/capabilities/service/variables/changes.ts';
-import { choosesSecret, refuseAccess, unknownAccess } from '#services/capabilities/service/variables/external.ts';
+import {
+  chooserAfter,
+  choosesSecret,
+  newChooser,
+  refuseAccess,
+  unknownAccess,
+} from '#services/capabilities/service/variables/external.ts';
 import { loadLine, type Entry, type Line, type Place } from '#services/capabilities/service/variables/line.ts';
 import * as queries from '#services/capabilities/service/variables/queries.ts';
 import { checkSaid } from '#services/capabilities/service/variables/rules.ts';
@@ -47,7 +53,7 @@ export async function createVariable(context: Context, place: Place, isSecret: b
     mount_path: input.mount_path ?? null,
     enable_interpolation_in_file: input.enable_interpolation_in_file ?? false,
     secret_manager_access_id: access,
-    access_chosen_by: access && context.actor.userId,
+    ...(access ? newChooser(context) : {}),
   });
 }
 
@@ -123,7 +129,7 @@ export async function editVariable(context: Context, place: Place, id: string, w
     description: input.description === undefined ? entry.description : input.description,
     enable_interpolation_in_file: input.enable_interpolation_in_file ?? entry.interpolateFile ?? false,
     secret_manager_access_id: input.secret_manager_access_id ?? entry.external?.access ?? null,
-    access_chosen_by: choosesSecret(entry, input) ? context.actor.userId : (entry.external?.chosenBy ?? null),
+    ...(await chooserAfter(context, place, entry, input)),
   };
   const scope = { organizationId: place.organizationId };
   await refuseTakenKey(place, input.key, () => queries.updateVariable(context.db, scope, id, change));
