@@ -9,4 +9,5 @@ export {
   type ArgoCdCluster,
   type ManagedResource,
 } from '#resources/argo-cd/api.ts';
-export { destinationOf, type ArgoCdSource } from '#resources/argo-cd/read.ts';
+export { destinationsAmong } from '#resources/argo-cd/destination.ts';
+export type { ArgoCdSource } from '#kernel/parsing/argo-cd.ts';
