@@ -154,7 +154,9 @@ function nextEveryHour(pattern: Pattern, zone: string, after: Temporal.Instant):
     if (near && at.toZonedDateTimeISO(zone).offsetNanoseconds === from.offsetNanoseconds) return at;
     const change = from.getTimeZoneTransition('next');
     if (!change || Temporal.Instant.compare(at, change.toInstant()) < 0) return at;
-    from = change;
+    // Between the clock's present time and the one that was found none is named: a rare day is not looked for after every change.
+    const dayBefore = time.subtract({ days: 1 }).toZonedDateTime(zone);
+    from = Temporal.ZonedDateTime.compare(dayBefore, change) > 0 ? dayBefore : change;
   }
 }
 

@@ -120,10 +120,10 @@ const HANGING: Record<string, () => Promise<Hanging>> = {
 
 /** Each call of a stand-in for Docker Engine that takes it and never answers, in the middle of an action, and how that ends. */
 const DOCKER_CALLS: Partial<Record<EngineCall, { action: string; failed: string; done: string }>> = {
-  create: { action: 'restart', failed: 'RESTART_ERROR', done: 'RESTARTED' },
-  start: { action: 'restart', failed: 'RESTART_ERROR', done: 'RESTARTED' },
-  inspect: { action: 'restart', failed: 'RESTART_ERROR', done: 'RESTARTED' },
-  connect: { action: 'restart', failed: 'RESTART_ERROR', done: 'RESTARTED' },
+  create: { action: 'restart-service', failed: 'RESTART_ERROR', done: 'RESTARTED' },
+  start: { action: 'restart-service', failed: 'RESTART_ERROR', done: 'RESTARTED' },
+  inspect: { action: 'restart-service', failed: 'RESTART_ERROR', done: 'RESTARTED' },
+  connect: { action: 'restart-service', failed: 'RESTART_ERROR', done: 'RESTARTED' },
   stop: { action: 'stop', failed: 'STOP_ERROR', done: 'STOPPED' },
   build: { action: 'deploy', failed: 'BUILD_ERROR', done: 'DEPLOYED' },
 };
