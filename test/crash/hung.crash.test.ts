@@ -1,14 +1,7 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
-import { createDockerRuntime } from '#runtimes/docker/index.ts';
-import type { Runtime } from '#runtimes/runtime.ts';
 import { startGitServer, type GitServer } from '#runtimes/tools/git/testing.ts';
 import type { HttpActor } from '#test/crash/harness/actor.ts';
-import { StandInEngine, type EngineCall } from '#test/crash/harness/engine.ts';
 import { setFaults } from '#test/crash/harness/faults.ts';
 import { makeMachine, type Machine } from '#test/crash/harness/machine.ts';
 import { startOwnPostgres, type OwnPostgres } from '#test/crash/harness/postgres.ts';
@@ -27,37 +20,21 @@ let images: ImageServer;
 let registry: string;
 let git: GitServer;
 let gitOptions: { root: string; hangs?: RegExp };
-let docker: StandInEngine;
-/** What of Docker's runtime the test looks with. */
-let looking: Runtime;
-let dockerActor: HttpActor;
 let worker: ServiceProcess;
 let made = 0;
 
 beforeAll(async () => {
   postgres = await startOwnPostgres();
-  const socketPath = path.join(mkdtempSync(path.join(tmpdir(), 'qd-engine-')), 'engine.sock');
   machine = await makeMachine({
     database: postgres.direct,
     processes: postgres.relayed,
-    settings: {
-      QUARTERDECK_STEP_PROGRESS_SECONDS: '10',
-      QUARTERDECK_WORKER_SLOTS: '16',
-      QUARTERDECK_ORGANIZATION_SLOTS: '16',
-      DOCKER_HOST: `unix://${socketPath}`,
-    },
+    settings: { QUARTERDECK_STEP_PROGRESS_SECONDS: '10' },
   });
-  docker = await StandInEngine.start(socketPath);
   images = await useImages();
   gitOptions = { root: machine.repositories.folder };
   git = await startGitServer(gitOptions);
   await machine.start('api', { role: 'api' });
   actor = await machine.organization('hung');
-  dockerActor = await machine.organization('hung engines', { runtime: 'docker' });
-  const { id: installation } = machine.installation;
-  const options = { socketPath, installation, router: new MemoryRouter(), dataDir: machine.dataDir };
-  looking = await createDockerRuntime({ ...options, log: () => undefined });
-  machine.source.commit({ 'Scratch.Dockerfile': 'FROM scratch\nCOPY . .\nCMD ["/run"]\n' });
   const given = { name: 'images', kind: 'GENERIC_CR', url: images.url, config: {} };
   registry = (await actor.ask('POST', `/organization/${actor.organizationId}/containerRegistry`, 201, given)).id;
 });
@@ -65,7 +42,6 @@ afterAll(async () => {
   await machine?.close();
   await postgres?.close();
   await git?.[Symbol.asyncDispose]();
-  await docker?.[Symbol.asyncDispose]();
 });
 beforeEach(async () => {
   answerAgain();
@@ -118,38 +94,10 @@ const HANGING: Record<string, () => Promise<Hanging>> = {
   },
 };
 
-/** Each call of a stand-in for Docker Engine that takes it and never answers, in the middle of an action, and how that ends. */
-const DOCKER_CALLS: Partial<Record<EngineCall, { action: string; failed: string; done: string }>> = {
-  create: { action: 'restart-service', failed: 'RESTART_ERROR', done: 'RESTARTED' },
-  start: { action: 'restart-service', failed: 'RESTART_ERROR', done: 'RESTARTED' },
-  inspect: { action: 'restart-service', failed: 'RESTART_ERROR', done: 'RESTARTED' },
-  connect: { action: 'restart-service', failed: 'RESTART_ERROR', done: 'RESTARTED' },
-  stop: { action: 'stop', failed: 'STOP_ERROR', done: 'STOPPED' },
-  build: { action: 'deploy', failed: 'BUILD_ERROR', done: 'DEPLOYED' },
-};
-
-async function hangDocker(call: EngineCall): Promise<Hanging> {
-  const { action, failed, done } = DOCKER_CALLS[call]!;
-  const environment = await dockerActor.environment(`p ${++made}`);
-  const source = { dockerfile_path: 'Scratch.Dockerfile', ports: [] };
-  const id = await dockerActor.application(environment, `hung-${call}`, source);
-  const url = `/application/${id}`;
-  if (action !== 'deploy') expect((await dockerActor.ask('POST', `${url}/deploy?wait=30`, 200)).state).toBe('DEPLOYED');
-  if (action === 'stop') docker.mayStop(id);
-  const before = docker.unanswered;
-  docker.hang(call, id);
-  await dockerActor.ask('POST', `${url}/${action}`, 200);
-  // What watches services inspects them, too.
-  const begun = /ING$/;
-  await until('the engine is asked', async () => docker.unanswered > before && begun.test(await stateOf(url)));
-  return { environment, url, failed, done };
-}
-
 /** A deployment at each of them. The engine's comes last: the others need one that answers up to where they are. */
 async function hangAll(): Promise<Hanging[]> {
   const [engine, ...others] = Object.values(HANGING);
   const all = [];
-  for (const call of Object.keys(DOCKER_CALLS)) all.push(await hangDocker(call as EngineCall));
   for (const hang of [...others, engine!]) all.push(await hang());
   return all;
 }
@@ -158,19 +106,9 @@ function answerAgain(): void {
   setFaults(machine.dataDir, {});
   gitOptions.hangs = undefined;
   images.hang(false);
-  docker.answerAgain();
 }
 
-/** The actor of the organization that a service belongs to. */
-async function actorOf(path: string): Promise<HttpActor> {
-  return (await actor.call('GET', path)).status === 200 ? actor : dockerActor;
-}
-
-const stateOf = async (url: string): Promise<string> =>
-  (await (await actorOf(url)).ask('GET', `${url}/status`, 200)).state;
-
-const cancel = async (environment: string) =>
-  (await actorOf(`/environment/${environment}`)).call('POST', `/environment/${environment}/cancelDeployment`);
+const stateOf = async (url: string): Promise<string> => (await actor.ask('GET', `${url}/status`, 200)).state;
 
 /** Waits until each service has the state. */
 async function untilAll(hanging: Hanging[], state: (one: Hanging) => string, timeoutMs: number): Promise<void> {
@@ -204,13 +142,10 @@ async function goOn(hanging: Hanging[]): Promise<void> {
 
 async function untilClean(): Promise<void> {
   await machine.settled();
-  docker.answerAgain();
-  expect(await findFaults({ ...machine, observe: (handle) => looking.observe(handle) })).toEqual([]);
-  // Neither a lost attempt nor its successor has taken away what served.
-  expect(docker.gaps).toEqual([]);
+  expect(await findFaults(machine)).toEqual([]);
 }
 
-describe('a runtime, each call of Docker Engine, a git server and a registry that take a call and never answer', () => {
+describe('an engine, a git server and a registry that take a call and never answer', () => {
   test('their deployments end in errors soon after their deadlines', async () => {
     const hanging = await hangAll();
     const began = performance.now();
@@ -221,7 +156,7 @@ describe('a runtime, each call of Docker Engine, a git server and a registry tha
 
   test('their deployments are cancelled all the same', async () => {
     const hanging = await hangAll();
-    for (const { environment } of hanging) expect((await cancel(environment)).status).toBe(200);
+    for (const { environment } of hanging) await actor.ask('POST', `/environment/${environment}/cancelDeployment`, 200);
     await untilAll(hanging, () => 'CANCELED', 20_000);
     await untilClean();
   });
@@ -251,7 +186,7 @@ describe('a PostgreSQL that stops answering in the middle of deployments', () =>
     // Longer than the deadline of a step, and than a worker may go without renewing its leases.
     await sleep(12_000);
     await postgres.relay.set('open');
-    for (const { environment } of hanging) await cancel(environment);
+    for (const { environment } of hanging) await actor.call('POST', `/environment/${environment}/cancelDeployment`);
     await until('all have ended', async () => {
       const states = await Promise.all(hanging.map(({ url }) => stateOf(url)));
       return states.every((state) => state === 'CANCELED' || state.endsWith('_ERROR'));
