@@ -250,7 +250,6 @@ create table cluster (
   advanced_settings jsonb not null default '{}'::jsonb,
   state text not null default 'READY'::text,
   version bigint not null default 1,
-  last_reached_at timestamp with time zone,
   last_deployment_at timestamp with time zone,
   locked_at timestamp with time zone,
   locked_by text,

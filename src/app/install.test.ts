@@ -1,19 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { ClientConfig } from 'pg';
 import { pino } from 'pino';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { firstSteps, tokenFile } from '#app/install.ts';
+import { firstSteps, openBase, tokenFile } from '#app/install.ts';
 import { systemClock } from '#kernel/clock.ts';
 import { newId } from '#kernel/ids.ts';
 import { readToken } from '#platform/access/tokens.ts';
 import { awaitDatabase } from '#platform/database/await-database.ts';
-import { openDatabase } from '#platform/database/index.ts';
+import { openDatabase, sql, type Database } from '#platform/database/index.ts';
 import { readSettings } from '#platform/settings/index.ts';
+import { SETTINGS } from '#platform/settings/schema.ts';
+import { urlOf } from '#test/crash/harness/machine.ts';
 import { openInstallation } from '#platform/vault/key.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
 
@@ -72,5 +74,43 @@ test('a first start whose commit is never answered shows the token of what it ma
     await Promise.all([direct.close(), broken.close()]);
     await clone.drop();
     rmSync(dataDir, { recursive: true });
+  }
+});
+
+/** Connections that serve 40 statements at once. */
+async function connectionsOf(db: Database): Promise<number> {
+  const one = async () =>
+    (await sql<{ pid: number }>`select pg_backend_pid() as pid, pg_sleep(0.3)`.execute(db)).rows[0]!.pid;
+  return new Set(await Promise.all(Array.from({ length: 40 }, one))).size;
+}
+
+test('requests and the engine have as many connections as the text of the setting says', async () => {
+  const text = SETTINGS.databasePoolSize.description;
+  expect(text).toContain('the engine has as many of its own as QUARTERDECK_WORKER_SLOTS, and at least');
+  const least = Number(/at least (\d+)/.exec(text)![1]);
+  const clone = await cloneDatabase(inject('postgres'), inject('template'));
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-connections-'));
+  try {
+    const keyFile = path.join(dataDir, 'vault.key');
+    writeFileSync(keyFile, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
+    for (const slots of [1, least + 2]) {
+      const settings = readSettings({
+        DATABASE_URL: urlOf(clone.config),
+        QUARTERDECK_DATA_DIR: dataDir,
+        QUARTERDECK_VAULT_KEY_FILE: keyFile,
+        QUARTERDECK_DATABASE_POOL_SIZE: '3',
+        QUARTERDECK_WORKER_SLOTS: String(slots),
+      });
+      const base = await openBase(settings, pino({ level: 'silent' }));
+      try {
+        expect(await connectionsOf(base.database.db)).toBe(3);
+        expect(await connectionsOf(base.engineDatabase.db)).toBe(Math.max(least, slots));
+      } finally {
+        await base.close();
+      }
+    }
+  } finally {
+    rmSync(dataDir, { recursive: true });
+    await clone.drop();
   }
 });

@@ -1,4 +1,5 @@
 import { parse } from 'yaml';
+import { Texts } from '#kernel/parsing/parts.ts';
 
 /** A version of a chart, as an index has it. */
 export interface ChartInIndex {
@@ -14,7 +15,7 @@ const MAX_CHARTS = 20_000;
 const MAX_VERSIONS = 50_000;
 
 /** Reads the index of a Helm repository (`index.yaml`): versions of charts by name, each list as JSON. */
-export function parseChartIndex(text: string): Map<string, string> {
+export function parseChartIndex(text: string): Texts<Map<string, string>> {
   // Helm takes an index in JSON too, which is YAML, but is read much faster by itself.
   const value: unknown = text.trimStart().startsWith('{')
     ? JSON.parse(text)
@@ -26,7 +27,7 @@ export function parseChartIndex(text: string): Map<string, string> {
   const versions = charts.map(([, list]) => versionsIn(list));
   const count = versions.reduce((sum, list) => sum + list.length, 0);
   if (count > MAX_VERSIONS) throw new Error(`it has ${count} versions of charts: at most ${MAX_VERSIONS} are read`);
-  return new Map(charts.map(([name], at) => [name, JSON.stringify(versions[at])]));
+  return new Texts(new Map(charts.map(([name], at) => [name, JSON.stringify(versions[at])])));
 }
 
 function versionsIn(list: unknown): ChartInIndex[] {

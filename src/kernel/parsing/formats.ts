@@ -76,6 +76,35 @@ export interface YamlOptions {
   merge?: boolean;
 }
 
+/** Parts of a text of JSON that its reader needs: a scalar, the items of a list, or fields of an object. */
+export type Shape = true | [Shape] | { [field: string]: Shape };
+
+export interface StateOptions {
+  /** Values that no resource and no plan may show. */
+  secrets: readonly string[];
+}
+
+/** Lists of a state, each as parts of JSON (`readParts`). */
+export interface StateReading {
+  /** `StateResource` of each resource, without sensitive values. */
+  resources: string[];
+  /** Name, whether it is sensitive, and value: what is no text is written as JSON. */
+  outputs: string[];
+}
+
+/** What a run of Terraform leaves. */
+export interface TerraformAnswer {
+  /** Whether plan and state were too large to be answered. */
+  tooLarge: boolean;
+  /** JSON of the plan without sensitive values. */
+  plan: string | null;
+  /** Null where there is none, or where it is encrypted. */
+  state: StateReading | null;
+}
+
+/** Lists of an Argo CD's API. */
+export type ArgoCdList = 'applications' | 'clusters' | 'resources';
+
 /** Kinds of files with the input and output of their parsers. All of it is data that a thread can pass on. */
 export interface Formats {
   yaml: { options: YamlOptions; result: unknown };
@@ -90,6 +119,13 @@ export interface Formats {
   'dockerfile-facts': { options: null; result: DockerfileFacts | null };
   /** Whether a state of Terraform's stands there in the clear. */
   'terraform-state': { options: null; result: 'plain' | 'encrypted' };
+  /** What a state lists; null where it is encrypted. */
+  'terraform-content': { options: StateOptions; result: StateReading | null };
+  'terraform-answer': { options: StateOptions; result: TerraformAnswer };
+  /** The named parts of a text of JSON. */
+  'json-shape': { options: { shape: Shape }; result: unknown };
+  /** Items of a list of an Argo CD, as parts of JSON. */
+  'argo-cd': { options: { list: ArgoCdList }; result: string[] };
   /** Versions of charts by name, each list as the text of a JSON array: a whole index may have a hundred thousand. */
   'chart-index': { options: null; result: Map<string, string> };
 }
@@ -118,6 +154,10 @@ export const LIMITS: Record<Format, FileLimits> = {
   'dockerfile-reach': { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },
   'dockerfile-facts': { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },
   'terraform-state': { bytes: 64 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
+  'terraform-content': { bytes: 64 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
+  'terraform-answer': { bytes: 2 * 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'json-shape': { bytes: 4 * 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'argo-cd': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
   'chart-index': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
 };
 
@@ -126,7 +166,8 @@ export const MAX_RESULT_BYTES = 2 * 1024 * KIB;
 
 export interface Question {
   format: Format;
-  text: string;
+  /** Text, or its bytes in UTF-8: text of many megabytes takes the thread that asks long to decode. */
+  text: string | Uint8Array;
   options: unknown;
 }
 

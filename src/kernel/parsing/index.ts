@@ -8,6 +8,13 @@ export interface UserFile {
   text: string;
 }
 
+/** A file of a user that was not decoded yet. */
+interface EncodedFile {
+  name: string;
+  /** In UTF-8. */
+  text: Uint8Array;
+}
+
 /** Error of a file of a user: 400, or 503 where too many files of its owner wait. */
 export class ParsingError extends AppError {
   /** The message without the file's name. */
@@ -38,7 +45,7 @@ type OptionsOf<F extends Format> = Formats[F]['options'] extends null ? [] : [op
 export async function readFileOf<F extends Format>(
   organizationId: string,
   format: F,
-  { name, text }: UserFile,
+  { name, text }: UserFile | EncodedFile,
   ...[options]: OptionsOf<F>
 ): Promise<Formats[F]['result']> {
   const limits = LIMITS[format];

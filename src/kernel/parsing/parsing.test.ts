@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { LIMITS, type Format } from '#kernel/parsing/formats.ts';
+import { LIMITS, type Format, type Shape } from '#kernel/parsing/formats.ts';
 import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
+import { readParts, toParts } from '#kernel/parsing/parts.ts';
 import { ParserPool } from '#kernel/parsing/pool.ts';
 
 const read = (format: 'json' | 'hcl', text: string, owner = newId()) =>
@@ -28,6 +29,28 @@ test('a file that cannot be read is refused with its name and what is wrong, or 
     await expect(work()).rejects.toThrow(message);
     await expect(work()).rejects.toMatchObject({ code: 'bad_request' });
   }
+});
+
+test('of a text of JSON only what a shape names is kept, of its kinds and up to 20,000 values', async () => {
+  const keep = (text: string, shape: Shape) => readFileOf(newId(), 'json-shape', { name: 'the-file', text }, { shape });
+  const items = [{ id: 1, more: 2, links: [{ href: 'a', x: 1 }, 7], events: ['push', { a: 1 }] }, 'text'];
+  expect(
+    await keep(JSON.stringify({ items, next: null }), {
+      items: [{ id: true, links: [{ href: true }], events: [true], gone: true }],
+      next: true,
+    }),
+  ).toEqual({ items: [{ id: 1, links: [{ href: 'a' }, null], events: ['push', null] }, null] });
+  expect(await keep('', [true])).toBeNull();
+  expect(await keep('{"other":1}', JSON.parse('{"constructor":true,"toString":true}'))).toEqual({});
+  await expect(keep(`[${'1,'.repeat(20_000)}1]`, [true])).rejects.toThrow('it has more than 20000 values');
+});
+
+test('parts hold every item of a list in order, and large ones alone', async () => {
+  const items = Array.from({ length: 30_000 }, (_, n) => ({ n, text: n === 7 ? 'x'.repeat(500_000) : '' }));
+  const parts = toParts(items);
+  expect(parts.length).toBeGreaterThan(5);
+  expect(await readParts(parts)).toEqual(items);
+  expect(await readParts(toParts([]))).toEqual([]);
 });
 
 test('a file that takes too long or too much memory is refused with that limit', async () => {

@@ -5,9 +5,9 @@ const STATE_FORMAT = 4;
 export const checkTerraformState = (text: string): 'plain' | 'encrypted' =>
   readTerraformState(text) === null ? 'encrypted' : 'plain';
 
-/** Reads a state of Terraform's; null for one that OpenTofu has encrypted. Throws Error for what is none. */
-export function readTerraformState(text: string): object | null {
-  const value = readJson(text);
+/** Reads a state of Terraform's, from text or from JSON that was read; null for one that OpenTofu has encrypted. Throws Error for what is none. */
+export function readTerraformState(source: unknown): object | null {
+  const value = typeof source === 'string' ? readJson(source) : source;
   if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Error('it is no object');
   if ('encrypted_data' in value) return null;
   const { version, serial } = value as { version?: unknown; serial?: unknown };
@@ -20,6 +20,7 @@ function readJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
+    if (error instanceof RangeError) throw error;
     throw new Error('it is not JSON', { cause: error });
   }
 }

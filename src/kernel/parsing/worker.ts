@@ -1,4 +1,5 @@
 import { parentPort } from 'node:worker_threads';
+import { Texts } from '#kernel/parsing/parts.ts';
 import { MAX_RESULT_BYTES, type Format, type Question, type Reply } from '#kernel/parsing/formats.ts';
 
 /** Reads one file of a format. Throws Error with what is wrong with the file. */
@@ -14,14 +15,18 @@ const PARSERS: Record<Format, () => Promise<Parser>> = {
   'dockerfile-reach': async () => (await import('#kernel/parsing/dockerfile-reach.ts')).findReach,
   'dockerfile-facts': async () => (await import('#kernel/parsing/dockerfile-facts.ts')).inspectDockerfile,
   'terraform-state': async () => (await import('#kernel/parsing/terraform-state.ts')).checkTerraformState,
+  'terraform-content': async () => (await import('#kernel/parsing/terraform-answer.ts')).readStateTexts,
+  'terraform-answer': async () => (await import('#kernel/parsing/terraform-answer.ts')).readTerraformAnswer,
+  'json-shape': async () => (await import('#kernel/parsing/json.ts')).parseShape,
+  'argo-cd': async () => (await import('#kernel/parsing/argo-cd.ts')).readArgoCdList,
   'chart-index': async () => (await import('#kernel/parsing/chart-index.ts')).parseChartIndex,
 };
 
 async function answer({ format, text, options }: Question): Promise<Reply> {
   try {
     const parse = await PARSERS[format]();
-    const result = await parse(text, options as never);
-    if (result instanceof Map) return { result };
+    const result = await parse(textOf(text), options as never);
+    if (result instanceof Texts) return { result: result.content };
     // Text passes between threads at once, and JSON.parse is faster than a structured clone of many small objects.
     const json = JSON.stringify(result ?? null);
     if (json.length > MAX_RESULT_BYTES)
@@ -32,6 +37,9 @@ async function answer({ format, text, options }: Question): Promise<Reply> {
     return { problem: (error as Error).message.split('\n')[0]!.slice(0, 500) };
   }
 }
+
+const textOf = (text: Question['text']): string =>
+  typeof text === 'string' ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString('utf8');
 
 /** A thread that reads files of users: it may be ended at any time, and nothing is lost. */
 parentPort!.on('message', (question: Question) => {

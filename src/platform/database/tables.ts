@@ -194,7 +194,6 @@ export interface Cluster {
   id: string;
   is_default: Generated<boolean>;
   last_deployment_at: Timestamp | null;
-  last_reached_at: Timestamp | null;
   lock_expires_at: Timestamp | null;
   lock_reason: string | null;
   lock_ttl_days: number | null;

@@ -16,7 +16,7 @@ export async function findAccessOf({ db, vault }: Pick<Platform, 'db' | 'vault'>
   const row = await findAccess(db, scope, which);
   if (!row) return undefined;
   const token = await vault.open(db, scope.organizationId, tokenPlace(row.cluster_id), row.token);
-  return { id: row.id, url: row.url, token };
+  return { id: row.id, organizationId: scope.organizationId, url: row.url, token };
 }
 
 /** An Argo CD, ready to be asked; undefined when none is configured. */
@@ -27,5 +27,5 @@ export async function findArgoCd(
   signal?: AbortSignal,
 ): Promise<ArgoCdApi | undefined> {
   const access = await findAccessOf(platform, scope, which);
-  return access && openArgoCd(clientFor(platform), access.url, access.token, signal);
+  return access && openArgoCd(clientFor(platform), access, signal);
 }

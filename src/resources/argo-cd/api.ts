@@ -1,15 +1,15 @@
-import { OutgoingError, type HttpClient, type OutgoingAnswer } from '#platform/http-client/index.ts';
 import {
-  readApplications,
-  readClusters,
-  readManagedResources,
   withoutSlash,
   type ArgoCdApplication,
   type ArgoCdCluster,
   type ManagedResource,
-} from '#resources/argo-cd/read.ts';
+} from '#kernel/parsing/argo-cd.ts';
+import { LIMITS, type ArgoCdList } from '#kernel/parsing/formats.ts';
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
+import { readParts } from '#kernel/parsing/parts.ts';
+import { OutgoingError, type HttpClient, type OutgoingAnswer } from '#platform/http-client/index.ts';
 
-export type { ArgoCdApplication, ArgoCdCluster } from '#resources/argo-cd/read.ts';
+export type { ArgoCdApplication, ArgoCdCluster, ManagedResource } from '#kernel/parsing/argo-cd.ts';
 
 /** Why an Argo CD could not be asked, in the words of the reference. */
 export type ArgoCdFailure = 'authentication_failed' | 'unreachable' | 'insufficient_permissions';
@@ -45,7 +45,7 @@ export interface ArgoCdApi {
 
 const MIB = 1024 * 1024;
 /** An app is about 1 KiB with the fields that are asked for. */
-const MAX_BYTES = 16 * MIB;
+const MAX_BYTES = LIMITS['argo-cd'].bytes;
 const TIMEOUT_MS = 20_000;
 
 /** An app without these fields has its whole history and every resource in it: a hundred times as much. */
@@ -61,9 +61,18 @@ const FIELDS = [
   ...['phase', 'startedAt', 'finishedAt'].map((field) => `status.operationState.${field}`),
 ].map((field) => `items.${field}`);
 
-/** The interface of an Argo CD: its REST API, entered with the token of an account. */
-export function openArgoCd(http: HttpClient, url: string, token: string, signal?: AbortSignal): ArgoCdApi {
-  const get = async (path: string, query: Record<string, string> = {}): Promise<unknown> => {
+/** Address of an Argo CD, and the token of an account there. */
+export interface ArgoCdAccess {
+  /** Organization that configured it: its answers are read in turn with the files of that organization. */
+  organizationId: string;
+  url: string;
+  token: string;
+}
+
+/** Opens the REST API of an Argo CD. Its answers are read in a thread, with limits: whoever has an organization may answer anything. */
+export function openArgoCd(http: HttpClient, access: ArgoCdAccess, signal?: AbortSignal): ArgoCdApi {
+  const { organizationId, url, token } = access;
+  const request = async (path: string, query: Record<string, string> = {}): Promise<Buffer> => {
     const search = new URLSearchParams(query).toString();
     const headers = { authorization: `Bearer ${token}`, accept: 'application/json' };
     const address = `${withoutSlash(url)}${path}${search ? `?${search}` : ''}`;
@@ -75,42 +84,53 @@ export function openArgoCd(http: HttpClient, url: string, token: string, signal?
       throw error;
     }
   };
-  const list = async (fields: string[]) => {
-    const body = await get('/api/v1/applications', { fields: ['metadata.resourceVersion', ...fields].join(',') });
+  const get = async (path: string): Promise<Flags | null> => {
+    const file = { name: path, text: await request(path) };
+    return (await reading(path, () =>
+      readFileOf(organizationId, 'json-shape', file, { shape: FLAGS }),
+    )) as Flags | null;
+  };
+  const list = async <T>(list: ArgoCdList, path: string, query?: Record<string, string>): Promise<T[]> => {
+    const file = { name: path, text: await request(path, query) };
+    return readParts<T>(await reading(path, () => readFileOf(organizationId, 'argo-cd', file, { list })));
+  };
+  const listApplications = async () => {
+    const fields = ['metadata.resourceVersion', ...FIELDS].join(',');
+    const apps = await list<ArgoCdApplication>('applications', '/api/v1/applications', { fields });
     // Argo CD leaves out what a token may not see and says nothing of it: no app at all may be a role that was taken away.
-    const apps = readApplications(body, refuse);
     if (apps.length === 0) await requireSight(get);
     return apps;
   };
   return {
-    check: () => check(get, () => list(FIELDS)),
-    listApplications: () => list(FIELDS),
+    check: () => check(get, listApplications),
+    listApplications,
     listClusters: async () => {
       try {
-        return readClusters(await get('/api/v1/clusters'), refuse);
+        return await list<ArgoCdCluster>('clusters', '/api/v1/clusters');
       } catch (error) {
         if (error instanceof ArgoCdError && error.reason === 'insufficient_permissions') return [];
         throw error;
       }
     },
-    listManagedResources: async ({ name, namespace, project }) =>
-      readManagedResources(
-        await get(`/api/v1/applications/${encodeURIComponent(name)}/managed-resources`, {
-          appNamespace: namespace,
-          project,
-        }),
-        refuse,
-      ),
+    listManagedResources: ({ name, namespace, project }) =>
+      list<ManagedResource>('resources', `/api/v1/applications/${encodeURIComponent(name)}/managed-resources`, {
+        appNamespace: namespace,
+        project,
+      }),
   };
 }
 
-type Get = (path: string) => Promise<unknown>;
+/** Fields of the short answers that are looked at. */
+const FLAGS = { Version: true, loggedIn: true, value: true } as const;
+type Flags = Partial<Record<keyof typeof FLAGS, unknown>>;
+
+type Get = (path: string) => Promise<Flags | null>;
 
 async function check(get: Get, list: () => Promise<unknown[]>): Promise<Connection> {
   try {
-    const version = (await get('/api/version')) as { Version?: unknown } | null;
-    if (typeof version?.Version !== 'string') refuse('/api/version');
-    const session = (await get('/api/v1/session/userinfo')) as { loggedIn?: unknown } | null;
+    const version = await get('/api/version');
+    if (typeof version?.Version !== 'string') throw unlikeArgoCd('/api/version');
+    const session = await get('/api/v1/session/userinfo');
     if (session?.loggedIn !== true) throw new ArgoCdError('authentication_failed', 'Argo CD does not know the token.');
     return { status: 'connected', applications: (await list()).length };
   } catch (error) {
@@ -120,7 +140,7 @@ async function check(get: Get, list: () => Promise<unknown[]>): Promise<Connecti
 }
 
 async function requireSight(get: Get): Promise<void> {
-  const answer = (await get('/api/v1/account/can-i/applications/get/*/*')) as { value?: unknown } | null;
+  const answer = await get('/api/v1/account/can-i/applications/get/*/*');
   if (answer?.value === 'no')
     throw new ArgoCdError(
       'insufficient_permissions',
@@ -128,7 +148,7 @@ async function requireSight(get: Get): Promise<void> {
     );
 }
 
-function bodyOf({ status, body, truncated }: OutgoingAnswer, path: string): unknown {
+function bodyOf({ status, body, truncated }: OutgoingAnswer, path: string): Buffer {
   if (status === 401) throw new ArgoCdError('authentication_failed', 'Argo CD does not accept the token.');
   if (status === 403)
     throw new ArgoCdError('insufficient_permissions', `The account of the token may not read ${path}.`);
@@ -136,16 +156,25 @@ function bodyOf({ status, body, truncated }: OutgoingAnswer, path: string): unkn
   if (status !== 200)
     throw new ArgoCdError('unreachable', `${path} was answered with status ${status}${hintOf(status)}.`);
   if (truncated) throw new ArgoCdError('unreachable', `The answer to ${path} is larger than ${MAX_BYTES / MIB} MiB.`);
+  return body;
+}
+
+/** Throws ArgoCdError for an answer that is not as Argo CD answers, or takes too much to read. */
+async function reading<T>(path: string, read: () => Promise<T>): Promise<T> {
   try {
-    return JSON.parse(body.toString()) as unknown;
-  } catch (cause) {
-    return refuse(path, cause);
+    return await read();
+  } catch (error) {
+    if (!(error instanceof ParsingError) || error.kind === 'busy') throw error;
+    if (error.kind === 'limit')
+      throw new ArgoCdError('unreachable', `The answer to ${error.message}.`, { cause: error });
+    throw unlikeArgoCd(path, error);
   }
 }
 
 const hintOf = (status: number): string =>
   status >= 300 && status < 400 ? ', which leads elsewhere: give the address that it leads to' : '';
 
-function refuse(what: string, cause?: unknown): never {
-  throw new ArgoCdError('unreachable', `${what} was not answered as Argo CD answers it.`, { cause });
-}
+const unlikeArgoCd = (path: string, cause?: ParsingError): ArgoCdError => {
+  const problem = cause ? `: ${cause.problem}` : '';
+  return new ArgoCdError('unreachable', `${path} was not answered as Argo CD answers it${problem}.`, { cause });
+};

@@ -7,7 +7,7 @@ import { clientFor, findAccessOf, tokenPlace } from '#resources/argo-cd/access.t
 import { ARGO_CD } from '#resources/argo-cd/channels.ts';
 import type { ArgoCdNeeds } from '#resources/argo-cd/needs.ts';
 import * as queries from '#resources/argo-cd/queries.ts';
-import { withoutSlash } from '#resources/argo-cd/read.ts';
+import { withoutSlash } from '#kernel/parsing/argo-cd.ts';
 import type { ArgoCdInput, ArgoCdMappingInput } from '#resources/argo-cd/schema.ts';
 import { clusterTarget, type ClusterTarget } from '#resources/cluster/index.ts';
 
@@ -45,7 +45,11 @@ export async function saveArgoCd(
   input: ArgoCdInput,
 ) {
   const { url, token } = await accessOf(context, cluster, input);
-  const found = await openArgoCd(clientFor(context), url, token, context.signal).check();
+  const found = await openArgoCd(
+    clientFor(context),
+    { organizationId: cluster.organizationId, url, token },
+    context.signal,
+  ).check();
   return inTransaction(context, async (inside) => {
     const { organizationId, id: clusterId } = cluster;
     // The cluster may be gone by now.
@@ -85,7 +89,11 @@ export async function checkArgoCd(
   input: ArgoCdInput,
 ) {
   const { url, token, present } = await accessOf(context, cluster, input);
-  const found = await openArgoCd(clientFor(context), url, token, context.signal).check();
+  const found = await openArgoCd(
+    clientFor(context),
+    { organizationId: cluster.organizationId, url, token },
+    context.signal,
+  ).check();
   // Of the configuration in force the answer is news.
   if (present?.url === url && present.token === token)
     await queries.noteFinding(context.db, cluster, present.id, findingOf(found));

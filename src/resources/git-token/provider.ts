@@ -1,4 +1,6 @@
 import { AppError, badRequest, invalidField } from '#kernel/errors.ts';
+import { LIMITS, type Shape } from '#kernel/parsing/formats.ts';
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
 import {
   OutgoingError,
   type HttpClient,
@@ -12,6 +14,8 @@ export type Provider = (typeof GIT_PROVIDERS)[number];
 
 /** The API of a provider, and the token that it is asked with. */
 export interface ProviderAccess {
+  /** Organization of the token: answers are read in turn with the files of that organization. */
+  organizationId: string;
   provider: Provider;
   /** Root of the API (`apiRoot`). The token goes to this origin and to no other. */
   api: string;
@@ -19,7 +23,7 @@ export interface ProviderAccess {
   signal: AbortSignal;
 }
 
-/** What the API answered: 2xx with its JSON, or the 401, 403, 404 or other 4xx that the caller explains. */
+/** What the API answered: 2xx with the parts of its JSON that were asked for, or the 401, 403, 404 or other 4xx that the caller explains. */
 export interface ProviderAnswer {
   status: number;
   headers: OutgoingAnswer['headers'];
@@ -71,26 +75,27 @@ const HEADERS: Record<Provider, (token: string) => Record<string, string>> = {
 };
 
 /** A page of a hundred repositories with all that providers say of them takes less than 1 MiB. */
-const MAX_BYTES = 4 * 1024 * 1024;
+const MAX_BYTES = LIMITS['json-shape'].bytes;
 /** A renamed repository answers where it is now. */
 const MAX_REDIRECTS = 3;
 const MAX_WAIT_SECONDS = 24 * 3600;
 
 /**
- * Asks the API of a provider. Throws ProviderError where there is no answer to explain: unreachable, out of requests, broken, not JSON, or
- * leading to another server.
+ * Asks the API of a provider for the parts of an answer that `shape` names. Throws ProviderError where there is no answer to explain:
+ * unreachable, out of requests, broken, not JSON, or leading to another server.
  */
 export async function askProvider(
   http: HttpClient,
   access: ProviderAccess,
   path: string,
+  shape: Shape,
   request: OutgoingRequest = {},
 ): Promise<ProviderAnswer> {
   let url = `${access.api}${path}`;
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
     const answer = await send(http, access, url, request);
     const moved = locationOf(access, url, answer);
-    if (moved === undefined) return read(access, answer);
+    if (moved === undefined) return read(access, answer, shape);
     url = moved;
   }
   throw new ProviderError('unreachable', `${access.api} redirects for ever.`);
@@ -131,16 +136,24 @@ function locationOf({ api }: ProviderAccess, from: string, { status, headers }: 
   );
 }
 
-function read({ api }: ProviderAccess, { status, headers, body, truncated }: OutgoingAnswer): ProviderAnswer {
+/** Reads the answer in a thread, with limits: the address of a provider is its organization's, and may answer anything. */
+async function read(
+  { api, organizationId }: ProviderAccess,
+  { status, headers, body, truncated }: OutgoingAnswer,
+  shape: Shape,
+): Promise<ProviderAnswer> {
   const spent = status === 403 && (headers['x-ratelimit-remaining'] === '0' || headers['retry-after'] !== undefined);
   if (status === 429 || spent) throw outOfRequests(api, headers);
   if (status >= 400 && status < 500) return { status, headers, body: undefined };
   if (status < 200 || status > 299 || truncated) throw new ProviderError('unreachable', `${api} answered ${status}.`);
   try {
-    return { status, headers, body: JSON.parse(body.toString() || 'null') };
+    const file = { name: 'The answer', text: body };
+    return { status, headers, body: await readFileOf(organizationId, 'json-shape', file, { shape }) };
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new ProviderError('unreachable', `${api} did not answer with JSON.`, { cause: error });
+    if (!(error instanceof ParsingError) || error.kind === 'busy') throw error;
+    throw new ProviderError('unreachable', `${api} did not answer with JSON that can be read: ${error.problem}.`, {
+      cause: error,
+    });
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Shape } from '#kernel/parsing/formats.ts';
 import type { HttpClient } from '#platform/http-client/index.ts';
 import {
   askProvider,
@@ -24,8 +25,12 @@ const MAX_PAGES = 20;
 interface Dialect {
   /** Paths of the lists whose pages together are all repositories that the token may see. */
   lists(ask: (path: string) => Promise<unknown[]>, workspace: string | null): Promise<string[]>;
+  /** Parts of an entry of any list that are read. */
+  entry: Shape;
   repository(item: any): ProvidedRepository;
   branches(name: string): string;
+  /** Shape of a page with entries of a shape. */
+  page(entry: Shape): Shape;
   /** Entries of a page. */
   items(body: any): unknown;
   /** Address of the page after. */
@@ -41,6 +46,8 @@ const linkedNext = ({ headers }: ProviderAnswer): string | undefined =>
 
 const DIALECTS: Record<Provider, Dialect> = {
   GITHUB: {
+    entry: { id: true, full_name: true, clone_url: true, default_branch: true, private: true, name: true },
+    page: (entry) => [entry],
     lists: () => Promise.resolve(['/user/repos?per_page=100&sort=full_name']),
     repository: (item) => ({
       id: textOf(item.id),
@@ -54,6 +61,11 @@ const DIALECTS: Record<Provider, Dialect> = {
     next: linkedNext,
   },
   GITLAB: {
+    entry: {
+      ...{ id: true, path_with_namespace: true, http_url_to_repo: true },
+      ...{ default_branch: true, visibility: true, name: true },
+    },
+    page: (entry) => [entry],
     lists: () => Promise.resolve(['/projects?membership=true&per_page=100&order_by=id&sort=asc&pagination=keyset']),
     repository: (item) => ({
       id: textOf(item.id),
@@ -67,6 +79,13 @@ const DIALECTS: Record<Provider, Dialect> = {
     next: linkedNext,
   },
   BITBUCKET: {
+    entry: {
+      ...{ uuid: true, full_name: true, is_private: true, name: true, slug: true },
+      links: { clone: [{ name: true, href: true }] },
+      mainbranch: { name: true },
+      workspace: { slug: true },
+    },
+    page: (entry) => ({ values: [entry], next: true }),
     // Lists over all workspaces are gone since April 2026: one is asked after the other.
     lists: async (ask, workspace) => {
       const found = workspace ? [workspace] : (await ask('/user/workspaces?pagelen=100')).map(workspaceOf);
@@ -80,8 +99,8 @@ const DIALECTS: Record<Provider, Dialect> = {
       is_private: item.is_private === true,
     }),
     branches: (name) => `/repositories/${segments(name)}/refs/branches?pagelen=100`,
-    items: (body) => body.values,
-    next: ({ body }) => (typeof body.next === 'string' ? body.next : undefined),
+    items: (body) => body?.values,
+    next: ({ body }) => (typeof body?.next === 'string' ? body.next : undefined),
   },
 };
 
@@ -115,7 +134,7 @@ async function listPages(http: HttpClient, access: ProviderAccess, first: string
   const found: unknown[] = [];
   let path: string | undefined = first;
   for (let page = 0; path !== undefined && page < MAX_PAGES; page++) {
-    const answer = await askProvider(http, access, path);
+    const answer = await askProvider(http, access, path, dialect.page(dialect.entry));
     refuse(access, answer.status, what);
     const items = dialect.items(answer.body);
     if (!Array.isArray(items)) throw misread(access, what);

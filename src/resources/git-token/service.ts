@@ -112,6 +112,7 @@ export async function accessOf(
 ): Promise<ProviderAccess> {
   const provider = row.type as Provider;
   return {
+    organizationId: row.organization_id,
     provider,
     api: apiRoot(provider, row.git_api_url),
     token: await vault.open(db, row.organization_id, placeOf(row.id), row.token),

@@ -16,6 +16,11 @@ import { helmRepositoryTarget } from '#resources/helm-repository/target.ts';
 
 const tag = 'Helm Repositories';
 
+/**
+ * Routes of the container registries (`registry/routes.ts`) are alike line by line. One declaration of both would take each of their ids, paths,
+ * texts, schemas, actions, functions and targets as parameters, and lose the types that tie a handler to its body.
+ */
+
 export const helmRepositoryRoutes: Route[] = [
   defineRoute({
     id: 'listAvailableHelmRepository',

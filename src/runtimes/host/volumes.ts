@@ -2,6 +2,7 @@ import { chownSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Layout } from '#runtimes/host/layout.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { RuntimeError } from '#runtimes/runtime.ts';
 import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /** `<dataDir>/volumes/<id>/volume.json`: whose the volume is. The content lies beside it in `data`. */
@@ -10,10 +11,16 @@ interface VolumeRecord {
   serviceId: string;
 }
 
-/** Makes a volume where it isn't there yet, owned by `uid` (null: by us); answers the folder with its content. */
+/**
+ * Makes a volume where it isn't there yet, owned by `uid` (null: by us); answers the folder with its content. Throws RuntimeError `refused`
+ * where it belongs to another service.
+ */
 export function makeVolume(layout: Layout, id: string, serviceId: string, uid: number | null): string {
   const folder = layout.volume(id);
   const data = join(folder, 'data');
+  const present = readJson<VolumeRecord>(join(folder, 'volume.json'));
+  if (present && present.serviceId !== serviceId)
+    throw new RuntimeError('refused', `A volume ${id} is there that does not belong to this service.`);
   mkdirSync(data, { recursive: true, mode: 0o755 });
   const record: VolumeRecord = { format: 1, serviceId };
   writeAtomically(join(folder, 'volume.json'), JSON.stringify(record));

@@ -1,11 +1,6 @@
 export { holderOfLock } from '#services/terraform-state/lock-info.ts';
 export { createStateServer, type StateServer } from '#services/terraform-state/server.ts';
-export {
-  readStateFile,
-  withoutSecrets,
-  type StateContent,
-  type StateOutput,
-} from '#services/terraform-state/state-file.ts';
+export { readStateFile } from '#services/terraform-state/state-file.ts';
 export {
   beginRun,
   currentState,

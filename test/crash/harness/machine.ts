@@ -69,7 +69,7 @@ export interface MachineOptions {
 }
 
 /** URL of a database that is reached by a unix socket or by TCP. */
-function urlOf({ host, port, user, password, database }: ClientConfig): string {
+export function urlOf({ host, port, user, password, database }: ClientConfig): string {
   const account = `${user}:${encodeURIComponent(String(password))}`;
   return host?.startsWith('/')
     ? `postgres://${account}@localhost/${database}?host=${encodeURIComponent(host)}&port=${port}`

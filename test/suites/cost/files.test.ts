@@ -10,6 +10,10 @@ const MILLISECONDS = 1_500;
 const lines = (count: number, line: (n: number) => string) =>
   Array.from({ length: count }, (_, n) => line(n)).join('\n');
 const OPTIONS: Partial<Record<Format, unknown>> = {
+  'terraform-content': { secrets: Array.from({ length: 200 }, (_, n) => `secret number ${n}`) },
+  'terraform-answer': { secrets: [] },
+  'json-shape': { shape: { values: [{ id: true, tags: [true] }] } },
+  'argo-cd': { list: 'resources' },
   yaml: { maxAliasCount: 100, merge: true },
   'dockerfile-reach': { variables: {}, separatesCaches: true, hereDocuments: true },
 };
@@ -58,6 +62,28 @@ const HOSTILE: [name: string, format: Format, text: string][] = [
     'a state of 500,000 short items',
     'terraform-state',
     `{"version": 4, "serial": 1, "a": [${'[],'.repeat(500_000)}1]}`,
+  ],
+  [
+    'a state of a million short items in an attribute',
+    'terraform-content',
+    `{"version":4,"serial":1,"resources":[{"instances":[{"attributes":{"a":[${'[],'.repeat(1_000_000)}1]}}]}]}`,
+  ],
+  [
+    'a state of 500,000 outputs',
+    'terraform-content',
+    `{"version":4,"serial":1,"outputs":{${lines(500_000, (n) => `"o${n}":{"value":""},`)}"last":{"value":1}}}`,
+  ],
+  ['an answer of Terraform of lists in lists', 'terraform-answer', '['.repeat(2_000_000)],
+  ['an answer of a git provider with 500,000 tags', 'json-shape', `{"values":[{"tags":[${'1,'.repeat(500_000)}1]}]}`],
+  [
+    'resources of an Argo CD that are Secrets',
+    'argo-cd',
+    JSON.stringify({
+      items: Array.from({ length: 2_000 }, () => ({
+        kind: 'Secret',
+        liveState: `{"data":{${'"a":1,'.repeat(1_000)}"b":1}}`,
+      })),
+    }),
   ],
   ['an index of 100,000 charts', 'chart-index', `entries:\n${lines(100_000, (n) => `  c${n}: [{version: 1}]`)}`],
   [

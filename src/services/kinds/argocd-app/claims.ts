@@ -1,4 +1,5 @@
 import { storable } from '#kernel/storable.ts';
+import { json } from '#platform/database/json.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
 /** An Argo CD that this process may read now, until the lease is over or its configuration changes. */
@@ -93,10 +94,25 @@ export async function replaceDestinations(db: Database, claim: Claim, destinatio
     .where('argo_cd_id', '=', claim.id)
     .where(sql<boolean>`url <> all(${destinations.map(({ url }) => url)})`)
     .execute();
-  if (destinations.length === 0) return;
+  // As one parameter: a statement has room for 65,535, and thousands take long to write.
   await db
     .insertInto('argo_cd_destination')
-    .values(destinations.map((one) => ({ ...one, organization_id: claim.organization_id, argo_cd_id: claim.id })))
+    .columns(['organization_id', 'argo_cd_id', 'url', 'name', 'applications'])
+    .expression((eb) =>
+      eb
+        .selectFrom(
+          sql<Destination>`jsonb_to_recordset(${json(destinations)}::jsonb)`.as<'one'>(
+            sql`one(url text, name text, applications int)`,
+          ),
+        )
+        .select([
+          sql<string>`${claim.organization_id}::uuid`.as('organization_id'),
+          sql<string>`${claim.id}::uuid`.as('argo_cd_id'),
+          'one.url',
+          'one.name',
+          'one.applications',
+        ]),
+    )
     .onConflict((conflict) =>
       conflict
         .columns(['argo_cd_id', 'url'])

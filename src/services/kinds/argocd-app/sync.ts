@@ -2,7 +2,7 @@ import { newId } from '#kernel/ids.ts';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import {
   ArgoCdError,
-  destinationOf,
+  destinationsAmong,
   findArgoCd,
   type ArgoCdApplication,
   type ArgoCdCluster,
@@ -59,8 +59,9 @@ async function landAll(platform: Platform, claim: claims.Claim, { apps, clusters
   const scope = { organizationId: claim.organization_id };
   await inTransaction(systemContext(platform), async (context) => {
     if (!(await claims.holdClaim(context.db, claim))) return;
+    const destinationOf = destinationsAmong(clusters);
     const going = apps.flatMap((app) => {
-      const destination = destinationOf(app, clusters);
+      const destination = destinationOf(app);
       return destination === null ? [] : [{ app, destination }];
     });
     await claims.replaceDestinations(context.db, claim, destinationsOf(going, clusters));

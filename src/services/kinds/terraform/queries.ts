@@ -1,7 +1,5 @@
-import { json } from '#platform/database/json.ts';
+import type { StateReading } from '#kernel/parsing/formats.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
-import type { PlanContent } from '#services/kinds/terraform/plan-file.ts';
-import type { StateContent } from '#services/terraform-state/index.ts';
 
 /** Plans of a service that are kept. */
 const KEPT_PLANS = 20;
@@ -31,7 +29,7 @@ export const findReleasedSpec = async (db: Database, scope: Scope, serviceId: st
 export const insertPlan = (
   db: Database,
   scope: Scope,
-  plan: { serviceId: string; deploymentId: string; applied: boolean; commitId: string | null; content: PlanContent },
+  plan: { serviceId: string; deploymentId: string; applied: boolean; commitId: string | null; content: string },
 ) =>
   db
     .insertInto('terraform_plan')
@@ -41,12 +39,10 @@ export const insertPlan = (
       organization_id: scope.organizationId,
       applied: plan.applied,
       commit_id: plan.commitId,
-      content: json(plan.content),
+      content: plan.content,
     })
     .onConflict((conflict) =>
-      conflict
-        .columns(['service_id', 'deployment_id'])
-        .doUpdateSet({ applied: plan.applied, content: json(plan.content) }),
+      conflict.columns(['service_id', 'deployment_id']).doUpdateSet({ applied: plan.applied, content: plan.content }),
     )
     .execute();
 
@@ -88,27 +84,33 @@ export const listResources = (db: Database, scope: Scope, serviceId: string) =>
     .orderBy('address')
     .execute();
 
-/** Makes what a state holds the resources of a service; those that were there keep their ids. */
+/**
+ * Makes the resources of a state those of a service; the ones that were there keep their ids. Their texts go to the database as they came out
+ * of the thread that read them.
+ */
 export async function replaceResources(
   db: Database,
   scope: Scope,
   serviceId: string,
-  resources: StateContent['resources'],
+  { resources }: Pick<StateReading, 'resources'>,
 ): Promise<void> {
+  const { rows } = await sql<{ began: Date }>`select now() as began`.execute(db);
+  for (const part of resources) await upsertResources(db, scope, serviceId, part);
   await db
     .deleteFrom('terraform_resource')
     .where('organization_id', '=', scope.organizationId)
     .where('service_id', '=', serviceId)
-    .where('address', '<>', sql<string>`all(${resources.map(({ address }) => address)})`)
+    .where('extracted_at', '<', rows[0]!.began)
     .execute();
-  if (resources.length === 0) return;
-  await sql`
+}
+
+const upsertResources = (db: Database, scope: Scope, serviceId: string, part: string) =>
+  sql`
     insert into terraform_resource (id, organization_id, service_id, address, resource_type, name, provider, mode, attributes)
     select gen_random_uuid(), ${scope.organizationId}, ${serviceId}, address, type, name, provider, mode, attributes
-    from jsonb_to_recordset(${json(resources)}::jsonb)
+    from jsonb_to_recordset(${part}::jsonb)
       as one (address text, type text, name text, provider text, mode text, attributes jsonb)
     on conflict (service_id, address) do update set resource_type = excluded.resource_type, name = excluded.name,
       provider = excluded.provider, mode = excluded.mode, attributes = excluded.attributes, extracted_at = now()`.execute(
     db,
   );
-}

@@ -1,8 +1,10 @@
 import type { Execution, ServiceSnapshot } from '#deployments/index.ts';
+import type { StateReading, TerraformAnswer } from '#kernel/parsing/formats.ts';
+import { readFileOf } from '#kernel/parsing/index.ts';
+import { readParts } from '#kernel/parsing/parts.ts';
 import type { Context } from '#platform/context.ts';
 import { recordOutputs, type Output } from '#services/capabilities/service/variables/index.ts';
 import { isOwnUnlock } from '#services/kinds/terraform/deploy.ts';
-import { readPlan } from '#services/kinds/terraform/plan-file.ts';
 import { keepsState } from '#services/kinds/terraform/run-files.ts';
 import * as queries from '#services/kinds/terraform/queries.ts';
 import type { TerraformSpec } from '#services/kinds/terraform/spec.ts';
@@ -12,20 +14,8 @@ import {
   forceUnlock,
   holderOfLock,
   readStateFile,
-  type StateContent,
-  type StateOutput,
   type StateOwner,
 } from '#services/terraform-state/index.ts';
-
-/** What `run.sh` answers. */
-interface Answer {
-  show?: unknown;
-  state?: unknown;
-  too_large?: boolean;
-}
-
-/** Resources of a state that are kept to be listed. */
-const MAX_RESOURCES = 10_000;
 
 /** Keeps what a run of Terraform left: the end of its credential, its plan, the resources of the state, and outputs as variables. */
 export async function recordTerraform(
@@ -43,14 +33,11 @@ export async function recordTerraform(
   const left = await endRun(context, owner, { generation: null, known: true });
   if (left) lines.push(`The run ended without releasing ${holderOfLock(left)}: it is released now.`);
   if (execution.failure !== null) lines.push(...(await whoLocks(context, owner)));
-  const answer = readAnswer(execution.outcomes.at(-1)?.end.output ?? null);
-  if (answer.too_large) lines.push('The plan or the state is larger than 1 MiB: it is not shown as data.');
-  if (answer.show) await keepPlan(context, service, execution, answer.show);
+  const answer = await readAnswer(execution);
+  if (answer?.tooLarge) lines.push('The plan or the state is larger than 1 MiB: it is not shown as data.');
+  if (answer?.plan) await keepPlan(context, service, execution, answer.plan);
   const state = await stateOf(context, service, execution, answer);
-  if (state) {
-    const resources = state.resources.slice(0, MAX_RESOURCES);
-    await queries.replaceResources(context.db, execution, service.serviceId, resources);
-  }
+  if (state) await queries.replaceResources(context.db, execution, service.serviceId, state);
   return [...lines, ...(await keepOutputs(context, service, execution, state))];
 }
 
@@ -63,24 +50,21 @@ async function whoLocks(context: Context, owner: StateOwner): Promise<string[]> 
   ];
 }
 
-function readAnswer(text: string | null): Answer {
-  if (text === null) return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    return value !== null && typeof value === 'object' ? value : {};
-  } catch {
-    return {};
-  }
+/** Reads what `run.sh` answered; null where it answered nothing. */
+async function readAnswer({ organizationId, outcomes, secrets }: Execution): Promise<TerraformAnswer | null> {
+  const text = outcomes.at(-1)?.end.output ?? null;
+  if (text === null) return null;
+  return readFileOf(organizationId, 'terraform-answer', { name: 'The answer of the run', text }, { secrets });
 }
 
-async function keepPlan(context: Context, service: ServiceSnapshot, execution: Execution, show: unknown) {
+async function keepPlan(context: Context, service: ServiceSnapshot, execution: Execution, plan: string) {
   const scope = { organizationId: execution.organizationId };
   await queries.insertPlan(context.db, scope, {
     serviceId: service.serviceId,
     deploymentId: execution.deploymentId,
     applied: execution.action === 'DEPLOY' && execution.failure === null,
     commitId: execution.commitId,
-    content: readPlan(show, execution.secrets),
+    content: plan,
   });
   await queries.deleteOldPlans(context.db, scope, service.serviceId);
 }
@@ -90,15 +74,18 @@ async function stateOf(
   context: Context,
   service: ServiceSnapshot,
   execution: Execution,
-  answer: Answer,
-): Promise<StateContent | null> {
-  const owner = { organizationId: execution.organizationId, serviceId: service.serviceId };
-  const content = keepsState((service.spec as TerraformSpec).backend)
-    ? (await currentState(context, owner))?.content
-    : answer.state
-      ? Buffer.from(JSON.stringify(answer.state))
-      : null;
-  return content ? readStateFile(content, execution.secrets) : null;
+  answer: TerraformAnswer | null,
+): Promise<StateReading | null> {
+  if (!keepsState((service.spec as TerraformSpec).backend)) return answer?.state ?? null;
+  const { organizationId, secrets } = execution;
+  const content = (await currentState(context, { organizationId, serviceId: service.serviceId }))?.content;
+  return content ? readStateFile(organizationId, content, secrets) : null;
+}
+
+interface StateOutput {
+  name: string;
+  value: string;
+  sensitive: boolean;
 }
 
 /** Outputs become variables of the environment; those of what was destroyed go. */
@@ -106,7 +93,7 @@ async function keepOutputs(
   context: Context,
   service: ServiceSnapshot,
   execution: Execution,
-  state: StateContent | null,
+  state: StateReading | null,
 ): Promise<string[]> {
   const { action, failure } = execution;
   if (failure !== null || action === 'RUN') return [];
@@ -115,7 +102,7 @@ async function keepOutputs(
   if (!state) return [];
   const lines: string[] = [];
   const outputs = new Map<string, Output>();
-  for (const output of state.outputs) {
+  for (const output of await readParts<StateOutput>(state.outputs)) {
     const made = toOutput(output);
     const refusal = refusalOf(context, made, outputs.has(made.key));
     if (refusal) lines.push(`The output ${output.name} becomes no variable: ${refusal}.`);
@@ -136,10 +123,10 @@ function refusalOf(context: Context, { key, value }: Output, isTaken: boolean): 
   return undefined;
 }
 
-/** Names of Terraform may have signs that no variable's has. What is no text is written as JSON. */
+/** Names of Terraform may have signs that no variable's has. */
 const toOutput = ({ name, value, sensitive }: StateOutput): Output => ({
   key: name.replaceAll(/[^a-zA-Z0-9_]/g, '_').replace(/^(?=\d)/, '_'),
-  value: (typeof value === 'string' ? value : JSON.stringify(value)).toWellFormed().replaceAll('\0', ''),
+  value: value.toWellFormed().replaceAll('\0', ''),
   isSecret: sensitive,
   description: null,
   mountPath: null,

@@ -12,15 +12,15 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { readStateContent } from '#kernel/parsing/terraform-content.ts';
+import { readPlan } from '#kernel/parsing/terraform-plan.ts';
 import { environmentOf, filesOf, FOLDER, type RunInput } from '#services/kinds/terraform/run-files.ts';
-import { readPlan } from '#services/kinds/terraform/plan-file.ts';
 import {
   beginRun,
   createStateServer,
   currentState,
   endRun,
   forceUnlock,
-  readStateFile,
   type StateOwner,
 } from '#services/terraform-state/index.ts';
 import { PROGRAMS } from '#services/kinds/terraform/testing.ts';
@@ -106,7 +106,7 @@ async function makeServiceOf(program: string, module: Record<string, string>) {
     (await start(input, variables)).ended;
   const state = async () => {
     const present = await currentState(app.platform, owner);
-    const content = present?.content ? readStateFile(present.content) : null;
+    const content = present?.content ? readStateContent(present.content.toString()) : null;
     return {
       addresses: content?.resources.map(({ address }) => address) ?? [],
       outputs: Object.fromEntries((content?.outputs ?? []).map(({ name, value }) => [name, value])),
@@ -339,7 +339,7 @@ function testRunsOf(program: string): void {
     writeFileSync(path.join(service.root, 'go'), '');
     const applied = await service.run({ backend });
     expectDone(applied);
-    expect(readStateFile(Buffer.from(JSON.stringify(applied.answer.state)))!.resources).toHaveLength(2);
+    expect(readStateContent(JSON.stringify(applied.answer.state))!.resources).toHaveLength(2);
   });
 
   test('a state is migrated from the backend of before to the present one, and back', async () => {

@@ -1,3 +1,4 @@
+import type { Shape } from '#kernel/parsing/formats.ts';
 import type { HttpClient, OutgoingRequest } from '#platform/http-client/index.ts';
 import { askProvider, ProviderError, type Provider, type ProviderAccess } from '#resources/git-token/index.ts';
 
@@ -20,6 +21,8 @@ interface Dialect {
   events: readonly string[];
   hooks(repository: ProviderRepository): string;
   listQuery: string;
+  /** Parts of the list that are read. */
+  list: Shape;
   read(body: any): ProviderHook[];
   write(url: string, secret: string): unknown;
   updateMethod: 'PATCH' | 'PUT';
@@ -33,6 +36,7 @@ const DIALECTS: Record<Provider, Dialect> = {
     events: ['push', 'pull_request'],
     hooks: ({ owner, name }) => `/repos/${segment(owner)}/${segment(name)}/hooks`,
     listQuery: '?per_page=100',
+    list: [{ id: true, config: { url: true }, active: true, events: [true] }],
     read: (body) =>
       body.map((hook: any) => ({
         id: String(hook.id),
@@ -52,6 +56,7 @@ const DIALECTS: Record<Provider, Dialect> = {
     events: GITLAB_EVENTS,
     hooks: ({ owner, name }) => `/projects/${segment(`${owner}/${name}`)}/hooks`,
     listQuery: '?per_page=100',
+    list: [{ id: true, url: true, alert_status: true, push_events: true, merge_requests_events: true }],
     read: (body) =>
       body.map((hook: any) => ({
         id: String(hook.id),
@@ -77,6 +82,7 @@ const DIALECTS: Record<Provider, Dialect> = {
     ],
     hooks: ({ owner, name }) => `/repositories/${segment(owner)}/${segment(name)}/hooks`,
     listQuery: '?pagelen=100',
+    list: { values: [{ uuid: true, url: true, active: true, events: [true] }] },
     read: (body) =>
       body.values.map((hook: any) => ({
         id: String(hook.uuid),
@@ -105,7 +111,7 @@ export async function findHook(
   url: string,
 ): Promise<ProviderHook | undefined> {
   const dialect = DIALECTS[repository.provider];
-  const body = await call(http, repository, `${dialect.hooks(repository)}${dialect.listQuery}`);
+  const body = await call(http, repository, `${dialect.hooks(repository)}${dialect.listQuery}`, dialect.list);
   try {
     return dialect.read(body).find((hook) => hook.url === url);
   } catch (error) {
@@ -126,7 +132,7 @@ export async function writeHook(
 ): Promise<void> {
   const dialect = DIALECTS[repository.provider];
   const path = dialect.hooks(repository);
-  await call(http, repository, present ? `${path}/${segment(present.id)}` : path, {
+  await call(http, repository, present ? `${path}/${segment(present.id)}` : path, true, {
     method: present ? dialect.updateMethod : 'POST',
     body: JSON.stringify(dialect.write(url, secret)),
   });
@@ -136,10 +142,11 @@ async function call(
   http: HttpClient,
   repository: ProviderRepository,
   path: string,
+  shape: Shape,
   request: OutgoingRequest = {},
 ): Promise<any> {
   const { api, owner, name } = repository;
-  const { status, body } = await askProvider(http, repository, path, request);
+  const { status, body } = await askProvider(http, repository, path, shape, request);
   if (status === 401 || status === 403)
     throw new ProviderError(
       'refused',

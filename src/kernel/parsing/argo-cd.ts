@@ -1,5 +1,9 @@
-/** The cluster that an Argo CD itself runs in, in its own words. */
-const IN_CLUSTER = { name: 'in-cluster', url: 'https://kubernetes.default.svc' };
+import { Texts, toParts } from '#kernel/parsing/parts.ts';
+import type { ArgoCdList } from '#kernel/parsing/formats.ts';
+
+/** More than an Argo CD serves well. */
+const MAX_APPS = 10_000;
+const MAX_CLUSTERS = 5_000;
 
 const HEALTHS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', 'Unknown'] as const;
 const SYNCS = ['Synced', 'OutOfSync', 'Unknown'] as const;
@@ -45,8 +49,24 @@ export interface ManagedResource {
 }
 
 type Fields = Record<string, unknown>;
-/** Throws the error for an answer that is none of Argo CD's. */
-type Refuse = (what: string) => never;
+
+/** Reads an answer of Argo CD's API. Throws Error for what is none of its answers. */
+export function readArgoCdList(text: string, { list }: { list: ArgoCdList }): Texts<string[]> {
+  const items = itemsOf(JSON.parse(text));
+  switch (list) {
+    case 'applications':
+      return new Texts(toParts(readApplications(atMost(MAX_APPS, items, 'apps'))));
+    case 'clusters':
+      return new Texts(toParts(readClusters(atMost(MAX_CLUSTERS, items, 'clusters'))));
+    case 'resources':
+      return new Texts(toParts(readManagedResources(items)));
+  }
+}
+
+function atMost(count: number, items: Fields[], what: string): Fields[] {
+  if (items.length > count) throw new Error(`it lists ${items.length} ${what}: at most ${count} are read`);
+  return items;
+}
 
 const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
@@ -68,23 +88,24 @@ function timeOf(value: unknown): string | null {
 }
 
 /** Go writes an empty list as null. */
-function itemsOf(body: unknown, what: string, refuse: Refuse): Fields[] {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return refuse(what);
+function itemsOf(body: unknown): Fields[] {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new Error('it is no list of Argo CD');
   const { items } = body as Fields;
   if (items === undefined || items === null) return [];
-  return Array.isArray(items) ? items.map(fieldsOf) : refuse(what);
+  if (!Array.isArray(items)) throw new Error('it is no list of Argo CD');
+  return items.map(fieldsOf);
 }
 
 /** Addresses are compared: a slash at their end says nothing. */
 export const withoutSlash = (url: string): string => url.replace(/\/+$/, '');
 
-/** The apps of an answer to `/api/v1/applications`. One that is none makes the whole answer none: half a list is not a list. */
-export function readApplications(body: unknown, refuse: Refuse): ArgoCdApplication[] {
-  return itemsOf(body, 'The list of apps', refuse).map((item) => {
+/** Reads the apps of an answer to `/api/v1/applications`. One that is none makes the whole answer none: half a list is not a list. */
+const readApplications = (items: Fields[]): ArgoCdApplication[] =>
+  items.map((item) => {
     const app = applicationOf(item);
-    return app.name === '' ? refuse('The list of apps') : app;
+    if (app.name === '') throw new Error('it lists an app without a name');
+    return app;
   });
-}
 
 function applicationOf(item: Fields): ArgoCdApplication {
   const [metadata, spec, status] = [fieldsOf(item.metadata), fieldsOf(item.spec), fieldsOf(item.status)];
@@ -127,25 +148,17 @@ const sourceOf = (source: Fields): ArgoCdSource => ({
   chart: textOf(source.chart) || null,
 });
 
-/** The clusters of an answer to `/api/v1/clusters`. */
-export const readClusters = (body: unknown, refuse: Refuse): ArgoCdCluster[] =>
-  itemsOf(body, 'The list of clusters', refuse)
+/** Reads the clusters of an answer to `/api/v1/clusters`. */
+const readClusters = (items: Fields[]): ArgoCdCluster[] =>
+  items
     .map((item) => ({ url: withoutSlash(textOf(item.server)), name: textOf(item.name) || textOf(item.server) }))
     .filter((cluster) => cluster.url !== '');
 
-/** Address of the cluster that an app goes to; its name where Argo CD tells no address, null where it tells neither. */
-export function destinationOf(app: ArgoCdApplication, clusters: ArgoCdCluster[]): string | null {
-  const { server, name } = app.destination;
-  if (server !== null) return server;
-  const known = clusters.find((cluster) => cluster.name === name);
-  return known?.url ?? (name === IN_CLUSTER.name ? IN_CLUSTER.url : name);
-}
-
 const MASK = '++++++++';
 
-/** The resources of an answer to `/api/v1/applications/{name}/managed-resources`. */
-export const readManagedResources = (body: unknown, refuse: Refuse): ManagedResource[] =>
-  itemsOf(body, 'The list of resources', refuse).map((item) => {
+/** Reads the resources of an answer to `/api/v1/applications/{name}/managed-resources`. */
+const readManagedResources = (items: Fields[]): ManagedResource[] =>
+  items.map((item) => {
     const kind = textOf(item.kind);
     const stateOf = (state: unknown) => withoutValues(kind, typeof state === 'string' ? state : '');
     return {

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { checkState, readStateFile, SENSITIVE } from '#services/terraform-state/state-file.ts';
+import { readFileOf } from '#kernel/parsing/index.ts';
+import { readStateContent, SENSITIVE } from '#kernel/parsing/terraform-content.ts';
 
-const stateOf = (content: object) => Buffer.from(JSON.stringify({ version: 4, serial: 3, lineage: 'l', ...content }));
+const stateOf = (content: object) => JSON.stringify({ version: 4, serial: 3, lineage: 'l', ...content });
+const checkState = (text: string) => readFileOf(newId(), 'terraform-state', { name: 'The state', text });
 const attribute = (value: string) => ({ type: 'get_attr', value });
 const index = (value: string | number) => ({ type: 'index', value: { value, type: 'string' } });
 
@@ -29,7 +31,9 @@ describe('resources of a state', () => {
         resource({}, [], { deposed: 'abcd1234' }),
       ],
     });
-    expect(readStateFile(content)!.resources.map(({ address, provider, mode }) => [address, provider, mode])).toEqual([
+    expect(
+      readStateContent(content)!.resources.map(({ address, provider, mode }) => [address, provider, mode]),
+    ).toEqual([
       ['terraform_data.a', 'terraform.io/builtin/terraform', 'managed'],
       ['module.net["a"].terraform_data.a[1]', 'terraform.io/builtin/terraform', 'managed'],
       ['data.aws_ami.a["x\\"y"]', 'r.io/h/aws.west', 'data'],
@@ -38,7 +42,7 @@ describe('resources of a state', () => {
   });
 
   const shown = (attributes: object, marked: unknown[], secrets: string[] = []) =>
-    readStateFile(stateOf({ resources: [resource(attributes, marked)] }), secrets)!.resources[0]!.attributes;
+    readStateContent(stateOf({ resources: [resource(attributes, marked)] }), secrets)!.resources[0]!.attributes;
 
   test('show no attribute that is marked as sensitive, however deep', () => {
     const path = [attribute('settings'), index('db'), index(0), attribute('password')];
@@ -81,9 +85,9 @@ describe('resources of a state', () => {
 });
 
 test('an encrypted state tells nothing, and what is no state is refused', async () => {
-  const encrypted = Buffer.from('{"encrypted_data":"x","meta":{}}');
-  expect(readStateFile(encrypted)).toBeNull();
-  await checkState(newId(), encrypted);
+  const encrypted = '{"encrypted_data":"x","meta":{}}';
+  expect(readStateContent(encrypted)).toBeNull();
+  await checkState(encrypted);
   for (const [text, problem] of [
     ['', 'it is not JSON'],
     ['null', 'it is no object'],
@@ -91,8 +95,8 @@ test('an encrypted state tells nothing, and what is no state is refused', async 
     ['{"version":3,"serial":1}', 'it is not in format 4: Terraform 0.12 or later writes it'],
     ['{"version":4}', 'it is not in format 4: Terraform 0.12 or later writes it'],
   ] as const) {
-    expect(() => readStateFile(Buffer.from(text))).toThrow(problem);
-    await expect(checkState(newId(), Buffer.from(text))).rejects.toMatchObject({
+    expect(() => readStateContent(text)).toThrow(problem);
+    await expect(checkState(text)).rejects.toMatchObject({
       code: 'bad_request',
       message: `The state: ${problem}`,
     });
