@@ -19,7 +19,7 @@ export interface KindFacts {
   audited?: true;
   /** Variables and secrets stand on it. */
   variables?: true;
-  /** It has a host name within its cluster. */
+  /** Services have a host name within their cluster. */
   serving?: true;
   /** Beginning of that host name; without it the name begins with the type in the configuration. */
   hostPrefix?: string;
@@ -27,7 +27,7 @@ export interface KindFacts {
   settings?: readonly SettingGroup[];
   /** Its removal takes the right `workload.delete`. */
   guarded?: true;
-  /** It is run elsewhere and only read here. */
+  /** Services are run elsewhere and only read here. */
   observed?: true;
   /** Its services are CRON or LIFECYCLE ones, by their schedule. */
   scheduled?: true;
@@ -45,7 +45,7 @@ export interface KindFacts {
   usesGitTokens?: true;
   usesRegistries?: true;
   usesHelmRepositories?: true;
-  /** What a deployment does of it, where the interface names that (`sub_action`). */
+  /** Parts of a deployment that the interface names (`sub_action`). */
   subActions?: { DEPLOY: string; REMOVE: string };
 }
 
