@@ -192,6 +192,12 @@ export const READS: Exceptions[] = [
 /** Modules whose SQL changes rows of a table of another. */
 export const WRITES: Exceptions[] = [
   {
+    reason: 'A machine records the address of its API in its own row, which its first start made.',
+    uses: {
+      'platform/machines': ['node'],
+    },
+  },
+  {
     reason: 'A consumer of the outbox reads the events that it delivers, and ends what it has delivered.',
     uses: {
       'delivery/webhooks': ['outbox', 'webhook'],
