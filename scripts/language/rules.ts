@@ -57,7 +57,9 @@ function findDocProblems(text: string): Problem[] {
 
 /** Returns the text up to the full stop, colon or semicolon that ends its first thought. */
 function firstSentence(text: string): string {
-  const end = /[.!?](?=\s+[A-Z`"(]|$)|[:;](?=\s)/.exec(text.replaceAll(/\b(e\.g|i\.e)\./g, (words) => words.replaceAll('.', ' ')));
+  const end = /[.!?](?=\s+[A-Z`"(]|$)|[:;](?=\s)/.exec(
+    text.replaceAll(/\b(e\.g|i\.e)\./g, (words) => words.replaceAll('.', ' ')),
+  );
   return end ? text.slice(0, end.index) : text;
 }
 
