@@ -1158,7 +1158,7 @@ CASE kind
     ELSE NULL::uuid
 END) stored,
   last_updated_with uuid,
-  constraint service_kind_check CHECK ((kind = ANY (ARRAY['APPLICATION'::text, 'DATABASE'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'ARGOCD_APP'::text, 'AGENTIC_WORKFLOW'::text]))),
+  constraint service_kind_check CHECK ((kind ~ '^[A-Z][A-Z_]*$'::text)),
   constraint service_organization_id_argo_cd_id_fkey FOREIGN KEY (organization_id, argo_cd_id) REFERENCES argo_cd(organization_id, id) ON DELETE CASCADE,
   constraint service_organization_id_container_registry_id_fkey FOREIGN KEY (organization_id, container_registry_id) REFERENCES container_registry(organization_id, id),
   constraint service_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id),
@@ -1368,7 +1368,7 @@ create table variable (
   constraint variable_organization_id_project_id_fkey FOREIGN KEY (organization_id, project_id) REFERENCES project(organization_id, id) ON DELETE CASCADE,
   constraint variable_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
   constraint variable_pkey PRIMARY KEY (id),
-  constraint variable_scope_check CHECK ((scope = ANY (ARRAY['PROJECT'::text, 'ENVIRONMENT'::text, 'APPLICATION'::text, 'CONTAINER'::text, 'JOB'::text, 'HELM'::text, 'TERRAFORM'::text, 'AGENTIC_WORKFLOW'::text]))),
+  constraint variable_scope_check CHECK ((scope ~ '^[A-Z][A-Z_]*$'::text)),
   constraint variable_secret_manager_access_fkey FOREIGN KEY (organization_id, secret_manager_access_id) REFERENCES secret_manager_access(organization_id, id) NOT VALID
 );
 CREATE INDEX variable_aliased ON public.variable USING btree (aliased_id) WHERE (aliased_id IS NOT NULL);

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import type { Base } from '#app/install.ts';
 import { createQuietLog } from '#platform/telemetry/log.ts';
-import { RELEASE } from '#app/release.ts';
+import { RELEASE } from '#platform/release.ts';
 import {
   cancelAllWaiting,
   endExecutions,

@@ -3,7 +3,7 @@ import { inspectQueue } from '#deployments/queue/inspect.ts';
 import type { Finding } from '#kernel/finding.ts';
 import { inspectDatabase } from '#platform/database/inspect.ts';
 import { inspectVault } from '#platform/vault/inspect.ts';
-import { LEAST_NODE } from '#app/release.ts';
+import { LEAST_NODE } from '#platform/release.ts';
 import { print } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';
 

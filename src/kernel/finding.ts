@@ -1,8 +1,9 @@
-/** Part of the machine as `quarterdeck doctor` found it, with a sentence each on what is missing and what would mend it. */
+/** Part of the machine as `quarterdeck doctor` found it. */
 export interface Finding {
   name: string;
   state: 'ok' | 'missing' | 'broken';
-  /** What was found: a version, an address. */
+  /** Version or address. */
   found: string;
+  /** Sentences on what is missing and what would mend it. */
   advice: string[];
 }

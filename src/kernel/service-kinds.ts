@@ -19,7 +19,7 @@ export interface KindFacts {
   audited?: true;
   /** Variables and secrets stand on it. */
   variables?: true;
-  /** It has a host name within its cluster. */
+  /** Services have a host name within their cluster. */
   serving?: true;
   /** Beginning of that host name; without it the name begins with the type in the configuration. */
   hostPrefix?: string;
@@ -27,14 +27,14 @@ export interface KindFacts {
   settings?: readonly SettingGroup[];
   /** Its removal takes the right `workload.delete`. */
   guarded?: true;
-  /** It is run elsewhere and only read here. */
+  /** Services are run elsewhere and only read here. */
   observed?: true;
   /** Its services are CRON or LIFECYCLE ones, by their schedule. */
   scheduled?: true;
-  /** The first form of variables and of the services of a cluster names it. */
+  /** Variables, lists of the services of a cluster and selections of services of an environment name it. */
   linked?: true;
-  /** The first form of histories has a list for it. */
-  historyV1?: true;
+  /** The first form of histories has a list for it, whose entries have these fields besides. */
+  historyV1?: readonly ('commit' | 'image' | 'schedule' | 'repository')[];
   /** The first form of a deployment's log names it as the scope of a line. */
   logScope?: true;
   /** Alert rules may be about it. */
@@ -45,7 +45,7 @@ export interface KindFacts {
   usesGitTokens?: true;
   usesRegistries?: true;
   usesHelmRepositories?: true;
-  /** What a deployment does of it, where the interface names that (`sub_action`). */
+  /** Parts of a deployment that the interface names (`sub_action`). */
   subActions?: { DEPLOY: string; REMOVE: string };
 }
 
@@ -63,7 +63,7 @@ export const KIND_FACTS = {
     settings: ['web', 'pods', 'replicas', 'builds', 'buildCache', 'lifecycleCommands', 'serviceAccountToken'],
     guarded: true,
     linked: true,
-    historyV1: true,
+    historyV1: ['commit'],
     logScope: true,
     alerts: true,
     metadata: true,
@@ -75,7 +75,7 @@ export const KIND_FACTS = {
     serving: true,
     guarded: true,
     linked: true,
-    historyV1: true,
+    historyV1: [],
     logScope: true,
     metadata: true,
   },
@@ -88,7 +88,7 @@ export const KIND_FACTS = {
     settings: ['web', 'pods', 'replicas', 'requestBuffering', 'serviceAccountToken'],
     guarded: true,
     linked: true,
-    historyV1: true,
+    historyV1: ['image'],
     alerts: true,
     metadata: true,
     usesRegistries: true,
@@ -101,7 +101,7 @@ export const KIND_FACTS = {
     settings: ['pods', 'builds', 'buildCache', 'runs', 'serviceAccountToken'],
     scheduled: true,
     linked: true,
-    historyV1: true,
+    historyV1: ['commit', 'image', 'schedule'],
     alerts: true,
     metadata: true,
     usesGitTokens: true,
@@ -115,7 +115,7 @@ export const KIND_FACTS = {
     hostPrefix: 'helm',
     settings: ['web', 'requestBuffering'],
     linked: true,
-    historyV1: true,
+    historyV1: ['commit', 'repository'],
     alerts: true,
     usesGitTokens: true,
     usesHelmRepositories: true,

@@ -1,4 +1,4 @@
-import type { TObject } from 'typebox';
+import type { TObject, TSchema } from 'typebox';
 import type { Context } from '#platform/context.ts';
 import type { DeployableKind, ImageName, KindHooks, RunEvent } from '#deployments/index.ts';
 import type { Route, Target } from '#platform/http/route.ts';
@@ -91,6 +91,8 @@ interface DeployInput<Spec = any> {
   query?: TObject;
   /** Name of its list in `POST /environment/{id}/service/deploy`. */
   group: string;
+  /** Entry of that list: an id, or an object with one and what the call may say. Without it there is no such list. */
+  entry?: TSchema;
   /** What body and query ask for. Throws 400 that names the field, below `path` where it stands in a list. */
   choose(spec: Spec, said: any, path: string): DeployChoice<Spec>;
 }

@@ -4,10 +4,10 @@ import { expand, type Expanded, type Node, type VariableProblem } from '#deploym
 
 /** `scope` of variables and secrets (service.md §2.8). */
 export const RECORD_SCOPES = [
-  'BUILT_IN' as const,
-  'PROJECT' as const,
-  'ENVIRONMENT' as const,
   ...kindsWith('variables'),
+  'BUILT_IN' as const,
+  'ENVIRONMENT' as const,
+  'PROJECT' as const,
 ];
 export type RecordScope = (typeof RECORD_SCOPES)[number];
 

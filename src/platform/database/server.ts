@@ -22,7 +22,7 @@ export interface Server {
   isPooled: boolean;
   /** The same not through a pooler. */
   directConfig: pg.ClientConfig;
-  /** Ends the embedded server, unless another process of ours works with it. */
+  /** Ends the embedded server, unless another process of this program works with it. */
   close(): Promise<void>;
 }
 
@@ -79,7 +79,7 @@ function shutOut(dataDir: string): void {
   }
 }
 
-/** Whether another process of ours works with the embedded PostgreSQL: the last one out ends it. */
+/** Whether another process of this program works with the embedded PostgreSQL: the last one out ends it. */
 async function isUsedByOthers(config: pg.ClientConfig): Promise<boolean> {
   const { db, close } = openDatabase({ config: { ...config, max: 1 } });
   try {

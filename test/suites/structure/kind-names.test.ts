@@ -16,7 +16,7 @@ const EXCEPTIONS: Record<string, string> = {
   'app/engine.ts': 'The composition root gives the hooks of Terraform the programs of the machine.',
 };
 
-const NAMED = new RegExp(`['"](?:${SERVICE_KINDS.join('|')})['"]|(?<![\\w'" .-])(?:${SERVICE_KINDS.join('|')}):`);
+const NAMED = new RegExp(`['"](?:${SERVICE_KINDS.join('|')})['"]|(?:^|[{,])\\s*(?:${SERVICE_KINDS.join('|')}):`, 'm');
 
 /** Comments name kinds as examples. */
 const withoutComments = (text: string): string => text.replaceAll(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/.*$/gm, '');

@@ -74,6 +74,7 @@ export const READS: Exceptions[] = [
       housekeeping: ['cluster', 'environment', 'service'],
       'platform/access': ['cluster', 'environment', 'project'],
       'platform/events': ['organization'],
+      'platform/machines': ['cluster'],
       'resources/alert-receiver': ['organization'],
       'resources/argo-cd': ['cluster'],
       'resources/cluster': ['environment', 'node', 'project', 'service'],
@@ -190,6 +191,12 @@ export const READS: Exceptions[] = [
 
 /** Modules whose SQL changes rows of a table of another. */
 export const WRITES: Exceptions[] = [
+  {
+    reason: 'A machine records the address of its API in its own row, which its first start made.',
+    uses: {
+      'platform/machines': ['node'],
+    },
+  },
   {
     reason: 'A consumer of the outbox reads the events that it delivers, and ends what it has delivered.',
     uses: {

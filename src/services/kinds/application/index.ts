@@ -1,3 +1,5 @@
+import { selectedCommit } from '#services/service/selection.ts';
+import { Type, Uuid } from '#platform/http/schema.ts';
 import { applicationDeployment } from '#services/kinds/application/deploy.ts';
 import type { Kind } from '#services/kind.ts';
 import {
@@ -26,6 +28,7 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
   deploy: {
     body: ApplicationDeployRequest,
     group: 'applications',
+    entry: Type.Object({ application_id: Uuid, git_commit_id: selectedCommit }),
     choose: (_spec, { git_commit_id }) => ({ commitId: git_commit_id }),
   },
   terraform: applicationTerraform,

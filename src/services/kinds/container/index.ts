@@ -1,3 +1,5 @@
+import { selectedText } from '#services/service/selection.ts';
+import { Type, Uuid } from '#platform/http/schema.ts';
 import type { Kind } from '#services/kind.ts';
 import { containerDeployment } from '#services/kinds/container/deploy.ts';
 import { containerRoutes } from '#services/kinds/container/routes.ts';
@@ -33,6 +35,7 @@ export const container: Kind<ContainerSpec, ContainerInput & { name: string }> =
   deploy: {
     body: ContainerDeployRequest,
     group: 'containers',
+    entry: Type.Object({ id: Uuid, image_tag: selectedText }),
     // The tag becomes the configured one (decisions.md 15).
     choose: (spec, { image_tag: tag }) => (tag && tag !== spec.tag ? { spec: { ...spec, tag } } : {}),
   },

@@ -1,4 +1,4 @@
-import { Type } from '#platform/http/schema.ts';
+import { Type, Uuid } from '#platform/http/schema.ts';
 import type { Kind } from '#services/kind.ts';
 import { application } from '#services/kinds/application/index.ts';
 import { backUpBeforeRemoval } from '#services/kinds/database/backups/last.ts';
@@ -30,6 +30,7 @@ export const database: Kind<DatabaseSpec, DatabaseInput & { name: string }> = {
       ),
     }),
     group: 'databases',
+    entry: Uuid,
     choose: () => ({}),
   },
   terraform: databaseTerraform,

@@ -1,3 +1,5 @@
+import { selectedCommit, selectedId, selectedText } from '#services/service/selection.ts';
+import { Type } from '#platform/http/schema.ts';
 import type { Kind } from '#services/kind.ts';
 import { chooseHelm, helmDeployment } from '#services/kinds/helm/deploy.ts';
 import {
@@ -26,7 +28,18 @@ export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
   requires: () => ['kubernetes'],
   details: ({ source: { repository } }) =>
     repository ? { repository: { chart_name: repository.chart_name, chart_version: repository.chart_version } } : {},
-  deploy: { body: HelmDeployRequest, query: HelmDeployQuery, group: 'helms', choose: chooseHelm },
+  deploy: {
+    body: HelmDeployRequest,
+    query: HelmDeployQuery,
+    group: 'helms',
+    entry: Type.Object({
+      id: selectedId,
+      chart_version: selectedText,
+      git_commit_id: selectedCommit,
+      values_override_git_commit_id: selectedCommit,
+    }),
+    choose: chooseHelm,
+  },
   terraform: helmTerraform,
   routes: (needs) => helmRoutes(needs.repositories),
   capabilities: {

@@ -1,3 +1,5 @@
+import { selectedCommit, selectedId, selectedText } from '#services/service/selection.ts';
+import { Type } from '#platform/http/schema.ts';
 import { invalidField } from '#kernel/errors.ts';
 import type { DeployChoice, Kind } from '#services/kind.ts';
 import { jobDeployment } from '#services/kinds/job/deploy.ts';
@@ -28,7 +30,13 @@ export const job: Kind<JobSpec, JobInput & { name: string }> = {
   requires: ({ source }) => ('image' in source ? ['registry-images', 'tasks'] : ['tasks']),
   icon: ({ schedule }) => (schedule.cronjob ? 'cron-job' : 'lifecycle-job'),
   details: detailsOf,
-  deploy: { body: JobDeployRequest, query: ForceEvent, group: 'jobs', choose },
+  deploy: {
+    body: JobDeployRequest,
+    query: ForceEvent,
+    group: 'jobs',
+    entry: Type.Object({ id: selectedId, image_tag: selectedText, git_commit_id: selectedCommit }),
+    choose,
+  },
   capabilities: {
     gitSource: (spec) => spec.git_repository ?? null,
     image: {

@@ -1,3 +1,5 @@
+import { selectedCommit, selectedId } from '#services/service/selection.ts';
+import { Nullable, OneOf, Type } from '#platform/http/schema.ts';
 import { terraformRoutes } from '#services/kinds/terraform/routes.ts';
 import { terraformDeployment } from '#services/kinds/terraform/deploy.ts';
 import {
@@ -34,6 +36,11 @@ export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> =
   deploy: {
     body: TerraformDeployRequest,
     group: 'terraforms',
+    entry: Type.Object({
+      id: selectedId,
+      git_commit_id: selectedCommit,
+      action: Type.Optional(Nullable(OneOf(['PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE']))),
+    }),
     choose: (_spec, { git_commit_id, action }) => ({ commitId: git_commit_id, ...(action ? { event: action } : {}) }),
   },
   removal: {

@@ -1,8 +1,7 @@
-import { hasFact } from '#kernel/kinds.ts';
+import { hasFact, kindsWith } from '#kernel/kinds.ts';
 import { invalidField } from '#kernel/errors.ts';
-import { BLANK_IS_ABSENT } from '#platform/http/blank.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
-import { named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
+import { named, Type, Uuid } from '#platform/http/schema.ts';
 import { cancelEnvironment } from '#deployments/index.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
 import { chooseForEnvironment } from '#services/capabilities/service/actions/choices.ts';
@@ -20,46 +19,25 @@ import { settleEnvironment } from '#services/capabilities/service/actions/settle
 import { EnvironmentStatus } from '#services/capabilities/service/status/schema.ts';
 import { cleanFailed } from '#services/capabilities/service/executions/index.ts';
 import type { Kind } from '#services/kind.ts';
-import { CommitId } from '#services/sources/git.ts';
 
 const Ids = Type.Optional(Type.Array(Uuid, { maxItems: 1000 }));
 const SelectedServices = named(
   'SelectedServices',
-  Type.Object({
-    application_ids: Ids,
-    container_ids: Ids,
-    database_ids: Ids,
-    job_ids: Ids,
-    helm_ids: Ids,
-    terraform_ids: Ids,
-  }),
+  Type.Object(Object.fromEntries(kindsWith('linked').map((kind) => [`${kind.toLowerCase()}_ids`, Ids]))),
 );
-const Commit = Type.Optional(CommitId);
-const Text = Type.Optional(Type.String({ ...BLANK_IS_ABSENT, maxLength: 255 }));
-const many = (properties: Record<string, any>) =>
-  Type.Optional(Type.Array(Type.Object(properties), { maxItems: 1000 }));
-const DeploySelectedServices = named(
-  'DeploySelectedServices',
-  Type.Object({
-    applications: Type.Optional(
-      Type.Array(Type.Object({ application_id: Uuid, git_commit_id: Commit }), { maxItems: 1000 }),
+
+/** Lists of services, one for each kind that says what its entries are. */
+const deploySelected = (kinds: Kind[]) =>
+  named(
+    'DeploySelectedServices',
+    Type.Object(
+      Object.fromEntries(
+        kinds.flatMap(({ deploy }) =>
+          deploy?.entry ? [[deploy.group, Type.Optional(Type.Array(deploy.entry, { maxItems: 1000 }))] as const] : [],
+        ),
+      ),
     ),
-    databases: Ids,
-    containers: many({ id: Uuid, image_tag: Text }),
-    jobs: many({ id: Type.Optional(Uuid), image_tag: Text, git_commit_id: Commit }),
-    helms: many({
-      id: Type.Optional(Uuid),
-      chart_version: Text,
-      git_commit_id: Commit,
-      values_override_git_commit_id: Commit,
-    }),
-    terraforms: many({
-      id: Type.Optional(Uuid),
-      git_commit_id: Commit,
-      action: Type.Optional(Nullable(OneOf(['PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE']))),
-    }),
-  }),
-);
+  );
 const SkipReconcile = Type.Object({ skipReconcile: Type.Optional(Type.Boolean({ default: false })) });
 
 type EnvironmentCall = Call<EnvironmentTarget, any, any, any>;
@@ -219,7 +197,7 @@ export const environmentActionRoutes = (kinds: Kind[]): Route[] => [
     description: 'Services that the body leaves out are not touched. The new state is stored before the call answers.',
     target: environmentTarget,
     action: 'environment.deploy',
-    body: DeploySelectedServices,
+    body: deploySelected(kinds),
     answer: { status: 200, body: EnvironmentStatus },
     errors: [409],
     handler: (call) => deployChosen(call, kinds),

@@ -1,3 +1,4 @@
+import { factsOf, kindsWith } from '#kernel/kinds.ts';
 import { DateTime, ListOf, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
 import { OriginEnum, ServiceFailure, StateEnum, StatusDetails } from '#services/capabilities/service/status/schema.ts';
 import { SERVICE_KINDS } from '#services/service/holder.ts';
@@ -139,6 +140,21 @@ const Schedule = Type.Object({
 });
 const Chart = Type.Object({ chart_name: Type.Optional(Type.String()), chart_version: Type.Optional(Type.String()) });
 
+const FIELDS = {
+  commit,
+  image,
+  schedule: { schedule: Type.Optional(Schedule) },
+  repository: { repository: Type.Optional(Nullable(Chart)) },
+};
+
+/** A list for each kind that the first version has. */
+const lists = Object.fromEntries(
+  kindsWith('historyV1').map((kind) => {
+    const { group, historyV1: fields } = factsOf(kind);
+    return [group!, entry(Object.assign({}, ...fields!.map((field) => FIELDS[field])))];
+  }),
+);
+
 /** First version of an environment's history. */
 export const EnvironmentDeployment = named(
   'EnvironmentDeployment',
@@ -147,18 +163,7 @@ export const EnvironmentDeployment = named(
     status: StateEnum,
     origin: OriginEnum,
     triggered_by: Type.String(),
-    applications: entry(commit),
-    containers: entry(image),
-    databases: entry(),
-    jobs: entry({
-      ...commit,
-      ...image,
-      schedule: Type.Optional(Schedule),
-    }),
-    helms: entry({
-      ...commit,
-      repository: Type.Optional(Nullable(Chart)),
-    }),
+    ...lists,
   }),
 );
 

@@ -1,5 +1,4 @@
-import { kindsWith } from '#kernel/kinds.ts';
-import { KIND_FACTS } from '#kernel/service-kinds.ts';
+import { factsOf, kindsWith } from '#kernel/kinds.ts';
 import {
   deploymentState,
   detailsOf,
@@ -118,7 +117,7 @@ export function deploymentV1(row: HistoryDeployment, services: HistoryService[])
     status: deploymentState(row),
     origin: row.origin,
     triggered_by: row.requested_by_name,
-    ...Object.fromEntries(kindsWith('historyV1').map((kind) => [KIND_FACTS[kind].group, of(kind)])),
+    ...Object.fromEntries(kindsWith('historyV1').map((kind) => [factsOf(kind).group!, of(kind)])),
   };
 }
 
