@@ -4,7 +4,7 @@ import { watchQueue } from '#deployments/queue/watchdog.ts';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import { maintainEventPartitions } from '#platform/events/partitions.ts';
-import type { RecurringTask } from '#platform/jobs/schedule.ts';
+import type { RecurringTask } from '#platform/work/schedule.ts';
 import { removeOldStreamEvents } from '#delivery/stream/index.ts';
 import { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/index.ts';
 import { rewrapOlder } from '#platform/vault/rotation.ts';

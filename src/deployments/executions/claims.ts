@@ -1,9 +1,9 @@
 import { chooseAlone } from '#deployments/executor/claims.ts';
-import type { Renewal } from '#deployments/executor/leased-work.ts';
+import type { Renewal } from '#platform/work/index.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 /** Seconds that a claim holds without being renewed, by the database's clock. */
-const LEASE_SECONDS = 15;
+export const LEASE_SECONDS = 15;
 
 /** An execution of a schedule that this worker carries on, fenced by the token. */
 export interface ClaimedExecution {

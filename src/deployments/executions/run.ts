@@ -18,6 +18,7 @@ import type { PlannedTask, TaskOutcome } from '#deployments/model/kind.ts';
 import { outputPathOf } from '#deployments/model/output-path.ts';
 import type { ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
+import type { Lease, StopReason } from '#platform/work/index.ts';
 import { isDatabaseAway } from '#platform/database/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
@@ -35,8 +36,8 @@ export type ExecutionParts = Pick<
   | 'makeMask'
 >;
 
-/** Why an execution's work is ended from outside. */
-export type ExecutionStop = 'give-back' | 'lost' | 'replaced' | 'stopped';
+/** Reasons of executions themselves to be ended from outside. */
+export type ExecutionReason = 'replaced' | 'stopped';
 
 /** Pickups in a row after which an execution is given up: none of its workers followed it for as long as a step may take without progress. */
 const MAX_PICKUPS = 5;
@@ -44,7 +45,7 @@ const REMOVAL_SECONDS = 60;
 const FLUSH_MS = 500;
 const MARGIN_SECONDS = 120;
 
-const CANCELLED: Partial<Record<ExecutionStop, string>> = {
+const CANCELLED: Partial<Record<StopReason<ExecutionReason>, string>> = {
   replaced: 'The next run was due and replaced it.',
   stopped: 'The job was stopped or removed while it ran.',
 };
@@ -63,30 +64,31 @@ interface Prepared {
 export async function runExecution(
   parts: ExecutionParts,
   claim: ClaimedExecution,
-  abort: AbortController,
+  lease: Lease<ExecutionReason>,
 ): Promise<void> {
-  if (claim.pickups > MAX_PICKUPS) return giveUp(parts, claim, abort.signal);
+  const { signal } = lease;
+  if (claim.pickups > MAX_PICKUPS) return giveUp(parts, claim, signal);
   const outcomes: TaskOutcome[] = [];
-  const log = new LogWriter(parts, claim, abort);
+  const log = new LogWriter(parts, claim, lease);
   let prepared: Prepared | undefined;
   let result: Pick<ExecutionEnd, 'state' | 'error'>;
   await beginLog(parts.platform.db, claim);
   try {
-    prepared = await prepareInTime(parts, claim, abort.signal);
-    const failure = await run(parts, claim, { ...prepared, outcomes, log }, abort.signal);
+    prepared = await prepareInTime(parts, claim, signal);
+    const failure = await run(parts, claim, { ...prepared, outcomes, log }, signal);
     result = {
       state: failure === undefined ? 'SUCCEEDED' : 'FAILED',
       error: failure === undefined ? null : prepared.mask(failure),
     };
   } catch (error) {
-    const reason = abort.signal.aborted ? (abort.signal.reason as ExecutionStop) : undefined;
+    const { reason } = lease;
     const isUnknown = isDatabaseAway(error) || (prepared && error instanceof Abandoned);
     if (reason === 'give-back' || reason === 'lost' || isUnknown) {
       log.close();
       throw error;
     }
     // An earlier worker may have begun the command, and nobody has followed it since.
-    if (!prepared) await removeLeft(parts, claim, abort.signal);
+    if (!prepared) await removeLeft(parts, claim, signal);
     const mask = prepared?.mask ?? ((text: string) => text);
     const cancelled = reason && CANCELLED[reason];
     result = cancelled
@@ -226,15 +228,15 @@ async function run(
 class LogWriter {
   readonly #parts: ExecutionParts;
   readonly #claim: ClaimedExecution;
-  readonly #abort: AbortController;
+  readonly #lease: Lease<ExecutionReason>;
   readonly #log = new ExecutionLog();
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(parts: ExecutionParts, claim: ClaimedExecution, abort: AbortController) {
+  constructor(parts: ExecutionParts, claim: ClaimedExecution, lease: Lease<ExecutionReason>) {
     this.#parts = parts;
     this.#claim = claim;
-    this.#abort = abort;
+    this.#lease = lease;
   }
 
   write(text: string): void {
@@ -249,7 +251,7 @@ class LogWriter {
     if (chunk)
       this.#writing = this.#writing
         .then(() => storeChunk(this.#parts.platform.db, this.#claim, chunk))
-        .catch(() => this.#abort.abort('lost' satisfies ExecutionStop));
+        .catch(() => this.#lease.abort('lost'));
     return this.#writing;
   }
 

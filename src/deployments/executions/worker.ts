@@ -1,14 +1,16 @@
 import {
   claimExecutions,
   giveBackExecution,
+  LEASE_SECONDS,
   renewExecutions,
   type ClaimedExecution,
 } from '#deployments/executions/claims.ts';
-import { runExecution, type ExecutionParts, type ExecutionStop } from '#deployments/executions/run.ts';
+import { runExecution, type ExecutionParts, type ExecutionReason } from '#deployments/executions/run.ts';
 import { cancelStopped, fireDue, followReleases } from '#deployments/executions/schedule.ts';
 import { sweepExecutions } from '#deployments/executions/sweep.ts';
-import { Poll } from '#platform/jobs/pace.ts';
-import { LeasedWork } from '#deployments/executor/leased-work.ts';
+import { Poll } from '#platform/work/pace.ts';
+import type { Lease } from '#platform/work/index.ts';
+import { LeasedWork } from '#platform/work/leased-work.ts';
 
 const LOOK_MS = 1_000;
 const RENEW_MS = 3_000;
@@ -23,7 +25,7 @@ const SWEEP_EVERY = 10;
 export class ExecutionWorker {
   readonly #parts: ExecutionParts;
   readonly #slots: number;
-  readonly #work = new LeasedWork<ExecutionStop>();
+  readonly #work = new LeasedWork<ExecutionReason>(LEASE_SECONDS);
   #timers: NodeJS.Timeout[] = [];
   readonly #poll: Poll;
   #renewing: Promise<void> | undefined;
@@ -51,7 +53,8 @@ export class ExecutionWorker {
     this.#ending.abort();
     this.#poll.stop();
     await this.#looking;
-    await this.#work.end('give-back');
+    this.#work.abortAll('give-back');
+    await this.#work.ended();
     // What runs is the worker's until it has ended.
     for (const timer of this.#timers) clearInterval(timer);
     await this.#renewing;
@@ -104,15 +107,15 @@ export class ExecutionWorker {
       perOrganization,
       limit: free,
     }))
-      void this.#work.begin(claim.token, (abort) => this.#carryOut(claim, abort));
+      void this.#work.begin(claim.token, (lease) => this.#carryOut(claim, lease));
   }
 
-  async #carryOut(claim: ClaimedExecution, abort: AbortController): Promise<void> {
+  async #carryOut(claim: ClaimedExecution, lease: Lease<ExecutionReason>): Promise<void> {
     const { db, log } = this.#parts.platform;
     try {
-      await runExecution(this.#parts, claim, abort);
+      await runExecution(this.#parts, claim, lease);
     } catch (error) {
-      const inOrder = abort.signal.reason === 'give-back';
+      const inOrder = lease.reason === 'give-back';
       if (!inOrder)
         log.warn(
           { err: error, executionId: claim.id },

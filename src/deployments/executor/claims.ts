@@ -8,7 +8,7 @@ import {
   LIVE_WORKERS,
   type LockName,
 } from '#platform/database/locks.ts';
-import type { Renewal } from '#deployments/executor/leased-work.ts';
+import type { Renewal } from '#platform/work/index.ts';
 import { FORMATS } from '#deployments/model/snapshot.ts';
 import type { DeploymentRow } from '#deployments/queries.ts';
 

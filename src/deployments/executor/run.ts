@@ -85,7 +85,7 @@ async function open(parts: EngineParts, claim: Claim, options: RunOptions): Prom
     log: isResumed(claim) ? await again(() => DeploymentLog.resume(db, claim)) : new DeploymentLog(db, claim, 0),
     span: parts.tracer.start('deployment', { kind: 'internal', attributes }),
     options,
-    signal: options.abort.signal,
+    signal: options.lease.signal,
   };
 }
 

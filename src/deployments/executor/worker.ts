@@ -6,17 +6,18 @@ import {
   clearLeftover,
   DatabaseAway,
   giveBack,
+  LEASE_SECONDS,
   renewClaims,
   type Claim,
 } from '#deployments/executor/claims.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
 import { lockLiveness, workerName } from '#platform/database/locks.ts';
 import { endQuietly } from '#platform/database/notify.ts';
-import { fleetOf, Poll, turnOf } from '#platform/jobs/pace.ts';
-import { LeasedWork } from '#deployments/executor/leased-work.ts';
+import { fleetOf, Poll, turnOf } from '#platform/work/pace.ts';
+import { LeasedWork } from '#platform/work/leased-work.ts';
 import { runDeployment } from '#deployments/executor/run.ts';
 import { Slots } from '#deployments/executor/slots.ts';
-import type { StopReason } from '#deployments/executor/run-context.ts';
+import type { Lease } from '#platform/work/index.ts';
 
 const POLL_MS = 500;
 const RENEW_MS = 3_000;
@@ -32,7 +33,7 @@ const ANSWER_MS = 4_000;
  */
 export class DeploymentWorker {
   readonly #parts: EngineParts;
-  readonly #work = new LeasedWork<StopReason>();
+  readonly #work = new LeasedWork<'cancel'>(LEASE_SECONDS);
   #liveness: pg.Client | undefined;
   #workerId = 0;
   #stopping = false;
@@ -73,8 +74,10 @@ export class DeploymentWorker {
     this.#poll.stop();
     for (const turn of this.#turns) clearTimeout(turn);
     // What runs hears of it at once; what is being claimed just now, when that has come to its end.
-    await Promise.all([this.#work.end('give-back'), this.#filling]);
-    await this.#work.end('give-back');
+    this.#work.abortAll('give-back');
+    await Promise.all([this.#work.ended(), this.#filling]);
+    this.#work.abortAll('give-back');
+    await this.#work.ended();
     for (const timer of this.#timers) clearInterval(timer);
     if (this.#liveness) await endQuietly(this.#liveness);
   }
@@ -183,14 +186,14 @@ export class DeploymentWorker {
   }
 
   #begin(claim: Claim): void {
-    void this.#work.begin(claim.token, (abort) => this.#carryOutAlone(claim, abort)).finally(() => this.#nudgeSoon());
+    void this.#work.begin(claim.token, (lease) => this.#carryOutAlone(claim, lease)).finally(() => this.#nudgeSoon());
   }
 
   /** An attempt of this worker that was lost may still be ending: two of one process would be at the same deployment. */
-  async #carryOutAlone(claim: Claim, abort: AbortController): Promise<void> {
+  async #carryOutAlone(claim: Claim, lease: Lease<'cancel'>): Promise<void> {
     const { id } = claim.deployment;
     const before = this.#attempts.get(id);
-    const attempt = (before ?? Promise.resolve()).then(() => this.#carryOut(claim, abort));
+    const attempt = (before ?? Promise.resolve()).then(() => this.#carryOut(claim, lease));
     this.#attempts.set(id, attempt);
     try {
       await attempt;
@@ -199,11 +202,11 @@ export class DeploymentWorker {
     }
   }
 
-  async #carryOut(claim: Claim, abort: AbortController): Promise<void> {
+  async #carryOut(claim: Claim, lease: Lease<'cancel'>): Promise<void> {
     try {
-      await runDeployment(this.#parts, claim, { abort, builds: this.#builds });
+      await runDeployment(this.#parts, claim, { lease, builds: this.#builds });
     } catch (error) {
-      await this.#leave(claim, abort.signal.reason === 'give-back', error);
+      await this.#leave(claim, lease.reason === 'give-back', error);
     }
   }
 

@@ -6,10 +6,10 @@ export { insertCluster, type NewClusterInput } from '#resources/cluster/service.
 export { kubernetesOf, toClusterView } from '#resources/cluster/view.ts';
 export { openSecretManagerAccess, type OpenAccess } from '#resources/cluster/accesses.ts';
 export {
+  CLUSTER_WORK_REPORT,
   createClusterWorker,
   type ClusterReport,
   type ClusterToCheck,
-  type ClusterWorker,
 } from '#resources/cluster/work.ts';
 export { listClustersWithCredentials, renameCredentialsOfClusters } from '#resources/cluster/queries.ts';
 export { CLOUDS, CloudVendor } from '#resources/cluster/schema/vendors.ts';

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { chooseAlone, type Renewal } from '#deployments/index.ts';
+import { chooseAlone } from '#deployments/index.ts';
+import type { Renewal } from '#platform/work/index.ts';
 import { sql, type Database, type DB, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Insertable, Selectable } from 'kysely';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { LeasedWork } from '#deployments/index.ts';
+import { LeasedWork } from '#platform/work/leased-work.ts';
 import { systemContext, type Context, type Platform } from '#platform/context.ts';
 import { readBackup, removeBackup, verifyBackup, type BackupFile } from '#services/kinds/database/backups/file.ts';
 import { failBackup, makeFile, reasonOf, serverOf } from '#services/kinds/database/backups/make.ts';
@@ -41,7 +41,7 @@ const WATCH_MS = 250;
 export class BackupWorker {
   readonly #options: Required<BackupWorkerOptions>;
   readonly #context: Context;
-  readonly #work: LeasedWork<'give-back'>;
+  readonly #work: LeasedWork;
   #timers: NodeJS.Timeout[] = [];
   #looking: Promise<void> | undefined;
   #renewing: Promise<void> | undefined;
@@ -67,8 +67,10 @@ export class BackupWorker {
   async stop(): Promise<void> {
     this.#stopping = true;
     // What runs hears of it at once; what is being claimed just now, when it has been claimed.
-    await Promise.all([this.#work.end('give-back'), this.#looking]);
-    await this.#work.end('give-back');
+    this.#work.abortAll('give-back');
+    await Promise.all([this.#work.ended(), this.#looking]);
+    this.#work.abortAll('give-back');
+    await this.#work.ended();
     for (const timer of this.#timers) clearInterval(timer);
     await this.#renewing;
   }

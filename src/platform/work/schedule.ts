@@ -2,7 +2,7 @@ import { anySignal } from '#kernel/lease-signal.ts';
 import { randomUUID } from 'node:crypto';
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
-import { Poll } from '#platform/jobs/pace.ts';
+import { Poll } from '#platform/work/pace.ts';
 
 /** Something that recurs. It must be safe to run again after it was broken off. */
 export interface RecurringTask {
