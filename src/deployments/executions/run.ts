@@ -2,7 +2,7 @@ import { systemContext } from '#platform/context.ts';
 import { Abandoned, UNWIND_SECONDS, withDeadline } from '#deployments/executor/deadline.ts';
 import { generationOf, type EngineParts } from '#deployments/executor/engine.ts';
 import { attemptNames, runOne, summaryOf } from '#deployments/executor/tasks.ts';
-import type { ClaimedExecution } from '#deployments/executions/claims.ts';
+import type { ClaimedExecution, ExecutionReason } from '#deployments/executions/claims.ts';
 import { ExecutionLog } from '#deployments/executions/log.ts';
 import type { ExecutionEnd } from '#deployments/executions/queries.ts';
 import {
@@ -36,11 +36,8 @@ export type ExecutionParts = Pick<
   | 'makeMask'
 >;
 
-/** Reasons of executions themselves to be ended from outside. */
-export type ExecutionReason = 'replaced' | 'stopped';
-
 /** Pickups in a row after which an execution is given up: none of its workers followed it for as long as a step may take without progress. */
-const MAX_PICKUPS = 5;
+export const MAX_PICKUPS = 5;
 const REMOVAL_SECONDS = 60;
 const FLUSH_MS = 500;
 const MARGIN_SECONDS = 120;
@@ -67,7 +64,6 @@ export async function runExecution(
   lease: Lease<ExecutionReason>,
 ): Promise<void> {
   const { signal } = lease;
-  if (claim.pickups > MAX_PICKUPS) return giveUp(parts, claim, signal);
   const outcomes: TaskOutcome[] = [];
   const log = new LogWriter(parts, claim, lease);
   let prepared: Prepared | undefined;
@@ -100,7 +96,11 @@ export async function runExecution(
 }
 
 /** Ends what still runs of it, and only then the execution: the next one must not begin beside it. Throws where that can't be done now. */
-async function giveUp(parts: ExecutionParts, claim: ClaimedExecution, signal: AbortSignal): Promise<void> {
+export async function giveUp(
+  parts: ExecutionParts,
+  claim: ClaimedExecution,
+  { signal }: Pick<Lease, 'signal'>,
+): Promise<void> {
   await removeLeft(parts, claim, signal);
   const error = `Given up after ${MAX_PICKUPS} attempts to go on with it.`;
   await end(parts.platform.db, claim, { state: 'FAILED', error, ...summaryOf([]) });

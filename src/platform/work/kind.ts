@@ -44,13 +44,15 @@ export interface WorkStatus {
 
 /** Figures of a kind of work, which any process can ask the database for. */
 export interface WorkReport {
-  /** Name of the kind, in lower case with hyphens. */
+  /** Name of the kind of items, in lower case with hyphens. */
   name: string;
   status(db: Database): Promise<WorkStatus>;
 }
 
 /** One kind of durable work: where its items stand in the database, and how one is carried out. `WorkLoop` does the rest. */
-export interface WorkKind<C extends Claim, Reason extends string = never> extends WorkReport {
+export interface WorkKind<C extends Claim, Reason extends string = never> {
+  /** Name for the log, in lower case with hyphens. */
+  name: string;
   /** Seconds that a claim holds without being renewed: so long after a `kill -9` another process takes the item over. */
   leaseSeconds: number;
   /** Items that one process works on at a time. */

@@ -34,6 +34,44 @@ export interface LeasedTableOptions<Table extends keyof DB> {
 /** Seconds after which an item that failed without an end may be claimed again; doubled by each attempt, at most a lease. */
 const RETRY_SECONDS = 1;
 
+export interface LeasesToRenew {
+  table: string;
+  /** Column of the primary key; `id` unless it is said. */
+  key?: string;
+  /** Columns of the token and of the end of the lease; `claim_token` and `lease_until` unless they are said. */
+  token?: string;
+  until?: string;
+  /** Expression for the reason to end an item of the table `w`; by default none. */
+  reason?: Condition | undefined;
+  tokens: string[];
+  leaseSeconds: number;
+}
+
+/**
+ * Renews leases and returns the claims that are still held, those of rows that another transaction has locked without having renewed them. Ended
+ * items have no token.
+ */
+export async function renewLeases<Reason extends string>(
+  db: Database,
+  { reason = sql`null::text`, tokens, leaseSeconds, ...names }: LeasesToRenew,
+): Promise<Renewal<Reason>[]> {
+  const table = sql.table(names.table);
+  const key = sql.ref(names.key ?? 'id');
+  const until = sql.ref(names.until ?? 'lease_until');
+  const isHeld = sql`w.${sql.ref(names.token ?? 'claim_token')} = any(${tokens}::uuid[])`;
+  const { rows } = await sql<Renewal<Reason>>`
+    with held as (
+      select w.${key} as item, w.${sql.ref(names.token ?? 'claim_token')} as token, ${reason} as reason from ${table} w where ${isHeld}
+    ), free as (
+      select w.${key} as item from ${table} w where ${isHeld} for update skip locked
+    ), renewed as (
+      update ${table} w set ${until} = clock_timestamp() + make_interval(secs => ${leaseSeconds})
+      from free where w.${key} = free.item returning w.${key} as item
+    )
+    select token, reason, item in (select item from renewed) as renewed from held`.execute(db);
+  return rows;
+}
+
 /**
  * Makes the statements on the common columns of durable work for one table. Claims differ in what they ask of other tables: a kind writes its own,
  * with `isLeft` and `claiming`.
@@ -46,7 +84,6 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
   const state = sql.ref(options.state ?? 'status');
   const attempts = sql.ref(options.attempts ?? 'attempts');
   const only = options.only ?? sql`true`;
-  const reason = options.reason ?? sql`null::text`;
   const inSeconds = (seconds: number | RawBuilder<unknown>) =>
     sql`clock_timestamp() + make_interval(secs => ${seconds})`;
   const ofClaim = ({ organization_id, id, token }: RowClaim) =>
@@ -80,20 +117,8 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
       } as Columns<Table>),
 
     /** Renews leases and returns the claims that are still held, those of locked rows without having renewed them. */
-    async renew(db: Database, tokens: string[], leaseSeconds: number): Promise<Renewal<Reason>[]> {
-      const { rows } = await sql<Renewal<Reason>>`
-        with held as (
-          select w.id, w.claim_token as token, ${reason} as reason from ${table} w
-          where w.claim_token = any(${tokens}::uuid[]) and w.${state} = ${sql.lit(running)}
-        ), free as (
-          select w.id from ${table} w where w.claim_token = any(${tokens}::uuid[]) and w.${state} = ${sql.lit(running)}
-          for update skip locked
-        ), renewed as (
-          update ${table} w set lease_until = ${inSeconds(leaseSeconds)} from free where w.id = free.id returning w.id
-        )
-        select token, reason, id in (select id from renewed) as renewed from held`.execute(db);
-      return rows;
-    },
+    renew: (db: Database, tokens: string[], leaseSeconds: number): Promise<Renewal<Reason>[]> =>
+      renewLeases(db, { table: options.table, reason: options.reason, tokens, leaseSeconds }),
 
     /**
      * Lets go of an item. Stopped in order, it can be claimed at once and the attempt does not count; after a failure it rests for a while that

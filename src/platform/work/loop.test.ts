@@ -371,7 +371,7 @@ test('the figures of a kind tell what waits, runs, is oldest, was begun again an
   );
   await sql`update test_work set status = 'ENDED', outcome = 'ERROR', error = 'It broke.', ended_at = clock_timestamp()
     where id = ${fourth!}`.execute(app.db);
-  expect(await kindOf(finish).status(app.db)).toEqual({
+  expect(await TEST_TABLE.status(app.db)).toEqual({
     waiting: 2,
     running: 1,
     oldestWaiting: oldest.created_at,

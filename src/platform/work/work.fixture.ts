@@ -52,7 +52,6 @@ export function testKind(db: Database, run: TestKind['run'], options: Partial<Om
       ).rows,
     renew: TEST_TABLE.renew,
     giveBack: (on, claim, stoppedBy) => TEST_TABLE.giveBack(on, claim, stoppedBy, leaseSeconds),
-    status: TEST_TABLE.status,
     attempts: {
       most: 3,
       of: ({ attempts }) => attempts,

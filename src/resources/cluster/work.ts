@@ -29,7 +29,7 @@ export const createClusterWorker = (options: ClusterWorkerOptions): WorkLoop<Clu
   new WorkLoop(clusterWork({ leaseSeconds: 15, pollMs: 1000, checkTimeoutMs: 60_000, slots: 4, ...options }), options);
 
 const clusterWork = (options: Required<ClusterWorkerOptions>): WorkKind<ClusterClaim> => ({
-  ...CLUSTER_WORK_REPORT,
+  name: CLUSTER_WORK_REPORT.name,
   leaseSeconds: options.leaseSeconds,
   slots: options.slots,
   pollMs: options.pollMs,

@@ -135,9 +135,10 @@ describe('a backup', () => {
     ok(await admin.get(`/databaseBackup/${backup}/download`), 409);
     startWorker();
     await expect.poll(() => stateOf(admin, backup)).toBe('READY');
-    const command = ran.at(-1)!;
-    expect(command.command).toEqual(['pg_dump', '--host=127.0.0.1', '--port=5432', '--no-password', '--username=postgres', '--dbname=app', '--format=custom']); // prettier-ignore
+    // Backups of the test before are made beside it.
     const { password } = ok(await admin.get(`/database/${id}/masterCredentials`), 200);
+    const command = ran.findLast(({ environment }) => environment['PGPASSWORD'] === password)!;
+    expect(command.command).toEqual(['pg_dump', '--host=127.0.0.1', '--port=5432', '--no-password', '--username=postgres', '--dbname=app', '--format=custom']); // prettier-ignore
     expect(command.environment).toEqual({ PGPASSWORD: password });
     const answer = await admin.get(`/databaseBackup/${backup}/download`);
     expect(ok(answer, 200)).toBe('what pg_dump writes');
