@@ -20,6 +20,7 @@ import { chooseProxy, limitsOf } from '#runtimes/proxy/index.ts';
 import { DEFAULT_LIMITS } from '#runtimes/proxy/limits.ts';
 import { RuntimeError, type RuntimeReport } from '#runtimes/runtime.ts';
 import { runCommand } from '#runtimes/tools/command.ts';
+import { readWork } from '#app/work-reports.ts';
 
 /** What was looked at, how it stands, and a sentence each on what is missing and what would mend it. */
 export interface Finding {
@@ -79,6 +80,13 @@ export async function inspectQueue(settings: Settings): Promise<Finding> {
   if (found.length === 0) return { name, state: 'ok', found: 'nothing stands still', advice: [] };
   const what = found.length === 1 ? '1 request stands still' : `${found.length} requests stand still`;
   return { name, state: 'missing', found: what, advice: found.map(({ message }) => message) };
+}
+
+/** Reads the figures of each kind of durable work. Throws where the database cannot be read. */
+export async function inspectWork(settings: Settings) {
+  const found = await ask(settings, readWork);
+  if (typeof found === 'string') throw new Error(`The database cannot be read: ${found}.`);
+  return found;
 }
 
 /** Seconds that an answer may take; counting secrets reads all of them. */

@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import { createServer } from '#kernel/node-http.ts';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { listReported, oldestWaitingSeconds } from '#deployments/queue/queries.ts';
+import { readWork } from '#app/work-reports.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 /** What Prometheus reads. */
@@ -56,6 +57,7 @@ export function createMetrics(db: Database): Metrics {
       for (const kind of ['CYCLE', 'UNCLAIMED']) this.set({ kind }, found.filter((one) => one.kind === kind).length);
     },
   });
+  watchWork(db, registry);
   new Counter({ name: 'quarterdeck_starts_total', help: 'Starts of this process.', registers: [registry] }).inc();
   return {
     registry,
@@ -70,6 +72,38 @@ export function createMetrics(db: Database): Metrics {
         },
       }),
   };
+}
+
+/** Shows the figures of each kind of durable work, which one look at the database fills. */
+function watchWork(db: Database, registry: Registry): void {
+  const registers = [registry];
+  const oldest = new Gauge({
+    name: 'quarterdeck_work_oldest_waiting_seconds',
+    help: 'Seconds for which the oldest waiting item of a kind of work has waited; 0 where none waits.',
+    labelNames: ['work'],
+    registers,
+  });
+  const failed = new Gauge({
+    name: 'quarterdeck_work_last_failure_timestamp_seconds',
+    help: 'Time of the last failure of a kind of work, in seconds since 1970; absent where none is known.',
+    labelNames: ['work'],
+    registers,
+  });
+  new Gauge({
+    name: 'quarterdeck_work',
+    help: 'Open items by kind of work: waiting, running, and retried (those of both that were begun more than once).',
+    labelNames: ['work', 'state'],
+    registers,
+    async collect() {
+      const found = await readWork(db);
+      for (const gauge of [this, oldest, failed]) gauge.reset();
+      for (const { name: work, waiting, running, retried, oldestWaiting, lastFailure } of found) {
+        for (const [state, count] of Object.entries({ waiting, running, retried })) this.set({ work, state }, count);
+        oldest.set({ work }, oldestWaiting ? Math.max(0, Date.now() - oldestWaiting.getTime()) / 1000 : 0);
+        if (lastFailure) failed.set({ work }, lastFailure.at.getTime() / 1000);
+      }
+    },
+  });
 }
 
 /** The listener of operators: /healthz (the process answers), /readyz (the database does too), /metrics (Prometheus). */

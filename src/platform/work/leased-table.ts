@@ -34,6 +34,12 @@ export interface LeasedTableOptions<Table extends keyof DB> {
 /** Seconds after which an item that failed without an end may be claimed again; doubled by each attempt, at most a lease. */
 const RETRY_SECONDS = 1;
 
+/** Returns figures with the time of the last failure, which JSON of the database carries as a text, as a date. */
+export const withDate = ({ lastFailure, ...figures }: WorkStatus): WorkStatus => ({
+  ...figures,
+  lastFailure: lastFailure && { ...lastFailure, at: new Date(lastFailure.at) },
+});
+
 export interface LeasesToRenew {
   table: string;
   /** Column of the primary key; `id` unless it is said. */
@@ -141,8 +147,7 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
           (select json_build_object('at', ended_at, 'error', error) from ${table} where ${failed} and ended_at is not null and ${only}
             order by ended_at desc limit 1) as "lastFailure"
         from ${table} where ${state} in (${sql.lit(waiting)}, ${sql.lit(running)}) and ${only}`.execute(db);
-      const { lastFailure, ...figures } = rows[0]!;
-      return { ...figures, lastFailure: lastFailure && { ...lastFailure, at: new Date(lastFailure.at) } };
+      return withDate(rows[0]!);
     },
   };
 }

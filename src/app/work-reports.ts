@@ -1,0 +1,27 @@
+import { BACKUP_REPORTS } from '#services/kinds/database/backups/worker.ts';
+import { WEBHOOK_REPORT } from '#delivery/webhooks/index.ts';
+import { DEPLOYMENT_REPORT } from '#deployments/executor/worker.ts';
+import { EXECUTION_REPORT } from '#deployments/executions/worker.ts';
+import type { Database } from '#platform/database/index.ts';
+import type { WorkReport, WorkStatus } from '#platform/work/index.ts';
+import { SCHEDULE_REPORT } from '#platform/work/schedule.ts';
+import { CLUSTER_WORK_REPORT } from '#resources/cluster/index.ts';
+import { ARGO_CD_REPORT } from '#services/kinds/argocd-app/index.ts';
+
+/** Every kind of durable work. */
+export const WORK_REPORTS: WorkReport[] = [
+  DEPLOYMENT_REPORT,
+  EXECUTION_REPORT,
+  CLUSTER_WORK_REPORT,
+  ...BACKUP_REPORTS,
+  ARGO_CD_REPORT,
+  WEBHOOK_REPORT,
+  SCHEDULE_REPORT,
+];
+
+/** Reads the figures of every kind of work, one after the other: metrics must not take several connections. */
+export async function readWork(db: Database): Promise<(WorkStatus & { name: string })[]> {
+  const found: (WorkStatus & { name: string })[] = [];
+  for (const { name, status } of WORK_REPORTS) found.push({ name, ...(await status(db)) });
+  return found;
+}
