@@ -31,7 +31,7 @@ const effectsOf = async (item: string) =>
     }>`select worker, step from test_effect where item = ${item} order by at`.execute(app.db)
   ).rows.map(({ worker, step }) => `${worker} ${step}`);
 
-/** Items that ended more or less often than once, or of which two runs were under way at the same time. */
+/** Items that did not end exactly once, or of which two runs were under way at the same time. */
 async function findWrong(): Promise<string[]> {
   const { rows } = await sql<{ item: string }>`
     select w.id as item from test_work w

@@ -15,7 +15,7 @@ export interface RowClaim extends Claim {
 /** A claim that the worker still holds, as its renewal found it. */
 export interface Renewal<Reason extends string = never> {
   token: string;
-  /** Why the work is to be ended; null where it goes on. */
+  /** Reason to end the work; null where it goes on. */
   reason: Reason | null;
   /** Whether the lease is longer now: false where another transaction has locked the row. */
   renewed: boolean;
@@ -49,7 +49,7 @@ export interface WorkReport {
   status(db: Database): Promise<WorkStatus>;
 }
 
-/** One kind of durable work: where its items stand in the database, and how one is carried out. `WorkLoop` does the rest. */
+/** Kind of durable work: where its items stand in the database, and how one is carried out. `WorkLoop` does the rest. */
 export interface WorkKind<C extends Claim, Reason extends string = never> {
   /** Name for the log, in lower case with hyphens. */
   name: string;

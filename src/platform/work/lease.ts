@@ -17,7 +17,7 @@ export class WorkStopped extends Error {
   }
 }
 
-/** Why work is ended from outside: by its kind's own reasons, since its process stops, or since its lease is over. */
+/** Reason for which work is ended from outside: its kind's own ones, since its process stops, or since its lease is over. */
 export type StopReason<Reason extends string = never> = Reason | 'give-back' | 'lost';
 
 /**

@@ -34,7 +34,7 @@ export interface LeasedTableOptions<Table extends keyof DB> {
 /** Seconds after which an item that failed without an end may be claimed again; doubled by each attempt, at most a lease. */
 const RETRY_SECONDS = 1;
 
-/** Returns figures with the time of the last failure, which JSON of the database carries as a text, as a date. */
+/** Returns figures with the time of the last failure as a date: the database's JSON has it as a text. */
 export const withDate = ({ lastFailure, ...figures }: WorkStatus): WorkStatus => ({
   ...figures,
   lastFailure: lastFailure && { ...lastFailure, at: new Date(lastFailure.at) },
@@ -54,8 +54,8 @@ export interface LeasesToRenew {
 }
 
 /**
- * Renews leases and returns the claims that are still held, those of rows that another transaction has locked without having renewed them. Ended
- * items have no token.
+ * Renews leases and returns the claims that are still held. Rows that another transaction has locked are returned without having been renewed.
+ * Ended items have no token.
  */
 export async function renewLeases<Reason extends string>(
   db: Database,

@@ -5,14 +5,14 @@ import { Lease, type StopReason } from '#platform/work/lease.ts';
 interface Running<Reason extends string> {
   lease: Lease<Reason>;
   done: Promise<void>;
-  /** When the lease was last renewed, by the monotonic clock, which goes on while the process is stopped. */
+  /** Time of the last renewal, by the monotonic clock, which goes on while the process is stopped. */
   renewedAt: number;
 }
 
 /** Claims that a process carries on, by token, with their leases. */
 export class LeasedWork<Reason extends string = never> {
   readonly #running = new Map<string, Running<Reason>>();
-  /** A process that could not renew for two thirds of a lease leaves its work to others, before the lease ends. */
+  /** Milliseconds without a renewal, two thirds of a lease, after which a process leaves its work to others. */
   readonly #giveUpMs: number;
   /** Before the last claim: the leases of what it answers count from then. */
   #claimedAt = performance.now();
@@ -58,7 +58,7 @@ export class LeasedWork<Reason extends string = never> {
     }
   }
 
-  /** Aborts what may have lost its lease, and returns whether that was everything, so that the process itself is cut off. */
+  /** Aborts what may have lost its lease. Returns whether that was everything: the process itself is cut off then. */
   watch(): boolean {
     const running = [...this.#running.values()];
     const over = running.filter((one) => this.#isOver(one));

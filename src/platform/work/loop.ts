@@ -164,7 +164,7 @@ export class WorkLoop<C extends Claim, Reason extends string = never> {
     }, SOON_MS);
   }
 
-  /** Runs a claim after an earlier run of the same subject, which may have lost its claim and still be ending. */
+  /** Runs a claim after an earlier run of its subject, which may have lost its claim and be ending. */
   async #runAlone(claim: C, lease: Lease<Reason>): Promise<void> {
     const subject = this.#kind.subject?.(claim);
     if (subject === undefined) return this.#run(claim, lease);

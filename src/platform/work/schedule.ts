@@ -32,7 +32,7 @@ interface Claimed {
 }
 
 /**
- * Runs recurring tasks, each by one process at a time over all replicas, with its next time kept in the database: after a downtime a missed
+ * Runs recurring tasks, each by one process at a time, with its next time kept in the database: after a downtime a missed
  * task runs once, not as often as it was missed.
  */
 export class Schedule {

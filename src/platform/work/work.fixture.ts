@@ -21,7 +21,7 @@ export async function createTestTables(db: Database): Promise<void> {
     at timestamptz not null default clock_timestamp())`.execute(db);
 }
 
-/** The columns of `cluster_work` stand for those of the table of the tests, which the types of the database do not have. */
+/** Statements on the tests' table. The types of the database do not have it: those of `cluster_work` stand for them. */
 export const TEST_TABLE = leasedTable<'cluster_work', 'cancel'>({
   table: 'test_work' as 'cluster_work',
   waiting: 'WAITING',
