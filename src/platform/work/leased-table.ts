@@ -40,44 +40,6 @@ export const withDate = ({ lastFailure, ...figures }: WorkStatus): WorkStatus =>
   lastFailure: lastFailure && { ...lastFailure, at: new Date(lastFailure.at) },
 });
 
-export interface LeasesToRenew {
-  table: string;
-  /** Column of the primary key; `id` unless it is said. */
-  key?: string;
-  /** Columns of the token and of the end of the lease; `claim_token` and `lease_until` unless they are said. */
-  token?: string;
-  until?: string;
-  /** Expression for the reason to end an item of the table `w`; by default none. */
-  reason?: Condition | undefined;
-  tokens: string[];
-  leaseSeconds: number;
-}
-
-/**
- * Renews leases and returns the claims that are still held. Rows that another transaction has locked are returned without having been renewed.
- * Ended items have no token.
- */
-export async function renewLeases<Reason extends string>(
-  db: Database,
-  { reason = sql`null::text`, tokens, leaseSeconds, ...names }: LeasesToRenew,
-): Promise<Renewal<Reason>[]> {
-  const table = sql.table(names.table);
-  const key = sql.ref(names.key ?? 'id');
-  const until = sql.ref(names.until ?? 'lease_until');
-  const isHeld = sql`w.${sql.ref(names.token ?? 'claim_token')} = any(${tokens}::uuid[])`;
-  const { rows } = await sql<Renewal<Reason>>`
-    with held as (
-      select w.${key} as item, w.${sql.ref(names.token ?? 'claim_token')} as token, ${reason} as reason from ${table} w where ${isHeld}
-    ), free as (
-      select w.${key} as item from ${table} w where ${isHeld} for update skip locked
-    ), renewed as (
-      update ${table} w set ${until} = clock_timestamp() + make_interval(secs => ${leaseSeconds})
-      from free where w.${key} = free.item returning w.${key} as item
-    )
-    select token, reason, item in (select item from renewed) as renewed from held`.execute(db);
-  return rows;
-}
-
 /**
  * Makes the statements on the common columns of durable work for one table. Claims differ in what they ask of other tables: a kind writes its own,
  * with `isLeft` and `claiming`.
@@ -90,6 +52,7 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
   const state = sql.ref(options.state ?? 'status');
   const attempts = sql.ref(options.attempts ?? 'attempts');
   const only = options.only ?? sql`true`;
+  const reason = options.reason ?? sql`null::text`;
   const inSeconds = (seconds: number | RawBuilder<unknown>) =>
     sql`clock_timestamp() + make_interval(secs => ${seconds})`;
   const ofClaim = ({ organization_id, id, token }: RowClaim) =>
@@ -123,8 +86,20 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
       } as Columns<Table>),
 
     /** Renews leases and returns the claims that are still held, those of locked rows without having renewed them. */
-    renew: (db: Database, tokens: string[], leaseSeconds: number): Promise<Renewal<Reason>[]> =>
-      renewLeases(db, { table: options.table, reason: options.reason, tokens, leaseSeconds }),
+    async renew(db: Database, tokens: string[], leaseSeconds: number): Promise<Renewal<Reason>[]> {
+      // Ended items have no token.
+      const isHeld = sql`w.claim_token = any(${tokens}::uuid[])`;
+      const { rows } = await sql<Renewal<Reason>>`
+        with held as (
+          select w.id, w.claim_token as token, ${reason} as reason from ${table} w where ${isHeld}
+        ), free as (
+          select w.id from ${table} w where ${isHeld} for update skip locked
+        ), renewed as (
+          update ${table} w set lease_until = ${inSeconds(leaseSeconds)} from free where w.id = free.id returning w.id
+        )
+        select token, reason, id in (select id from renewed) as renewed from held`.execute(db);
+      return rows;
+    },
 
     /**
      * Lets go of an item. Stopped in order, it can be claimed at once and the attempt does not count; after a failure it rests for a while that

@@ -91,15 +91,6 @@ export class WorkLoop<C extends Claim, Reason extends string = never> {
     return this.#looks.request();
   }
 
-  /** Looks until no item can be claimed and those that were begun have ended. */
-  async drain(): Promise<void> {
-    do {
-      await this.look();
-      await this.#work.ended();
-      await this.#looks.settled();
-    } while (this.#work.size > 0);
-  }
-
   /** Renews the leases now, and learns which items are to end. */
   renew(): void {
     void this.#renewals.request();
