@@ -74,34 +74,41 @@ export function createMetrics(db: Database): Metrics {
   };
 }
 
-/** Shows the figures of each kind of durable work, which one look at the database fills. */
+/** Shows the figures of each kind of durable work. Its gauges, which are collected together, share one look at the database. */
 function watchWork(db: Database, registry: Registry): void {
   const registers = [registry];
-  const oldest = new Gauge({
-    name: 'quarterdeck_work_oldest_waiting_seconds',
-    help: 'Seconds for which the oldest waiting item of a kind of work has waited; 0 where none waits.',
-    labelNames: ['work'],
-    registers,
-  });
-  const failed = new Gauge({
-    name: 'quarterdeck_work_last_failure_timestamp_seconds',
-    help: 'Time of the last failure of a kind of work, in seconds since 1970; absent where none is known.',
-    labelNames: ['work'],
-    registers,
-  });
+  let reading: ReturnType<typeof readWork> | undefined;
+  const read = () => (reading ??= readWork(db).finally(() => (reading = undefined)));
   new Gauge({
     name: 'quarterdeck_work',
     help: 'Open items by kind of work: waiting, running, and retried (those of both that were begun more than once).',
     labelNames: ['work', 'state'],
     registers,
     async collect() {
-      const found = await readWork(db);
-      for (const gauge of [this, oldest, failed]) gauge.reset();
-      for (const { name: work, waiting, running, retried, oldestWaiting, lastFailure } of found) {
+      for (const { name: work, waiting, running, retried } of await read())
         for (const [state, count] of Object.entries({ waiting, running, retried })) this.set({ work, state }, count);
-        oldest.set({ work }, oldestWaiting ? Math.max(0, Date.now() - oldestWaiting.getTime()) / 1000 : 0);
-        if (lastFailure) failed.set({ work }, lastFailure.at.getTime() / 1000);
-      }
+    },
+  });
+  new Gauge({
+    name: 'quarterdeck_work_oldest_waiting_seconds',
+    help: 'Seconds for which the oldest waiting item of a kind of work has waited; 0 where none waits.',
+    labelNames: ['work'],
+    registers,
+    async collect() {
+      for (const { name: work, oldestWaiting } of await read())
+        this.set({ work }, oldestWaiting ? Math.max(0, Date.now() - oldestWaiting.getTime()) / 1000 : 0);
+    },
+  });
+  new Gauge({
+    name: 'quarterdeck_work_last_failure_timestamp_seconds',
+    help: 'Time of the last failure of a kind of work, in seconds since 1970; absent where none is known.',
+    labelNames: ['work'],
+    registers,
+    async collect() {
+      const found = await read();
+      this.reset();
+      for (const { name: work, lastFailure } of found)
+        if (lastFailure) this.set({ work }, lastFailure.at.getTime() / 1000);
     },
   });
 }
