@@ -457,6 +457,7 @@ create table database_backup (
 );
 CREATE INDEX database_backup_database ON public.database_backup USING btree (database_id, created_at DESC);
 CREATE INDEX database_backup_expiry ON public.database_backup USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE INDEX database_backup_failed ON public.database_backup USING btree (ended_at) WHERE (status = 'FAILED'::text);
 CREATE INDEX database_backup_open ON public.database_backup USING btree (created_at) WHERE (status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text]));
 CREATE UNIQUE INDEX database_backup_deployment ON public.database_backup USING btree (deployment_id, database_id) WHERE (deployment_id IS NOT NULL);
 CREATE TRIGGER database_backup_bury AFTER DELETE ON public.database_backup REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_backups();
@@ -839,6 +840,7 @@ create table job_execution (
   constraint job_execution_state_check CHECK ((state = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'SUCCEEDED'::text, 'FAILED'::text, 'CANCELED'::text])))
 );
 CREATE INDEX job_execution_active ON public.job_execution USING btree (created_at) WHERE ((state = ANY (ARRAY['WAITING'::text, 'RUNNING'::text])) AND (scheduled_at IS NOT NULL));
+CREATE INDEX job_execution_failed ON public.job_execution USING btree (ended_at) WHERE (state = 'FAILED'::text);
 CREATE INDEX job_execution_left ON public.job_execution USING btree (service_id) WHERE ((tasks <> '{}'::text[]) OR discarded);
 CREATE INDEX job_execution_service ON public.job_execution USING btree (service_id, created_at DESC, id);
 CREATE UNIQUE INDEX job_execution_deployment ON public.job_execution USING btree (deployment_id, service_id) WHERE (deployment_id IS NOT NULL);
@@ -1457,6 +1459,7 @@ create table webhook_delivery (
 );
 CREATE INDEX webhook_delivery_age ON public.webhook_delivery USING btree (created_at) WHERE (state <> 'PENDING'::text);
 CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (next_attempt_at) INCLUDE (webhook_id) WHERE (state = 'PENDING'::text);
+CREATE INDEX webhook_delivery_failed ON public.webhook_delivery USING btree (next_attempt_at) WHERE (state = 'FAILED'::text);
 CREATE INDEX webhook_delivery_webhook ON public.webhook_delivery USING btree (webhook_id, state);
 
 CREATE OR REPLACE FUNCTION public.access_changed(users uuid[])

@@ -14,7 +14,8 @@ import { createListener } from '#platform/database/notify.ts';
 import { AuditSealer, Witness } from '#platform/events/chain/index.ts';
 import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
-import { Schedule } from '#platform/jobs/schedule.ts';
+import { listenForWork } from '#platform/work/index.ts';
+import { Schedule } from '#platform/work/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import { ARGO_CD } from '#resources/argo-cd/index.ts';
 import { createClusterWorker } from '#resources/cluster/index.ts';
@@ -40,7 +41,6 @@ export async function startBackground(
   const clusters = createClusterWorker({
     platform,
     nodeId: base.nodeId,
-    directConfig: base.directConfig,
     checkRuntime: async (cluster) => {
       try {
         return await (await runtimes.get(cluster.runtime)).check();
@@ -61,6 +61,7 @@ export async function startBackground(
     (channel) => (channel === ARGO_CD ? argoCd : webhooks).nudge(),
     (error) => base.log.warn({ err: error }, 'the listener lost its connection'),
   );
+  const messages = listenForWork(base.directConfig, [clusters], platform);
   const backups = new BackupWorker({
     platform,
     nodeId: base.nodeId,
@@ -96,6 +97,7 @@ export async function startBackground(
       schedule.stop(),
       sealer.stop(),
       listener.close(),
+      messages.close(),
       deployments.stop(),
       executions.stop(),
       clusters.stop(),

@@ -1,5 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { countByStatus, listReported, oldestWaitingSeconds } from '#deployments/queue/queries.ts';
+import { readWork } from '#app/work-reports.ts';
+import { watchWork } from '#platform/work/gauges.ts';
 import type { Database } from '#platform/database/index.ts';
 
 /** What Prometheus reads. */
@@ -48,6 +50,7 @@ export function createMetrics(db: Database): Metrics {
       for (const kind of ['CYCLE', 'UNCLAIMED']) this.set({ kind }, found.filter((one) => one.kind === kind).length);
     },
   });
+  watchWork(registry, () => readWork(db));
   new Counter({ name: 'quarterdeck_starts_total', help: 'Starts of this process.', registers: [registry] }).inc();
   return {
     registry,

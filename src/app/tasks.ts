@@ -6,7 +6,7 @@ import { removeOldWindows } from '#platform/access/rate-limit.ts';
 import { systemContext } from '#platform/context.ts';
 import { maintainEventPartitions } from '#platform/events/partitions.ts';
 import { removeOldRecords } from '#platform/http/idempotency.ts';
-import type { RecurringTask } from '#platform/jobs/schedule.ts';
+import type { RecurringTask } from '#platform/work/schedule.ts';
 import { removeOldStreamEvents } from '#delivery/stream/index.ts';
 import { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/index.ts';
 import { rewrapOlder } from '#platform/vault/rotation.ts';

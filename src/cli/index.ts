@@ -50,6 +50,12 @@ function createProgram(environment: Environment): Command {
     .description('look at what the service stands on: Node.js, PostgreSQL, runtimes, tools')
     .action(async () => (await import('#cli/doctor.ts')).doctorCommand(settings(), environment.PATH));
   program
+    .command('inspect')
+    .description('show what the service is at')
+    .command('work')
+    .description('what waits, runs, is oldest, was begun again and failed last, of each kind of work')
+    .action(async () => (await import('#cli/inspect.ts')).inspectWorkCommand(settings()));
+  program
     .command('demo')
     .description('deploy the example application and show its address and answer')
     .addOption(new Option('--remove', 'remove it afterwards without asking').conflicts('keep'))

@@ -9,7 +9,6 @@ export {
   type HistoryService,
 } from '#deployments/history.ts';
 export { chooseAlone } from '#deployments/executor/claims.ts';
-export { LeasedWork, type Renewal } from '#deployments/executor/leased-work.ts';
 export { readLastLines } from '#deployments/logs/failed-instance.ts';
 export { readDeploymentLog, readLogChunks } from '#deployments/logs/reader.ts';
 export type { DeploymentLine } from '#deployments/logs/writer.ts';

@@ -7,7 +7,7 @@ import {
   trimReleases,
   trimTombstones,
 } from '#housekeeping/retention.ts';
-import type { RecurringTask } from '#platform/jobs/schedule.ts';
+import type { RecurringTask } from '#platform/work/schedule.ts';
 
 const HOUR = 3600;
 

@@ -4,6 +4,7 @@ import type { Breaker, Busy } from '#delivery/webhooks/queries.ts';
 import type { Platform } from '#platform/context.ts';
 import type { HttpClient } from '#platform/http-client/index.ts';
 
+export { WEBHOOK_REPORT } from '#delivery/webhooks/queries.ts';
 export { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/retention.ts';
 
 export interface WebhookDelivery {

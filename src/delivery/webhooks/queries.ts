@@ -1,5 +1,6 @@
 import type { Insertable } from 'kysely';
 import { sql, type Database, type DB, type Transaction } from '#platform/database/index.ts';
+import { withDate, type WorkReport, type WorkStatus } from '#platform/work/index.ts';
 import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 
 /** Takes the oldest rows of the outbox that no other process is taking; they come back if the transaction fails. */
@@ -207,4 +208,20 @@ export const deleteDeliveriesBefore = async (db: Database, before: Date, limit: 
     )
     .executeTakeFirst();
   return Number(result.numDeletedRows);
+};
+
+/** Figures of deliveries: those that are due wait. Of the last failure the time alone is kept here; its answer stands with the attempt. */
+export const WEBHOOK_REPORT: WorkReport = {
+  name: 'webhook-deliveries',
+  async status(db) {
+    const isHeld = sql`(claim_token is not null and next_attempt_at > clock_timestamp())`;
+    const isDue = sql`next_attempt_at <= clock_timestamp()`;
+    const { rows } = await sql<WorkStatus>`
+      select count(*) filter (where ${isDue}) as waiting, count(*) filter (where ${isHeld}) as running,
+        min(created_at) filter (where ${isDue}) as "oldestWaiting", count(*) filter (where tries > 1) as retried,
+        (select json_build_object('at', next_attempt_at, 'error', null) from webhook_delivery where state = 'FAILED'
+          order by next_attempt_at desc limit 1) as "lastFailure"
+      from webhook_delivery where state = 'PENDING'`.execute(db);
+    return withDate(rows[0]!);
+  },
 };

@@ -1,21 +1,18 @@
 import { chooseAlone } from '#deployments/executor/claims.ts';
-import type { Renewal } from '#deployments/executor/leased-work.ts';
+import { leasedTable, type RowClaim } from '#platform/work/index.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 /** Seconds that a claim holds without being renewed, by the database's clock. */
-const LEASE_SECONDS = 15;
+export const LEASE_SECONDS = 15;
 
-/** An execution of a schedule that this worker carries on, fenced by the token. */
-export interface ClaimedExecution {
-  id: string;
-  organization_id: string;
+/** Claim on an execution of a schedule. */
+export interface ClaimedExecution extends RowClaim {
   project_id: string;
   environment_id: string;
   service_id: string;
   release_id: string;
   cluster_id: string;
   runtime: string;
-  token: string;
   /** Pickups since it was last followed for a while. */
   pickups: number;
   /** Names under which something of it may be in the runtime. */
@@ -31,6 +28,22 @@ export interface ExecutionClaimOptions {
   /** Most that this call returns. */
   limit: number;
 }
+
+/** Reasons of executions themselves to be ended from outside. */
+export type ExecutionReason = 'replaced' | 'stopped';
+
+/** Statements on the claims of executions of schedules; those of deployments are their deployments' own. */
+export const EXECUTIONS = leasedTable<'job_execution', ExecutionReason>({
+  table: 'job_execution',
+  state: 'state',
+  waiting: 'WAITING',
+  running: 'RUNNING',
+  attempts: 'pickups',
+  reason: sql`case when w.cancel_requested_at is not null then 'replaced'
+    when (select s.deleting or s.wanted <> 'running' from service s where s.id = w.service_id) then 'stopped' end`,
+  only: sql`scheduled_at is not null`,
+  failed: sql`state = 'FAILED'`,
+});
 
 const OF_NODE = (nodeId: string) => sql`(k.node_id is null or k.node_id = ${nodeId})`;
 
@@ -74,31 +87,3 @@ const claimStatement = ({ nodeId, kinds, perOrganization, limit }: ExecutionClai
     from candidate where x.id = candidate.id
     returning x.id, x.organization_id, candidate.project_id, x.environment_id, x.service_id, x.release_id, candidate.cluster_id,
       candidate.runtime, x.claim_token as token, x.pickups, x.tasks`;
-
-/** Renews the leases of claims and returns those that the worker still has; a row that is locked keeps no other one waiting. */
-export async function renewExecutions(db: Database, tokens: string[]): Promise<Renewal<'replaced' | 'stopped'>[]> {
-  const { rows } = await sql<Renewal<'replaced' | 'stopped'>>`
-    with held as (
-      select x.id, x.claim_token as token, case when x.cancel_requested_at is not null then 'replaced'
-        when s.deleting or s.wanted <> 'running' then 'stopped' end as reason
-      from job_execution x join service s on s.id = x.service_id
-      where x.claim_token = any(${tokens}::uuid[]) and x.state = 'RUNNING'
-    ), free as (
-      select id from job_execution where id in (select id from held) and claim_token = any(${tokens}::uuid[]) for update skip locked
-    ), renewed as (
-      update job_execution x set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
-      from free where x.id = free.id returning x.id
-    )
-    select token, reason, id in (select id from renewed) as renewed from held`.execute(db);
-  return rows;
-}
-
-/** Lets go of an execution, so that another worker goes on with it at once. */
-export const giveBackExecution = (db: Database, { id, organization_id, token }: ClaimedExecution) =>
-  db
-    .updateTable('job_execution')
-    .set({ claim_token: null, lease_until: null, pickups: sql`pickups - 1` })
-    .where('organization_id', '=', organization_id)
-    .where('id', '=', id)
-    .where('claim_token', '=', token)
-    .execute();

@@ -2,7 +2,7 @@ import { systemContext } from '#platform/context.ts';
 import { Abandoned, UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import { generationOf, type EngineParts } from '#deployments/executor/engine.ts';
 import { attemptNames, runOne, summaryOf } from '#deployments/executor/tasks.ts';
-import type { ClaimedExecution } from '#deployments/executions/claims.ts';
+import type { ClaimedExecution, ExecutionReason } from '#deployments/executions/claims.ts';
 import { ExecutionLog } from '#deployments/executions/log.ts';
 import type { ExecutionEnd } from '#deployments/executions/queries.ts';
 import {
@@ -18,6 +18,7 @@ import type { PlannedTask, TaskOutcome } from '#deployments/model/kind.ts';
 import { outputPathOf } from '#deployments/model/output-path.ts';
 import type { ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
+import type { Lease, StopReason } from '#platform/work/index.ts';
 import { isDatabaseAway } from '#platform/database/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
@@ -35,16 +36,13 @@ export type ExecutionParts = Pick<
   | 'makeMask'
 >;
 
-/** Why an execution's work is ended from outside. */
-export type ExecutionStop = 'give-back' | 'lost' | 'replaced' | 'stopped';
-
 /** Pickups in a row after which an execution is given up: none of its workers followed it for as long as a step may take without progress. */
-const MAX_PICKUPS = 5;
+export const MAX_PICKUPS = 5;
 const REMOVAL_SECONDS = 60;
 const FLUSH_MS = 500;
 const MARGIN_SECONDS = 120;
 
-const CANCELLED: Partial<Record<ExecutionStop, string>> = {
+const CANCELLED: Partial<Record<StopReason<ExecutionReason>, string>> = {
   replaced: 'The next run was due and replaced it.',
   stopped: 'The job was stopped or removed while it ran.',
 };
@@ -63,30 +61,30 @@ interface Prepared {
 export async function runExecution(
   parts: ExecutionParts,
   claim: ClaimedExecution,
-  abort: AbortController,
+  lease: Lease<ExecutionReason>,
 ): Promise<void> {
-  if (claim.pickups > MAX_PICKUPS) return giveUp(parts, claim, abort.signal);
+  const { signal } = lease;
   const outcomes: TaskOutcome[] = [];
-  const log = new LogWriter(parts, claim, abort);
+  const log = new LogWriter(parts, claim, lease);
   let prepared: Prepared | undefined;
   let result: Pick<ExecutionEnd, 'state' | 'error'>;
   await beginLog(parts.platform.db, claim);
   try {
-    prepared = await prepareInTime(parts, claim, abort.signal);
-    const failure = await run(parts, claim, { ...prepared, outcomes, log }, abort.signal);
+    prepared = await prepareInTime(parts, claim, signal);
+    const failure = await run(parts, claim, { ...prepared, outcomes, log }, signal);
     result = {
       state: failure === undefined ? 'SUCCEEDED' : 'FAILED',
       error: failure === undefined ? null : prepared.mask(failure),
     };
   } catch (error) {
-    const reason = abort.signal.aborted ? (abort.signal.reason as ExecutionStop) : undefined;
+    const { reason } = lease;
     const isUnknown = isDatabaseAway(error) || (prepared && error instanceof Abandoned);
     if (reason === 'give-back' || reason === 'lost' || isUnknown) {
       log.close();
       throw error;
     }
     // An earlier worker may have begun the command, and nobody has followed it since.
-    if (!prepared) await removeLeft(parts, claim, abort.signal);
+    if (!prepared) await removeLeft(parts, claim, signal);
     const mask = prepared?.mask ?? ((text: string) => text);
     const cancelled = reason && CANCELLED[reason];
     result = cancelled
@@ -98,7 +96,11 @@ export async function runExecution(
 }
 
 /** Ends what still runs of it, and only then the execution: the next one must not begin beside it. Throws where that can't be done now. */
-async function giveUp(parts: ExecutionParts, claim: ClaimedExecution, signal: AbortSignal): Promise<void> {
+export async function giveUp(
+  parts: ExecutionParts,
+  claim: ClaimedExecution,
+  { signal }: Pick<Lease, 'signal'>,
+): Promise<void> {
   await removeLeft(parts, claim, signal);
   const error = `Given up after ${MAX_PICKUPS} attempts to go on with it.`;
   await end(parts.platform.db, claim, { state: 'FAILED', error, ...summaryOf([]) });
@@ -226,15 +228,15 @@ async function run(
 class LogWriter {
   readonly #parts: ExecutionParts;
   readonly #claim: ClaimedExecution;
-  readonly #abort: AbortController;
+  readonly #lease: Lease<ExecutionReason>;
   readonly #log = new ExecutionLog();
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(parts: ExecutionParts, claim: ClaimedExecution, abort: AbortController) {
+  constructor(parts: ExecutionParts, claim: ClaimedExecution, lease: Lease<ExecutionReason>) {
     this.#parts = parts;
     this.#claim = claim;
-    this.#abort = abort;
+    this.#lease = lease;
   }
 
   write(text: string): void {
@@ -249,7 +251,7 @@ class LogWriter {
     if (chunk)
       this.#writing = this.#writing
         .then(() => storeChunk(this.#parts.platform.db, this.#claim, chunk))
-        .catch(() => this.#abort.abort('lost' satisfies ExecutionStop));
+        .catch(() => this.#lease.abort('lost'));
     return this.#writing;
   }
 

@@ -1,17 +1,10 @@
 import { sql, type Database } from '#platform/database/index.ts';
-import type { ClaimedExecution } from '#deployments/executions/claims.ts';
+import { requireHeld } from '#platform/work/index.ts';
+import { EXECUTIONS, type ClaimedExecution } from '#deployments/executions/claims.ts';
 import type { LogChunk } from '#deployments/executions/log.ts';
 import { columnsOf, type ExecutionEnd } from '#deployments/executions/queries.ts';
 import type { Resolution, ResolvedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
-
-/** Thrown when another worker has an execution by now, or its service is gone: this one stops without a trace. */
-class ExecutionLost extends Error {
-  constructor() {
-    super('The claim on the execution is lost.');
-    this.name = 'ExecutionLost';
-  }
-}
 
 /** What a schedule's execution runs. Throws an error for people where that is no longer kept. */
 export async function findRelease(db: Database, claim: ClaimedExecution) {
@@ -32,27 +25,15 @@ export async function findRelease(db: Database, claim: ClaimedExecution) {
   };
 }
 
-/** Writes columns of an execution while the claim holds. */
-async function write(db: Database, claim: ClaimedExecution, columns: Record<string, unknown>): Promise<void> {
-  const { numUpdatedRows } = await db
-    .updateTable('job_execution')
-    .set(columns)
-    .where('organization_id', '=', claim.organization_id)
-    .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.token)
-    .where('state', '=', 'RUNNING')
-    .executeTakeFirst();
-  if (numUpdatedRows === 0n) throw new ExecutionLost();
-}
-
 /** Names under which something of it may be left from now on. */
-export const addTasks = (db: Database, claim: ClaimedExecution, tasks: string[]) => write(db, claim, { tasks });
+export const addTasks = (db: Database, claim: ClaimedExecution, tasks: string[]) =>
+  EXECUTIONS.write(db, claim, { tasks });
 
 /** An attempt gets on with it: what ended the workers before was not its doing. */
-export const forgetPickups = (db: Database, claim: ClaimedExecution) => write(db, claim, { pickups: 0 });
+export const forgetPickups = (db: Database, claim: ClaimedExecution) => EXECUTIONS.write(db, claim, { pickups: 0 });
 
 export const end = (db: Database, claim: ClaimedExecution, how: ExecutionEnd) =>
-  write(db, claim, { ...columnsOf(how), claim_token: null, lease_until: null });
+  EXECUTIONS.end(db, claim, columnsOf(how));
 
 /** A runtime tells an execution that is taken over from its beginning: what an earlier worker stored of it goes. */
 export const beginLog = (db: Database, claim: ClaimedExecution) =>
@@ -76,7 +57,7 @@ export async function storeChunk(db: Database, claim: ClaimedExecution, chunk: L
     select id, organization_id, ${chunk.sequence}, ${chunk.content}, ${chunk.lines} from job_execution
     where organization_id = ${claim.organization_id} and id = ${claim.id} and claim_token = ${claim.token}
     returning sequence`.execute(db);
-  if (rows.length === 0) throw new ExecutionLost();
+  requireHeld(rows.length > 0);
 }
 
 /** Whether an execution that is not ours any more goes on with somebody else. Nobody knows while the database is away: then it may. */

@@ -1,7 +1,6 @@
 import pg from 'pg';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { chooseAlone, claimNext, renewClaims, type Claim } from '#deployments/executor/claims.ts';
-import { LeasedWork } from '#deployments/executor/leased-work.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { ok, useApp } from '#test/harness/app.ts';
@@ -101,39 +100,6 @@ describe('the renewal of leases', () => {
       expect(after).toEqual([{ token: locked.token, reason: null, renewed: true }]);
     } finally {
       await client.end();
-    }
-  });
-});
-
-describe('a worker', () => {
-  const begin = (work: LeasedWork<'give-back'>, token: string) => {
-    const { promise: signal, resolve } = Promise.withResolvers<AbortSignal>();
-    void work.begin(token, async ({ signal: own }) => {
-      resolve(own);
-      await new Promise((end) => own.addEventListener('abort', end));
-    });
-    return signal;
-  };
-
-  test('leaves to others what it could not renew for 10 s, and nothing else', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
-    try {
-      const work = new LeasedWork<'give-back'>();
-      const [locked, free] = await Promise.all(['locked', 'free'].map((token) => begin(work, token)));
-      const renew = () =>
-        work.renew(async (tokens) => tokens.map((token) => ({ token, reason: null, renewed: token === 'free' })));
-      vi.advanceTimersByTime(9_000);
-      await renew();
-      expect(work.watch()).toBe(false);
-      expect([locked!.aborted, free!.aborted]).toEqual([false, false]);
-      vi.advanceTimersByTime(2_000);
-      expect(work.watch()).toBe(false);
-      expect([locked!.reason, free!.aborted]).toEqual(['lost', false]);
-      vi.advanceTimersByTime(9_000);
-      expect(work.watch()).toBe(true);
-      expect(free!.reason).toBe('lost');
-    } finally {
-      vi.useRealTimers();
     }
   });
 });

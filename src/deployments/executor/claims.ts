@@ -8,12 +8,20 @@ import {
   LIVE_WORKERS,
   type LockName,
 } from '#platform/database/locks.ts';
-import type { Renewal } from '#deployments/executor/leased-work.ts';
+import { leasedTable, type Claim as WorkClaim, type Renewal } from '#platform/work/index.ts';
 import { FORMATS } from '#deployments/model/snapshot.ts';
 import type { DeploymentRow } from '#deployments/queries.ts';
 
 /** Seconds that a claim holds without being renewed, by the database's clock (engine.md, *The queue*). */
-const LEASE_SECONDS = 15;
+export const LEASE_SECONDS = 15;
+
+/** Figures of deployments come from here; claims, renewals and writes have statements of their own. */
+export const DEPLOYMENT_CLAIMS = leasedTable({
+  table: 'deployment',
+  waiting: 'WAITING',
+  running: 'RUNNING',
+  failed: sql`status = 'ENDED' and outcome = 'ERROR' and ended_at > now() - interval '7 days'`,
+});
 
 /** Names that events and webhooks carry, and the cluster's runtime. */
 export interface Names {
@@ -24,19 +32,10 @@ export interface Names {
   runtime: string;
 }
 
-/** A deployment that this worker may carry on, fenced by the token. */
-export interface Claim {
+/** Claim on a deployment. */
+export interface Claim extends WorkClaim {
   deployment: DeploymentRow;
   names: Names;
-  token: string;
-}
-
-/** Thrown when another worker has taken the deployment over, or it was cancelled by force: everything of ours stops without a trace. */
-export class ClaimLost extends Error {
-  constructor() {
-    super('The claim on the deployment is lost.');
-    this.name = 'ClaimLost';
-  }
 }
 
 /** Thrown when the database cannot be written to: the attempt ends, and another one goes on when it is back. */

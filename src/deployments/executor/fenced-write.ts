@@ -1,7 +1,8 @@
 import type { OperationNodeSource, RawBuilder } from 'kysely';
 import { untilDone } from '#platform/database/again.ts';
 import { isDatabaseAway, sql, type Database } from '#platform/database/index.ts';
-import { ClaimLost, DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
+import { DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
+import { ClaimLost } from '#platform/work/index.ts';
 
 /** Something that can stand in a statement: a query that is not sent yet, or raw SQL. */
 type Part = OperationNodeSource;

@@ -1,6 +1,7 @@
 import { systemContext, type Context } from '#platform/context.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
+import type { Lease, StopReason as WorkStopReason } from '#platform/work/index.ts';
 import { OUTBOX_CHANNEL, outboxInsert, type DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 import type { Span } from '#platform/telemetry/index.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
@@ -18,11 +19,11 @@ import { moveServices, type MoveOptions } from '#deployments/queries.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
 /** Why a run is ended from outside. */
-export type StopReason = 'cancel' | 'give-back' | 'lost';
+export type StopReason = WorkStopReason<'cancel'>;
 
 export interface RunOptions {
-  /** Aborted to cancel, to give the claim back, or because it is lost; the reason is a StopReason. */
-  abort: AbortController;
+  /** Lease on the deployment. */
+  lease: Lease<'cancel'>;
   /** Places for the builds of this worker. */
   builds: Slots;
 }
@@ -70,7 +71,7 @@ export async function sendWithLog(run: Run, write: FencedWrite) {
 export async function send(run: Run, write: FencedWrite) {
   const result = await write.send();
   tell(run);
-  if (result.cancel && !run.signal.aborted) run.options.abort.abort('cancel' satisfies StopReason);
+  if (result.cancel && !run.signal.aborted) run.options.lease.abort('cancel');
   return result;
 }
 

@@ -2,7 +2,8 @@ import { rm } from 'node:fs/promises';
 import { storable } from '#kernel/storable.ts';
 import { json } from '#platform/database/json.ts';
 import { audit, auditInsert } from '#platform/events/audit.ts';
-import { ClaimLost, DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
+import { DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
+import { ClaimLost } from '#platform/work/index.ts';
 import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
 import { loadFacts, removeEmptied } from '#deployments/executor/facts.ts';
@@ -85,7 +86,7 @@ async function open(parts: EngineParts, claim: Claim, options: RunOptions): Prom
     log: isResumed(claim) ? await again(() => DeploymentLog.resume(db, claim)) : new DeploymentLog(db, claim, 0),
     span: parts.tracer.start('deployment', { kind: 'internal', attributes }),
     options,
-    signal: options.abort.signal,
+    signal: options.lease.signal,
   };
 }
 

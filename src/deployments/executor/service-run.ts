@@ -1,6 +1,7 @@
 import { newId } from '#kernel/ids.ts';
 import { systemContext } from '#platform/context.ts';
-import { ClaimLost, DatabaseAway } from '#deployments/executor/claims.ts';
+import { DatabaseAway } from '#deployments/executor/claims.ts';
+import { ClaimLost } from '#platform/work/index.ts';
 import {
   deleteService,
   forgetImages,

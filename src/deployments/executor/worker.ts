@@ -4,110 +4,110 @@ import { CANCELLATIONS, DEPLOYMENTS, readWake } from '#deployments/model/channel
 import {
   claimNext,
   clearLeftover,
-  DatabaseAway,
+  DEPLOYMENT_CLAIMS,
   giveBack,
+  LEASE_SECONDS,
   renewClaims,
   type Claim,
 } from '#deployments/executor/claims.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
 import { lockLiveness, workerName } from '#platform/database/locks.ts';
 import { endQuietly } from '#platform/database/notify.ts';
-import { fleetOf, Poll, turnOf } from '#platform/jobs/pace.ts';
-import { LeasedWork } from '#deployments/executor/leased-work.ts';
+import { WorkLoop, type Renewal, type WorkKind, type WorkReport } from '#platform/work/index.ts';
+import { fleetOf, turnOf } from '#platform/work/pace.ts';
 import { runDeployment } from '#deployments/executor/run.ts';
 import { Slots } from '#deployments/executor/slots.ts';
-import type { StopReason } from '#deployments/executor/run-context.ts';
 
 const POLL_MS = 500;
-const RENEW_MS = 3_000;
-const WATCH_MS = 250;
-const SOON_MS = 5;
-/** Milliseconds that the worker's own connection may take for an answer: with RENEW_MS well below the time after which a lease is given up. */
+/** Milliseconds that the worker's own connection may take for an answer: with the pause between renewals well below the time after which a lease is given up. */
 const ANSWER_MS = 4_000;
+
+/** Figures of deployments. */
+export const DEPLOYMENT_REPORT: WorkReport = { name: 'deployments', status: DEPLOYMENT_CLAIMS.status };
 
 /**
  * Claims deployments and carries them out, several at a time. It shows that it lives by an advisory lock on a connection of its own: when
- * that connection goes, others take its deployments over within a second, and it stops its own work and begins anew under another id
- * (engine.md, *The queue*).
+ * that connection goes, others take its deployments over within a second, and it stops its own work and begins anew under another id.
  */
 export class DeploymentWorker {
   readonly #parts: EngineParts;
-  readonly #work = new LeasedWork<StopReason>();
+  readonly #loop: WorkLoop<Claim, 'cancel'>;
   #liveness: pg.Client | undefined;
   #workerId = 0;
   #stopping = false;
-  #timers: NodeJS.Timeout[] = [];
-  readonly #poll: Poll;
   /** Turns at items that other workers were told of first. */
   readonly #turns = new Set<NodeJS.Timeout>();
-  #filling: Promise<void> | undefined;
-  #again = false;
-  #renewing: Promise<void> | undefined;
-  #renewAgain = false;
-  #soon: NodeJS.Timeout | undefined;
   readonly #builds: Slots;
-  /** Attempts of this worker that have not ended, by deployment: the next one at the same deployment waits for them. */
-  readonly #attempts = new Map<string, Promise<void>>();
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
     this.#builds = new Slots(parts.slots.builds);
-    this.#poll = new Poll(parts.platform.db, POLL_MS, () => this.nudge());
+    this.#loop = new WorkLoop(this.#kind(), parts);
   }
 
   /** Joins the workers and begins to claim. */
   async start(): Promise<void> {
     await this.#join();
-    this.#timers = [setInterval(() => this.#renew(), RENEW_MS), setInterval(() => this.#watchLease(), WATCH_MS)];
-    this.#poll.start();
-    this.nudge();
+    this.#loop.start();
   }
 
-  /**
-   * Hands running deployments over at their next safe point and leaves. Deployed workloads stay up. Leases are renewed until the last attempt has
-   * ended: nobody may take over what is still under way.
-   */
+  /** Hands running deployments over at their next safe point and leaves. Deployed workloads stay up. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    clearTimeout(this.#soon);
-    this.#poll.stop();
     for (const turn of this.#turns) clearTimeout(turn);
-    // What runs hears of it at once; what is being claimed just now, when that has come to its end.
-    await Promise.all([this.#work.end('give-back'), this.#filling]);
-    await this.#work.end('give-back');
-    for (const timer of this.#timers) clearInterval(timer);
+    await this.#loop.stop();
     if (this.#liveness) await endQuietly(this.#liveness);
+  }
+
+  #kind(): WorkKind<Claim, 'cancel'> {
+    const { slots, kinds } = this.#parts;
+    return {
+      name: DEPLOYMENT_REPORT.name,
+      leaseSeconds: LEASE_SECONDS,
+      slots: slots.deployments,
+      pollMs: POLL_MS,
+      claim: async (db, { limit, nodeId }) =>
+        this.#liveness
+          ? claimNext(db, {
+              workerId: this.#workerId,
+              nodeId,
+              organizationSlots: slots.perOrganization,
+              kinds: Object.keys(kinds),
+              limit,
+            })
+          : [],
+      renew: (_, tokens) => this.#renew(tokens),
+      giveBack: async (db, claim, stoppedBy) => {
+        await giveBack(db, claim, stoppedBy);
+        // Where it was cancelled by force there is nothing to give back, but the environment waits to hear that it has stopped.
+        await clearLeftover(db, claim, this.#workerId);
+        this.#parts.platform.notify(DEPLOYMENTS);
+      },
+      run: (claim, lease) => runDeployment(this.#parts, claim, { lease, builds: this.#builds }),
+      subject: ({ deployment }) => deployment.id,
+      fields: ({ deployment }) => ({ deploymentId: deployment.id }),
+      // A worker without work asks for a sign of life: it would claim, and hear of work, over a connection that is dead.
+      heartbeat: async () => void (await this.#ask((client) => client.query('select'))),
+      // A worker that was frozen or cut off for too long begins anew under another id.
+      onCutOff: () => void this.#liveness?.end(),
+    };
   }
 
   /** Looks for a deployment of which all workers were told, if it is this one's turn. */
   #hear(payload: string): void {
     const wake = readWake(payload);
-    if (!wake) return this.nudge();
+    if (!wake) return this.#loop.nudge();
     const { workers } = fleetOf(this.#parts.platform.db);
     // Few workers have a machine together, and no other one can claim what lives there.
     const own = wake.nodeId === this.#parts.nodeId ? 0 : undefined;
     const after = wake.nodeId ? own : turnOf(wake.ticket, this.#workerId, workers);
     if (after === undefined || this.#stopping) return;
-    if (after === 0) return this.nudge();
+    if (after === 0) return this.#loop.nudge();
     const turn = setTimeout(() => {
       this.#turns.delete(turn);
-      this.nudge();
+      this.#loop.nudge();
     }, after);
     this.#turns.add(turn);
-  }
-
-  /** Looks for work now; called on notifications and by the poll. */
-  nudge(): void {
-    if (this.#filling) this.#again = true;
-    else this.#filling = this.#fill().finally(() => (this.#filling = undefined));
-  }
-
-  /** Several that end at about the same time are followed by one look: it costs by the length of the queue (1 ms for 300 that wait). */
-  #nudgeSoon(): void {
-    this.#soon ??= setTimeout(() => {
-      this.#soon = undefined;
-      if (!this.#stopping) this.nudge();
-    }, SOON_MS);
   }
 
   async #join(): Promise<void> {
@@ -121,7 +121,7 @@ export class DeploymentWorker {
     client.on('error', () => undefined); // `end` follows and is what we act on.
     client.on('end', () => void this.#rejoin(client));
     client.on('notification', (message) =>
-      message.channel === CANCELLATIONS ? this.#renew() : this.#hear(message.payload ?? ''),
+      message.channel === CANCELLATIONS ? this.#loop.renew() : this.#hear(message.payload ?? ''),
     );
     try {
       await client.connect();
@@ -142,7 +142,7 @@ export class DeploymentWorker {
     this.#parts.platform.log.warn(
       'the connection that shows that this worker lives is gone: its deployments are left to others',
     );
-    this.#work.abortAll('lost');
+    this.#loop.loseAll();
     while (!this.#stopping && !this.#liveness) {
       try {
         await this.#join();
@@ -153,113 +153,21 @@ export class DeploymentWorker {
     }
   }
 
-  async #fill(): Promise<void> {
-    do {
-      this.#again = false;
-      for (;;) {
-        const free = this.#parts.slots.deployments - this.#work.size;
-        if (this.#stopping || !this.#liveness || free <= 0) break;
-        const claims = await this.#claim(free);
-        for (const claim of claims) this.#begin(claim);
-        if (claims.length < free) break;
-      }
-    } while (this.#again && !this.#stopping);
+  /** Renews over the worker's own connection, which no other query holds up. Without it the leases only age. */
+  async #renew(tokens: string[]): Promise<Renewal<'cancel'>[]> {
+    const renewals = await this.#ask((client) => renewClaims(client, tokens));
+    return renewals ?? tokens.map((token) => ({ token, reason: null, renewed: false }));
   }
 
-  async #claim(limit: number): Promise<Claim[]> {
-    try {
-      this.#work.refresh();
-      return await claimNext(this.#parts.platform.db, {
-        workerId: this.#workerId,
-        nodeId: this.#parts.nodeId,
-        organizationSlots: this.#parts.slots.perOrganization,
-        kinds: Object.keys(this.#parts.kinds),
-        limit,
-      });
-    } catch (error) {
-      this.#parts.platform.log.warn({ err: error }, 'cannot claim deployments');
-      return [];
-    }
-  }
-
-  #begin(claim: Claim): void {
-    void this.#work.begin(claim.token, (abort) => this.#carryOutAlone(claim, abort)).finally(() => this.#nudgeSoon());
-  }
-
-  /** An attempt of this worker that was lost may still be ending: two of one process would be at the same deployment. */
-  async #carryOutAlone(claim: Claim, abort: AbortController): Promise<void> {
-    const { id } = claim.deployment;
-    const before = this.#attempts.get(id);
-    const attempt = (before ?? Promise.resolve()).then(() => this.#carryOut(claim, abort));
-    this.#attempts.set(id, attempt);
-    try {
-      await attempt;
-    } finally {
-      if (this.#attempts.get(id) === attempt) this.#attempts.delete(id);
-    }
-  }
-
-  async #carryOut(claim: Claim, abort: AbortController): Promise<void> {
-    try {
-      await runDeployment(this.#parts, claim, { abort, builds: this.#builds });
-    } catch (error) {
-      await this.#leave(claim, abort.signal.reason === 'give-back', error);
-    }
-  }
-
-  /** Lets go of what was not brought to its end: all that was under way for it has stopped by now. */
-  async #leave(claim: Claim, inOrder: boolean, error: unknown): Promise<void> {
-    const { db, log, notify } = this.#parts.platform;
-    if (!inOrder)
-      log.warn(
-        { err: error, deploymentId: claim.deployment.id },
-        'stopped working on a deployment; another attempt goes on with it',
-      );
-    // Pickups are counted against work that ends its worker, not against a database that is away; that gets time to come back.
-    const away = error instanceof DatabaseAway;
-    if (away && !this.#stopping) await sleep(POLL_MS);
-    try {
-      await giveBack(db, claim, inOrder || away ? 'order' : 'failure');
-      // Where it was cancelled by force there is nothing to give back, but somebody waits to hear that it has stopped.
-      if (!inOrder) await clearLeftover(db, claim, this.#workerId);
-      notify(DEPLOYMENTS);
-    } catch (cause) {
-      log.warn(
-        { err: cause, deploymentId: claim.deployment.id },
-        'cannot give a deployment back: others take it over when its lease ends',
-      );
-    }
-  }
-
-  /** A worker that was stopped or cut off for too long leaves its work to others, and begins anew under another id. */
-  #watchLease(): void {
-    if (this.#liveness && this.#work.watch()) void this.#liveness.end();
-  }
-
-  /** Renews the leases, and learns what is to be cancelled and what is no longer ours. What is told during a renewal is asked for after it. */
-  #renew(): void {
-    if (this.#renewing) this.#renewAgain = true;
-    else this.#renewing = this.#renewAll().finally(() => (this.#renewing = undefined));
-  }
-
-  async #renewAll(): Promise<void> {
-    do {
-      this.#renewAgain = false;
-      await this.#renewOnce();
-    } while (this.#renewAgain);
-  }
-
-  async #renewOnce(): Promise<void> {
+  async #ask<Answer>(query: (client: pg.Client) => Promise<Answer>): Promise<Answer | undefined> {
     const client = this.#liveness;
-    if (!client) return;
+    if (!client) return undefined;
     try {
-      // A worker without work asks for a sign of life: it would claim, and hear of work, over a connection that is dead.
-      if (this.#work.size === 0) await client.query('select');
-      else await this.#work.renew((tokens) => renewClaims(client, tokens));
+      return await query(client);
     } catch (error) {
-      this.#parts.platform.log.warn({ err: error }, 'cannot renew the leases');
       // Without an answer of the server the connection is of no use any more: its end has the worker begin anew.
       if (!(error instanceof pg.DatabaseError)) void client.end();
+      throw error;
     }
   }
 }

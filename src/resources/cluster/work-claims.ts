@@ -1,12 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { sql, type Database } from '#platform/database/index.ts';
+import { ClaimLost, leasedTable, type RowClaim } from '#platform/work/index.ts';
 import type { LogEntry } from '#resources/cluster/work-queries.ts';
 import type { WorkAction } from '#resources/cluster/states.ts';
 
-/** Work that this worker may carry on, fenced by the token. */
-export interface Claim {
-  id: string;
-  organization_id: string;
+/** Claim on work of a cluster. */
+export interface ClusterClaim extends RowClaim {
   cluster_id: string;
   action: WorkAction;
   attempts: number;
@@ -14,23 +12,22 @@ export interface Claim {
   requested_by_name: string;
   origin: string;
   user_agent: string | null;
-  claim_token: string;
 }
 
-/** Thrown when the work is another's by now, or its cluster is deleted: what is ours stops without a trace. */
-export class ClaimLost extends Error {
-  constructor() {
-    super('The claim on the work is lost.');
-    this.name = 'ClaimLost';
-  }
-}
+/** Statements on the claims of work on clusters. */
+export const CLUSTER_WORK_TABLE = leasedTable({
+  table: 'cluster_work',
+  waiting: 'WAITING',
+  running: 'RUNNING',
+  failed: sql`outcome = 'ERROR'`,
+});
 
 /**
  * Work `w` on cluster `c` that can be begun or taken over: the oldest of its cluster, unlocked, behind the deployments that were
  * requested before it and beside none that runs (engine.md, *Clusters*); or begun by somebody who no longer renews.
  */
 const claimable = sql<boolean>`(
-  (w.status = 'RUNNING' and (w.lease_until is null or w.lease_until < clock_timestamp()))
+  ${CLUSTER_WORK_TABLE.isLeft}
   or (w.status = 'WAITING' and c.locked_at is null
     and not exists (select 1 from cluster_work o where o.cluster_id = c.id and o.status <> 'ENDED' and o.number < w.number)
     and not exists (select 1 from deployment d where d.cluster_id = c.id
@@ -40,72 +37,32 @@ const claimable = sql<boolean>`(
  * Claims the next work of clusters that live on the node or on none. The cluster's row is locked first and the question asked
  * again under that lock: who requests, deletes or ends work holds it as well. Call it in a transaction.
  */
-export async function claimWork(db: Database, nodeId: string, leaseSeconds: number): Promise<Claim | undefined> {
+export async function claimWork(db: Database, nodeId: string, leaseSeconds: number): Promise<ClusterClaim | undefined> {
   const candidate = await sql<{ id: string }>`
     select w.id from cluster_work w join cluster c on c.id = w.cluster_id
     where w.status <> 'ENDED' and (c.node_id is null or c.node_id = ${nodeId}) and ${claimable}
     order by w.created_at, w.number limit 1 for update of c skip locked`.execute(db);
   const id = candidate.rows[0]?.id;
   if (id === undefined) return undefined;
-  const claimed = await sql<Claim>`
-    update cluster_work w set status = 'RUNNING', attempts = w.attempts + 1, claim_token = ${randomUUID()},
-      started_at = coalesce(w.started_at, now()),
-      lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
+  const claimed = await sql<ClusterClaim>`
+    update cluster_work w set ${CLUSTER_WORK_TABLE.claiming(leaseSeconds)}
     from cluster c where c.id = w.cluster_id and w.id = ${id} and ${claimable}
-    returning w.*`.execute(db);
+    returning w.*, w.claim_token as token`.execute(db);
   return claimed.rows[0];
 }
 
-/** Renews the lease; false when the claim is lost. */
-export async function renewWork(db: Database, claim: Claim, leaseSeconds: number): Promise<boolean> {
-  const renewed = await db
-    .updateTable('cluster_work')
-    .set({ lease_until: sql`clock_timestamp() + make_interval(secs => ${leaseSeconds})` })
-    .where('organization_id', '=', claim.organization_id)
-    .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.claim_token)
-    .where('status', '=', 'RUNNING')
-    .executeTakeFirst();
-  return renewed.numUpdatedRows > 0n;
-}
-
-/** Gives the work back, for whoever comes next; the attempt is not counted. */
-export const giveWorkBack = (db: Database, claim: Claim) =>
-  db
-    .updateTable('cluster_work')
-    .set({ lease_until: null, claim_token: null, attempts: sql`attempts - 1` })
-    .where('organization_id', '=', claim.organization_id)
-    .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.claim_token)
-    .execute();
-
 /** Ends the work. Throws ClaimLost. */
-export async function endWork(db: Database, claim: Claim, error: string | null): Promise<void> {
-  const ended = await db
-    .updateTable('cluster_work')
-    .set({
-      status: 'ENDED',
-      outcome: error === null ? 'SUCCESS' : 'ERROR',
-      error,
-      ended_at: sql`clock_timestamp()`,
-      claim_token: null,
-      lease_until: null,
-    })
-    .where('organization_id', '=', claim.organization_id)
-    .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.claim_token)
-    .executeTakeFirst();
-  if (ended.numUpdatedRows === 0n) throw new ClaimLost();
-}
+export const endWork = (db: Database, claim: ClusterClaim, error: string | null): Promise<void> =>
+  CLUSTER_WORK_TABLE.end(db, claim, { status: 'ENDED', outcome: error === null ? 'SUCCESS' : 'ERROR', error });
 
 /** Adds a line to the log of the work. Throws ClaimLost. */
-export async function logWork(db: Database, claim: Claim, entry: LogEntry): Promise<void> {
+export async function logWork(db: Database, claim: ClusterClaim, entry: LogEntry): Promise<void> {
   const { step, message, isError = false, hint = null } = entry;
   const inserted = await sql<{ sequence: number }>`
     insert into cluster_log (work_id, sequence, organization_id, cluster_id, step, message, is_error, hint)
     select w.id, coalesce((select max(sequence) from cluster_log l where l.work_id = w.id), 0) + 1,
       w.organization_id, w.cluster_id, ${step}, ${message}, ${isError}, ${hint}
-    from cluster_work w where w.id = ${claim.id} and w.claim_token = ${claim.claim_token}
+    from cluster_work w where w.id = ${claim.id} and w.claim_token = ${claim.token}
     returning sequence`.execute(db);
   if (inserted.rows.length === 0) throw new ClaimLost();
 }
@@ -120,7 +77,7 @@ export interface ClusterEnd {
 }
 
 /** Writes the end on the cluster, whose row the transaction has locked. */
-export const endOnCluster = (db: Database, claim: Claim, end: ClusterEnd) => {
+export const endOnCluster = (db: Database, claim: ClusterClaim, end: ClusterEnd) => {
   const { deployed, ...columns } = end;
   return db
     .updateTable('cluster')
@@ -134,7 +91,10 @@ export const endOnCluster = (db: Database, claim: Claim, end: ClusterEnd) => {
 };
 
 /** Names of services on the cluster that are to run, a few of them, and how many there are. */
-export async function findRunningServices(db: Database, claim: Claim): Promise<{ names: string[]; total: number }> {
+export async function findRunningServices(
+  db: Database,
+  claim: ClusterClaim,
+): Promise<{ names: string[]; total: number }> {
   const rows = await db
     .selectFrom('service')
     .innerJoin('environment', 'environment.id', 'service.environment_id')

@@ -1,6 +1,7 @@
 import { anySignal } from '#kernel/lease-signal.ts';
 import type { Origin } from '#platform/access/principal.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
+import { ClaimLost, type Lease } from '#platform/work/index.ts';
 import { placeRefusal } from '#resources/cluster/allowed.ts';
 import { lackOf } from '#resources/cluster/missing.ts';
 import * as queries from '#resources/cluster/queries.ts';
@@ -8,17 +9,16 @@ import { auditCluster } from '#resources/cluster/rules.ts';
 import { openClusterSecret } from '#resources/cluster/secrets.ts';
 import { COURSES, type WorkEnd } from '#resources/cluster/states.ts';
 import {
-  ClaimLost,
   endOnCluster,
   endWork,
   findRunningServices,
   logWork,
-  type Claim,
+  type ClusterClaim,
 } from '#resources/cluster/work-claims.ts';
 import { listOpenWork, type LogEntry } from '#resources/cluster/work-queries.ts';
 
-/** Work that was begun this often without an end is given up: it takes its worker down. */
-const MAX_ATTEMPTS = 5;
+/** Attempts without an end after which work is given up: it takes its process down. */
+export const MOST_ATTEMPTS = 5;
 
 /** A cluster as its runtime is asked about it. */
 export interface ClusterToCheck {
@@ -56,44 +56,49 @@ interface Outcome {
   report?: ClusterReport;
 }
 
-/** Carries claimed work out and ends it. Throws ClaimLost when it isn't ours any more. */
-export async function runWork(parts: WorkParts, claim: Claim, signal: AbortSignal): Promise<void> {
-  const { db } = parts.platform;
-  const row = await queries.findClusterById(db, [claim.organization_id], claim.cluster_id);
-  if (!row) throw new ClaimLost();
-  await logWork(db, claim, {
+/** Carries claimed work out and ends it. Throws ClaimLost when another worker has it. */
+export async function runWork(parts: WorkParts, claim: ClusterClaim, lease: Lease): Promise<void> {
+  const row = await findClaimed(parts, claim);
+  await logWork(parts.platform.db, claim, {
     step: 'LoadConfiguration',
     message:
       claim.attempts === 1
         ? `${claim.action} of cluster ${row.name}, requested by ${claim.requested_by_name}.`
         : `${claim.action} of cluster ${row.name} is taken over (attempt ${claim.attempts}).`,
   });
-  const outcome = await carryOut(parts, claim, row, signal);
-  if (signal.aborted) throw new ClaimLost();
+  const outcome = await carryOut(parts, claim, row, lease);
+  lease.hold();
   await finish(parts.platform, claim, row, outcome);
+}
+
+/** Ends work that takes its process down again and again. */
+export async function giveUpWork(parts: WorkParts, claim: ClusterClaim): Promise<void> {
+  const error = `It was begun ${MOST_ATTEMPTS} times, and each time its worker was gone before the end.`;
+  await finish(parts.platform, claim, await findClaimed(parts, claim), { end: 'failed', error });
+}
+
+async function findClaimed({ platform: { db } }: WorkParts, claim: ClusterClaim): Promise<queries.ClusterRow> {
+  const row = await queries.findClusterById(db, [claim.organization_id], claim.cluster_id);
+  if (!row) throw new ClaimLost();
+  return row;
 }
 
 async function carryOut(
   parts: WorkParts,
-  claim: Claim,
+  claim: ClusterClaim,
   row: queries.ClusterRow,
-  signal: AbortSignal,
+  lease: Lease,
 ): Promise<Outcome> {
-  if (claim.attempts > MAX_ATTEMPTS)
-    return {
-      end: 'failed',
-      error: `It was begun ${MAX_ATTEMPTS} times, and each time its worker was gone before the end.`,
-    };
   if (claim.action === 'STOP') return stop(parts, claim);
   const refusal = await placeRefusal(parts.platform, claim.organization_id, row);
   if (refusal)
     return { end: 'failed', error: `${refusal.message}.`, hint: 'Ask the operator, or make another cluster.' };
   const lack = lackOf(row);
   if (lack) return { end: 'failed', error: lack.message, hint: lack.hint };
-  return check(parts, claim, row, signal);
+  return check(parts, claim, row, lease);
 }
 
-async function stop({ platform: { db } }: WorkParts, claim: Claim): Promise<Outcome> {
+async function stop({ platform: { db } }: WorkParts, claim: ClusterClaim): Promise<Outcome> {
   await logWork(db, claim, { step: 'Pause', message: 'Checking that nothing runs on the cluster any more.' });
   const { names, total } = await findRunningServices(db, claim);
   if (total === 0) return { end: 'succeeded', error: null };
@@ -104,7 +109,7 @@ async function stop({ platform: { db } }: WorkParts, claim: Claim): Promise<Outc
   };
 }
 
-async function check(parts: WorkParts, claim: Claim, row: queries.ClusterRow, signal: AbortSignal): Promise<Outcome> {
+async function check(parts: WorkParts, claim: ClusterClaim, row: queries.ClusterRow, lease: Lease): Promise<Outcome> {
   const { db } = parts.platform;
   await logWork(db, claim, { step: 'ValidateSystemRequirements', message: `Asking the ${row.runtime} runtime.` });
   const scope = { organizationId: claim.organization_id };
@@ -117,8 +122,9 @@ async function check(parts: WorkParts, claim: Claim, row: queries.ClusterRow, si
     kubeconfig:
       row.runtime === 'kubernetes' ? await openClusterSecret(parts.platform, scope, row.id, 'kubeconfig') : null,
   };
-  const report = await askRuntime(parts, cluster, signal);
-  if (signal.aborted) throw new ClaimLost();
+  lease.hold();
+  const report = await askRuntime(parts, cluster, lease.signal);
+  lease.hold();
   await logWork(db, claim, { step: 'RetrieveClusterConfig', message: report.description, isError: !report.ok });
   for (const limit of report.limits) await logWork(db, claim, { step: 'RetrieveClusterResources', message: limit });
   if (report.ok) {
@@ -163,7 +169,7 @@ async function askRuntime(parts: WorkParts, cluster: ClusterToCheck, signal: Abo
 /** Ends the work: its last line, the state, the event, in one transaction. */
 async function finish(
   platform: Platform,
-  claim: Claim,
+  claim: ClusterClaim,
   row: queries.ClusterRow,
   { end, error, hint, report }: Outcome,
 ): Promise<void> {
@@ -177,7 +183,7 @@ async function finish(
     const settled = course.ends[end] ?? row.settled_state;
     const deploys = claim.action === 'DEPLOY' || claim.action === 'UPGRADE';
     await endOnCluster(context.db, claim, {
-      state: next ? COURSES[next.action as Claim['action']].queued : settled,
+      state: next ? COURSES[next.action as ClusterClaim['action']].queued : settled,
       settled_state: settled,
       ...(report?.ok ? { engine_version: report.description } : {}),
       // The version that was read when the work began: what was edited meanwhile is not deployed.
@@ -191,7 +197,7 @@ async function finish(
 }
 
 /** Events of the end carry who asked for the work. */
-const requesterContext = (platform: Platform, claim: Claim): Context => ({
+const requesterContext = (platform: Platform, claim: ClusterClaim): Context => ({
   ...systemContext(platform),
   actor: {
     userId: claim.requested_by,
@@ -201,7 +207,12 @@ const requesterContext = (platform: Platform, claim: Claim): Context => ({
   },
 });
 
-function lastLine(claim: Claim, row: queries.ClusterRow, error: string | null, hint: string | undefined): LogEntry {
+function lastLine(
+  claim: ClusterClaim,
+  row: queries.ClusterRow,
+  error: string | null,
+  hint: string | undefined,
+): LogEntry {
   const stops = claim.action === 'STOP';
   if (error !== null) return { step: stops ? 'PauseError' : 'CreateError', message: error, isError: true, hint };
   if (claim.action === 'DRY_RUN')

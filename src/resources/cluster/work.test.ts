@@ -2,13 +2,14 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { claimNext } from '#deployments/executor/claims.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
+import { ClaimLost, Lease } from '#platform/work/index.ts';
 import {
   createClusterWorker,
   insertCluster,
   type ClusterReport,
   type ClusterToCheck,
 } from '#resources/cluster/index.ts';
-import { ClaimLost, claimWork, endWork, renewWork } from '#resources/cluster/work-claims.ts';
+import { claimWork, CLUSTER_WORK_TABLE, endWork } from '#resources/cluster/work-claims.ts';
 import { runWork } from '#resources/cluster/work-run.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
@@ -32,7 +33,6 @@ function work(
   );
   const worker = createClusterWorker({
     platform: app.platform,
-    directConfig: app.databaseConfig,
     nodeId: options.nodeId ?? newId(),
     pollMs: 50,
     ...options,
@@ -361,7 +361,7 @@ describe('the queue of work', () => {
     const frozen = runWork(
       { platform: app.platform, checkRuntime, checkTimeoutMs: 60_000 },
       old,
-      new AbortController().signal,
+      new Lease(old.token, new AbortController()),
     );
     await vi.waitFor(() => expect(checkRuntime).toHaveBeenCalled());
     // As after a kill -9, or while a machine sleeps: the lease has run out.
@@ -375,7 +375,7 @@ describe('the queue of work', () => {
     answer({ ok: false, description: 'too late', limits: [] });
     await expect(frozen).rejects.toThrow(ClaimLost);
     await expect(endWork(app.db, old, 'too late')).rejects.toThrow(ClaimLost);
-    expect(await renewWork(app.db, old, 15)).toBe(false);
+    expect(await CLUSTER_WORK_TABLE.renew(app.db, [old.token], 15)).toEqual([]);
     expect(await clusterOf(admin, cluster.id)).toMatchObject({ status: 'DEPLOYED', version: 'the successor' });
     const messages = ok(await admin.get(`${cluster.url}/logs`), 200).results.map(
       (line: any) => line.message.safe_message,

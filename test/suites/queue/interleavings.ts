@@ -7,7 +7,7 @@ import * as deployments from '#deployments/queries.ts';
 import { findRow } from '#resources/cluster/rules.ts';
 import { requestWork } from '#resources/cluster/actions.ts';
 import { lockCluster, setState } from '#resources/cluster/queries.ts';
-import { claimWork, endWork, type Claim } from '#resources/cluster/work-claims.ts';
+import { claimWork, endWork, type ClusterClaim } from '#resources/cluster/work-claims.ts';
 import { COURSES, type WorkAction } from '#resources/cluster/states.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { placeOfEnvironment, submit, type Trigger } from '#services/capabilities/service/actions/request.ts';
@@ -171,8 +171,8 @@ export async function endAll(db: Database, organizationId: string): Promise<void
         .execute();
   });
   await db.transaction().execute(async (inside) => {
-    const { rows } = await sql<Claim>`
-      select w.* from cluster_work w join cluster c on c.id = w.cluster_id
+    const { rows } = await sql<ClusterClaim>`
+      select w.*, w.claim_token as token from cluster_work w join cluster c on c.id = w.cluster_id
       where w.organization_id = ${organizationId} and w.status = 'RUNNING' for update of c skip locked`.execute(inside);
     for (const work of rows) {
       await endWork(inside, work, null);

@@ -1,7 +1,7 @@
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
-import type { RecurringTask } from '#platform/jobs/schedule.ts';
+import type { RecurringTask } from '#platform/work/schedule.ts';
 import { outputPlace, type OutputCall } from '#services/kinds/agentic-workflow/queries.ts';
 
 const BATCH = 20;

@@ -1,6 +1,7 @@
 import { storable } from '#kernel/storable.ts';
 import { json } from '#platform/database/json.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { withDate, type WorkReport, type WorkStatus } from '#platform/work/index.ts';
 
 /** An Argo CD that this process may read now, until the lease is over or its configuration changes. */
 export interface Claim {
@@ -131,3 +132,19 @@ export const listMappings = (db: Database, scope: Scope, argoCdId: string) =>
     .where('organization_id', '=', scope.organizationId)
     .where('argo_cd_id', '=', argoCdId)
     .execute();
+
+/** Figures of the Argo CDs that are read: those that are due wait. */
+export const ARGO_CD_REPORT: WorkReport = {
+  name: 'argo-cd',
+  async status(db) {
+    const isHeld = sql`(claim_token is not null and coalesce(lease_until > clock_timestamp(), false))`;
+    const isDue = sql`(not ${isHeld} and next_at <= clock_timestamp())`;
+    const { rows } = await sql<WorkStatus>`
+      select count(*) filter (where ${isDue}) as waiting, count(*) filter (where ${isHeld}) as running,
+        min(next_at) filter (where ${isDue}) as "oldestWaiting", count(*) filter (where status = 'error') as retried,
+        (select json_build_object('at', last_checked_at, 'error', message) from argo_cd
+          where status = 'error' and last_checked_at is not null order by last_checked_at desc limit 1) as "lastFailure"
+      from argo_cd`.execute(db);
+    return withDate(rows[0]!);
+  },
+};

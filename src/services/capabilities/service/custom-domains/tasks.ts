@@ -1,5 +1,5 @@
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
-import type { RecurringTask } from '#platform/jobs/schedule.ts';
+import type { RecurringTask } from '#platform/work/schedule.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { placeOfEnvironment } from '#services/capabilities/service/actions/request.ts';
 import { lookUpClaim, recordFinding, type Finding } from '#services/capabilities/service/custom-domains/proof.ts';

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { KindHooks } from '#deployments/index.ts';
+import { ClaimLost } from '#platform/work/index.ts';
 import { failBackup, makeFile, reasonOf, serverOf } from '#services/kinds/database/backups/make.ts';
 import { addBackup } from '#services/kinds/database/backups/new-backup.ts';
 import * as queries from '#services/kinds/database/backups/queries.ts';
@@ -37,7 +38,7 @@ export const backUpBeforeRemoval: NonNullable<KindHooks['beforeRemoval']> = asyn
         deploymentId,
       },
     }));
-  const backup = (await queries.findBackup(context.db, [organizationId], id))!;
+  const backup = { ...(await queries.findBackup(context.db, [organizationId], id))!, token };
   try {
     let handle = removal.handle;
     if (row.wanted !== 'running') {
@@ -46,11 +47,11 @@ export const backUpBeforeRemoval: NonNullable<KindHooks['beforeRemoval']> = asyn
     }
     const server = await serverOf(context, organizationId, { ...row, handle, wanted: 'running' }, runtime);
     const made = await makeFile(context, backup, server, signal);
-    if (!(await queries.endBackup(context.db, backup, made))) throw new Error('Somebody deleted it meanwhile.');
+    await queries.endBackup(context.db, backup, made);
     log(`Saved ${made.bytes} bytes in a last backup, which is kept for ${context.settings.databaseBackupDays} days.`);
   } catch (error) {
     signal.throwIfAborted();
-    const reason = reasonOf(error, []);
+    const reason = error instanceof ClaimLost ? 'It was deleted while it was made.' : reasonOf(error, []);
     await failBackup(context, backup, reason);
     if (!removal.bestEffort)
       throw new Error(

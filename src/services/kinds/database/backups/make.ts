@@ -1,11 +1,12 @@
 import { storable } from '#kernel/storable.ts';
 import { maskOf } from '#kernel/secrets-mask.ts';
 import { RuntimeError, type Handle, type Runtime } from '#runtimes/runtime.ts';
+import { ClaimLost } from '#platform/work/index.ts';
 import type { Context } from '#platform/context.ts';
 import { openCredentials } from '#services/kinds/database/access.ts';
 import { removeBackup, writeBackup } from '#services/kinds/database/backups/file.ts';
 import { fileOf } from '#services/kinds/database/backups/new-backup.ts';
-import { endBackup, type BackupRow } from '#services/kinds/database/backups/queries.ts';
+import { endBackup, type BackupClaim, type BackupRow } from '#services/kinds/database/backups/queries.ts';
 import { dumpTo, type Server } from '#services/kinds/database/backups/run.ts';
 import { editionOfSpec } from '#services/kinds/database/deploy.ts';
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
@@ -37,11 +38,16 @@ export async function makeFile(parts: Parts, row: BackupRow, server: Server, sig
 }
 
 /**
- * Ends a backup that could not be made, and removes what its attempts left. False when the claim was lost: the file is the next attempt's then,
- * and stays.
+ * Ends a backup that could not be made, and removes what its attempts left. Returns false where another attempt has the backup or it was deleted:
+ * the file is that one's, and stays.
  */
-export async function failBackup({ db, settings }: Parts, row: BackupRow, error: string): Promise<boolean> {
-  if (!(await endBackup(db, row, { error }))) return false;
+export async function failBackup({ db, settings }: Parts, row: BackupClaim, error: string): Promise<boolean> {
+  try {
+    await endBackup(db, row, { error });
+  } catch (lost) {
+    if (lost instanceof ClaimLost) return false;
+    throw lost;
+  }
   await removeBackup({ dataDir: settings.dataDir, organizationId: row.organization_id, backupId: row.id }, false);
   return true;
 }

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import { chooseAlone, type Renewal } from '#deployments/index.ts';
+import { chooseAlone } from '#deployments/index.ts';
+import { leasedTable, requireHeld, type ClaimRequest, type RowClaim } from '#platform/work/index.ts';
 import { sql, type Database, type DB, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import type { Insertable, Selectable } from 'kysely';
@@ -8,8 +8,19 @@ import type { Content } from '#services/kinds/database/engines/index.ts';
 export type BackupRow = Selectable<DB['database_backup']>;
 export type RestoreRow = Selectable<DB['database_restore']>;
 
-/** After so many claims without an end the work has failed. */
-export const MOST_ATTEMPTS = 5;
+export type BackupClaim = BackupRow & RowClaim;
+export type RestoreClaim = RestoreRow & RowClaim;
+
+const states = {
+  waiting: 'QUEUED',
+  running: 'RUNNING',
+  failed: sql`status = 'FAILED'`,
+  givenBack: { status: 'QUEUED' },
+};
+/** Statements on the claims of backups. */
+export const BACKUPS = leasedTable({ table: 'database_backup', ...states });
+/** Statements on the claims of restores. */
+export const RESTORES = leasedTable({ table: 'database_restore', ...states });
 
 export const insertBackup = (db: Database, backup: Insertable<DB['database_backup']>) =>
   db.insertInto('database_backup').values(backup).execute();
@@ -141,119 +152,91 @@ const idle = sql`
   and not exists (select 1 from deployment d where d.environment_id = s.environment_id
     and (d.status in ('RUNNING', 'RECAP') or d.leftover_until > clock_timestamp()))`;
 
-const claimSql = (table: 'database_backup' | 'database_restore', nodeId: string, leaseSeconds: number, own: ReturnType<typeof sql>) => sql`
-  update ${sql.table(table)} set status = 'RUNNING', claim_token = ${randomUUID()}, attempts = attempts + 1,
-    lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds}),
-    started_at = coalesce(started_at, clock_timestamp()), updated_at = clock_timestamp() ${own}
-  where id = (
+const claimSql = (
+  table: 'database_backup' | 'database_restore',
+  { nodeId, leaseSeconds }: ClaimRequest,
+  { claiming, isLeft }: Pick<typeof BACKUPS, 'claiming' | 'isLeft'>,
+  own: ReturnType<typeof sql>,
+) => sql`
+  update ${sql.table(table)} set ${claiming(leaseSeconds)}, updated_at = clock_timestamp() ${own}
+  where id in (
     select w.id from ${sql.table(table)} w
     left join service s on s.id = w.database_id and s.organization_id = w.organization_id
     left join environment e on e.id = s.environment_id
     left join cluster c on c.id = e.cluster_id
-    where (w.status = 'QUEUED' or (w.status = 'RUNNING' and w.lease_until < clock_timestamp()))
+    where (w.status = 'QUEUED' or ${isLeft})
       and (c.node_id is null or c.node_id = ${nodeId}) and ${idle}
     order by w.created_at limit 1 for update of w skip locked)
-  returning *`; // prettier-ignore
+  returning *, claim_token as token`;
 
-/** The oldest backup that can be made; those that a deployment makes are its own. */
-export async function claimBackup(db: Database, nodeId: string, leaseSeconds: number): Promise<BackupRow | undefined> {
-  const { rows } = await chooseAlone(db, (alone) =>
-    claimSql('database_backup', nodeId, leaseSeconds, sql`, node_id = ${nodeId}`).execute(alone),
-  );
-  return rows[0] as BackupRow | undefined;
+/** Whether anything is open: a look that finds nothing holds up no claim of a deployment. */
+async function isAnyOpen(db: Database, table: 'database_backup' | 'database_restore'): Promise<boolean> {
+  const { rows } = await sql<{ open: boolean }>`select exists
+    (select from ${sql.table(table)} where status in ('QUEUED', 'RUNNING')) as open`.execute(db);
+  return rows[0]!.open;
 }
 
-export async function claimRestore(
+/** Claims the oldest backups that can be made, one after the other: two of one database exclude each other. */
+export const claimBackups = (db: Database, request: ClaimRequest): Promise<BackupClaim[]> =>
+  claimUpTo(db, 'database_backup', request, (alone) =>
+    claimSql('database_backup', request, BACKUPS, sql`, node_id = ${request.nodeId}`).execute(alone),
+  );
+
+export const claimRestores = (db: Database, request: ClaimRequest): Promise<RestoreClaim[]> =>
+  claimUpTo(db, 'database_restore', request, (alone) =>
+    claimSql('database_restore', request, RESTORES, sql``).execute(alone),
+  );
+
+async function claimUpTo<Row>(
   db: Database,
-  nodeId: string,
-  leaseSeconds: number,
-): Promise<RestoreRow | undefined> {
-  const { rows } = await chooseAlone(db, (alone) =>
-    claimSql('database_restore', nodeId, leaseSeconds, sql``).execute(alone),
-  );
-  return rows[0] as RestoreRow | undefined;
+  table: 'database_backup' | 'database_restore',
+  { limit }: ClaimRequest,
+  claimOne: (db: Database) => Promise<{ rows: unknown[] }>,
+): Promise<Row[]> {
+  if (!(await isAnyOpen(db, table))) return [];
+  return chooseAlone(db, async (alone) => {
+    const claims: Row[] = [];
+    while (claims.length < limit) {
+      const { rows } = await claimOne(alone);
+      if (rows.length === 0) break;
+      claims.push(rows[0] as Row);
+    }
+    return claims;
+  });
 }
 
-type Claimed = Pick<BackupRow, 'organization_id' | 'id' | 'claim_token'>;
-
-/** Renews the leases of claims and returns those that the worker still has. */
-export async function renewClaims(db: Database, tokens: string[], leaseSeconds: number): Promise<Renewal<never>[]> {
-  const { rows } = await sql<{ token: string }>`
-    with lease as (select clock_timestamp() + make_interval(secs => ${leaseSeconds}) as lease_until),
-    backup as (update database_backup set lease_until = lease.lease_until from lease
-      where claim_token = any(${tokens}::uuid[]) returning claim_token),
-    restore as (update database_restore set lease_until = lease.lease_until from lease
-      where claim_token = any(${tokens}::uuid[]) returning claim_token)
-    select claim_token as token from backup union all select claim_token from restore`.execute(db);
-  return rows.map(({ token }) => ({ token, reason: null, renewed: true }));
-}
-
-/** Gives work back for whoever comes next; the attempt is not counted. */
-export const giveBack = (db: Database, table: 'database_backup' | 'database_restore', claim: Claimed) =>
-  sql`update ${sql.table(table)} set status = 'QUEUED', claim_token = null, lease_until = null, attempts = attempts - 1
-    where organization_id = ${claim.organization_id} and id = ${claim.id} and claim_token = ${claim.claim_token}`.execute(
-    db,
-  );
-
-/** The end of a backup; false when the claim was lost. */
-export async function endBackup(
+/** Writes the end of a backup. Throws ClaimLost. */
+export const endBackup = (
   db: Database,
-  claim: Claimed,
+  claim: RowClaim,
   end: { error: string } | { bytes: number; storedBytes: number },
-): Promise<boolean> {
-  const result = 'error' in end ? { status: 'FAILED', error: end.error } : { status: 'READY', bytes: end.bytes, stored_bytes: end.storedBytes }; // prettier-ignore
-  const ended = await db
-    .updateTable('database_backup')
-    .set({ ...result, claim_token: null, lease_until: null, ended_at: sql`clock_timestamp()`, updated_at: sql`now()` })
-    .where('organization_id', '=', claim.organization_id)
-    .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.claim_token)
-    .executeTakeFirst();
-  return ended.numUpdatedRows > 0n;
-}
+): Promise<void> =>
+  BACKUPS.end(db, claim, {
+    ...('error' in end
+      ? { status: 'FAILED', error: end.error }
+      : { status: 'READY', bytes: end.bytes, stored_bytes: end.storedBytes }),
+    updated_at: sql`now()`,
+  });
 
-export async function endRestore(db: Database, claim: Claimed, error: string | null): Promise<boolean> {
-  const ended = await db
-    .updateTable('database_restore')
-    .set({
-      status: error === null ? 'READY' : 'FAILED',
-      error,
-      claim_token: null,
-      lease_until: null,
-      ended_at: sql`clock_timestamp()`,
-      updated_at: sql`now()`,
-    })
-    .where('organization_id', '=', claim.organization_id)
-    .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.claim_token)
-    .executeTakeFirst();
-  return ended.numUpdatedRows > 0n;
-}
+/** Writes the end of a restore, with the reason where it failed. Throws ClaimLost. */
+export const endRestore = (db: Database, claim: RowClaim, error: string | null): Promise<void> =>
+  RESTORES.end(db, claim, { status: error === null ? 'READY' : 'FAILED', error, updated_at: sql`now()` });
 
-/** Records how far a restore has come; false when the claim was lost. */
-export async function recordProgress(
+/** Records how far a restore has come. Throws ClaimLost. */
+export const recordProgress = (
   db: Database,
-  claim: Claimed,
+  claim: RowClaim,
   progress: { safety_backup_id: string } | { loaded_at: Date },
-): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('database_restore')
-    .set(progress)
-    .where('organization_id', '=', claim.organization_id)
-    .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.claim_token)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
-}
+): Promise<void> => RESTORES.write(db, claim, progress);
 
-/** Records what runs since the restore restarted the server; false when the claim was lost: others may have deployed the service since. */
-export async function recordRestart(db: Database, claim: RestoreRow, handle: unknown): Promise<boolean> {
+/** Records what runs since the restore restarted the server. Throws ClaimLost: others may have deployed the service since. */
+export async function recordRestart(db: Database, claim: RestoreClaim, handle: unknown): Promise<void> {
   const { numAffectedRows } = await sql`
     update service s set handle = ${JSON.stringify(handle)}::jsonb
     from (select from database_restore where organization_id = ${claim.organization_id} and id = ${claim.id}
-      and claim_token = ${claim.claim_token} and lease_until > clock_timestamp() for update) held
+      and claim_token = ${claim.token} and lease_until > clock_timestamp() for update) held
     where s.organization_id = ${claim.organization_id} and s.id = ${claim.database_id}`.execute(db);
-  return (numAffectedRows ?? 0n) > 0n;
+  requireHeld((numAffectedRows ?? 0n) > 0n);
 }
 
 /** What is over is deleted. */

@@ -1,5 +1,5 @@
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
-import type { RecurringTask } from '#platform/jobs/schedule.ts';
+import type { RecurringTask } from '#platform/work/schedule.ts';
 import { addBackup } from '#services/kinds/database/backups/new-backup.ts';
 import { expireBackups, listDueDaily } from '#services/kinds/database/backups/queries.ts';
 import { findServiceById, lockService } from '#services/service/queries.ts';

@@ -1,6 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { LeasedWork } from '#deployments/index.ts';
 import { systemContext, type Context, type Platform } from '#platform/context.ts';
+import {
+  ClaimLost,
+  requireHeld,
+  WorkLoop,
+  type ClaimRequest,
+  type Lease,
+  type RowClaim,
+  type WorkKind,
+  type WorkReport,
+} from '#platform/work/index.ts';
+import type { Database } from '#platform/database/index.ts';
 import { readBackup, removeBackup, verifyBackup, type BackupFile } from '#services/kinds/database/backups/file.ts';
 import { failBackup, makeFile, reasonOf, serverOf } from '#services/kinds/database/backups/make.ts';
 import { addBackup, fileOf } from '#services/kinds/database/backups/new-backup.ts';
@@ -21,169 +31,99 @@ export interface BackupWorkerOptions {
   slots?: number;
 }
 
-type Table = 'database_backup' | 'database_restore';
-type Claim = queries.BackupRow | queries.RestoreRow;
+/** Claim on a backup or a restore. */
+type DatabaseClaim =
+  (queries.BackupClaim & { table: 'database_backup' }) | (queries.RestoreClaim & { table: 'database_restore' });
 
-/** Thrown where another worker has the work by now, or it was deleted: this attempt stops. */
-class ClaimLost extends Error {}
+/** Attempts without an end after which a backup or a restore has failed. */
+const MOST_ATTEMPTS = 5;
 
-const requireHeld = (held: boolean): void => {
-  if (!held) throw new ClaimLost();
-};
+/** Figures of backups, and of restores. */
+export const BACKUP_REPORTS: WorkReport[] = [
+  { name: 'database-backups', status: queries.BACKUPS.status },
+  { name: 'database-restores', status: queries.RESTORES.status },
+];
 
-const RENEWALS_PER_LEASE = 5;
-const WATCH_MS = 250;
-
-/**
- * Makes backups, carries out restores and removes files of backups that were deleted. What is requested stands in the database and is claimed
- * with a lease; what a killed worker left is begun anew.
- */
+/** Makes backups, carries out restores and removes the files of backups that were deleted. What a killed process left is begun anew. */
 export class BackupWorker {
   readonly #options: Required<BackupWorkerOptions>;
   readonly #context: Context;
-  readonly #work: LeasedWork<'give-back'>;
-  #timers: NodeJS.Timeout[] = [];
-  #looking: Promise<void> | undefined;
-  #renewing: Promise<void> | undefined;
-  #stopping = false;
+  readonly #loop: WorkLoop<DatabaseClaim>;
 
   constructor(options: BackupWorkerOptions) {
     this.#options = { leaseSeconds: 30, pollMs: 2000, slots: 2, ...options };
     this.#context = systemContext(options.platform);
-    this.#work = new LeasedWork(this.#options.leaseSeconds);
+    this.#loop = new WorkLoop(this.#kind(), options);
   }
 
   start(): void {
-    const { pollMs, leaseSeconds } = this.#options;
-    this.#timers = [
-      setInterval(() => this.#nudge(), pollMs),
-      setInterval(() => this.#renew(), (leaseSeconds * 1000) / RENEWALS_PER_LEASE),
-      setInterval(() => this.#work.watch(), WATCH_MS),
-    ];
-    this.#nudge();
+    this.#loop.start();
   }
 
   /** Ends what is under way and gives it back. */
-  async stop(): Promise<void> {
-    this.#stopping = true;
-    // What runs hears of it at once; what is being claimed just now, when it has been claimed.
-    await Promise.all([this.#work.end('give-back'), this.#looking]);
-    await this.#work.end('give-back');
-    for (const timer of this.#timers) clearInterval(timer);
-    await this.#renewing;
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
-  #nudge(): void {
-    if (!this.#stopping) this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
-  }
-
-  #renew(): void {
-    const { platform, leaseSeconds } = this.#options;
-    this.#renewing ??= this.#work
-      .renew((tokens) => queries.renewClaims(platform.db, tokens, leaseSeconds))
-      .catch((error: unknown) => platform.log.warn({ err: error }, 'cannot renew the claims on backups and restores'))
-      .finally(() => (this.#renewing = undefined));
-  }
-
-  async #look(): Promise<void> {
-    try {
-      await this.#removeFiles();
-      // People wait for restores: a day's backups queue behind them.
-      while ((await this.#claimRestore()) || (await this.#claimBackup()));
-    } catch (error) {
-      this.#options.platform.log.warn({ err: error }, 'cannot look for backups of databases');
-    }
-  }
-
-  #hasSlot(): boolean {
-    return !this.#stopping && this.#work.size < this.#options.slots;
-  }
-
-  async #claimBackup(): Promise<boolean> {
-    if (!this.#hasSlot()) return false;
-    this.#work.refresh();
-    const backup = await queries.claimBackup(this.#context.db, this.#options.nodeId, this.#options.leaseSeconds);
-    if (backup) this.#begin('database_backup', backup, (signal) => this.#backUp(backup, signal));
-    return backup !== undefined;
-  }
-
-  async #claimRestore(): Promise<boolean> {
-    if (!this.#hasSlot()) return false;
-    this.#work.refresh();
-    const restore = await queries.claimRestore(this.#context.db, this.#options.nodeId, this.#options.leaseSeconds);
-    if (restore) this.#begin('database_restore', restore, (signal) => this.#restore(restore, signal));
-    return restore !== undefined;
+  #kind(): WorkKind<DatabaseClaim> {
+    const { leaseSeconds, slots, pollMs } = this.#options;
+    const tableOf = ({ table }: DatabaseClaim) => (table === 'database_backup' ? queries.BACKUPS : queries.RESTORES);
+    return {
+      name: 'database-backups-and-restores',
+      leaseSeconds,
+      slots,
+      pollMs,
+      prepare: (signal) => this.#removeFiles(signal),
+      claim: claimRestoresFirst,
+      renew: async (db, tokens) => [
+        ...(await queries.BACKUPS.renew(db, tokens, leaseSeconds)),
+        ...(await queries.RESTORES.renew(db, tokens, leaseSeconds)),
+      ],
+      giveBack: (db, claim, stoppedBy) => tableOf(claim).giveBack(db, claim as RowClaim, stoppedBy, leaseSeconds),
+      run: (claim, lease) =>
+        claim.table === 'database_backup' ? this.#backUp(claim, lease) : this.#restore(claim, lease),
+      attempts: { most: MOST_ATTEMPTS, of: ({ attempts }) => attempts, giveUp: (claim) => this.#giveUp(claim) },
+      fields: ({ table, id, database_id: databaseId }) => ({ table, workId: id, databaseId }),
+    };
   }
 
   /** Removes a file before the row that leads to it. */
-  async #removeFiles(): Promise<void> {
+  async #removeFiles(signal: AbortSignal): Promise<void> {
     const { db, settings } = this.#context;
-    for (const { backup_id: backupId, organization_id: organizationId, last } of await queries.listBuriedFiles(
-      db,
-      this.#options.nodeId,
-    )) {
+    const buried = await queries.listBuriedFiles(db, this.#options.nodeId);
+    for (const { backup_id: backupId, organization_id: organizationId, last } of buried) {
+      if (signal.aborted) return;
       await removeBackup({ dataDir: settings.dataDir, organizationId, backupId }, last);
       await queries.removeBuriedFile(db, backupId);
     }
   }
 
-  #begin(table: Table, claim: Claim, work: (signal: AbortSignal) => Promise<void>): void {
-    void this.#work
-      .begin(claim.claim_token!, ({ signal }) => this.#carryOut(table, claim, work, signal))
-      .finally(() => this.#nudge());
-  }
-
-  async #carryOut(
-    table: Table,
-    claim: Claim,
-    work: (signal: AbortSignal) => Promise<void>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const log = this.#options.platform.log.child({
-      databaseId: claim.database_id,
-      work: table,
-      workId: claim.id,
-    });
-    try {
-      await work(signal);
-    } catch (error) {
-      if (signal.aborted && signal.reason === 'give-back')
-        await queries
-          .giveBack(this.#context.db, table, claim)
-          .catch((cause: unknown) => log.warn({ err: cause }, 'cannot give work back; its lease ends by itself'));
-      else if (!(error instanceof ClaimLost) && !signal.aborted)
-        log.warn({ err: error }, 'stopped working on a backup or restore; another attempt goes on with it');
-    }
-  }
-
-  async #find(claim: Claim) {
+  async #find(claim: Pick<DatabaseClaim, 'organization_id' | 'database_id'>) {
     const scope = { organizationId: claim.organization_id };
     const database = await queries.findDatabase(this.#context.db, scope, claim.database_id);
     if (!database) throw new Error('The database is gone.');
-    if (claim.attempts > queries.MOST_ATTEMPTS)
-      throw new Error(`It was begun ${queries.MOST_ATTEMPTS} times and never ended.`);
     const runtime = await this.#options.runtimeOf(database);
     return serverOf(this.#context, claim.organization_id, database, runtime);
   }
 
-  async #backUp(row: queries.BackupRow, signal: AbortSignal): Promise<void> {
+  async #backUp(row: queries.BackupClaim, lease: Lease): Promise<void> {
     let secrets: string[] = [];
-    let ended: boolean;
+    let made: Awaited<ReturnType<typeof makeFile>>;
     try {
-      // Whose part it is has made another, of the right moment.
+      // The deployment or restore that it belongs to has made another, at the right moment.
       if (row.origin.startsWith('BEFORE_')) throw new Error('It was broken off.');
       const server = await this.#find(row);
       secrets = [server.credentials.password];
-      const made = await makeFile(this.#context, row, server, signal);
-      ended = await queries.endBackup(this.#context.db, row, made);
+      lease.hold();
+      made = await makeFile(this.#context, row, server, lease.signal);
     } catch (error) {
-      signal.throwIfAborted();
-      ended = await failBackup(this.#context, row, reasonOf(error, secrets));
+      lease.hold();
+      return requireHeld(await failBackup(this.#context, row, reasonOf(error, secrets)));
     }
-    requireHeld(ended);
+    await queries.endBackup(this.#context.db, row, made);
   }
 
-  async #restore(row: queries.RestoreRow, signal: AbortSignal): Promise<void> {
+  async #restore(row: queries.RestoreClaim, lease: Lease): Promise<void> {
     let secrets: string[] = [];
     let reason: string | null = null;
     try {
@@ -193,31 +133,38 @@ export class BackupWorker {
       if (!backup) throw new Error('The backup was deleted.');
       const file = await fileOf(this.#context, backup);
       await verifyBackup(file);
-      await this.#saveBefore(row, server, signal);
-      await this.#load(row, file, server, signal);
+      await this.#saveBefore(row, server, lease);
+      lease.hold();
+      await this.#load(row, file, server, lease.signal);
     } catch (error) {
-      signal.throwIfAborted();
+      lease.hold();
       if (error instanceof ClaimLost) throw error;
       reason = reasonOf(error, secrets);
     }
-    requireHeld(await queries.endRestore(this.#context.db, row, reason));
+    await queries.endRestore(this.#context.db, row, reason);
   }
 
-  #load(row: queries.RestoreRow, file: BackupFile, server: Server, signal: AbortSignal): Promise<void> {
+  async #giveUp({ table, ...row }: DatabaseClaim): Promise<void> {
+    const reason = `It was begun ${MOST_ATTEMPTS} times and never ended.`;
+    if (table === 'database_restore') await queries.endRestore(this.#context.db, row, reason);
+    else requireHeld(await failBackup(this.#context, row as queries.BackupClaim, reason));
+  }
+
+  #load(row: queries.RestoreClaim, file: BackupFile, server: Server, signal: AbortSignal): Promise<void> {
     const { db } = this.#context;
     const restoration = {
       dump: () => readBackup(file),
       isLoaded: row.loaded_at !== null,
       // Above the generation of the release, below which runtimes take a request for an old one.
       asked: server.handle.identity.generation + row.created_at.getTime(),
-      loaded: async () => requireHeld(await queries.recordProgress(db, row, { loaded_at: new Date() })),
-      restarted: async (handle: Handle) => requireHeld(await queries.recordRestart(db, row, handle)),
+      loaded: () => queries.recordProgress(db, row, { loaded_at: new Date() }),
+      restarted: (handle: Handle) => queries.recordRestart(db, row, handle),
     };
     return restoreFrom(server, restoration, signal);
   }
 
   /** Saves what there is before it is replaced, once for all attempts: after a first one it may be no more what it was. */
-  async #saveBefore(row: queries.RestoreRow, server: Server, signal: AbortSignal) {
+  async #saveBefore(row: queries.RestoreClaim, server: Server, lease: Lease) {
     if (row.safety_backup_id) return;
     const { db } = this.#context;
     const database = await findServiceById(db, [row.organization_id], row.database_id);
@@ -229,14 +176,33 @@ export class BackupWorker {
       origin: 'BEFORE_RESTORE',
       claim: { token, leaseUntil, nodeId: this.#options.nodeId },
     });
-    const backup = (await queries.findBackup(db, [row.organization_id], id))!;
+    const backup = { ...(await queries.findBackup(db, [row.organization_id], id))!, token };
     try {
-      if (!(await queries.endBackup(db, backup, await makeFile(this.#context, backup, server, signal))))
-        throw new Error('The backup of what the database held was deleted while it was made, so nothing was replaced.');
+      lease.hold();
+      await queries.endBackup(db, backup, await makeFile(this.#context, backup, server, lease.signal));
     } catch (error) {
       await failBackup(this.#context, backup, reasonOf(error, [server.credentials.password]));
-      throw error;
+      if (!(error instanceof ClaimLost)) throw error;
+      throw new Error('The backup of what the database held was deleted while it was made, so nothing was replaced.', {
+        cause: error,
+      });
     }
-    requireHeld(await queries.recordProgress(db, row, { safety_backup_id: id }));
+    await queries.recordProgress(db, row, { safety_backup_id: id });
   }
+}
+
+/** Claims restores, for which people wait, before backups. */
+async function claimRestoresFirst(db: Database, request: ClaimRequest): Promise<DatabaseClaim[]> {
+  const restores = await queries.claimRestores(db, request);
+  const limit = request.limit - restores.length;
+  // Restores that are claimed begin in any case; the next look meets the error again.
+  const unlessClaimed = (error: unknown): [] => {
+    if (restores.length === 0) throw error;
+    return [];
+  };
+  const backups = limit > 0 ? await queries.claimBackups(db, { ...request, limit }).catch(unlessClaimed) : [];
+  return [
+    ...restores.map((claim) => ({ ...claim, table: 'database_restore' as const })),
+    ...backups.map((claim) => ({ ...claim, table: 'database_backup' as const })),
+  ];
 }

@@ -2,7 +2,9 @@ import { anySignal } from '#kernel/lease-signal.ts';
 import { randomUUID } from 'node:crypto';
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
-import { Poll } from '#platform/jobs/pace.ts';
+import type { WorkReport, WorkStatus } from '#platform/work/kind.ts';
+import { withDate } from '#platform/work/leased-table.ts';
+import { Poll } from '#platform/work/pace.ts';
 
 /** Something that recurs. It must be safe to run again after it was broken off. */
 export interface RecurringTask {
@@ -30,7 +32,7 @@ interface Claimed {
 }
 
 /**
- * Runs recurring tasks, each by one process at a time over all replicas, with its next time kept in the database: after a downtime a missed
+ * Runs recurring tasks, each by one process at a time, with its next time kept in the database: after a downtime a missed
  * task runs once, not as often as it was missed.
  */
 export class Schedule {
@@ -153,6 +155,22 @@ export class Schedule {
       .catch((error: unknown) => log.warn({ err: error }, 'cannot give the lock of a recurring task back'));
   }
 }
+
+/** Figures of recurring tasks: those that are due wait. */
+export const SCHEDULE_REPORT: WorkReport = {
+  name: 'recurring-tasks',
+  async status(db) {
+    const isHeld = sql`coalesce(locked_until > clock_timestamp(), false)`;
+    const isDue = sql`(not ${isHeld} and next_at <= clock_timestamp())`;
+    const { rows } = await sql<WorkStatus>`
+      select count(*) filter (where ${isDue}) as waiting, count(*) filter (where ${isHeld}) as running,
+        min(next_at) filter (where ${isDue}) as "oldestWaiting", count(*) filter (where last_error is not null) as retried,
+        (select json_build_object('at', last_ended_at, 'error', name || ': ' || last_error) from scheduled_task
+          where last_error is not null order by last_ended_at desc limit 1) as "lastFailure"
+      from scheduled_task`.execute(db);
+    return withDate(rows[0]!);
+  },
+};
 
 const deadlineOf = (task: RecurringTask): number => task.deadlineSeconds ?? DEADLINE_SECONDS;
 

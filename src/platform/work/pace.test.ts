@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { pauseOf, turnOf } from '#platform/jobs/pace.ts';
+import { pauseOf, turnOf } from '#platform/work/pace.ts';
 
 const workers = (count: number) => Array.from({ length: count }, (_, index) => 100 + index);
 

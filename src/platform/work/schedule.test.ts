@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { sql } from '#platform/database/index.ts';
-import { Schedule, type RecurringTask } from '#platform/jobs/schedule.ts';
+import { Schedule, type RecurringTask } from '#platform/work/schedule.ts';
 import { useApp } from '#test/harness/app.ts';
 
 const app = useApp();

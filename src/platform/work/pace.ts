@@ -12,7 +12,7 @@ const listAge = (workers: number): number => Math.min(Math.max(10_000, workers *
 export const pauseOf = (workers: number, base: number, random = Math.random()): number =>
   Math.min(Math.max(base, (workers * 1000) / LOOKS_PER_SECOND), Math.max(base, LONGEST_MS)) * (0.5 + random);
 
-/** Milliseconds between one worker's turn at a new item and the next one's, and the longest that anyone waits for a turn. */
+/** Milliseconds between the turns of two workers at a new item, and the longest wait for a turn. */
 const TURN_MS = 50;
 const LAST_TURN_MS = 1_000;
 

@@ -1,0 +1,128 @@
+import type { RawBuilder, UpdateType } from 'kysely';
+import { sql, type Database, type DB } from '#platform/database/index.ts';
+import type { Renewal, RowClaim, WorkStatus } from '#platform/work/kind.ts';
+import { ClaimLost } from '#platform/work/lease.ts';
+
+type Condition = RawBuilder<unknown>;
+
+/** New values of columns, or expressions for them. */
+type Columns<Table extends keyof DB> = {
+  [Name in keyof DB[Table]]?: UpdateType<DB[Table][Name]> | RawBuilder<unknown>;
+};
+
+export interface LeasedTableOptions<Table extends keyof DB> {
+  /** Table with the columns id, organization_id, claim_token, lease_until, created_at and ended_at. */
+  table: Table;
+  /** Column of the state; `status` unless it is said. */
+  state?: keyof DB[Table] & string;
+  /** State of items that no worker has begun. */
+  waiting: string;
+  /** State of items that a worker has begun, and that stay in it when the worker is gone. */
+  running: string;
+  /** Column that counts the attempts; `attempts` unless it is said. */
+  attempts?: keyof DB[Table] & string;
+  /** Expression for the reason to end an item of the table `w`; by default none. */
+  reason?: Condition;
+  /** Items that are of this kind of work; all unless it is said. */
+  only?: Condition;
+  /** Ended items that failed. */
+  failed: Condition;
+  /** Columns that items which are given back lose, beside the claim. */
+  givenBack?: Columns<Table>;
+}
+
+/** Seconds after which an item that failed without an end may be claimed again; doubled by each attempt, at most a lease. */
+const RETRY_SECONDS = 1;
+
+/** Returns figures with the time of the last failure as a date: the database's JSON has it as a text. */
+export const withDate = ({ lastFailure, ...figures }: WorkStatus): WorkStatus => ({
+  ...figures,
+  lastFailure: lastFailure && { ...lastFailure, at: new Date(lastFailure.at) },
+});
+
+/**
+ * Makes the statements on the common columns of durable work for one table. Claims differ in what they ask of other tables: a kind writes its own,
+ * with `isLeft` and `claiming`.
+ */
+export function leasedTable<Table extends keyof DB & string, Reason extends string = never>(
+  options: LeasedTableOptions<Table>,
+) {
+  const { waiting, running, failed, givenBack = {} } = options;
+  const table = sql.table(options.table);
+  const state = sql.ref(options.state ?? 'status');
+  const attempts = sql.ref(options.attempts ?? 'attempts');
+  const only = options.only ?? sql`true`;
+  const reason = options.reason ?? sql`null::text`;
+  const inSeconds = (seconds: number | RawBuilder<unknown>) =>
+    sql`clock_timestamp() + make_interval(secs => ${seconds})`;
+  const ofClaim = ({ organization_id, id, token }: RowClaim) =>
+    sql`organization_id = ${organization_id} and id = ${id} and claim_token = ${token}`;
+  const setting = (columns: object) =>
+    sql.join(Object.entries(columns).map(([name, value]) => sql`${sql.ref(name)} = ${value}`));
+
+  /** Writes columns of an item while the claim holds. Throws ClaimLost. */
+  const write = async (db: Database, claim: RowClaim, columns: Columns<Table>): Promise<void> => {
+    const { numAffectedRows } = await sql`update ${table} set ${setting(columns)} where ${ofClaim(claim)}`.execute(db);
+    if (!numAffectedRows) throw new ClaimLost();
+  };
+
+  return {
+    /** Condition on the row `w` that a worker has begun it and does not renew its lease any more. */
+    isLeft: sql<boolean>`(w.${state} = ${sql.lit(running)} and (w.lease_until is null or w.lease_until < clock_timestamp()))`,
+
+    /** Assignments by which a claim begins an item or takes it over; `returning …, claim_token as token` completes the claim. */
+    claiming: (leaseSeconds: number) => sql`${state} = ${sql.lit(running)}, ${attempts} = ${attempts} + 1,
+      claim_token = gen_random_uuid(), started_at = coalesce(started_at, clock_timestamp()), lease_until = ${inSeconds(leaseSeconds)}`,
+
+    write,
+
+    /** Writes the end of an item and frees it. Throws ClaimLost. */
+    end: (db: Database, claim: RowClaim, columns: Columns<Table>): Promise<void> =>
+      write(db, claim, {
+        ...columns,
+        claim_token: null,
+        lease_until: null,
+        ended_at: sql`clock_timestamp()`,
+      } as Columns<Table>),
+
+    /** Renews leases and returns the claims that are still held, those of locked rows without having renewed them. */
+    async renew(db: Database, tokens: string[], leaseSeconds: number): Promise<Renewal<Reason>[]> {
+      // Ended items have no token.
+      const isHeld = sql`w.claim_token = any(${tokens}::uuid[])`;
+      const { rows } = await sql<Renewal<Reason>>`
+        with held as (
+          select w.id, w.claim_token as token, ${reason} as reason from ${table} w where ${isHeld}
+        ), free as (
+          select w.id from ${table} w where ${isHeld} for update skip locked
+        ), renewed as (
+          update ${table} w set lease_until = ${inSeconds(leaseSeconds)} from free where w.id = free.id returning w.id
+        )
+        select token, reason, id in (select id from renewed) as renewed from held`.execute(db);
+      return rows;
+    },
+
+    /**
+     * Lets go of an item. Stopped in order, it can be claimed at once and the attempt does not count; after a failure it rests for a while that
+     * grows with its attempts, so that what fails at once is not given up within milliseconds.
+     */
+    giveBack: (db: Database, claim: RowClaim, stoppedBy: 'order' | 'failure', leaseSeconds: number) =>
+      stoppedBy === 'order'
+        ? sql`update ${table} set ${setting({ ...givenBack, claim_token: null, lease_until: null })}, ${attempts} = ${attempts} - 1
+            where ${ofClaim(claim)}`.execute(db)
+        : sql`update ${table} set claim_token = null,
+            lease_until = ${inSeconds(sql`least(${leaseSeconds}::float8, ${RETRY_SECONDS}::float8 * 2 ^ least(${attempts}, 20))`)}
+            where ${ofClaim(claim)}`.execute(db),
+
+    /** Figures for operators. */
+    async status(db: Database): Promise<WorkStatus> {
+      const isHeld = sql`(claim_token is not null and coalesce(lease_until > clock_timestamp(), false))`;
+      const { rows } = await sql<WorkStatus>`
+        select count(*) filter (where not ${isHeld}) as waiting, count(*) filter (where ${isHeld}) as running,
+          min(created_at) filter (where not ${isHeld}) as "oldestWaiting", count(*) filter (where ${attempts} > 1) as retried,
+          (select json_build_object('at', ended_at, 'error', error) from ${table} where ${failed} and ended_at is not null and ${only}
+            order by ended_at desc limit 1) as "lastFailure"
+        from ${table} where ${state} in (${sql.lit(waiting)}, ${sql.lit(running)}) and ${only}`.execute(db);
+      return withDate(rows[0]!);
+    },
+  };
+}
