@@ -71,13 +71,15 @@ export function isOperation({ method, path: where }: ApiCall, paths: Record<stri
   });
 }
 
+const escape = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
 /** Returns the first of the wanted lines that the output lacks, in order; `…` stands for any characters of a line. */
 export function missingLine(wanted: string, output: string): string | undefined {
   const lines = output.split('\n');
   let from = 0;
   return wanted.split('\n').find((line) => {
     if (line.trim() === '' || line.trim() === '…') return false;
-    const pattern = new RegExp(line.trim().split('…').map(RegExp.escape).join('.*'));
+    const pattern = new RegExp(line.trim().split('…').map(escape).join('.*'));
     const at = lines.findIndex((candidate, i) => i >= from && pattern.test(candidate));
     from = at + 1;
     return at < 0;

@@ -44,7 +44,7 @@ interface Answer {
 const WAIT_LIMIT_SECONDS = 600;
 
 /**
- * One request from credentials to answer, in the order of architecture.md, *A request*: who, which thing and whether they may,
+ * One request from credentials to answer, in the order of docs/contributing/architecture.md, *A request*: who, which thing and whether they may,
  * what is said, what it does. Writes are one transaction.
  */
 export async function handle(
