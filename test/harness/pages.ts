@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { execa } from 'execa';
 
 export const ROOT = path.join(import.meta.dirname, '../..');
 
@@ -48,7 +49,7 @@ export interface ApiCall {
 }
 
 const API = /\bapi (GET|POST|PUT|PATCH|DELETE) "?(\/[^"\s?)|]*)/g;
-const CURL = /\bcurl\b[^\n|]*?"\$QD(\/[^"\s?]*)[^\n]*/g;
+const CURL = /\bcurl\b[^\n|]*?"\$QD(\/[^"\s?]*)[^\n|]*/g;
 
 /** Returns the requests to the API that the commands make, by `api METHOD PATH` or by `curl … "$QD/…"`. */
 export function apiCalls(commands: string): ApiCall[] {
@@ -95,10 +96,10 @@ export interface Session {
 }
 
 /** Runs the blocks one after the other in one shell, which stops at the first command that fails. */
-export function runInShell(
+export async function runInShell(
   blocks: ShellBlock[],
   options: { cwd: string; env: Record<string, string>; before?: string; after?: string; timeoutMs: number },
-): Session {
+): Promise<Session> {
   const program = `"${process.execPath}" "${ROOT}/src/main.ts"`;
   const script = [
     'set -euo pipefail',
@@ -115,18 +116,21 @@ export function runInShell(
     `echo "${MARK}${blocks.length}"`,
     options.after ?? '',
   ].join('\n');
-  const { stdout, stderr, status, error } = spawnSync('bash', ['-c', script], {
+  const result = await execa('bash', ['-c', script], {
     cwd: options.cwd,
     env: { PATH: process.env.PATH!, HOME: options.cwd, ...options.env },
-    encoding: 'utf8',
+    extendEnv: false,
+    stdin: 'ignore',
     timeout: options.timeoutMs,
-    maxBuffer: 2 ** 26,
+    reject: false,
+    stripFinalNewline: false,
   });
+  const { stdout, stderr } = result;
   const [, ...outputs] = stdout.split(new RegExp(`^${MARK}\\d+\n`, 'm'));
-  if (status === 0) return { outputs, failure: undefined };
+  if (!result.failed) return { outputs, failure: undefined };
   const at = blocks[Math.max(0, outputs.length - 1)];
   const said = `${outputs.at(-1) ?? stdout}\n${stderr}`.slice(-4_000);
-  return { outputs, failure: `${at?.page}:${at?.line} ended with ${error?.message ?? status}: ${said}` };
+  return { outputs, failure: `${at?.page}:${at?.line} failed (${result.shortMessage.slice(-200)}): ${said}` };
 }
 
 /** Makes a clone of the examples as a reader has it: a repository with one commit on the branch `main`. */

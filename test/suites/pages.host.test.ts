@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { chmodSync, globSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -41,7 +40,7 @@ afterAll(async () => {
 });
 
 /** Runs what the page lets run, with the ids of the first page, on the ports of this service; checks what it prints. */
-function runPage(page: string, after = ''): Session {
+async function runPage(page: string, after = ''): Promise<Session> {
   const blocks = shellBlocks(page)
     .filter(({ notRun }) => notRun === undefined)
     .map((block) => ({
@@ -55,7 +54,7 @@ function runPage(page: string, after = ''): Session {
       ),
     }));
   const before = page === FIRST ? '' : `. examples/api.sh\n${ids}`;
-  const session = runInShell(blocks, { cwd: clone, env: settings, before, after, timeoutMs: TIMEOUT_MS });
+  const session = await runInShell(blocks, { cwd: clone, env: settings, before, after, timeoutMs: TIMEOUT_MS });
   expect(session.failure).toBeUndefined();
   for (const [index, { line, prints }] of blocks.entries())
     if (prints !== undefined)
@@ -66,20 +65,25 @@ function runPage(page: string, after = ''): Session {
   return session;
 }
 
-beforeAll(() => {
+beforeAll(async () => {
   const print = VARIABLES.map((name) => `echo "${name}=$${name}"`).join('\n');
-  ids = runPage(FIRST, print).outputs.at(-1)!;
+  ids = (await runPage(FIRST, print)).outputs.at(-1)!;
   expect(ids).toMatch(/^PROJECT=[0-9a-f-]{36}\nENVIRONMENT=[0-9a-f-]{36}\nAPPLICATION=[0-9a-f-]{36}\n$/);
 }, TIMEOUT_MS);
 
 describe.each(PAGES)('%s', (page) => {
-  test('has commands that succeed on a started service and print what the page says', { timeout: TIMEOUT_MS }, () => {
-    runPage(page);
-  });
+  test(
+    'has commands that succeed on a started service and print what the page says',
+    { timeout: TIMEOUT_MS },
+    async () => {
+      await runPage(page);
+    },
+  );
 });
 
-test('the helpers of the pages fail where the API refuses', () => {
-  const script = '. examples/api.sh; api GET /organization/nothing';
-  const run = () => execFileSync('bash', ['-c', script], { cwd: clone, env: { ...process.env, ...settings } });
-  expect(run).toThrow(/404/);
+test('the helpers of the pages fail where the API refuses', async () => {
+  const commands = '. examples/api.sh\napi GET /organization/nothing\n';
+  const block = { page: 'none', line: 1, commands, notRun: undefined, prints: undefined };
+  const { failure } = await runInShell([block], { cwd: clone, env: settings, timeoutMs: 20_000 });
+  expect(failure).toMatch(/404/);
 });
