@@ -130,7 +130,10 @@ export async function runInShell(
   if (!result.failed) return { outputs, failure: undefined };
   const at = blocks[Math.max(0, outputs.length - 1)];
   const said = `${outputs.at(-1) ?? stdout}\n${stderr}`.slice(-4_000);
-  return { outputs, failure: `${at?.page}:${at?.line} failed (${result.shortMessage?.slice(-200)}): ${said}` };
+  return {
+    outputs,
+    failure: `${at?.page}:${at?.line} failed (${result.timedOut ? 'it took too long' : `status ${result.exitCode}`}): ${said}`,
+  };
 }
 
 /** Makes a clone of the examples as a reader has it: a repository with one commit on the branch `main`. */

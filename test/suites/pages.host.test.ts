@@ -6,7 +6,7 @@ import { makeClone, missingLine, ROOT, runInShell, shellBlocks, type Session } f
 import { Program } from '#test/harness/program.ts';
 
 const FIRST = 'docs/first-application.md';
-const PAGES = ['README.md', ...globSync('docs/**/*.md', { cwd: ROOT }).toSorted()].filter(
+const PAGES = ['README.md', ...globSync('docs/**/*.md', { cwd: ROOT, exclude: ['docs/decisions'] }).toSorted()].filter(
   (page) => page !== FIRST && shellBlocks(page).some(({ notRun }) => notRun === undefined),
 );
 const TIMEOUT_MS = 300_000;
