@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { listFiles } from './files.ts';
 
 /** Sentence or word that breaks a rule. */
 export interface Problem {
@@ -16,7 +17,7 @@ const HEADLESS = new Set(
 );
 
 /** Words that stand for nobody in particular, in the first sentence of a doc comment. */
-const VAGUE = /\b(somebody|nobody|anybody|whoever|of ours|of theirs)\b/i;
+const VAGUE = /(?<!`)\b(somebody|nobody|anybody|whoever|of ours|of theirs)\b/i;
 
 /** Phrases that messages to people do not have, with what they say instead. */
 const PHRASES: [RegExp, string][] = [
@@ -54,9 +55,9 @@ function findDocProblems(text: string): Problem[] {
   });
 }
 
-/** Returns the text up to its first full stop that ends a sentence. */
+/** Returns the text up to the full stop, colon or semicolon that ends its first thought. */
 function firstSentence(text: string): string {
-  const end = /[.!?](?=\s+[A-Z`"(]|$)/.exec(text.replaceAll(/\b(e\.g|i\.e)\./g, (words) => words.replaceAll('.', ' ')));
+  const end = /[.!?](?=\s+[A-Z`"(]|$)|[:;](?=\s)/.exec(text.replaceAll(/\b(e\.g|i\.e)\./g, (words) => words.replaceAll('.', ' ')));
   return end ? text.slice(0, end.index) : text;
 }
 
@@ -93,11 +94,18 @@ const comments = (text: string): string =>
     .map((line) => (/^\s*(\/\/|\/?\*|#|--)/.test(line) ? line : (/(?<=\s)\/\/ .*$/.exec(line)?.[0] ?? '')))
     .join('\n');
 
-/** A file that a comment names is there: below the root, beside the file, or in a folder of docs. */
+/** A file that a comment names is there: below the root, beside the file, or with the end of its path (`http/stream.ts`). */
 const isThere = (root: string, file: string, cited: string): boolean =>
-  [root, path.join(root, path.dirname(file)), path.join(root, 'docs'), path.join(root, 'src')].some((folder) =>
-    existsSync(path.join(folder, cited)),
-  );
+  [root, path.join(root, path.dirname(file))].some((folder) => existsSync(path.join(folder, cited))) ||
+  filesOf(root).some((known) => known.endsWith(`/${cited.replace(/^[./]+/, '')}`));
+
+const known = new Map<string, string[]>();
+
+/** Returns every file of the project; asked once. */
+function filesOf(root: string): string[] {
+  if (!known.has(root)) known.set(root, listFiles(root));
+  return known.get(root)!;
+}
 
 const anyPaths = (text: string) => [...text.matchAll(CITED)].map((match) => ({ cited: match[1]!, index: match.index }));
 
