@@ -73,7 +73,13 @@ describe('the commands of the documentation', () => {
 
 /** Messages that the page on troubleshooting quotes in its headings, each as its fixed parts. */
 const quoted = [...readFileSync(path.join(ROOT, 'docs/troubleshooting.md'), 'utf8').matchAll(/^### (`+)(.+)\1$/gm)].map(
-  ([, , message]) => ({ message: message!, parts: message!.split('…').filter((part) => /\w/.test(part)) }),
+  ([, , message]) => ({
+    message: message!,
+    parts: message!
+      .split('…')
+      .map((part) => part.trim())
+      .filter((part) => /\w/.test(part)),
+  }),
 );
 
 describe('the page on troubleshooting', () => {
