@@ -8,7 +8,9 @@ export function accessTable(): string {
   return [
     '# Who may do what',
     '',
-    'Written by `npm run gen` from `src/platform/access/actions.ts` and `src/platform/access/roles.ts`; the access suite compares it and asks every endpoint. Each level includes the ones before it. A custom role has the levels that it gives in its projects and on its clusters, and reads the rest; a token never does more than its creator may do now. The action of each endpoint is its `x-action` in `openapi.json`.',
+    'Each operation is an action (`x-action` in `openapi.json`), and each action takes a level: READ, DEPLOY, WRITE or ADMIN. Each level includes the ones before it. A custom role has the levels that it gives in its projects and on its clusters, and reads the rest. A token never does more than its creator may do now.',
+    '',
+    '`npm run gen` writes this page from `src/platform/access/actions.ts` and `src/platform/access/roles.ts`. The access suite compares it, and tries every operation with every role.',
     '',
     '## Built-in roles',
     '',

@@ -20,9 +20,9 @@ export function kindsPage(): string {
   return [
     '# Kinds of service and what they have',
     '',
-    'Generated from the endpoints (`npm run gen`). One suite, `test/suites/kinds/kinds.test.ts`, tests each cell for each kind. How a kind is made is told in [adding a kind](adding-a-kind.md).',
+    'Each kind of service has a page with an example. The table says which operations each kind has. `npm run gen` writes it from the endpoints, and `test/suites/kinds/kinds.test.ts` tests each cell. To add a kind see [adding a kind](contributing/adding-a-kind.md).',
     '',
-    `Each has a page with an example that is tested: ${SERVICE_KINDS.map(linkOf).join(' · ')}.`,
+    `Pages: ${SERVICE_KINDS.map(linkOf).join(' · ')}.`,
     '',
     table(['capability', ...KINDS.map((kind) => kind.path)], rows),
     '',

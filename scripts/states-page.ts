@@ -23,7 +23,7 @@ const MEANING: Record<Trigger, string> = {
   execute: 'a job or a Terraform run starts',
   succeed: 'the work has ended well',
   fail: 'the work has failed, or its deadline is over',
-  cancel: 'somebody asks for it to be cancelled',
+  cancel: 'a person or a program asks to cancel it',
   cancelled: 'it has come to a safe point, or an earlier stage has failed',
 };
 
@@ -72,9 +72,9 @@ function unnamed(): string {
 /** The text of docs/states.md. */
 export const statesPage = (): string => `# States
 
-Written by \`scripts/gen-states.ts\` from \`src/deployments/model/states.ts\`; \`npm run gen\` writes it again.
+The API shows where a service stands as a state, such as \`DEPLOYED\`. [Names](#names) lists all of them. \`npm run gen\` writes this page from \`src/deployments/model/states.ts\`.
 
-A service in a deployment is in a phase, whatever the action. The state that the API shows follows from action and phase. \`moveServices\` in \`src/deployments/queries.ts\` is what writes it: a conditional update, so that a move from a state that has changed meanwhile does nothing.
+A service in a deployment is in a phase, whatever the action. Its state follows from action and phase. \`moveServices\` in \`src/deployments/queries.ts\` is what writes it: a conditional update, so that a move from a state that has changed meanwhile does nothing.
 
 \`\`\`mermaid
 ${drawing()}
@@ -99,5 +99,5 @@ What the API shows, by action:
 
 ${names()}
 
-Of the ${STATES.length} states of the API no action and phase has ${unnamed()}. READY is a service of which nothing was ever requested, RECAP a deployment whose result is being written; UNAVAILABLE a service whose cluster has given no answer for a while. QUEUED is not given today.
+Of the ${STATES.length} states of the API no action and phase has ${unnamed()}. \`READY\` is a service that was never deployed, \`RECAP\` a deployment whose result is being written, \`UNAVAILABLE\` a service whose cluster has not answered for a while.
 `;

@@ -40,9 +40,21 @@ test('what is used wrongly ends with status 2 and says what would be right', asy
     run(['migrate'], { QUARTERDECK_PORT: 'x', QUARTERDECK_ROLE: 'y' }),
   ]);
   expect([command, token, both, settings].map(({ status }) => status)).toEqual([2, 2, 2, 2]);
-  expect(command.stderr).toContain('Unknown command "strat". Commands: start, migrate, doctor,');
+  expect(command.stderr).toMatch(/Unknown command "strat"\. Commands: start, migrate, doctor,.* version, proxy, /);
   expect(token.stderr).toContain('--scope');
   expect(settings.stderr).toMatch(/QUARTERDECK_PORT=x: a whole number.*\n.*QUARTERDECK_ROLE=y: one of/);
+});
+
+test('version prints the versions of the program, of Node.js and of the embedded PostgreSQL, whatever the settings', async () => {
+  const { status, stdout } = await run(['version'], { QUARTERDECK_PORT: 'x' });
+  const { version } = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../package.json'), 'utf8'));
+  expect(status).toBe(0);
+  expect(stdout.split('\n')).toEqual([
+    `quarterdeck ${version}`,
+    `Node.js ${process.versions.node}`,
+    expect.stringMatching(/^PostgreSQL 18\.\d+ \(embedded\)$/),
+    '',
+  ]);
 });
 
 test('doctor says that the built-in proxy serves no HTTPS, and what to install for it', async () => {
@@ -148,6 +160,20 @@ test('a port that is in use is told in one line that names the setting', { timeo
       `quarterdeck: ${name}=${port}: another program listens on 127.0.0.1:${port}. End it or set another port.`,
     ]);
   }
+});
+
+test('proxy stop ends the proxy that a stopped service leaves', { timeout: 60_000 }, async () => {
+  const { kill, ended, proxyPort } = await start();
+  const answers = () =>
+    fetch(`http://127.0.0.1:${proxyPort}/`).then(
+      () => true,
+      () => false,
+    );
+  kill('SIGTERM');
+  expect(await ended).toBe(0);
+  expect(await answers()).toBe(true);
+  expect(await run(['proxy', 'stop'])).toMatchObject({ status: 0, stdout: 'The proxy has ended.\n' });
+  expect(await answers()).toBe(false);
 });
 
 test('demo deploys the example, shows what it answers and removes it again', { timeout: 120_000 }, async () => {

@@ -7,6 +7,7 @@ import type { Running } from '#app/start.ts';
 import { ApiClient, readPage, until } from '#cli/api-client.ts';
 import { exampleApplication } from '#cli/first-deployment.ts';
 import { print } from '#cli/print.ts';
+import { answersReady } from '#cli/running.ts';
 import { startShowing } from '#cli/start.ts';
 import { printable } from '#kernel/printable.ts';
 import type { Settings } from '#platform/settings/index.ts';
@@ -34,16 +35,6 @@ export async function demoCommand(settings: Settings, options: { remove?: true; 
     if (running && removed && !(await isAnythingDeployed(running))) await running.runtimes.endProxy();
   } finally {
     await running?.stop();
-  }
-}
-
-async function answersReady(settings: Settings): Promise<boolean> {
-  if (settings.port === 0 || settings.operationsPort === 0) return false;
-  try {
-    const address = `http://${settings.host}:${settings.operationsPort}/readyz`;
-    return (await fetch(address, { signal: AbortSignal.timeout(5000) })).ok;
-  } catch {
-    return false; // Nobody listens there: the demo starts its own.
   }
 }
 

@@ -90,6 +90,16 @@ function createProgram(environment: Environment): Command {
     )
     .option('--apply-missing', 'start what a restore left stopped and should run')
     .action(async (options: WorldOptions) => (await import('#cli/world.ts')).worldCommand(settings(), options));
+  program
+    .command('version')
+    .description('print the versions of this program, of Node.js and of the embedded PostgreSQL')
+    .action(async () => (await import('#cli/version.ts')).versionCommand());
+  program
+    .command('proxy')
+    .description('the reverse proxy, a process of its own that outlives the service')
+    .command('stop')
+    .description('end the proxy, once the service is stopped: deployed services can no longer be reached')
+    .action(async () => (await import('#cli/proxy.ts')).stopProxyCommand(settings()));
   addAuditCommands(program, settings);
   addKeyCommands(program, settings);
   addTokenCommands(program, settings);

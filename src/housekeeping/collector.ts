@@ -36,7 +36,7 @@ export interface CollectorParts {
 
 /**
  * Removes what is left on this machine of services, releases and environments that are gone. It acts on tombstones alone: what is there
- * and unknown is left alone, since a restored database is older than the world (architecture.md, *Data*).
+ * and unknown is left alone, since a restored database is older than the world (docs/contributing/architecture.md, *Data*).
  */
 export class Collector {
   readonly #parts: CollectorParts;

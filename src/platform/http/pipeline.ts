@@ -47,7 +47,7 @@ interface Answer {
 const WAIT_LIMIT_SECONDS = 600;
 
 /**
- * Carries out one request from credentials to answer: caller, target and right, then query and body, then the work (docs/architecture.md,
+ * Carries out one request from credentials to answer: caller, target and right, then query and body, then the work (docs/contributing/architecture.md,
  * *A request*). Writes are one transaction.
  */
 export async function handle(

@@ -58,7 +58,7 @@ export interface Call<
   require(action: Action, at: Location): void;
 }
 
-/** An endpoint is a value: router, document, access checks and tests are all read from it (architecture.md, *A request*). */
+/** An endpoint is a value: router, document, access checks and tests are all read from it (docs/contributing/architecture.md, *A request*). */
 export interface RouteDefinition<P extends string, Q extends TObject, B extends TSchema, T extends Location> {
   /** Operation id, unique. */
   id: string;

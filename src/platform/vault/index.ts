@@ -10,7 +10,7 @@ const HEADER_BYTES = 1 + 4 + 12 + 16;
 /**
  * Encryption of what must not lie readable in the database or its dumps: secret values, credentials, tokens of others.
  * Each organization has a data key, wrapped by the installation's key, which lies outside the database
- * (architecture.md, *Data*). The associated data binds a value to its place, so that it cannot be moved to another row.
+ * (docs/contributing/architecture.md, *Data*). The associated data binds a value to its place, so that it cannot be moved to another row.
  */
 export interface Vault {
   /** A new data key for an organization, wrapped. */

@@ -21,7 +21,7 @@ export interface HolderTarget extends Location {
   deleting: boolean;
 }
 
-/** A thing that capabilities stand on: project, environment or a kind of service (architecture.md, *Service types*). */
+/** A thing that capabilities stand on: project, environment or a kind of service (docs/contributing/architecture.md, *Service types*). */
 export interface Holder {
   /** First segment of its paths: `application`. */
   path: string;
