@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { measureTrees, sumSizes, type TreeSize } from '#runtimes/tools/disk-walk/index.ts';
+import { measureTrees, TreeMeter, type TreeSize } from '#runtimes/tools/disk-walk/index.ts';
 import { LEAST_BYTES, walkTree } from '#runtimes/tools/disk-walk/walk.ts';
 
 let folder: string;
@@ -126,8 +126,13 @@ test('what is not there takes nothing, and a single file counts', async () => {
   rmSync(join(folder, 'one'));
 });
 
-test('a sum with a size that is missing is not whole', () => {
-  const size = { bytes: 1, files: 1, isWhole: true };
-  expect(sumSizes([size, size])).toEqual({ bytes: 2, files: 2, isWhole: true });
-  expect(sumSizes([size, undefined])).toEqual({ bytes: 1, files: 1, isWhole: false });
+test('trees that one measurement does not reach keep their figures and come first in the next', async () => {
+  const keys = ['one', 'two', 'three'];
+  for (const key of keys) mkdirSync(join(folder, key));
+  const trees = keys.map((key) => ({ key, paths: [join(folder, key)] }));
+  const meter = new TreeMeter({ treeSeconds: 0.5 });
+  expect((await meter.measure(trees, never)).size).toBe(3);
+  file('two/more', MIB);
+  expect((await meter.measure(trees.slice(1), never)).get('two')!.bytes).toBeGreaterThan(MIB);
+  expect([...(await meter.measure(trees, never)).keys()]).toEqual(keys);
 });

@@ -1,4 +1,4 @@
-import { emptySize, type TreeSize } from '#runtimes/tools/disk-walk/walk.ts';
+import type { TreeSize } from '#runtimes/tools/disk-walk/walk.ts';
 import type { WalkJob, WalkLine } from '#runtimes/tools/disk-walk/program.ts';
 import { runCommand } from '#runtimes/tools/command.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
@@ -17,6 +17,15 @@ export interface TreeRequest {
   paths: string[];
 }
 
+export interface MeasureOptions {
+  /** Seconds for one tree. */
+  treeSeconds?: number;
+  /** Seconds for all trees. */
+  allSeconds?: number;
+  /** Program and arguments that the measuring process is started by, such as `unshare`. */
+  prefix?: readonly string[];
+}
+
 /**
  * Measures trees one after the other in a process of the lowest priority, each and all within their time. A tree that takes longer is answered
  * with what was counted of it, one that was not begun is not answered. Throws RuntimeError `failed` where the process fails, and `aborted`.
@@ -24,9 +33,9 @@ export interface TreeRequest {
 export async function measureTrees(
   trees: readonly TreeRequest[],
   signal: AbortSignal,
-  limits: { treeSeconds?: number; allSeconds?: number } = {},
+  options: MeasureOptions = {},
 ): Promise<Map<string, TreeSize>> {
-  const { treeSeconds = TREE_SECONDS, allSeconds = ALL_SECONDS } = limits;
+  const { treeSeconds = TREE_SECONDS, allSeconds = ALL_SECONDS, prefix = [] } = options;
   const sizes = new Map<string, TreeSize>();
   if (trees.length === 0) return sizes;
   const job: WalkJob = { trees: trees.map(({ paths }) => paths), treeMs: treeSeconds * 1000 };
@@ -35,19 +44,16 @@ export async function measureTrees(
     const { tree, bytes, files, isWhole } = JSON.parse(line) as WalkLine;
     sizes.set(trees[tree]!.key, { bytes: Math.round(bytes), files, isWhole });
   };
+  const [program, ...args] = [...prefix, process.execPath, '--disable-warning=ExperimentalWarning', PROGRAM.pathname];
   try {
-    const { exitCode, stderr } = await runCommand(
-      process.execPath,
-      ['--disable-warning=ExperimentalWarning', PROGRAM.pathname],
-      {
-        cwd: '/',
-        input: JSON.stringify(job),
-        signal: AbortSignal.any([signal, late]),
-        onLine: (line, stream) => {
-          if (stream === 'stdout') take(line);
-        },
+    const { exitCode, stderr } = await runCommand(program!, args, {
+      cwd: '/',
+      input: JSON.stringify(job),
+      signal: AbortSignal.any([signal, late]),
+      onLine: (line, stream) => {
+        if (stream === 'stdout') take(line);
       },
-    );
+    });
     if (exitCode !== 0) throw new RuntimeError('failed', `The disk could not be measured: ${stderr.trim()}`);
   } catch (error) {
     if (signal.aborted || !late.aborted) throw error;
@@ -55,14 +61,33 @@ export async function measureTrees(
   return sizes;
 }
 
-/** Sum of sizes; a size that is missing makes the sum incomplete. */
-export function sumSizes(sizes: (TreeSize | undefined)[]): TreeSize {
-  return sizes.reduce<TreeSize>(
-    (sum, size) => ({
-      bytes: sum.bytes + (size?.bytes ?? 0),
-      files: sum.files + (size?.files ?? 0),
-      isWhole: sum.isWhole && (size?.isWhole ?? false),
-    }),
-    emptySize(),
-  );
+/** Measures the same trees again and again; those that a measurement did not reach keep what is known of them, and come first in the next. */
+export class TreeMeter {
+  readonly #options: MeasureOptions;
+  #known = new Map<string, { size: TreeSize; round: number }>();
+  #round = 0;
+
+  constructor(options: MeasureOptions = {}) {
+    this.#options = options;
+  }
+
+  async measure(trees: readonly TreeRequest[], signal: AbortSignal): Promise<Map<string, TreeSize>> {
+    const round = ++this.#round;
+    const before = this.#known;
+    const roundOf = ({ key }: TreeRequest) => before.get(key)?.round ?? 0;
+    const ordered = trees.toSorted((one, other) => roundOf(one) - roundOf(other));
+    const fresh = await measureTrees(ordered, signal, this.#options);
+    const known: typeof before = new Map();
+    for (const { key } of trees) {
+      const [size, former] = [fresh.get(key), before.get(key)];
+      if (size) known.set(key, { size: former ? newer(size, former.size) : size, round });
+      else if (former) known.set(key, former);
+    }
+    this.#known = known;
+    return new Map([...known].map(([key, { size }]) => [key, size]));
+  }
 }
+
+/** A part of a tree says nothing against the whole of it that was seen before. */
+const newer = (size: TreeSize, former: TreeSize): TreeSize =>
+  size.isWhole || size.bytes >= former.bytes ? size : { ...former, isWhole: false };
