@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { refuseFullDisk } from '#app/disk-allowance.ts';
 import { createImages } from '#app/images.ts';
 import { createStates, createTerraformHooks } from '#app/terraform.ts';
 import type { Base } from '#app/install.ts';
@@ -60,6 +61,7 @@ function engineParts(
     kinds: DEPLOYMENTS_BY_KIND,
     checkPlace: (organizationId, clusterId) => refuseCluster(platform, organizationId, clusterId),
     checkPublished: (service, ports) => checkPublished(platform, service, ports),
+    checkDisk: (organizationId) => refuseFullDisk(platform, base.nodeId, organizationId),
     runtimeOf,
     sourcesFor: (runtime) => (pretends(runtime) ? pretended : real),
     tracer,
