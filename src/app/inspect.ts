@@ -7,6 +7,7 @@ import { NO_ROUTER } from '#app/no-router.ts';
 import { createRuntimes } from '#app/runtimes.ts';
 import { machinePrograms } from '#app/terraform.ts';
 import { vaultKeyFile } from '#app/install.ts';
+import { listLargest } from '#app/housekeeping/disk-queries.ts';
 import { inspectEmbeddedPostgres } from '#platform/database/embedded.ts';
 import { findServer } from '#platform/database/find-server.ts';
 import { listReported } from '#deployments/queue/queries.ts';
@@ -79,6 +80,26 @@ export async function inspectQueue(settings: Settings): Promise<Finding> {
   if (found.length === 0) return { name, state: 'ok', found: 'nothing stands still', advice: [] };
   const what = found.length === 1 ? '1 request stands still' : `${found.length} requests stand still`;
   return { name, state: 'missing', found: what, advice: found.map(({ message }) => message) };
+}
+
+/** Looks at which organizations take most of the disk of machines, and whether they are limited. Starts nothing. */
+export async function inspectDisk(settings: Settings): Promise<Finding> {
+  const name = 'disk';
+  const found = await ask(settings, listLargest);
+  if (typeof found === 'string') return { name, state: 'ok', found: `not looked at: ${found}`, advice: [] };
+  if (found.length === 0) return { name, state: 'ok', found: 'not measured yet', advice: [] };
+  const limitMb = settings.organizationDiskLimitMb;
+  const mebibytes = (bytes: number) => Math.round(bytes / 2 ** 20);
+  const [largest] = found;
+  const over = limitMb === 0 ? [] : found.filter(({ bytes }) => mebibytes(bytes) > limitMb);
+  const advice = over.map(
+    ({ organization, machine, bytes }) =>
+      `The organization ${organization} takes ${mebibytes(bytes)} MiB on ${machine}, more than its ${limitMb} MiB: its builds are refused.`,
+  );
+  if (limitMb === 0 && new Set(found.map(({ organization }) => organization)).size > 1)
+    advice.push('Set QUARTERDECK_ORGANIZATION_DISK_LIMIT_MB: one organization can fill the disk of the others.');
+  const most = `organization ${largest!.organization} takes ${mebibytes(largest!.bytes)} MiB on ${largest!.machine}, the most of all`;
+  return { name, state: advice.length > 0 ? 'missing' : 'ok', found: most, advice };
 }
 
 /** Seconds that an answer may take; counting secrets reads all of them. */

@@ -25,7 +25,7 @@ export type {
   TaskOutcome,
   WorkloadOptions,
 } from '#deployments/model/kind.ts';
-export { setWarning, removeWarning, WARNING_CODES, type WarningCode } from '#deployments/warnings.ts';
+export { setWarning, WARNING_CODES, type WarningCode } from '#deployments/warnings.ts';
 export { DiskLimitError, ERROR_CODES, logPathOf, toErrorView, type ErrorCode } from '#deployments/model/errors.ts';
 export type { Observed } from '#deployments/model/observed.ts';
 export {

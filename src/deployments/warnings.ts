@@ -46,19 +46,3 @@ export async function setWarning(
     .execute();
   return true;
 }
-
-/** Removes a warning of a service. */
-export async function removeWarning(
-  db: Database,
-  { organizationId }: Scope,
-  serviceId: string,
-  { code, subject }: Pick<ServiceWarning, 'code' | 'subject'>,
-): Promise<void> {
-  await db
-    .deleteFrom('service_warning')
-    .where('organization_id', '=', organizationId)
-    .where('service_id', '=', serviceId)
-    .where('code', '=', code)
-    .where('subject', '=', subject)
-    .execute();
-}

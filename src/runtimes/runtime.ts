@@ -509,7 +509,8 @@ export interface Runtime {
 
   /**
    * Ends one instance and starts it anew from its image, under its name and its address: what it wrote besides its volumes is gone. `reason`
-   * becomes the reason of its last end, and it counts as a restart. Returns the last lines that it wrote; null where it is not there.
+   * becomes the reason of its last end, and it counts as a restart. Returns the last lines that it wrote, secret values
+   * of its variables masked; null where it is not there, or is stopped.
    */
   replaceInstance?(
     identity: Omit<WorkloadIdentity, 'generation'>,

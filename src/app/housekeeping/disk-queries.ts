@@ -86,3 +86,12 @@ export async function listReleasedImages(db: Database, nodeId: string): Promise<
     .execute();
   return rows.map(({ image }) => image!);
 }
+
+/** Largest uses of disk by organization and machine, as they were measured last. */
+export async function listLargest(db: Database) {
+  const { rows } = await sql<{ organization: string; machine: string; bytes: number }>`
+    select organization_id as organization, node.name as machine, sum(bytes)::float8 as bytes
+    from disk_use join node on node.id = disk_use.node_id
+    group by organization_id, node.id order by sum(bytes) desc limit 20`.execute(db);
+  return rows;
+}

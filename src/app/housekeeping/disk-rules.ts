@@ -39,6 +39,8 @@ export interface Verdict {
   code: WarningCode;
   item: DiskItem;
   message: string;
+  /** Why an instance or an execution is ended. */
+  reason?: string;
 }
 
 /** Operator's limits; 0 stands for none. */
@@ -56,10 +58,10 @@ export function judge(item: DiskItem, sizeBytes: number | undefined, rules: Disk
 
 function judgeWritten(item: DiskItem, { instanceDiskLimitMb: limit }: DiskRules): Verdict | null {
   if (limit === 0 || item.bytes <= limit * MIB) return null;
-  const wrote = `it wrote ${mebibytes(item.bytes)} besides its volumes, more than the ${limit} MiB that the operator allows`;
+  const reason = `it wrote ${mebibytes(item.bytes)} besides its volumes, more than the ${limit} MiB that the operator allows`;
   const what = item.kind === 'task' ? `The execution ${item.name} was ended` : `${item.name} was started anew`;
   const advice = 'Write what is to be kept, and what is large, into storage';
-  return { code: 'INSTANCE_DISK_LIMIT', item, message: `${what}: ${wrote}. ${advice}.` };
+  return { code: 'INSTANCE_DISK_LIMIT', item, message: `${what}: ${reason}. ${advice}.`, reason };
 }
 
 function judgeVolume(item: DiskItem, sizeBytes: number, { volumeLimitPercent: percent }: DiskRules): Verdict | null {

@@ -1,7 +1,9 @@
+import { maskOf } from '#kernel/secrets-mask.ts';
 import type { LogLine, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
 import { LAST_LINES } from '#runtimes/runtime.ts';
 import { replacementOptions } from './container-config.ts';
 import { unless } from './errors.ts';
+import { secretValues } from './apply.ts';
 import { linkFiles } from './files.ts';
 import { listInstances, removeInstance, startContainer, stopInstance } from './instances.ts';
 import type { Instance } from './instances.ts';
@@ -32,7 +34,8 @@ export async function replaceInstance(
   const instance = present.find((one) => one.name === name);
   // What is stopped on purpose has left the network.
   if (!instance?.connected) return null;
-  const lines = await lastLines(node, instance, LAST_LINES);
+  const mask = maskOf(secretValues(instance.inspected.Config));
+  const lines = (await lastLines(node, instance, LAST_LINES)).map((line) => ({ ...line, text: mask(line.text) }));
   context.log(`Ending ${name}: ${reason}`);
   await stopInstance(node, instance, Number(instance.labels[LABEL.grace] ?? 10));
   const exit = { code: null, signal: null, reason, at: new Date().toISOString() };
