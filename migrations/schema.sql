@@ -939,6 +939,8 @@ create table node (
   id uuid not null,
   name text not null,
   seen_at timestamp with time zone not null default now(),
+  api_url text,
+  api_seen_at timestamp with time zone,
   constraint node_pkey PRIMARY KEY (id)
 );
 

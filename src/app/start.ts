@@ -1,3 +1,4 @@
+import { ApiAnnouncement, requireHere } from '#platform/machines/directory.ts';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { startBackground } from '#app/background.ts';
@@ -85,7 +86,10 @@ export async function start(
         repositories: createRepositoryReader(sources),
         images: createImages(base.platform),
         resolver: createResolver(settings.dnsServers),
-        runtimeOf: (cluster: { runtime: string }) => runtimes.get(cluster.runtime),
+        runtimeOf: async (cluster: { id: string; runtime: string }) => {
+          await requireHere(base.database.db, base.nodeId, cluster.id);
+          return runtimes.get(cluster.runtime);
+        },
         terraformPrograms: machinePrograms(settings),
         ...clusterNeeds(base.nodeId),
       };
@@ -101,6 +105,11 @@ export async function start(
       });
       url = await listening('port', settings, () => server.listen({ host: settings.host, port: settings.port }));
       onStop('API server', () => server.close());
+      if (settings.machineUrl) {
+        const announcement = new ApiAnnouncement(base.database.db, base.nodeId, settings.machineUrl, log);
+        onStop('announcement of the API', () => announcement.stop());
+        announcement.start();
+      }
       settings.port = Number(new URL(url).port);
     }
     // Only now, as its token is shown once: what could fail is behind us.

@@ -689,6 +689,8 @@ export interface MetadataGroup {
 }
 
 export interface Node {
+  api_seen_at: Timestamp | null;
+  api_url: string | null;
   id: string;
   name: string;
   seen_at: Generated<Timestamp>;

@@ -16,6 +16,9 @@ import type { Admission } from '#platform/http/admission.ts';
 import { checkBody, checkQuery, serialize } from '#platform/http/compile.ts';
 import { FileAnswer } from '#platform/http/file.ts';
 import { LongList, textOf } from '#platform/http/long-list.ts';
+import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
+import { isPassed } from '#platform/machines/pass.ts';
+import { sendOn } from '#platform/machines/send-on.ts';
 import { IDEMPOTENCY_HEADER, recall, remember } from '#platform/http/idempotency.ts';
 import { parseJson } from '#platform/http/json.ts';
 import { callerOf, forbiddenTo, load, ownerOf } from '#platform/http/load.ts';
@@ -66,6 +69,9 @@ export async function handle(
   };
   try {
     return await serve(pipeline, route, caller, request, reply, onStream);
+  } catch (error) {
+    if (error instanceof OnOtherMachine) return await sendOn(pipeline.platform, error, request, reply);
+    throw error;
   } finally {
     leave();
   }
@@ -85,7 +91,8 @@ async function serve(
   const query = { ...(request.query as Record<string, unknown>) };
   let wait: number;
   try {
-    if (caller.principal.kind === 'token')
+    // What another machine has sent on was counted there.
+    if (caller.principal.kind === 'token' && !isPassed(platform.vault, platform.clock.now(), request.raw))
       reply.headers((await pipeline.limiter.count(caller.principal.id, platform.clock.now())).headers);
     checkIds(params);
     wait = route.settle ? takeWait(query) : 0;

@@ -177,6 +177,12 @@ const OWN_PROJECT = path.join(import.meta.dirname, '../../..');
 export const SETTINGS = {
   host: setting('QUARTERDECK_HOST', '127.0.0.1', text, 'Address that the API listens on.'),
   port: setting('QUARTERDECK_PORT', 8080, integer(0, 65535), 'Port of the API; 0 takes a free one.'),
+  machineUrl: setting(
+    'QUARTERDECK_MACHINE_URL',
+    '',
+    url('http:', 'https:'),
+    'URL at which the API processes of other machines of this installation reach this one, such as https://10.0.0.5:8080. Requests for what runs on this machine (logs, shells, ports, backups) are sent on to it with the credentials of their callers, so use https or a network of your own. Without it only this machine answers them.',
+  ),
   operationsPort: setting(
     'QUARTERDECK_OPERATIONS_PORT',
     8081,

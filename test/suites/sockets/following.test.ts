@@ -235,6 +235,6 @@ test('/cluster/status sends the status at once and again when the cluster is loc
   for (const path of ['/cluster/nodes', '/cluster/node'])
     expect(await nodesOf(path)).toEqual([{ Nodes: [{ Name: node.id }] }]);
   const metrics = `/cluster/${cluster.id}/metrics?endpoint=query&query=node_load1`;
-  expect(ok(await admin.get(metrics), 502).message).toContain(`lives on another machine (${node.id})`);
+  expect(ok(await admin.get(metrics), 502).message).toContain(`on the machine ${node.id}`);
   await moveTo(null);
 });

@@ -1,4 +1,4 @@
-import { badGateway, internal, invalidField, notFound } from '#kernel/errors.ts';
+import { AppError, badGateway, internal, invalidField, notFound } from '#kernel/errors.ts';
 import type { Database } from '#platform/database/index.ts';
 import { LongList } from '#platform/http/long-list.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
@@ -211,6 +211,7 @@ async function readLines(
     for await (const line of runtime.logs(service.handle as Handle, { tail, follow: false, signal })) lines.push(line);
     return lines.length > 0 ? lines.slice(-tail) : (await kept()).slice(-tail);
   } catch (error) {
+    if (error instanceof AppError) throw error;
     throw badGateway(`The log cannot be read from the cluster: ${(error as Error).message}`, error);
   }
 }

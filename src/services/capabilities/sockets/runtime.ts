@@ -8,13 +8,20 @@ const ASK_MS = 15_000;
 
 /** The runtime of a service that was deployed, and what it is known by there. 409 where it was not. */
 export async function deployedOn(
-  { runtimeOf }: Pick<ServiceSocketNeeds, 'runtimeOf'>,
+  needs: Pick<ServiceSocketNeeds, 'runtimeOf'>,
   service: ServiceTarget,
 ): Promise<{ runtime: Runtime; handle: Handle }> {
   if (service.handle === null) throw conflict(`${service.name} does not run: deploy it first.`);
+  return { runtime: await runtimeOf(needs, service), handle: service.handle as unknown as Handle };
+}
+
+/** Returns the runtime of a service's cluster. Throws `OnOtherMachine` where another machine has it, and an error for people where it is away. */
+export async function runtimeOf(
+  needs: Pick<ServiceSocketNeeds, 'runtimeOf'>,
+  service: ServiceTarget,
+): Promise<Runtime> {
   try {
-    const runtime = await runtimeOf({ id: service.cluster_id, runtime: service.cluster_runtime });
-    return { runtime, handle: service.handle as unknown as Handle };
+    return await needs.runtimeOf({ id: service.cluster_id, runtime: service.cluster_runtime });
   } catch (error) {
     throw toAppError(error);
   }

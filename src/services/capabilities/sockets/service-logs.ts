@@ -10,10 +10,11 @@ import {
   type ExecutionLine,
 } from '#deployments/index.ts';
 import type { ServiceSocketNeeds } from '#services/capabilities/sockets/needs.ts';
+import { runtimeOf } from '#services/capabilities/sockets/runtime.ts';
 import { serviceOfQuery } from '#services/capabilities/sockets/targets.ts';
 import { findServiceById } from '#services/service/queries.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
-import type { Handle, LogLine } from '#runtimes/runtime.ts';
+import type { Handle, LogLine, Runtime } from '#runtimes/runtime.ts';
 
 type LogCall = SocketCall<ServiceTarget>;
 
@@ -31,8 +32,12 @@ export const serviceLogSocket = (needs: ServiceSocketNeeds): Socket =>
     frames: 'text, each a line: `{"created_at": <ms since 1970>, "message", "pod_name", "version"}`',
     target: serviceOfQuery,
     action: 'service.read',
-    open: (call) => (peer) =>
-      needs.kindsWithRuns.includes(call.target.kind) ? followRuns(call, peer) : followInstances(call, needs, peer),
+    open: async (call) => {
+      if (needs.kindsWithRuns.includes(call.target.kind)) return (peer) => followRuns(call, peer);
+      // Before the handshake, as long as another machine can still be asked instead of this one.
+      const runtime = await runtimeOf(needs, call.target);
+      return (peer) => followInstances(call, runtime, needs.streams, peer);
+    },
   });
 
 const frameOf = (line: { at: string; text: string; instance?: string; generation?: number }): string =>
@@ -43,16 +48,15 @@ const frameOf = (line: { at: string; text: string; instance?: string; generation
     version: line.generation === undefined ? '' : String(line.generation),
   });
 
-async function followInstances(call: LogCall, needs: ServiceSocketNeeds, peer: Peer): Promise<void> {
+async function followInstances(call: LogCall, runtime: Runtime, streams: EventStreams, peer: Peer): Promise<void> {
   const { target } = call;
   let handle = target.handle as Handle | null;
   if (handle === null) {
     await sendKept(call, peer);
-    handle = await awaitHandle(call, needs.streams, peer.signal);
+    handle = await awaitHandle(call, streams, peer.signal);
     if (handle === null) return;
   }
   try {
-    const runtime = await needs.runtimeOf({ id: target.cluster_id, runtime: target.cluster_runtime });
     let isEmpty = true;
     for await (const _line of runtime.logs(handle, { tail: 1, follow: false, signal: peer.signal })) isEmpty = false;
     if (isEmpty) await sendKept(call, peer);

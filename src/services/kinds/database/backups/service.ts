@@ -1,3 +1,4 @@
+import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
 import { anySignal } from '#kernel/lease-signal.ts';
 import { conflict, internal, invalidField, notFound, badGateway } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
@@ -84,15 +85,14 @@ export async function findOwnBackup(call: Call<ServiceTarget>, id: string): Prom
   return located(row);
 }
 
-/** The dump as its tools wrote it. 409 while there is none, 502 where its file is on another machine. */
+/** The dump as its tools wrote it. 409 while there is none; a machine that has its file answers instead of this one. */
 export async function downloadBackup(context: Context, backup: BackupTarget): Promise<FileAnswer> {
   requireReady(backup);
   const file = await fileOf(context, backup);
   await access(backupPath(file)).catch((cause: unknown) => {
-    throw badGateway(
-      `The file of this backup lies on the machine ${backup.node_id}, which does not answer here: ask there.`,
-      cause,
-    );
+    throw backup.node_id === null
+      ? badGateway('The file of this backup is gone.', cause)
+      : new OnOtherMachine(backup.node_id);
   });
   await inTransaction(context, (inside) => tell(inside, backup, 'EXPORT'));
   const name = `${backup.database_name}-${backup.created_at.toISOString().slice(0, 19)}.${backup.extension}`;
