@@ -1,10 +1,9 @@
 import type Docker from 'dockerode';
 import type { Upstream } from '#runtimes/router.ts';
-import type { Probe, ProgramSpec, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { InstanceExit, Probe, ProgramSpec, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 import { LABEL, carriedLabels, containerName, identityLabels, volumeName } from './labels.ts';
 import { fileMounts } from './files.ts';
 import { isPinned } from './references.ts';
-import type { Instance, Replaced } from './instances.ts';
 import { publishedPorts } from './release.ts';
 
 /** What is decided when a container is made and fixed for its life: where it stands, and whose it is. */
@@ -194,9 +193,23 @@ export function cloneOptions(
   };
 }
 
+/** Instance as far as the next one in its place is made from it. */
+interface Replaceable {
+  inspected: Docker.ContainerInspectInfo;
+  labels: Record<string, string>;
+  /** Whether siblings resolve the service's host name to it. */
+  named: boolean;
+}
+
+/** How often an instance was started anew from its image, and how the one before it ended. */
+export interface Replaced {
+  times: number;
+  exit: InstanceExit;
+}
+
 /** The same container once more, at the same place, from its image alone. */
 export function replacementOptions(
-  { inspected: original, labels, named }: Pick<Instance, 'inspected' | 'labels' | 'named'>,
+  { inspected: original, labels, named }: Replaceable,
   replaced: Replaced,
 ): Docker.ContainerCreateOptions {
   const { Config: config, HostConfig: host } = original;

@@ -1,9 +1,9 @@
 import type Docker from 'dockerode';
 import type { RouteEntry } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
-import type { InstanceExit, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 import { upstreamOf } from './container-config.ts';
-import type { Endpoints } from './container-config.ts';
+import type { Endpoints, Replaced } from './container-config.ts';
 import { unless } from './errors.ts';
 import { LABEL, networkName } from './labels.ts';
 import type { DockerNode } from './node.ts';
@@ -35,12 +35,6 @@ export interface Instance {
   replaced: Replaced | null;
   /** As the engine has it: what a restart makes the next one from. */
   inspected: Docker.ContainerInspectInfo;
-}
-
-/** How often an instance was started anew from its image, and how the one before it ended. */
-export interface Replaced {
-  times: number;
-  exit: InstanceExit;
 }
 
 type ServiceKey = Pick<WorkloadIdentity, 'serviceId'>;
