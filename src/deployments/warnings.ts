@@ -2,7 +2,8 @@ import type { Database, Scope } from '#platform/database/index.ts';
 
 /** What may be wrong with a service that runs, for programs; the message beside it is for people. */
 export const WARNING_CODES = {
-  INSTANCE_DISK_LIMIT: 'An instance wrote more disk than it may besides its volumes, and was started anew from its image.',
+  INSTANCE_DISK_LIMIT:
+    'An instance wrote more disk than it may besides its volumes, and was started anew from its image.',
   VOLUME_NEARLY_FULL: 'A volume takes 80 % of its size.',
   VOLUME_FULL: 'A volume takes all of its size.',
   VOLUME_LIMIT: 'A volume takes more than the operator allows of its size; the service was stopped.',

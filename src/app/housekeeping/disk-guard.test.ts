@@ -80,7 +80,10 @@ test('an instance above its limit is started anew, and its status, its log, the 
   ]);
   const { identity } = engine.runtime.specOf(application.id)!;
   const observed = await engine.runtime.observe({ format: 1, runtime: 'fake', identity, data: {} });
-  expect(observed.instances[0]).toMatchObject({ restarts: 1, lastExit: { reason: expect.stringContaining('200 MiB') } });
+  expect(observed.instances[0]).toMatchObject({
+    restarts: 1,
+    lastExit: { reason: expect.stringContaining('200 MiB') },
+  });
   const { lines } = await app.db
     .selectFrom('failed_instance_log')
     .select('lines')
@@ -222,7 +225,14 @@ test('the use of an organization that is deleted meanwhile is left out', async (
   const admin = await app.organization();
   const { nodeId } = await machine();
   const own = new Map([['volume' as const, { bytes: 5, isWhole: true }]]);
-  await saveDiskUse(app.db, nodeId, new Map([[admin.organizationId, own], [crypto.randomUUID(), own]]));
+  await saveDiskUse(
+    app.db,
+    nodeId,
+    new Map([
+      [admin.organizationId, own],
+      [crypto.randomUUID(), own],
+    ]),
+  );
   const rows = await app.db.selectFrom('disk_use').select('organization_id').where('node_id', '=', nodeId).execute();
   expect(rows).toEqual([{ organization_id: admin.organizationId }]);
 });

@@ -10,7 +10,15 @@ import {
   saveDiskUse,
   type MeasuredService,
 } from '#app/housekeeping/disk-queries.ts';
-import { addTo, declaredSizes, judge, totalsOf, type Declared, type DiskTotals, type Verdict } from '#app/housekeeping/disk-rules.ts';
+import {
+  addTo,
+  declaredSizes,
+  judge,
+  totalsOf,
+  type Declared,
+  type DiskTotals,
+  type Verdict,
+} from '#app/housekeeping/disk-rules.ts';
 import { runtimesOfMachine } from '#app/housekeeping/machine-runtimes.ts';
 import type { Runtimes } from '#app/runtimes.ts';
 import { withDeadline } from '#deployments/executor/deadline.ts';

@@ -47,7 +47,9 @@ describe('an instance', () => {
     expect(of(200 * MIB)!.reason).toBe(
       'it wrote 200 MiB besides its volumes, more than the 100 MiB that the operator allows',
     );
-    expect(judge(item({ kind: 'instance', bytes: 200 * GIB }), undefined, { ...RULES, instanceDiskLimitMb: 0 })).toBeNull();
+    expect(
+      judge(item({ kind: 'instance', bytes: 200 * GIB }), undefined, { ...RULES, instanceDiskLimitMb: 0 }),
+    ).toBeNull();
   });
 
   test('is not held to account for its image or its log', () => {

@@ -424,7 +424,10 @@ describe('the disk of a machine', () => {
       .where('organization_id', '=', admin.organizationId)
       .execute();
     const registry = new Registry();
-    const runtime = { name: 'fake', diskUse: async () => ({ images, volumes: 5, workloads: 7, buildCache: 0, items: [] }) } as unknown as Runtime;
+    const runtime = {
+      name: 'fake',
+      diskUse: async () => ({ images, volumes: 5, workloads: 7, buildCache: 0, items: [] }),
+    } as unknown as Runtime;
     const housekeeping = new NodeHousekeeping({
       platform: { ...app.platform, settings: { ...app.platform.settings, imageLimitMb: 100, keptReleases: 1 } },
       runtimes: { get: async () => runtime },

@@ -109,7 +109,7 @@ export class DockerDisk {
       const item = containerItem(container);
       return item === null ? [] : [{ ...item, bytes: container.SizeRw ?? 0, isWhole: true }];
     });
-    const volumes = ours(this.#node, { }, use.Volumes ?? []).flatMap((volume) =>
+    const volumes = ours(this.#node, {}, use.Volumes ?? []).flatMap((volume) =>
       volume.Labels[LABEL.storage] === undefined
         ? []
         : [{ ...volumeItem(volume), bytes: Math.max(0, volume.UsageData?.Size ?? 0), isWhole: true }],

@@ -1,5 +1,12 @@
 import { DateTime, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
-import { ERROR_CODES, STATES, STEP_NAMES, WARNING_CODES, type ErrorCode, type WarningCode } from '#deployments/index.ts';
+import {
+  ERROR_CODES,
+  STATES,
+  STEP_NAMES,
+  WARNING_CODES,
+  type ErrorCode,
+  type WarningCode,
+} from '#deployments/index.ts';
 
 export const StateEnum = OneOf(STATES);
 const DeploymentStatus = OneOf(['NEVER_DEPLOYED', 'OUT_OF_DATE', 'UP_TO_DATE']);
