@@ -17,7 +17,7 @@ const HEADLESS = new Set(
 );
 
 /** Words that stand for nobody in particular, in the first sentence of a doc comment. */
-const VAGUE = /\b(somebody|nobody|anybody|whoever|of ours|of theirs)\b/i;
+const VAGUE = /(?<!`)\b(somebody|nobody|anybody|whoever|of ours|of theirs)\b/i;
 
 /** Phrases that messages to people do not have, with what they say instead. */
 const PHRASES: [RegExp, string][] = [
@@ -55,9 +55,9 @@ function findDocProblems(text: string): Problem[] {
   });
 }
 
-/** Returns the text up to its first full stop that ends a sentence. */
+/** Returns the text up to the full stop, colon or semicolon that ends its first thought. */
 function firstSentence(text: string): string {
-  const end = /[.!?](?=\s+[A-Z`"(]|$)/.exec(text.replaceAll(/\b(e\.g|i\.e)\./g, (words) => words.replaceAll('.', ' ')));
+  const end = /[.!?](?=\s+[A-Z`"(]|$)|[:;](?=\s)/.exec(text.replaceAll(/\b(e\.g|i\.e)\./g, (words) => words.replaceAll('.', ' ')));
   return end ? text.slice(0, end.index) : text;
 }
 

@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 /** Public by its number, but answered by the machine's own cloud: Azure's metadata and agent service. */
 const METADATA = ['168.63.129.16'];
 
-/** What is routed on the internet; all other ranges of IPv6 are special or not given out. */
+/** Range of IPv6 addresses that the internet routes; all others are special or unassigned. */
 const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3');
 
 /**

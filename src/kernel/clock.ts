@@ -1,4 +1,4 @@
-/** Where rules are decided the time is passed in, so that tests can set it. */
+/** Clock that rules get passed in, so that tests can set the time. */
 export interface Clock {
   now(): Date;
 }

@@ -1,4 +1,4 @@
-/** What went wrong, independent of the transport: only `platform/http/errors.ts` knows status codes. */
+/** Kind of an error, independent of the transport: only `platform/http/errors.ts` knows status codes. */
 export type ErrorCode =
   | 'bad_request'
   | 'unauthenticated'
@@ -14,7 +14,7 @@ export type ErrorCode =
   | 'unavailable'
   | 'internal';
 
-/** One invalid field: `field` is its path in the body, query or path (`ports[0].internal_port`). */
+/** Invalid field: `field` is its path in the body, query or path (`ports[0].internal_port`). */
 export interface FieldError {
   field: string;
   message: string;

@@ -1,4 +1,4 @@
-/** What a JSON text is made of, from a position on. Blanks are JSON's own. */
+/** Tokens of a JSON text from a position on. Blanks are JSON's own. */
 const TOKEN =
   /[ \t\n\r]*(?:([{}[\],:])|"(?:[ !#-[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/uy;
 

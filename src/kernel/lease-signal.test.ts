@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { anySignal, leaseController } from '#kernel/lease-signal.ts';
 
-/** A lease that ends without anybody being told, as it does while the process is stopped. */
+/** Creates a lease that ends without a sign, as while the process is stopped. */
 function silentLease() {
   const lease = { over: false };
   return { lease, signal: leaseController(() => lease.over).signal };

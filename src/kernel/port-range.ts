@@ -6,7 +6,7 @@ export interface PortRange {
   reserved: number[];
 }
 
-/** Why nothing may be published on a port, without a full stop; null where it may. */
+/** Returns the reason why a port cannot be published, without a full stop; null where it can. */
 export function portRefusal({ from, to, reserved }: PortRange, port: number): string | null {
   if (port < from || port > to)
     return `${port} must be a port from ${from} to ${to}, the range that the operator set (QUARTERDECK_PUBLISHED_PORTS)`;

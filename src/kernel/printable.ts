@@ -1,12 +1,12 @@
 /**
- * What a terminal obeys instead of showing it, or shows in another order than it stands: control characters (ANSI escapes, OSC,
- * carriage returns that overwrite a line), marks of direction (bidi) and separators of lines. Line feeds and tabs are text.
+ * Characters that a terminal obeys or reorders instead of showing them: control characters (ANSI escapes, OSC, carriage returns that
+ * overwrite a line), marks of direction (bidi) and separators of lines. Line feeds and tabs are text.
  */
 const OBEYED = /(?![\n\t])[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
 const spelled = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** Text of somebody else as it may be printed: what a terminal would obey is spelled out, such as `\u001b`. */
+/** Makes foreign text safe to print: spells out characters that a terminal would obey, such as `\u001b`. */
 export const printable = (text: string): string => text.replaceAll(OBEYED, spelled);
 
 /** A line of JSON whose texts are printable also after it is parsed: what stands escaped in it becomes the spelling. */

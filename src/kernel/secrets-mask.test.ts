@@ -14,7 +14,7 @@ const maskAll = (masked: readonly string[], parts: readonly string[]): string =>
   return parts.map((part) => mask.push(part)).join('') + mask.flush();
 };
 
-/** What a mask should show, the slow way: every character of every occurrence is marked. */
+/** Computes the expected mask the slow way: marks every character of every occurrence. */
 function model(masked: readonly string[], whole: string): string {
   const forms = masked.flatMap((secret) => [secret, ...secret.split('\n')]).filter((form) => form.length >= 4);
   const isCovered = [...whole].map((_, at) =>

@@ -87,7 +87,7 @@ function formsOf(secret: string): string[] {
   return [...plain, ...encodingsOf(secret)];
 }
 
-/** The secret in base64 wherever it stands in the encoded text, in hexadecimal digits, and as a part of a URL. */
+/** Builds the encodings of a secret: base64 wherever it stands in the encoded text, hexadecimal digits, part of a URL. */
 function encodingsOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const whole = bytes.toString('base64').replaceAll('=', '');
@@ -156,10 +156,7 @@ const beginningOf = (text: string, at: number): number =>
     29791 * text.charCodeAt(at + 3)) &
   (BEGINNINGS - 1);
 
-/**
- * What must not be shown, as ranges in order that neither overlap nor touch. The first `covered` characters are such a range
- * from before.
- */
+/** Finds the ranges to hide, in order, neither overlapping nor touching. The first `covered` characters are such a range from before. */
 function coveredRanges(text: string, find: Finder, covered: number): [number, number][] {
   const merged: [number, number][] = covered > 0 ? [[0, covered]] : [];
   for (let at = 0; at + LEAST_LENGTH <= text.length; at++) {

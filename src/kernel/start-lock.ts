@@ -79,7 +79,7 @@ function isHeld(file: string, text: string): boolean {
   return beginningOf(holder.pid) === holder.began;
 }
 
-/** When a process began, in a form of the system's; empty where it has ended. */
+/** Returns the start time of a process in a form of the system's; empty where it has ended. */
 function beginningOf(pid: number): string {
   try {
     if (process.platform !== 'linux') return process.kill(pid, 0) ? 'alive' : '';

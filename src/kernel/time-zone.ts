@@ -17,8 +17,8 @@ export function timeZoneNamed(name: string): string | undefined {
 }
 
 /**
- * When the clocks of a zone show a time of a date. A time that they jump over is the moment of the jump, the first valid one after it; one that
- * they show twice is the first of the two.
+ * Returns the moment when the clocks of a zone show a time of a date. A skipped time is the moment of the jump, the first valid one after
+ * it; a repeated time is the first of the two.
  */
 export function instantOf(date: Temporal.PlainDate, minute: MinuteOfDay, timeZone: string): Temporal.Instant {
   const wall = date

@@ -8,8 +8,8 @@ import type { Settings } from '#platform/settings/index.ts';
 import type { Vault } from '#platform/vault/index.ts';
 
 /**
- * What every rule gets besides its data: where to read and write, who acts, and the platform's parts. In a write `db` is
- * the one transaction of the request (HTTP opens it), so that rows, events and outbox stand or fall together.
+ * Surroundings of every rule besides its data: database, actor, and the platform's parts. In a write `db` is the one transaction of the
+ * request (HTTP opens it), so that rows, events and outbox stand or fall together.
  */
 export interface Context {
   db: Database;
@@ -19,7 +19,7 @@ export interface Context {
   clock: Clock;
   log: Logger;
   requestId: string | null;
-  /** Wakes whoever listens on the channel, in this process or another. Only a nudge, from `afterCommit`: listeners poll as well. */
+  /** Wakes listeners on the channel, in this process or another. Only a nudge, from `afterCommit`: listeners poll as well. */
   notify(channel: string, payload?: string): void;
   /** Whether the caller of the request may do the action at the place; absent where nobody calls, as for what is recorded in events. */
   may?(action: Action, at: Location): boolean;
@@ -30,7 +30,7 @@ export interface Context {
 /** The parts of a context that don't change from call to call. */
 export type Platform = Pick<Context, 'vault' | 'settings' | 'clock' | 'log' | 'notify'> & { db: Database };
 
-/** A context for work that nobody requested over HTTP: schedules, watchers, the command line. */
+/** Creates a context for work without a request over HTTP: schedules, watchers, the command line. */
 export const systemContext = (platform: Platform, name = 'quarterdeck'): Context => ({
   ...platform,
   actor: { userId: null, name, origin: 'QOVERY_INTERNAL', userAgent: null },

@@ -10,10 +10,10 @@ const PAGE = 500;
 const GAP_MS = 20;
 /** Until events are looked at again that wait for a transaction under way, besides that. */
 const PENDING_MS = 10;
-/** Between looks when nobody wakes: not everything that is told here is notified. */
+/** Milliseconds between looks without a wake-up: some changes are not notified. */
 const POLL_MS = 250;
 
-/** Somebody's part of the feed. */
+/** Subscriber of the feed. */
 export interface Member {
   /** Events that came since the last call, waiting for some at most so long; undefined when this member is to read the table again. */
   next(milliseconds: number): Promise<StreamRow[] | undefined>;
@@ -141,7 +141,7 @@ class QueueMember implements Member {
   readonly #wants: (row: StreamRow) => boolean;
   readonly #onLeave: () => void;
   #taken: Position;
-  /** Of the last row in the queue. */
+  /** Position of the last row in the queue. */
   #last: Position;
   #queue: StreamRow[] = [];
   #dismissed = false;

@@ -19,7 +19,7 @@ export interface EventStreamOptions {
 }
 
 export interface EventStreamService extends EventStreams {
-  /** How many streams are open. */
+  /** Returns the number of open streams. */
   count(): number;
   close(): Promise<void>;
 }

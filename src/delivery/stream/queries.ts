@@ -2,7 +2,7 @@ import { sql, type Database } from '#platform/database/index.ts';
 import { STREAM_TYPES, type StreamFilter, type StreamRow } from '#platform/events/stream.ts';
 import { compare, positionOf, type Position } from '#delivery/stream/position.ts';
 
-/** What is asked for: of several organizations at once, or of one by the rest of a filter. */
+/** Filter of a page: several organizations at once, or one organization with the rest of a stream's filter. */
 export type PageFilter = Omit<StreamFilter, 'organizationId' | 'types'> & {
   organizationIds: string[];
   types?: StreamFilter['types'];
@@ -13,13 +13,13 @@ export interface Page {
   /** Line of transactions that they are of: another one after a restore. */
   line: string;
   rows: StreamRow[];
-  /** Everything that was asked for is in `rows` up to here. */
+  /** Position up to which `rows` holds everything that was asked for. */
   position: Position;
   /** There may be more before `horizon`. */
   full: boolean;
   /** Place of the last event of all that can be read: nothing appears before it any more. Who wants to hear from now on begins here. */
   horizon: Position;
-  /** Somebody has written events that wait for a transaction that is still under way. */
+  /** Whether events wait for a transaction that is still under way. */
   pending: boolean;
   /** Events up to here were removed. */
   removed: Position;

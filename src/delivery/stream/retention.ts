@@ -5,8 +5,8 @@ const AT_ONCE = 5_000;
 const HOUR_MS = 3_600_000;
 
 /**
- * Removes events of streams that are older than the retention, the oldest first, and notes up to where, in the same statement: a stream that
- * hasn't come that far is told. Answers how many. For the scheduler.
+ * Removes events of streams that are older than the retention, oldest first, and notes the position in the same statement: a stream that
+ * has not come that far is told. Returns the number of removed events. For the scheduler.
  */
 export async function removeOldStreamEvents(platform: Platform, signal?: AbortSignal): Promise<number> {
   const before = new Date(platform.clock.now().getTime() - platform.settings.streamRetentionHours * HOUR_MS);

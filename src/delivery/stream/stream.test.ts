@@ -13,7 +13,7 @@ type Streams = ReturnType<typeof createEventStreams>;
 let writers: pg.Pool;
 const made: Streams[] = [];
 const clients: Client[] = [];
-/** What a process has: a reader of its own. */
+/** Starts the reader of one more process. */
 function startProcess(): Streams {
   const streams = createEventStreams({
     platform: app.platform,

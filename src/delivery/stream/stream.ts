@@ -65,7 +65,7 @@ export class Streams implements EventStreams {
     }
   }
 
-  /** Where somebody begins who wants to hear from now on. */
+  /** Finds the position of a stream that begins now. */
   async #begin(filter: StreamFilter): Promise<{ line: string; at: Position }> {
     const page = await this.#read(filter, { xid: 0n, id: 0 }, 0);
     return { line: page.line, at: page.horizon };
@@ -82,7 +82,7 @@ export class Streams implements EventStreams {
     return this.#feed.join(organizationId, line, at, (row) => chosen(row) && wants(row));
   }
 
-  /** What the feed hands to a member, until it falls behind; answers how far it has come. */
+  /** Yields the items that the feed hands to a member, until it falls behind. Returns the position that it reached. */
   async *#follow(member: Member, line: string, signal: AbortSignal): AsyncGenerator<StreamItem[], Position> {
     const wake = () => member.wake();
     signal.addEventListener('abort', wake);

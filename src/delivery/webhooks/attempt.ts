@@ -9,7 +9,7 @@ import { webhookSecretPlace } from '#resources/webhook/index.ts';
 /** After each failed try but the last, ms until the next one (decisions.md 41). */
 export const RETRY_SCHEDULE_MS = [5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000];
 
-/** Of an answer's body this much is kept. */
+/** Number of bytes of an answer's body that are kept. */
 const KEPT_BYTES = 16 * 1024;
 
 /** A delivery that this process has claimed, with the attempt that was opened for it. */

@@ -26,7 +26,7 @@ interface Times {
   timeout: number;
   /** After which another process takes over what this one has claimed; longer than an attempt can last. */
   lease: number;
-  /** Between looks when nobody nudges. */
+  /** Milliseconds between looks without a nudge. */
   poll: number;
   /** For what is under way at a stop. */
   grace: number;

@@ -40,7 +40,7 @@ const HAPPENED: Record<DeploymentOutboxEvent['type'], string> = {
   DEPLOYMENT_CANCELLED: 'was cancelled',
 };
 
-/** Where the log of the deployment is read: below the address of this installation, as far as the settings name it. */
+/** Returns the URL of the deployment's log, below the address of this installation as far as the settings name it. */
 const logUrlOf = ({ environment, generation }: DeploymentOutboxEvent, baseUrl: string): string =>
   `${baseUrl}/environment/${environment.id}/logs?version=${environment.id}-${generation}`;
 

@@ -2,7 +2,7 @@ import type { Insertable } from 'kysely';
 import { sql, type Database, type DB, type Transaction } from '#platform/database/index.ts';
 import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 
-/** Takes the oldest rows of the outbox that nobody else is taking; they come back if the transaction fails. */
+/** Takes the oldest rows of the outbox that no other process is taking; they come back if the transaction fails. */
 export const takeOutboxRows = (db: Transaction, limit: number) =>
   db
     .deleteFrom('outbox')
@@ -37,7 +37,7 @@ export type SubscribedWebhook = Awaited<ReturnType<typeof listEnabledWebhooks>>[
 export const insertDeliveries = (db: Transaction, deliveries: Insertable<DB['webhook_delivery']>[]) =>
   db.insertInto('webhook_delivery').values(deliveries).execute();
 
-/** Who has as much under way as is fair. */
+/** Organizations and webhooks with as much under way as is fair. */
 export interface Busy {
   webhookIds: string[];
   organizationIds: string[];
@@ -173,7 +173,7 @@ export const forgetFailures = (db: Database, id: string) =>
     .where('failures', '>', 0)
     .execute();
 
-/** Gives up deliveries of before a moment that nobody is making; answers how many, at most `limit`. */
+/** Gives up deliveries from before a moment that are not under way. Returns their number, at most `limit`. */
 export const expireDeliveriesBefore = async (db: Database, before: Date, limit: number): Promise<number> => {
   const result = await db
     .updateTable('webhook_delivery')

@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 /** A version of a chart, as an index has it. */
 export interface ChartInIndex {
   version: string;
-  /** Where its archive is, perhaps from the index on; null where the index does not say. */
+  /** URL of the archive, perhaps relative to the index; null where the index does not name it. */
   url: string | null;
   /** SHA-256 of the archive, hexadecimal; null where the index does not say. */
   digest: string | null;

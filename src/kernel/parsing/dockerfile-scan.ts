@@ -35,7 +35,7 @@ const DIRECTIVE = /^#\s*([a-z][a-z0-9]*)\s*=\s*(.+?)\s*$/i;
 /** Go's `unicode.IsSpace`, by which builders trim. */
 const BLANK = '[\\t\\n\\v\\f\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
 const LEADING = new RegExp(`^${BLANK}+`);
-/** A line that would take something from an image, the network or the machine if a builder read it as an instruction. */
+/** Line that would reach an image, the network or the machine if a builder read it as an instruction. */
 const REACHING = new RegExp(
   `^${BLANK}*(from${BLANK}|add${BLANK}|onbuild${BLANK}|(copy|run)${BLANK}.*-.*(from|mount|network|security|device))`,
   'i',

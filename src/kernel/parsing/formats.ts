@@ -1,4 +1,4 @@
-/** One instruction of a Dockerfile, not yet expanded. */
+/** Instruction of a Dockerfile, not yet expanded. */
 export interface DockerfileInstruction {
   /** Line of the file, from 1. */
   line: number;
@@ -47,7 +47,7 @@ export interface ReachOptions {
   hereDocuments: boolean;
 }
 
-/** What a Dockerfile takes from outside of its build context, as a shared builder reads it. */
+/** Images and sources that a Dockerfile takes from outside of its build context, as a shared builder reads it. */
 export interface DockerfileReach {
   escape: '\\' | '`';
   /** Lines of the file without their ends. */
@@ -76,7 +76,7 @@ export interface YamlOptions {
   merge?: boolean;
 }
 
-/** Kinds of files with what a parser of theirs takes and answers. All of it is data that a thread can pass on. */
+/** Kinds of files with the input and output of their parsers. All of it is data that a thread can pass on. */
 export interface Formats {
   yaml: { options: YamlOptions; result: unknown };
   json: { options: null; result: unknown };
@@ -106,7 +106,9 @@ export interface FileLimits {
 
 const KIB = 1024;
 
-/** What a file of each format may cost. The times hold on a busy machine too: legitimate files take a tenth of them. */
+/**
+ * Limits of size, time and memory for a file of each format. The times hold on a busy machine too: legitimate files take a tenth of them.
+ */
 export const LIMITS: Record<Format, FileLimits> = {
   yaml: { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
   json: { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },

@@ -8,7 +8,7 @@ export interface UserFile {
   text: string;
 }
 
-/** What is wrong with a file of a user: 400, or 503 where too many of its owner's files wait. */
+/** Error of a file of a user: 400, or 503 where too many files of its owner wait. */
 export class ParsingError extends AppError {
   /** The message without the file's name. */
   readonly problem: string;
@@ -32,8 +32,8 @@ const pool = new ParserPool();
 type OptionsOf<F extends Format> = Formats[F]['options'] extends null ? [] : [options: Formats[F]['options']];
 
 /**
- * Reads a file of an organization in a thread of its own, with limits of size, time and memory, so that no file holds up anybody else. Throws
- * ParsingError that names the file and what is wrong with it.
+ * Reads a file of an organization in a thread of its own, with limits of size, time and memory, so that requests of others go on. Throws
+ * ParsingError that names the file and its fault.
  */
 export async function readFileOf<F extends Format>(
   organizationId: string,

@@ -27,7 +27,7 @@ interface Job {
   reject(error: unknown): void;
 }
 
-/** This file's neighbour: TypeScript in a checkout, JavaScript where the program was compiled. */
+/** Program of the threads: TypeScript in a checkout, JavaScript where the program was compiled. */
 const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url);
 
 /** Threads that read files. An owner has one of them at a time, and owners take turns. */
@@ -93,7 +93,7 @@ export class ParserPool {
   }
 }
 
-/** One thread; it is ended as soon as a file was too much for it. */
+/** Parser thread that is ended as soon as a file was too much for it. */
 class ParserThread {
   readonly megabytes: number;
   readonly #worker: Worker;

@@ -14,7 +14,7 @@ export interface SessionVerifier {
 /** Both schemes carry both kinds of token (decisions.md 21). */
 const HEADER = /^(?:Bearer|Token) +(\S+)$/i;
 
-/** Who calls, and how surely. */
+/** Caller of a request, and how surely they are known. */
 export interface Caller {
   principal: Principal;
   /**
@@ -24,7 +24,7 @@ export interface Caller {
   accessVersion?: string;
 }
 
-/** What callers are known by. */
+/** Sources of the credentials of callers. */
 export interface Credentials {
   platform: Platform;
   sessions: SessionVerifier | null;
@@ -44,7 +44,7 @@ export async function authenticate(
   return { principal: known.principal };
 }
 
-/** The same where somebody looks at the access version later: remembered, if the token was here before. */
+/** Recognizes a caller for code that checks the access version later: from memory, if the token was seen before. */
 export function recognize(credentials: Credentials, header: string | undefined): Caller | Promise<Caller> {
   const token = tokenOf(header);
   return credentials.memory.find(token, credentials.platform.clock.now()) ?? authenticate(credentials, header);
@@ -62,7 +62,7 @@ function refuse(): never {
   );
 }
 
-/** Who is written into events for what the principal does. */
+/** Returns the actor that events name for what the principal does. */
 export const actorOf = (principal: Principal, userAgent: string | undefined): Actor => ({
   userId: principal.userId,
   ...(principal.kind === 'token' ? { tokenId: principal.id } : {}),

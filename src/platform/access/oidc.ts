@@ -38,7 +38,7 @@ export function createSessionVerifier(platform: Platform): SessionVerifier | nul
   };
 }
 
-/** A look at what the token says of itself, so that nobody makes us call the provider with what it never issued. */
+/** Reads the claims without verifying them, so that a foreign token causes no call of the provider. */
 function mayBeOurs(token: string, issuer: string): boolean {
   try {
     const { alg } = decodeProtectedHeader(token);

@@ -4,7 +4,7 @@ import { grantOfRole, ROLE_AS_JSON, type StoredRole } from '#platform/access/rol
 import type { Platform } from '#platform/context.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
-/** What an identity provider says of a person; '' for what it doesn't say. */
+/** Claims of an identity provider about a person; '' for absent ones. */
 export interface Person {
   /** `iss|sub` */
   subject: string;
@@ -18,7 +18,7 @@ export interface Person {
   pictureUrl: string;
 }
 
-/** How often the last activity is written down, at most. */
+/** Least milliseconds between two records of a person's last activity. */
 const ACTIVITY_MS = 5 * 60_000;
 
 /** The name under which a person is shown. */

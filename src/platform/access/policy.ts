@@ -9,7 +9,7 @@ import { LRUCache } from '#platform/vault/lru.ts';
 
 export { PolicyError } from '#platform/access/rego/lex.ts';
 
-/** What a policy asks about, as `input`. */
+/** Builds the `input` of a policy. */
 const inputOf = (action: Action, at: Location) => ({
   action,
   level: ACTIONS[action],

@@ -1,6 +1,6 @@
 import { ACTIONS, includes, type Action, type Level, LEVELS } from '#platform/access/actions.ts';
 
-/** Where a thing stands: what a custom role's permissions are looked up by. */
+/** Location of a thing, by which the permissions of a custom role are looked up. */
 export interface Location {
   organizationId: string;
   projectId?: string;
@@ -28,7 +28,7 @@ export interface RolePermissions {
 /** Modes of environments: what a custom role tells apart in a project. */
 export const ENVIRONMENT_MODES = ['DEVELOPMENT', 'PREVIEW', 'PRODUCTION', 'STAGING'] as const;
 
-/** What a caller may do in one organization. */
+/** Rights of a caller in one organization. */
 export interface Grant {
   organizationId: string;
   /** Level everywhere in the organization, unless `custom` says more exactly. */
@@ -39,7 +39,7 @@ export interface Grant {
   within?: Grant;
   /** Conditions of a policy token: each action has to pass them too. */
   policy?: Policy;
-  /** What there is in the organization, loaded for requests whose answers have rows of several places (visibility.ts). */
+  /** Content of the organization, loaded for requests whose answers have rows of several locations (visibility.ts). */
   places?: Places;
 }
 
@@ -52,7 +52,7 @@ export interface Places {
 
 export type Origin = 'API' | 'CLI' | 'CONSOLE' | 'GIT' | 'QOVERY_INTERNAL' | 'SKILL' | 'TERRAFORM_PROVIDER';
 
-/** Who acts: written into events, deployments and `last_updated_by`. */
+/** Actor of a change: written into events, deployments and `last_updated_by`. */
 export interface Actor {
   /** The person; a token acts for its creator (decisions.md 10, 27). Null for the service itself. */
   userId: string | null;
@@ -128,7 +128,7 @@ function clusterLevel(custom: RolePermissions, clusterId: string): Level {
   return lowest(permissions.map((permission) => LEVEL_ON_CLUSTER[permission]));
 }
 
-/** Whether a grant differs from place to place, so that rows of a list have to be asked about one by one. */
+/** Returns whether a grant differs between locations, so that each row of a list has to be checked. */
 export const isLimited = (grant: Grant): boolean =>
   grant.custom !== null || grant.policy !== undefined || (grant.within !== undefined && isLimited(grant.within));
 

@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 const NOW = new Date('2030-01-01T10:20:00Z');
 
-/** How many of so many requests at once are let through. */
+/** Returns the number of simultaneous requests that are let through. */
 async function allowed(limiters: RateLimiter[], requests: number, now = NOW): Promise<number> {
   const answers = await Promise.allSettled(
     Array.from({ length: requests }, async (_, n) => limiters[n % limiters.length]!.count(tokenId, now)),

@@ -50,7 +50,7 @@ export class RateLimiter {
     return this.#countAndUse(tokenId, window, now);
   }
 
-  /** Those who come while the database is asked wait for the same answer. */
+  /** Counts and uses one request. Requests that arrive while the database is asked wait for the same answer. */
   async #countAndUse(tokenId: string, window: Window, now: Date): Promise<RateLimitAnswer> {
     while (window.ahead === 0) {
       window.counting ??= this.#countAhead(tokenId, window).finally(() => delete window.counting);

@@ -11,7 +11,7 @@ import { useApp, type Actor } from '#test/harness/app.ts';
 const statements: string[] = [];
 const app = useApp({}, {}, (text) => statements.push(text));
 
-/** Another process on the same database, whose clock can be set. */
+/** Server of another process on the same database, whose clock can be set. */
 let replica: FastifyInstance;
 let now: Date;
 beforeAll(() => {
@@ -43,7 +43,7 @@ async function ask(server: FastifyInstance, token: string, url: string, method: 
 
 interface Place {
   admin: Actor;
-  /** Of a member who is no other's creator. */
+  /** Token of a member who created no other member. */
   token: string;
   tokenId: string;
   userId: string;

@@ -8,7 +8,7 @@ const LIMIT = 5_000;
 /** A caller behind an API token, as they were read some time ago. */
 export interface Remembered {
   principal: Principal;
-  /** They hold while this is still the `access_version` of `principal.userId` (migrations/0077_access_version.sql). */
+  /** Value of `access_version` of `principal.userId` for which the rights hold (migrations/0077_access_version.sql). */
   accessVersion: string;
 }
 

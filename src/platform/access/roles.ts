@@ -25,7 +25,7 @@ export const ROLE_AS_JSON = (table: 'role' | 'creator_role') => {
   return sql<StoredRole>`json_build_object('id', ${at}.id, 'name', ${at}.name, 'built_in', ${at}.built_in, 'permissions', ${at}.permissions)`;
 };
 
-/** What a role grants in its organization. */
+/** Returns the rights that a role grants in its organization. */
 export function grantOfRole(organizationId: string, role: StoredRole): Grant {
   if (role.built_in)
     return { organizationId, level: BUILT_IN_ROLES[role.name] ?? 'READ', roleId: role.id, custom: null };

@@ -27,18 +27,18 @@ function parse(token: string): { id: string; secret: string } | undefined {
   return { id, secret: match[2]! };
 }
 
-/** What is stored of a token, and the caller that it makes. */
+/** Stored part of a token, and its caller. */
 export interface KnownToken {
   principal: Principal;
   secretHash: Buffer;
   expiresAt: Date | null;
-  /** Of its creator, read in the same statement; null before their first membership. */
+  /** Access version of the creator, read in the same statement; null before their first membership. */
   accessVersion: string | null;
 }
 
 /**
- * The token's record, as `find` knows it by its id, or undefined when the text is malformed, the id unknown, the secret another or the
- * token over.
+ * Returns the record of a token that `find` knows by its id. Returns undefined for a malformed text, an unknown id, another secret, or a
+ * token that has ended.
  */
 export function checkToken<T extends KnownToken | undefined>(
   token: string,
@@ -52,8 +52,8 @@ export function checkToken<T extends KnownToken | undefined>(
 }
 
 /**
- * The record of an API token, or undefined when it is malformed, unknown, revoked, expired or its role is gone, or when its
- * creator is no member any more.
+ * Returns the record of a valid API token, else undefined. Invalid: malformed, unknown, revoked, expired, without its role, or made by a
+ * former member.
  */
 export async function readToken(db: Database, token: string, now: Date): Promise<KnownToken | undefined> {
   const id = parse(token)?.id;
@@ -88,7 +88,7 @@ interface TokenRow {
   created_by: string;
   expires_at: Date | null;
   organization_id: string;
-  /** Of a token with a role instead of a scope. */
+  /** Role of a token that has one instead of a scope. */
   role: StoredRole | null;
   creator_role: StoredRole;
   access_version: string | null;

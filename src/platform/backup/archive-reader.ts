@@ -18,7 +18,7 @@ import {
 
 const decompress = promisify(zstdDecompress);
 
-/** No entry of ours is larger; a row of the largest value that COPY sends may end a part. */
+/** Size that no entry of a backup exceeds: a row of the largest value that COPY sends may end a part. */
 const MAX_ENTRY_BYTES = 1024 * 1024 * 1024 + PART_BYTES;
 
 interface Entry {

@@ -21,7 +21,7 @@ const compress = promisify(zstdCompress);
 
 export const sha256 = (bytes: Buffer | string): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Writes an archive under a temporary name, mode 0600, which gets its own when everything is in it and on the disk. */
+/** Writes an archive under a temporary name, mode 0600. It gets its own name when everything is in it and on the disk. */
 export class ArchiveWriter {
   readonly #file: string;
   readonly #temporary: string;

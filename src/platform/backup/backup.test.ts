@@ -39,7 +39,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What one writer does in a transaction: a project, and the event that tells of it. */
+/** Writes a project with its event in one transaction. */
 async function writeProject(name: string, at = new Date()): Promise<void> {
   const id = newId();
   await open.db.transaction().execute(async (db) => {

@@ -15,7 +15,10 @@ export interface CatalogTable {
 const own = (catalog: string, oid: string) =>
   `not exists (select from pg_depend d where d.classid = '${catalog}'::regclass and d.objid = ${oid} and d.deptype = 'e')`;
 
-/** Tables with rows of ours, by name; partitions are part of theirs. Generated columns are left out: nobody may write them. */
+/**
+ * Lists the tables with rows of the program, by name; partitions are part of theirs. Generated columns are left out: they cannot be
+ * written.
+ */
 export async function listTables(client: pg.ClientBase): Promise<CatalogTable[]> {
   const { rows } = await client.query<CatalogTable>(
     `select c.relname::text as name, c.relkind = 'p' as partitioned,
@@ -47,7 +50,7 @@ export async function listPartitions(client: pg.ClientBase): Promise<PartitionDu
   });
 }
 
-/** Where the sequences stand. They know no transactions: read them after the rows, so that none is behind its table. */
+/** Lists the positions of the sequences. Sequences know no transactions: read them after the rows, so that none is behind its table. */
 export async function listSequences(client: pg.ClientBase): Promise<SequenceDump[]> {
   const { rows } = await client.query<{ name: string }>(
     `select c.relname::text as name from pg_class c

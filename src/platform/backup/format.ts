@@ -1,6 +1,6 @@
 /**
- * What a backup file is: a tar whose first entry says what it is, then each table's rows as PostgreSQL's COPY text, compressed with
- * zstd in parts, then the manifest and its checksum. It can be taken apart with `tar` and `zstd` alone.
+ * Number of the format of a backup file: a tar whose first entry describes it, then each table's rows as PostgreSQL's COPY text, compressed
+ * with zstd in parts, then the manifest and its checksum. `tar` and `zstd` alone can take it apart.
  */
 export const FORMAT = 1;
 
@@ -72,7 +72,7 @@ export interface Manifest extends Mark {
   sequences: SequenceDump[];
 }
 
-/** Why a file or a database is refused; the message says what to do. */
+/** Error of a file or database that is refused; the message says what to do. */
 export class BackupRefused extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });

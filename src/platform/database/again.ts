@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Deadlocks, serialisation failures, statements prepared before a table was changed: nothing was done, and the same work succeeds when it
- * is done again.
+ * Errors after which nothing was done and the same work succeeds: deadlocks, serialisation failures, statements prepared before a table was
+ * changed.
  */
 const PASSING = ['40P01', '40001', '0A000'];
 const ATTEMPTS = 5;
 
-/** Before work is done again, so that it does not meet at once what it was in the way of; at most so many milliseconds, times the attempt. */
+/** Pause in milliseconds, times the attempt, before work is repeated. It keeps the work from the same conflict. */
 const PAUSE_MS = 40;
 
 /** Does work again that only met what passes; so it must do nothing outside the database. Throws what it ends with after five attempts. */

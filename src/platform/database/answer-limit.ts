@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 import type pg from 'pg';
 
 /**
- * Breaks the connection of a statement that is not answered in time: the server, or the way to it, is gone without a word, and nobody would
- * ever hear of it. The statement ends as with any broken connection. Without `seconds` there is no limit.
+ * Breaks the connection of a statement that is not answered in time. The server, or the network, may be gone without a sign, and the
+ * statement would wait for ever. It ends as with any broken connection. Without `seconds` there is no limit.
  */
 export async function breakingOff<T>(
   client: pg.ClientBase,

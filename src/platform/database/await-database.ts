@@ -4,8 +4,8 @@ import { isDatabaseAway } from '#platform/database/index.ts';
 const PAUSE_MS = 250;
 
 /**
- * Does work again while the database is away, as one that is restarted just now is for a moment: so the work must leave nothing half done.
- * Throws the last error after so many seconds. `say` is told once, and when the database is back.
+ * Repeats work while the database is away, for example during a restart. The work must leave nothing half done. Throws the last error after
+ * the given seconds. `say` is told once, and again when the database is back.
  */
 export async function awaitDatabase<T>(
   work: () => Promise<T>,

@@ -26,7 +26,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { withStartLock } from '#kernel/start-lock.ts';
 
-/** How PostgreSQL's programs are started: it refuses root, so root hands over to another account. */
+/** Account that runs PostgreSQL's programs: they refuse root, so root hands over to another account. */
 interface Account {
   uid?: number;
   gid?: number;
@@ -34,7 +34,7 @@ interface Account {
   prefix: string[];
 }
 
-/** The server of a directory, whichever process of ours has started it. */
+/** Running server of a data directory, whichever process of this program started it. */
 export interface EmbeddedPostgres {
   config: pg.ClientConfig;
   isRunning(): boolean;
@@ -126,8 +126,8 @@ function linkLibraries(native: string): void {
 }
 
 /**
- * Root hands over to `postgres` or `nobody` if that account reaches binaries and data; in a private place (a 0700 home)
- * to itself without privileges, in a user namespace where it is not root.
+ * Chooses the account for root to hand over to: `postgres` or `nobody` where they reach binaries and data. In a private place (a 0700 home)
+ * root runs PostgreSQL without privileges in a user namespace where it is not root.
  */
 function chooseAccount(root: string, native: string): Account {
   if (process.getuid?.() !== 0) return { prefix: [] };
@@ -251,7 +251,7 @@ function runningIn(data: string): number | undefined {
   return postmaster && worksIn(postmaster.pid, data) ? postmaster.pid : undefined;
 }
 
-/** After the death of the postmaster its children may live on for a moment; only then are its files nobody's. */
+/** Waits until the data directory is free: children of a dead postmaster may live on for a moment. */
 async function clearStale(data: string, socketFolder: string): Promise<void> {
   const busy = () =>
     process.platform === 'linux' &&
@@ -322,7 +322,7 @@ async function launch(
   child.unref();
 }
 
-/** PostgreSQL's code for a server that somebody killed. */
+/** SQLSTATE of connections to a server that was killed. */
 const CRASH_SHUTDOWN = '57P02';
 
 /** Fast shutdown: open transactions are rolled back, everything committed is flushed. */
@@ -342,8 +342,8 @@ async function waitUntil(done: () => boolean, complaint: string): Promise<void> 
 }
 
 /**
- * What there is of it, without starting or ending anything (for `doctor`): whether this machine has binaries, and how to
- * reach the server if one runs in the directory, else null.
+ * Tells what exists without starting or ending anything (for `doctor`): whether this machine has binaries, and how to reach a running
+ * server, else null.
  */
 export function inspectEmbeddedPostgres(directory: string): { binaries: boolean; running: pg.ClientConfig | null } {
   const root = rootOf(directory);

@@ -7,14 +7,14 @@ export interface ServerUrls {
   databaseDirectUrl: string;
 }
 
-/** How to reach the server that the settings name. */
+/** Connection to the server that the settings name. */
 export interface FoundServer {
   directConfig: pg.ClientConfig;
   /** Whether DATABASE_URL leads through a pooler. */
   isPooled: boolean;
 }
 
-/** Time in which a connection must be made and each question answered; an address that is wrong may lead to silence. */
+/** Milliseconds for a connection and for each question: a wrong address may lead to silence. */
 const ANSWER_MS = 5_000;
 
 /** Asks both URLs what they lead to. Throws an error that names the setting to be changed. */

@@ -9,11 +9,11 @@ import type { DB } from '#platform/database/tables.ts';
 export type { DB } from '#platform/database/tables.ts';
 export { sql };
 
-/** Where statements go: the pool or a transaction. */
+/** Pool or transaction that statements go to. */
 export type Database = Kysely<DB>;
 export type Transaction = KyselyTransaction<DB>;
 
-/** Whose rows a query may see. Every query on a tenant's table takes one. */
+/** Organization whose rows a query may see. Every query on a tenant's table takes one. */
 export interface Scope {
   organizationId: string;
 }
@@ -29,10 +29,7 @@ export interface DatabaseOptions {
   config: pg.PoolConfig;
   /** Whether the connections go through a pooler (pooler.ts). */
   isPooled?: boolean;
-  /**
-   * Seconds after which a statement that is not answered breaks its connection, and within which there must be a connection; no limit
-   * without.
-   */
+  /** Seconds for a connection and for each answer. A statement without an answer breaks its connection. Absent: no limit. */
   answerSeconds?: number;
   /** Called with each statement's text; tests record them. */
   onStatement?: (text: string) => void;
@@ -46,7 +43,7 @@ export interface OpenDatabase {
   close(): Promise<void>;
 }
 
-/** What a statement outside any transaction is sent by, past the query builder (prepared.ts). */
+/** Sender of statements outside of transactions, past the query builder (prepared.ts). */
 export interface Wire {
   send(text: string, values: unknown[]): Promise<unknown[]>;
   /** The same over a connection that many share: for reads by key only (line.ts). */
@@ -145,7 +142,7 @@ class StatementNames {
     return name;
   }
 
-  /** After a statement that was prepared for tables of another shape all get new names: else each would fail once per connection. */
+  /** Renames all prepared statements after one was refused because a table changed: each would fail once per connection otherwise. */
   heed = (error: unknown): never => {
     if ((error as { code?: string }).code === STALE_PLAN) {
       this.#generation++;

@@ -1,6 +1,6 @@
 import type { ColumnType } from 'kysely';
 
-/** A jsonb column: any value out; text in (`json(value)`), because the driver takes a JavaScript array for an array of SQL. */
+/** Type of a jsonb column: any value out, text in (`json(value)`), because the driver takes a JavaScript array for an SQL array. */
 export type JsonColumn = ColumnType<any, string, string>;
 
 /** The text of a value for a jsonb column; undefined parts are left out as in JSON. */

@@ -7,8 +7,8 @@ const LOOK_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 
 /**
- * Looks after the embedded PostgreSQL while the service runs: where the server has ended by itself (killed for want of memory, a full disk) it
- * is started again, for as long as that takes. The answer stops the looking, not the server; a start that is under way is waited for.
+ * Restarts the embedded PostgreSQL whenever it ends by itself (killed for want of memory, full disk). Returns a function that ends the
+ * watch, not the server, and waits for a start that is under way.
  */
 export function keepEmbeddedPostgres(server: EmbeddedPostgres, log: Logger): () => Promise<void> {
   const stopped = new AbortController();

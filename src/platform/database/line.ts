@@ -2,7 +2,7 @@ import { setTimeout as later } from 'node:timers';
 import pg from 'pg';
 import { breakingOff } from '#platform/database/answer-limit.ts';
 
-/** A line that nobody has sent anything over for so long is closed: PostgreSQL keeps some MB for each. */
+/** Idle time in milliseconds after which the connection is closed: PostgreSQL keeps some MB for each. */
 const IDLE_MS = 30_000;
 
 interface Query {
@@ -18,7 +18,7 @@ export interface Line {
   close(): Promise<void>;
 }
 
-/** The connection ended: nobody knows whether the statement was carried out. */
+/** Error of a statement whose connection ended: whether it was carried out is unknown. */
 export class LineBroken extends Error {}
 
 /**
@@ -100,7 +100,7 @@ class Connection {
   }
 }
 
-/** What the driver makes of a query; its types leave the parts out that it reads. */
+/** Query of the driver, with the parts that its types leave out. */
 type DriverQuery = pg.Query & {
   name: string | undefined;
   callback(error: Error | null, result: pg.QueryResult): void;
@@ -115,5 +115,5 @@ const ask = (client: pg.Client, { text, values, name }: Query) =>
     client.query(query);
   });
 
-/** PostgreSQL ends this connection: it is stopped, it crashed, or somebody asked for it. */
+/** Returns whether PostgreSQL ends this connection: it stops, it crashed, or an administrator asked for it. */
 const isEnd = (error: unknown): boolean => (error as { code?: string }).code?.startsWith('57P0') ?? false;

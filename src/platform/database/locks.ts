@@ -24,25 +24,25 @@ export const LOCKS = {
 
 export type LockName = keyof typeof LOCKS;
 
-/** First key of the locks of two keys by which workers show that they live; the second is the worker's number. */
+/** First key of the locks that show that a worker lives; the second key is the worker's number. */
 export const LIVENESS_CLASS = 7301;
 
-/** First key of the locks of two keys under which work of one organization is claimed; the second is a hash of its id. */
+/** First key of the locks under which work of one organization is claimed; the second key is a hash of its id. */
 export const CLAIMING_CLASS = 7302;
 
-/** First key of the locks of two keys of which a claim takes one before it looks; the second is the number of a place. */
+/** First key of the locks of which a claim takes one before it looks; the second key is the number of a place. */
 export const PLACES_CLASS = 7303;
-/** Claims that look at a time, over all workers: more of them only take the processors of the database from each other. */
+/** Claims that look at a time, over all workers: more of them only compete for the processors of the database. */
 const PLACES = 4;
 
-/** What a lock for one subject is about; its key is a hash of both. */
+/** Subject of a lock for one thing; the key is a hash of both. */
 export type Subject = 'first cluster of organization' | 'argo cd project of organization';
 
 /** Waits for the lock and holds it until the transaction ends. */
 export const lockInTransaction = (db: Database, name: LockName) =>
   sql`select pg_advisory_xact_lock(${LOCKS[name]})`.execute(db);
 
-/** Waits for the lock and shares it with others until the transaction ends; who has it alone, by `lockInTransaction`, excludes them. */
+/** Waits for the lock and shares it until the transaction ends. `lockInTransaction` excludes shared holders. */
 export const shareInTransaction = (db: Database, name: LockName) =>
   sql`select pg_advisory_xact_lock_shared(${LOCKS[name]})`.execute(db);
 
@@ -51,8 +51,8 @@ export const tryLockInTransaction = async (db: Database, name: LockName): Promis
   (await sql<{ mine: boolean }>`select pg_try_advisory_xact_lock(${LOCKS[name]}) as mine`.execute(db)).rows[0]!.mine;
 
 /**
- * Locks organizations for a claim until the transaction ends: as many as `limit` of those that no other claim has, in the order given, and
- * waits for the first where others have them all.
+ * Locks organizations for a claim until the transaction ends: up to `limit` that no other claim has, in the given order. Waits for the
+ * first one where other claims have them all.
  */
 export async function lockOrganizations(db: Database, organizations: string[], limit: number): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`select id from unnest(${organizations}::uuid[]) as id
@@ -63,7 +63,7 @@ export async function lockOrganizations(db: Database, organizations: string[], l
   return first;
 }
 
-/** Waits for one of the places for claims, of which each worker has its own with some others, until the transaction ends. */
+/** Waits for a place for claims and holds it until the transaction ends. Some workers share a place. */
 export const takePlace = (db: Database, workerId: number) =>
   sql`select pg_advisory_xact_lock(${PLACES_CLASS}, ${workerId % PLACES})`.execute(db);
 
@@ -71,7 +71,7 @@ export const takePlace = (db: Database, workerId: number) =>
 export const lockSubject = (db: Database, subject: Subject, id: string) =>
   sql`select pg_advisory_xact_lock(hashtextextended(${`${subject} ${id}`}, 0))`.execute(db);
 
-/** Waits for the lock and holds it until the connection ends, which must be a direct one: a pooler would give the lock to others. */
+/** Waits for the lock and holds it until the connection ends. The connection must be direct: a pooler would hand the lock to others. */
 export const lockSession = (client: ClientBase, name: LockName) =>
   client.query('select pg_advisory_lock($1)', [LOCKS[name]]);
 
@@ -82,7 +82,7 @@ export const lockLiveness = (client: ClientBase, workerId: number) =>
 /** Name of a worker's connection, from which others know its machine and how many deployments it runs at a time. PostgreSQL keeps 63 bytes. */
 export const workerName = (nodeId: string, slots: number): string => `quarterdeck worker ${nodeId} ${slots}`;
 
-/** Live workers with their machine and slots; both null for one of an older release, whose connection does not say them. */
+/** Live workers with their machine and slots. Both are null for a worker of an older release, whose connection does not name them. */
 export const LIVE_WORKER_SLOTS = sql`select l.objid::bigint as worker, said.parts[1] as node, said.parts[2]::int as slots from pg_locks l
   left join pg_stat_activity a on a.pid = l.pid
   left join lateral regexp_match(a.application_name, '^quarterdeck worker (\\S{36}) (\\d+)$') said(parts) on true

@@ -35,7 +35,7 @@ export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
   return migrations;
 }
 
-/** The table by which a restore says that it has not ended: until then nothing of the database may be used (platform/backup). */
+/** Table that exists until a restore has ended: the database must not be used before (platform/backup). */
 export const UNFINISHED_RESTORE = 'restore_unfinished';
 
 /**

@@ -7,7 +7,7 @@ const LONGEST_RETRY_MS = 5_000;
 const HEARTBEAT_MS = 10_000;
 const HEARTBEAT_TIMEOUT_MS = 5_000;
 
-/** Wakes whoever listens on a channel, in this process and in others. A wake-up may be lost: listeners poll as well. */
+/** Wakes listeners of a channel, in this process and in others. A wake-up may be lost: listeners poll as well. */
 export interface Notifier {
   /** Call it after the commit. Equal messages that wait together go out once. */
   notify(channel: string, payload?: string): void;
@@ -15,7 +15,7 @@ export interface Notifier {
   flush(): Promise<void>;
 }
 
-/** Where a notifier sends its statements. */
+/** Connection that a notifier sends its statements over. */
 interface Sender {
   query(text: string, values: unknown[]): Promise<unknown>;
 }
@@ -121,7 +121,7 @@ class ReconnectingListener {
     }
   }
 
-  /** One connection, until it ends. Throws what it ended with, unless it was closed. */
+  /** Listens on one connection until it ends. Throws the error that it ended with, unless it was closed. */
   async #listen(onConnected: () => void): Promise<void> {
     const { signal } = this.#closing;
     const client = new pg.Client({

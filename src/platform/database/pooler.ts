@@ -11,8 +11,8 @@ const BEGIN = /^(begin|start transaction)\b/;
 const END = /^(commit|rollback)$/;
 
 /**
- * Tells whether a pooler stands between the program and PostgreSQL: it makes up the process id that its clients are told. A pooler that keeps
- * a server connection for each client cannot be told from one that does not, and is taken for the latter.
+ * Tells whether a pooler stands before PostgreSQL: it invents the process id that clients are told. A pooler with one server connection for
+ * each client is taken for none.
  */
 export async function isPooled(client: pg.ClientBase): Promise<boolean> {
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
@@ -22,9 +22,9 @@ export async function isPooled(client: pg.ClientBase): Promise<boolean> {
 type Ask = (text: string, values: readonly unknown[]) => Promise<pg.QueryResult>;
 
 /**
- * Sends the statements of one borrowed connection through a pooler, where the next transaction may be another server's: nothing is prepared
- * by name, and the limits are set in each transaction. A statement outside a transaction gets one of its own. The client must be one that
- * pipelines, so that this costs no round trip.
+ * Sends statements of a borrowed connection through a pooler, where the next transaction may reach another server. Nothing is prepared by
+ * name, each transaction sets its limits, and a lone statement gets a transaction. The client must pipeline, so that this costs no round
+ * trip.
  */
 export function throughPooler(client: pg.ClientBase): Ask {
   let isOpen = false;

@@ -41,10 +41,7 @@ interface Statement {
 export const prepared = <Args extends unknown[], Row>(build: Build<Args, Row>): Prepared<Args, Row> =>
   compiled(build, 'send');
 
-/**
- * The same for a read by key that costs next to nothing: outside a transaction it shares a connection with others (line.ts). It must not
- * wait for locks.
- */
+/** Prepares a cheap read by key. Outside of transactions it shares a connection with others (line.ts), so it must not wait for locks. */
 export const preparedRead = <Args extends unknown[], Row>(build: Build<Args, Row>): Prepared<Args, Row> =>
   compiled(build, 'read');
 

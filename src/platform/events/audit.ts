@@ -135,7 +135,7 @@ export interface AuditEntry {
   organizationId: string;
   type: EventType;
   target: { type: TargetType; id: string; name: string; sub?: SubTargetType };
-  /** Of the project and environment that the target is in, or is. */
+  /** Project and environment that contain the target, or that are the target. */
   project?: { id: string; name: string };
   environment?: { id: string; name: string };
   /** State before and after, as views: secrets must not be in them (decisions.md 36, 42). */

@@ -4,7 +4,7 @@ import { sql } from '#platform/database/index.ts';
 /** Channel on which consumers of the outbox are woken. */
 export const OUTBOX_CHANNEL = 'outbox';
 
-/** What the outbox carries by topic. Each topic has one consumer, which deletes the rows that it has dealt with. */
+/** Payloads of the outbox by topic. Each topic has one consumer, which deletes the rows that it has handled. */
 export interface OutboxTopics {
   deployment: DeploymentOutboxEvent;
 }
@@ -20,7 +20,7 @@ export interface DeploymentOutboxEvent {
   deployment_request_id: string;
   /** State of the service. */
   status: string;
-  /** Why it failed, where it did. */
+  /** Reason of a failure; absent for a good end. */
   error?: { code: string; step: string | null; message: string };
   /** Number of the deployment in its environment. */
   generation: number;
@@ -29,8 +29,8 @@ export interface DeploymentOutboxEvent {
 }
 
 /**
- * Writes rows into the outbox, as a part of the statement of the change that they tell of; whoever sends it wakes the consumer after the
- * commit. `payload` is an SQL expression of the topic's JSON for each row of `from`.
+ * Writes rows into the outbox within the statement of the change that they tell of. The sender wakes the consumer after the commit.
+ * `payload` is an SQL expression of the topic's JSON for each row of `from`.
  */
 export const outboxInsert = (
   organizationId: string,

@@ -6,7 +6,7 @@ import { useApp } from '#test/harness/app.ts';
 
 const app = useApp({ QUARTERDECK_EVENT_RETENTION_DAYS: '60' });
 
-/** What the events of a year are about. */
+/** Ids of the targets that the events of a year have. */
 const TARGETS: Record<string, string> = { 2026: newId(), 2028: newId() };
 
 const at = (now: string) => ({ ...app.platform, clock: { now: () => new Date(now) } });
@@ -27,7 +27,7 @@ const write = (organization: string, moment: string) =>
     })
     .execute();
 
-/** Where each event of an organization lies, in their order. */
+/** Lists the partition of each event of an organization, in their order. */
 const places = async (organization: string) =>
   (
     await sql<{ place: string }>`select tableoid::regclass::text as place from audit_event

@@ -17,8 +17,8 @@ const EVENTS: Partitioned = { table: 'audit_event', column: 'at' };
 const SEALS: Partitioned = { table: 'audit_seal', column: 'sealed_at' };
 
 /**
- * Sees to the monthly partitions of audit events and their seals: makes those of this month and the two after it, moving into them what the
- * default partition took in meanwhile, and drops what is older than the retention. For the scheduler: once a day, and at start.
+ * Maintains the monthly partitions of audit events and seals. Makes those of this month and the next two, moves in rows of the default
+ * partition, and drops what is older than the retention. The scheduler calls it once a day and at start.
  */
 export async function maintainEventPartitions(platform: Platform, signal?: AbortSignal): Promise<void> {
   const now = platform.clock.now();
@@ -102,7 +102,7 @@ async function dropEvents(platform: Platform, before: Date): Promise<void> {
   await forgetTargets(db, before);
 }
 
-/** Drops months of seals that no chain needs any more, and deletes one by one what chains dropped of the others. */
+/** Drops months of seals that no chain needs, and deletes dropped seals of other months one by one. */
 async function dropSeals(db: Database, before: Date, signal: AbortSignal | undefined): Promise<void> {
   for (const name of await listOver(db, SEALS, before))
     await alone(db, async (inside) => {

@@ -4,18 +4,18 @@ import { internal } from '#kernel/errors.ts';
 export const STREAM_TYPES = ['deployment', 'service-state', 'step', 'audit', 'log'] as const;
 export type StreamType = (typeof STREAM_TYPES)[number];
 
-/** What one stream is about: an organization, and what of it. */
+/** Filter of one stream: an organization and parts of it. */
 export interface StreamFilter {
   organizationId: string;
   types: readonly StreamType[];
   projectId?: string;
   environmentId?: string;
-  /** Of audit events: their target. Log chunks hold lines of several services: theirs all pass. */
+  /** Service of the targets of audit events. Log chunks hold lines of several services and all pass. */
   serviceId?: string;
   deploymentId?: string;
 }
 
-/** One event as it is stored, with what its environment is now: null where that is gone. */
+/** Stored event with its environment as it is now, null where that is gone. */
 export interface StreamRow {
   /** Number of the transaction that wrote it, in decimal digits. */
   xid: string;
@@ -36,10 +36,10 @@ export interface StreamRow {
   audit: any;
 }
 
-/** Why events are missing: their retention is over, or they are of a database that was replaced by a restored one. */
+/** Reason of missing events: their retention is over, or they belong to a database that a restore replaced. */
 export type Missing = 'REMOVED' | 'RESTORED';
 
-/** One thing that a stream delivers: an event, word that some are missing, or (neither) only how far it has come. */
+/** Item of a stream: an event, a note that some are missing, or (neither) only the position reached. */
 export interface StreamItem {
   /** Place right after it: what a client resumes from. */
   cursor: string;
@@ -47,11 +47,11 @@ export interface StreamItem {
   missing?: Missing;
 }
 
-/** Where streams come from (delivery/stream). */
+/** Source of streams (delivery/stream). */
 export interface EventStreams {
   /**
-   * Events of an organization in the order of their transactions, from the cursor on (without one: from now on) until the signal. Ends without
-   * an error then. `wants` leaves out more than the filter does. An item without an event comes first and after every pause.
+   * Yields events of an organization in the order of their transactions, from the cursor on (without one: from now on), until the signal
+   * ends it without an error. `wants` leaves out more than the filter does. An item without an event comes first and after every pause.
    */
   open(
     filter: StreamFilter,
@@ -61,7 +61,7 @@ export interface EventStreams {
   ): AsyncIterable<StreamItem[]>;
 }
 
-/** Of a program that serves none: its routes are only looked at. */
+/** Source of streams for a program that serves none: its routes are only inspected. */
 export const noStreams: EventStreams = {
   open: () => {
     throw internal('No event streams were given to the routes.');

@@ -1,4 +1,4 @@
-/** Why a request got no answer. */
+/** Reason why a request got no answer. */
 export type OutgoingFailure =
   /** The URL is none, not http or https, or would have credentials sent unencrypted. */
   | 'invalid_url'

@@ -22,8 +22,8 @@ export { OutgoingError, type OutgoingFailure } from '#platform/http-client/error
 /** Calls URLs that users gave. */
 export interface HttpClient {
   /**
-   * One request. Redirects are answered, not followed; certificates are verified; the address is checked when the
-   * connection is made, so that a name cannot change in between. Any status is an answer; throws OutgoingError for none.
+   * Sends one request. Redirects are answered, not followed; certificates are verified; the address is checked when the connection is made,
+   * so that a name cannot change in between. Any status is an answer; throws OutgoingError for none.
    */
   request(url: string, request?: OutgoingRequest): Promise<OutgoingAnswer>;
   /** The exported `checkUrl` with this client's networks. */
@@ -42,7 +42,7 @@ export interface HttpClientOptions {
   lookup?: Lookup;
 }
 
-/** Throws 400 naming the field for a URL that can never be called: not http(s), or a forbidden address in it. */
+/** Throws 400 naming the field for a URL that can never be called: another scheme than http(s), or a forbidden address. */
 export function checkUrl(url: string, field: string, allowedPrivateAddresses: readonly string[]): void {
   try {
     refuseLiteral(parseUrl(url).hostname, allowedPrivateAddresses);
@@ -51,7 +51,7 @@ export function checkUrl(url: string, field: string, allowedPrivateAddresses: re
   }
 }
 
-/** Does what `checkUrl` does for a URL that credentials are sent to, or that is one itself: 400 for plain http as well. */
+/** Checks a URL like `checkUrl` and refuses plain http as well: for URLs that credentials are sent to or that are credentials. */
 export function checkProtectedUrl(url: string, field: string, allowedPrivateAddresses: readonly string[]): void {
   checkUrl(url, field, allowedPrivateAddresses);
   if (!isProtected(url, allowedPrivateAddresses))

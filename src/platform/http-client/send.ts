@@ -32,7 +32,7 @@ export interface OutgoingRequest {
   /** Whether any certificate will do: only where the owner of the server wants it so. */
   skipTlsVerification?: boolean;
   signal?: AbortSignal;
-  /** Whether the URL is a credential itself, as that of a chat's webhook: plain http carries it to the operator's networks only. */
+  /** Whether the URL is a credential itself, as a chat's webhook is. Plain http carries it to the operator's networks only. */
   secretUrl?: boolean;
 }
 
@@ -44,7 +44,7 @@ export interface OutgoingAnswer {
   truncated: boolean;
 }
 
-/** What sends requests to allowed addresses. */
+/** Creates the function that sends requests to allowed addresses. */
 export function createSender(resolve: Lookup, allowed: readonly string[]) {
   return async (address: string, request: OutgoingRequest): Promise<OutgoingAnswer> => {
     const url = parseUrl(address);

@@ -3,10 +3,12 @@ import type { Logger } from 'pino';
 import { AppError } from '#kernel/errors.ts';
 import type { Principal } from '#platform/access/principal.ts';
 
-/** Between two looks whether the caller still may: a revoked token ends its streams and sockets within this time, on every replica. */
+/**
+ * Milliseconds between two checks of a caller's rights: a revoked token ends its streams and sockets within this time, on every replica.
+ */
 const CHECK_MS = 3_000;
 const MAX_FAILURES = 5;
-/** A look that takes longer has failed: a database that says nothing at all must not keep what was revoked open. */
+/** Milliseconds after which a check has failed: a silent database must not keep open what was revoked. */
 const LOOK_MS = 10_000;
 
 export interface WatchedParts {
@@ -22,7 +24,7 @@ export interface WatchedParts {
 /** Checks again and again whether the caller of something that goes on may still have it. */
 export class AccessWatch {
   principal: Principal;
-  /** Why it is to end, other than that the client or the server went away. */
+  /** Error that the stream or socket ends with; absent where the client or the server went away. */
   refusal: unknown;
   readonly signal: AbortSignal;
   readonly #parts: WatchedParts;

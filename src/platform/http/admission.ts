@@ -2,7 +2,7 @@ import { AppError } from '#kernel/errors.ts';
 import { Turns } from '#platform/http/turns.ts';
 
 export interface AdmissionLimits {
-  /** Requests of one caller at a time, those included that wait, and as many event streams and web sockets; 0 is no limit. */
+  /** Requests of one caller at a time, waiting ones included, and as many event streams and web sockets; 0 is no limit. */
   perCaller: number;
   /** The same of an organization, over all of its callers. */
   perOrganization: number;
@@ -10,7 +10,7 @@ export interface AdmissionLimits {
   writes: number;
 }
 
-/** What is counted: open connections last for hours, and must not keep requests out. */
+/** Kind of what is counted: open connections last for hours and must not keep requests out. */
 type Kind = 'requests' | 'connections';
 
 const WORDS: Record<Kind, { have: string; advice: string }> = {
@@ -18,18 +18,18 @@ const WORDS: Record<Kind, { have: string; advice: string }> = {
   connections: { have: 'event streams and web sockets open', advice: 'close one and ask again in 2 s' },
 };
 
-/** A refusal is answered after so long: a caller that asks again at once would else keep the program busy with refusing. */
+/** Milliseconds before a refusal is answered: a caller that retries at once would keep the program busy with refusing. */
 const REFUSAL_MS = 1_000;
 /** Reads of one owner at a time while others ask as well: each takes the process for some milliseconds. */
 const READS_BESIDE_OTHERS = 1;
-/** A read that takes longer waits for the database, and keeps nobody from this process: others of its owner go on meanwhile. */
+/** Milliseconds after which a read is taken to wait for the database: other reads of its owner go on meanwhile. */
 const LONG_READ_MS = 50;
-/** So long after their last request somebody is taken to ask for more. */
+/** Milliseconds after the last request for which a caller is expected to ask again. */
 const LATELY_MS = 1_000;
 
 const RETRY = { 'Retry-After': '2' };
 
-/** How many requests each caller and organization has under way in this process, and whose is next. */
+/** Counts the requests that each caller and organization has under way in this process, and decides whose is next. */
 export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #inFlight = new Map<string, number>();
@@ -86,7 +86,7 @@ export class Admission {
     }
   }
 
-  /** Does a read of an organization when it is its turn: at once, unless it has many under way and others ask as well. */
+  /** Runs a read of an organization in its turn: at once, unless it has many under way while others ask. */
   async read<T>(owner: string, work: () => Promise<T>): Promise<T> {
     this.#askers.note(owner);
     const end = await this.#reads.take(owner);
@@ -100,7 +100,7 @@ export class Admission {
   }
 }
 
-/** Who has asked lately, as far as it takes to tell whether somebody is alone. */
+/** Callers that asked lately, as far as it takes to tell whether there is only one. */
 class Askers {
   #last = { owner: '', at: -Infinity };
   #before = this.#last;

@@ -1,4 +1,4 @@
-/** What of a schema says which fields may be blank. */
+/** Part of a schema that says which fields may be blank. */
 interface Shape {
   type?: string;
   format?: string;
@@ -20,8 +20,8 @@ export interface BlankRules {
 export const BLANK_IS_ABSENT = { blankIsAbsent: true } as const;
 
 /**
- * Returns the rules of a body's schema, or undefined if no field of it may be blank: existing clients send `""` and null for an optional id,
- * tag or commit that they don't have.
+ * Returns the rules of a body's schema, or undefined if no field may be blank. Existing clients send `""` and null for an optional id, tag
+ * or commit that they do not have.
  */
 export const blankRulesOf = (schema: object): BlankRules | undefined => rulesOf([schema]);
 
@@ -47,7 +47,7 @@ const isBlankable = ({ type, format, blankIsAbsent }: Shape): boolean =>
 
 const blankOf = (variants: Shape[]): 'absent' | 'null' => (variants.every((one) => one.nullable) ? 'null' : 'absent');
 
-/** Applies the rules to a body, in place: a blank field goes, or becomes null where null clears what is stored. */
+/** Applies the rules to a body, in place: a blank field goes, or becomes null where null clears the stored value. */
 export function dropBlank(rules: BlankRules, value: unknown): void {
   if (value === null || typeof value !== 'object') return;
   if (Array.isArray(value)) {

@@ -12,7 +12,7 @@ const OPTIONS = { verbose: true, useDefaults: true, strict: false, addUsedSchema
 /** Bodies are taken as they are; queries come as text and are read as what the schema says. */
 const bodies = withFormats(new Ajv({ ...OPTIONS }));
 const bodyFaults = withFormats(new Ajv({ ...OPTIONS, allErrors: true }));
-/** A query is as long as a request line at most, so that all of its faults are looked for at once. */
+/** Validator of queries, which are as short as a request line, so that it looks for all faults at once. */
 const queries = withFormats(new Ajv({ ...OPTIONS, allErrors: true, coerceTypes: 'array' }));
 
 /** The usual formats. A date-time has to be one that Date and PostgreSQL have as well, and that can go out again. */
@@ -24,7 +24,7 @@ function withFormats(ajv: Ajv): Ajv {
 
 const [FIRST, END] = [Date.parse('0001-01-01T00:00:00Z'), Date.UTC(10_000, 0)];
 
-/** Whether RFC 3339 text is a point in time of the years 1 to 9999 in UTC: no leap second, no zone that leads out of them. */
+/** Returns whether RFC 3339 text is a point in time of the years 1 to 9999 in UTC: no leap second, no zone that leads out of them. */
 function isPointInTime(text: string): boolean {
   const time = Date.parse(text);
   return time >= FIRST && time < END;
@@ -47,8 +47,8 @@ const queryValidator = lazily((schema) => queries.compile(schema));
 const serializer = lazily((schema) => fastJsonStringify(schema as never, { rounding: 'round' }));
 
 /**
- * Checks a body in place (blank ids go, texts are read where they may stand for values, defaults are filled in); what the schema does not name is left out, so that no handler stores it
- * by mistake, and returned. Throws 400 that names every wrong field, of a very large body the first one.
+ * Checks a body in place: blank ids go, texts become values where allowed, defaults are filled in. Removes and returns what the schema does
+ * not name, so that no handler stores it by mistake. Throws 400 that names every wrong field, of a very large body the first one.
  */
 export function checkBody(schema: TSchema, value: unknown): Path[] {
   const blank = blankRules(schema);
@@ -73,7 +73,7 @@ export function checkQuery(schema: TSchema, value: unknown): void {
 /** Text of an answer. Only what the schema names goes out; a required field that is missing throws. */
 export const serialize = (schema: TSchema, value: unknown): string => serializer(schema)(value);
 
-/** Values of a body of which every fault is looked for: each costs an object, and a body of 1 MiB has half a million values. */
+/** Number of values up to which every fault of a body is looked for: each fault costs an object, and 1 MiB holds half a million values. */
 const MAX_JUDGED_VALUES = 2_000;
 /** Faults that an answer names. */
 const MAX_FAULTS = 100;
@@ -96,7 +96,7 @@ function refusalOf(found: ErrorObject[] | null | undefined, where: string): AppE
   return new AppError('bad_request', message, { errors });
 }
 
-/** Variants of a union report each of their errors: the innermost of each field says the most, and one of it is enough. */
+/** Chooses one error for each field: variants of a union each report theirs, and the innermost says the most. */
 function fieldErrors(errors: ErrorObject[], where: string): FieldError[] {
   const byField = new Map<string, string>();
   for (const error of errors) {
@@ -135,7 +135,7 @@ function messageOf(error: ErrorObject): string {
   return error.message ?? 'is not valid';
 }
 
-/** What a wrong type should have been, in words; fields that are numbers of something say of what. */
+/** Says in words which type was expected; numbers name their unit. */
 function typeMessageOf(error: ErrorObject): string {
   const { type } = error.params as { type: string | string[] };
   const { unit } = (error.parentSchema ?? {}) as { unit?: string };

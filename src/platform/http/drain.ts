@@ -2,14 +2,14 @@ import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 
-/** How long connections without a request may stay open after the end of listening: their clients may just be sending one. */
+/** Milliseconds for which idle connections stay open after listening has ended: their clients may be sending a request. */
 const GRACE_MS = 1_500;
 const LOOK_MS = 10;
 const QUIET_TURNS = 3;
 
 /**
- * Ends listening so that nobody who has a connection sees it break: what the kernel has taken in by then is accepted and answered, and clients
- * that keep connections are told with their next answer to close them. Resolves when all are gone, or the time for idle ones is over.
+ * Ends listening without breaking a connection. Connections that the kernel has accepted by then are answered, and clients that keep
+ * connections are told to close them with their next answer. Resolves when all are gone, or the time for idle ones is over.
  */
 export async function drain(server: Server): Promise<void> {
   if (!server.listening) return;
@@ -21,8 +21,8 @@ export async function drain(server: Server): Promise<void> {
 }
 
 /**
- * Each turn of the event loop accepts one connection, and what the kernel holds when listening ends is reset: so it ends after turns in which
- * none came.
+ * Accepts waiting connections: the kernel resets what it holds when listening ends. Each turn of the event loop accepts one, so it ends
+ * after turns without one.
  */
 async function acceptAll(server: Server): Promise<void> {
   let accepted = 0;

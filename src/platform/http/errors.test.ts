@@ -8,7 +8,7 @@ import { useApp } from '#test/harness/app.ts';
 
 const app = useApp();
 
-/** What the work ended with. */
+/** Returns the error that the work ended with. */
 const failureOf = (work: Promise<unknown>) =>
   work.then(
     () => expect.fail('It succeeded.'),

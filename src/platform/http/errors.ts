@@ -49,7 +49,7 @@ export function answerTo(error: unknown, requestId: string): ErrorAnswer {
 /** PostgreSQL's lock_not_available: what another transaction has was waited for in vain. */
 const LOCKED = '55P03';
 
-/** Who asks again after so long mostly gets an answer: PostgreSQL starts, or is taken over, in seconds. */
+/** Makes the error of a database that is away for seconds: PostgreSQL restarts, or is taken over, and a retry mostly succeeds. */
 const notNow = (message: string, cause: unknown): AppError =>
   new AppError('unavailable', message, { cause, headers: { 'Retry-After': '5' } });
 

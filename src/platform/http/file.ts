@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 export class FileAnswer {
   /** Under which it is saved; letters, digits, dots and dashes. */
   readonly name: string;
-  /** What is long comes as a stream. */
+  /** Content, as a stream where it is long. */
   readonly content: Buffer | Readable;
 
   constructor(name: string, content: Buffer | Readable) {

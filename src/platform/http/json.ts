@@ -1,11 +1,14 @@
 import sjson from 'secure-json-parse';
 
-/** Values that one body may hold: half a million of them, lists in lists or keys of one object, hold everybody up for 50 ms and more. */
+/**
+ * Number of values that one body may hold: half a million of them, in nested lists or as keys of one object, block the process for 50 ms
+ * and more.
+ */
 export const MAX_VALUES = 50_000;
 
 /**
- * Reads JSON that somebody sent. Throws SyntaxError for a text that is none, for keys that reach an object's prototype, and for more values
- * than `MAX_VALUES`.
+ * Reads JSON from outside. Throws SyntaxError for malformed text, for keys that reach an object's prototype, and for more values than
+ * `MAX_VALUES`.
  */
 export function parseJson(text: string): unknown {
   // Each takes a character at least.
@@ -14,7 +17,7 @@ export function parseJson(text: string): unknown {
   return sjson.parse(text, { protoAction: 'error', constructorAction: 'error' });
 }
 
-/** Values of a JSON text by the brackets that open them and the commas between them, or one more; what stands in texts is not counted. */
+/** Counts the values of a JSON text by its brackets and commas outside of strings; the count may be one too high. */
 function countValues(text: string): number {
   let count = 1;
   for (let at = 0; at < text.length; at++) {
@@ -25,7 +28,7 @@ function countValues(text: string): number {
   return count;
 }
 
-/** Where the text that begins at a quote ends; the end of the whole where it never does. */
+/** Returns the end of the string that begins at a quote; the end of the whole text where the string never ends. */
 function endOfText(text: string, begin: number): number {
   for (let at = begin + 1; at < text.length; at++) {
     if (text[at] === '\\') at++;

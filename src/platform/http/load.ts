@@ -9,7 +9,7 @@ import type { Route } from '#platform/http/route.ts';
 const NOBODY: Caller = { principal: { id: '', kind: 'user', userId: '', name: 'nobody', grants: [] } };
 const NOWHERE: Location = { organizationId: '' };
 
-/** What of a route, or of a socket, says who may have it. */
+/** Part of a route, or of a socket, that says who may use it. */
 export type Guarded = Pick<Route, 'target' | 'action' | 'filtersRows'>;
 
 /**
@@ -25,7 +25,7 @@ export function callerOf(
   return route.target?.tellsAccess ? recognize(credentials, header) : authenticate(credentials, header);
 }
 
-/** What is wanted of whom. */
+/** Caller, their credentials and the addressed target. */
 export interface Wanted {
   db: Database;
   caller: Caller;
@@ -36,8 +36,8 @@ export interface Wanted {
 }
 
 /**
- * The addressed thing for the route's action: 404 if the caller's organizations don't have it, 403 if their role forbids it, 401 if a
- * remembered caller is none any more. Answers the caller as they are now.
+ * Loads the addressed target for the route's action. Throws 404 if the caller's organizations do not have it, 403 if their role forbids it,
+ * and 401 for a remembered caller whose credentials have ended. Returns the caller as they are now.
  */
 export async function load(
   credentials: Credentials,

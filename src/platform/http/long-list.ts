@@ -3,11 +3,11 @@ import type { Database } from '#platform/database/index.ts';
 import { serialize } from '#platform/http/compile.ts';
 
 /**
- * An answer that is a list too long to be held at once: a handler returns one where `answer.body` is a list, or an object with `results` alone.
- * It is sent part by part, no faster than it is taken, and has no ETag.
+ * Answer with a list that is too long for memory: `answer.body` is a list, or an object with `results` alone. It is sent part by part, no
+ * faster than it is read, and has no ETag.
  */
 export class LongList {
-  /** What the handler has read already. */
+  /** Rows that the handler has read already. */
   readonly first: unknown[];
   /** Reads the next part; undefined behind the last one. An error cuts the connection, so that no half of a list looks whole. */
   readonly next: (db: Database) => Promise<unknown[] | undefined>;

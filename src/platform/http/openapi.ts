@@ -75,7 +75,7 @@ function queryParameter(name: string, schema: TSchema, required: boolean): Json 
 const isSchema = (node: Json): boolean =>
   typeof node.type === 'string' || ['allOf', 'anyOf', 'oneOf'].some((keyword) => Array.isArray(node[keyword]));
 
-/** The schema with its default in words: generators of clients take a property with `default` for one that is always there. */
+/** Moves the default of a schema into its description: generators of clients take a property with `default` for a mandatory one. */
 function withoutDefault({ default: value, description, ...rest }: Json): Json {
   const said = `Without it: ${JSON.stringify(value)}.`;
   return { ...rest, description: description ? `${description} ${said}` : said };

@@ -9,7 +9,7 @@ export interface Page<T> {
 
 const DEFAULT_SIZE = 20;
 
-/** Where a page begins. Whoever asks for one far beyond the end gets an empty one, not an offset that PostgreSQL cannot count to. */
+/** Returns the offset of a page. A page far beyond the end is empty; PostgreSQL cannot count to its offset. */
 const offsetOf = (page: number, size: number): number => Math.min((page - 1) * size, Number.MAX_SAFE_INTEGER);
 
 /** Fetches a page of a query, or all of it when no page is asked for (decisions.md 4). The query must have an order. */
@@ -50,7 +50,7 @@ export function wholeList<T>(results: T[]): Page<T> {
   };
 }
 
-/** A page of what is at hand already; for lists that are bounded by their nature (a day's few records), not by a table. */
+/** Cuts a page out of a list in memory; for lists that are short by nature (a day's few records), not by a table. */
 export function slicePage<T>(all: T[], ask: PageQuery): Page<T> {
   if (ask.page === undefined && ask.page_size === undefined) return wholeList(all);
   const page = ask.page ?? 1;

@@ -47,8 +47,8 @@ interface Answer {
 const WAIT_LIMIT_SECONDS = 600;
 
 /**
- * One request from credentials to answer, in the order of architecture.md, *A request*: who, which thing and whether they may,
- * what is said, what it does. Writes are one transaction.
+ * Carries out one request from credentials to answer: caller, target and right, then query and body, then the work (docs/architecture.md,
+ * *A request*). Writes are one transaction.
  */
 export async function handle(
   pipeline: Pipeline,
@@ -166,7 +166,7 @@ const NO_DATABASE = new Proxy({} as Database, {
   },
 });
 
-/** Carries out a GET that calls other systems between its statements: where the target was deleted meanwhile, that is the answer. */
+/** Carries out a GET that calls other systems between its statements. A target that was deleted meanwhile is answered as 404. */
 async function readElsewhere<T>(
   pipeline: Pipeline,
   route: Route,
@@ -189,7 +189,7 @@ function checkIds(params: Record<string, string>): void {
       throw notFound(capitalized(name.slice(0, -2)));
 }
 
-/** Made when somebody wants it: most requests are over before it could matter. */
+/** Creates the signal of a request on demand: most requests end before it could matter. */
 function signalOf(reply: FastifyReply): () => AbortSignal {
   let abort: AbortController | undefined;
   return () => {
@@ -217,7 +217,7 @@ interface Run {
   prepared?: unknown;
 }
 
-/** Does the work of a route that precedes its transaction; answers the body for the handler, undefined where there was nothing to do. */
+/** Runs the work of a route that precedes its transaction. Returns the body for the handler, or undefined where there was no work. */
 async function runBefore(pipeline: Pipeline, route: Route, run: Run): Promise<unknown> {
   const { wanted, run: work } = route.before!;
   if (wanted && !wanted(peekBody(route, run.request))) return undefined;
@@ -300,13 +300,13 @@ async function runHandler(
   return { answer, value, call };
 }
 
-/** PostgreSQL keeps neither NUL nor half of a surrogate pair in text: both are refused here, for every field at once. */
+/** Escapes that PostgreSQL keeps in no text, NUL and half of a surrogate pair: refused here for every field at once. */
 const UNKEPT_ESCAPE = /(?<!\\)(?:\\\\)*\\u(?:0000|[dD][89a-fA-F])/;
 
-/** Decoding a query leaves no half of a surrogate pair, so that this is all of what PostgreSQL does not keep. */
+/** NUL in a query. Decoding leaves no half of a surrogate pair, so that nothing else needs to be refused. */
 const NUL_IN_URL = /%00/;
 
-/** No body of ours is nested this deep. */
+/** Nesting depth of a body, which no valid body reaches. */
 const MAX_DEPTH = 100;
 
 function refuseUnkept(value: unknown, field: string, depth = 0): void {
@@ -401,7 +401,7 @@ async function checkIfMatch(pipeline: Pipeline, route: Route, call: Call): Promi
     );
 }
 
-/** The caller as the GET knows them: with the places that its rows are filtered by, which the write may not have needed. */
+/** Returns the caller as the GET knows them: with the scopes that filter its rows, which the write may not have needed. */
 async function readerOf(get: Route, route: Route, { db, principal, target }: Call): Promise<Principal> {
   if (!get.filtersRows || route.filtersRows) return principal;
   return withPlaces(db, principal, (target as Location).organizationId);

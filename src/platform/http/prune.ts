@@ -1,4 +1,4 @@
-/** What of a schema says which properties there are. */
+/** Part of a schema that names properties. */
 interface Shape {
   properties?: Record<string, Shape>;
   additionalProperties?: boolean | Shape;
@@ -10,8 +10,8 @@ interface Shape {
 export type Path = (string | number)[];
 
 /**
- * Takes out of a valid value, in place, the properties that its schema does not name, at every depth, and returns their paths. Of variants all
- * are taken together: the value was checked, and one of them has it. An object without named properties stays as it is.
+ * Removes unknown properties from a valid value, in place and at every depth, and returns their paths. All variants count together: the
+ * value was checked, and one of them has it. An object without named properties stays as it is.
  */
 export function prune(schema: object, value: unknown): Path[] {
   const removed: Path[] = [];

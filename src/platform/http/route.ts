@@ -11,7 +11,7 @@ export type PathParams<P extends string> = P extends `${string}{${infer Name}}${
   ? { [K in Name]: string } & PathParams<Rest>
   : {};
 
-/** How an addressed thing is found. The HTTP layer is its only caller, and calls it only together with an action. */
+/** Finder of an addressed thing. The HTTP layer is its only caller, always together with an action. */
 export interface Target<T extends Location> {
   /** Name in messages: `Project not found.` */
   name: string;
@@ -27,7 +27,7 @@ export interface Target<T extends Location> {
     organizationIds: string[],
     options: { lock: boolean; userId?: string | null },
   ): Promise<(T & { accessVersion?: string | null }) | undefined>;
-  /** Whether it is found in every organization of the caller, whatever organization the path names: some clients send a nil id there. */
+  /** Whether the search covers every organization of the caller, whatever organization the path names: some clients send a nil id there. */
   inAnyOrganization?: true;
   /** Whether writes hold it together, against its deletion only: they do not wait for each other. */
   isShared?: true;
@@ -35,7 +35,7 @@ export interface Target<T extends Location> {
   tellsAccess?: true;
 }
 
-/** What a handler gets. `target` was loaded for the route's action and may be used for that. */
+/** Arguments of a handler. `target` was loaded for the route's action and may be used for that. */
 export interface Call<
   T = unknown,
   P = Record<string, string>,
@@ -68,7 +68,7 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
   tag: string;
   summary: string;
   description?: string;
-  /** What the caller must be allowed to do, or `public` (no credentials), or `authenticated` (any valid token). */
+  /** Permission that the caller needs, `public` (no credentials), or `authenticated` (any valid token). */
   action: Action | 'public' | 'authenticated';
   target?: Target<T>;
   /**
@@ -89,7 +89,10 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
   bodyContentType?: string;
   /** Success status and its body; null for none. */
   answer: { status: 200 | 201 | 202 | 204; body: TSchema | null; description?: string; contentType?: string };
-  /** Errors besides 401, 403 (where `action` is one), 404 (where the path names something), 429, 500, 503 (and 400 where there is input). */
+  /**
+   * Errors besides the common ones: 401, 403 (where `action` is a permission), 404 (where the path names something), 429, 500, 503, and 400
+   * where there is input.
+   */
   errors?: (400 | 403 | 404 | 409 | 502)[];
   /**
    * Whether the handler runs in one transaction. Default: true; GETs read from one snapshot. False for handlers that talk to other systems,

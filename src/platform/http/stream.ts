@@ -7,7 +7,7 @@ import { AccessWatch } from '#platform/http/access-watch.ts';
 
 /** A client that takes nothing for so long is cut off; it resumes from the last event that it has. */
 const STALL_MS = 60_000;
-/** What is written ahead of a slow client, in bytes. */
+/** Bytes that are written ahead of a slow client. */
 const AHEAD_BYTES = 64 * 1024;
 
 /**

@@ -1,6 +1,6 @@
 import { AppError } from '#kernel/errors.ts';
 
-/** Of one owner may wait for their turn. */
+/** Number of an owner's items that may wait. */
 const MAX_WAITING = 500;
 /** An owner with so many that wait rests between its turns while others ask: as long as the turn took, within a limit. */
 const MANY_WAITING = 20;
@@ -16,9 +16,9 @@ interface Turn {
 }
 
 export interface TurnRules {
-  /** What takes turns, as messages say it: `changes`. */
+  /** Plural of the items in messages: `changes`. */
   things: string;
-  /** How many go on at a time. */
+  /** Number of items that go on at a time. */
   limit: number;
   /** How many of one owner go on at a time. */
   shareOf(owner: string): number;

@@ -6,7 +6,7 @@ export interface Token {
   line: number;
 }
 
-/** What is wrong with a policy, with the line where it is. */
+/** Fault of a policy, with its line. */
 export class PolicyError extends Error {
   constructor(message: string, line?: number) {
     super(line === undefined ? message : `line ${line}: ${message}`);

@@ -3,7 +3,7 @@ import type { Comparison, Expression, Rule, Statement } from '#platform/access/r
 
 const COMPARISONS = ['==', '!=', '<', '<=', '>', '>=', '='];
 const UNSUPPORTED = ['else', 'with', 'as'];
-/** Deeper nesting than anybody writes; recursion ends here instead of on the stack. */
+/** Nesting depth that no real policy reaches: recursion ends here instead of on the stack. */
 const MAX_DEPTH = 50;
 const TRUE: Expression = { kind: 'value', value: true };
 

@@ -86,13 +86,13 @@ async function verify(): Promise<Verified> {
   throw new Error('nothing was verified');
 }
 
-/** What is found, in short: kind, seal, and the number of the event among the given ones. */
+/** Returns the findings in short: kind, seal, and the number of the event among the given ones. */
 const found = async (ids: string[]) =>
   (await verify()).findings.map(({ kind, sequence, eventId }) =>
     [kind, sequence, eventId && ids.indexOf(eventId) + 1].filter((part) => part !== undefined).join(' '),
   );
 
-/** Runs statements as somebody who has the database in hand would: no trigger sees them. */
+/** Runs statements as an intruder with access to the database would: no trigger sees them. */
 async function tamper(...statements: [text: string, values?: unknown[]][]): Promise<void> {
   const client = new pg.Client(clone.config);
   await client.connect();

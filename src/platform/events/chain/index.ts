@@ -33,7 +33,7 @@ export async function* verifyAudit(
     yield await inOneState(platform.db, (db) => verifyChain(platform, db, id, audited_since, noted.get(id)));
 }
 
-/** Everything is read as it was at one moment. */
+/** Reads everything as it was at one moment. */
 const inOneState = <T>(db: Database, work: (db: Database) => Promise<T>): Promise<T> =>
   db
     .transaction()

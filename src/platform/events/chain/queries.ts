@@ -182,7 +182,7 @@ export const listUnsealed = async (db: Database, organizationId: string) =>
       where waiting.organization_id = ${organizationId}`.execute(db)
   ).rows.map(({ waitingSince, ...row }) => ({ ...toSealed(row), waitingSince }));
 
-/** How many events of an organization should be sealed or wait for it, and how many are older than that. */
+/** Counts the sealed and waiting events of an organization since a moment, and the events before it. */
 export const countEvents = async (db: Database, organizationId: string, since: Date) =>
   (
     await sql<{ there: number; before: number }>`
@@ -190,7 +190,7 @@ export const countEvents = async (db: Database, organizationId: string, since: D
       from audit_event where organization_id = ${organizationId}`.execute(db)
   ).rows[0]!;
 
-/** Those of them that are in no seal and wait for none. */
+/** Lists events since a moment that are in no seal and wait for none. */
 export const listStrays = async (db: Database, organizationId: string, since: Date, limit: number) =>
   (
     await sql<{ id: string; at: Date }>`select id, at from audit_event event

@@ -10,9 +10,9 @@ const CHAINS = 100;
 const SEALS = 5_000;
 
 /**
- * Tells the chains that the retention drops the events from before a moment: what is missing of them is right from then on, and seals at the
- * front count no more. A chain whose signature is wrong is left as it is, for `audit verify` to tell of. Returns once all chains know of it:
- * events are dropped afterwards, so that none is missed in between.
+ * Tells the chains that retention drops events from before a moment: seals at the front stop counting. Chains with a wrong signature stay
+ * as they are, for `audit verify` to report. Returns once all chains know; events are dropped afterwards, so that none is missed in
+ * between.
  */
 export async function dropFromChains({ db, vault }: Pick<Platform, 'db' | 'vault'>, before: Date): Promise<void> {
   for (let after: string | null = null; ;) {
@@ -43,7 +43,7 @@ async function dropFromChain(
   await queries.saveChain(db, { ...dropped, mac: signChain(vault, dropped) });
 }
 
-/** Deletes the seals that their chains dropped and that lie in no partition that went as a whole, some at a time. */
+/** Deletes dropped seals in batches, except those in partitions that were dropped as a whole. */
 export async function deleteDroppedSeals(db: Database, signal?: AbortSignal): Promise<void> {
   for (let gone = SEALS; gone === SEALS;) {
     signal?.throwIfAborted();

@@ -13,9 +13,8 @@ const BATCH = 1_000;
 const COMPLAIN_MS = 600_000;
 
 /**
- * Seals the events that wait, in batches of which each is one transaction: a kill leaves either all of a batch sealed or none of it. One
- * process at a time over all replicas. Apart from the writers' transactions, because a chain that each of them had to lengthen would
- * let an organization's writers go one behind the other.
+ * Seals waiting events in batches, each in one transaction: a kill leaves a batch sealed whole or not at all. One process at a time over
+ * all replicas. Writers do not seal: a chain that each of them lengthens would make an organization's writers queue up.
  */
 export class AuditSealer {
   readonly #platform: Platform;

@@ -5,7 +5,7 @@ import type { Vault } from '#platform/vault/index.ts';
 
 type Event = Omit<Selectable<DB['audit_event']>, 'mac' | 'at'>;
 
-/** What is signed of an event: every column (a test compares them with the table's). Another set is another format. */
+/** Columns that the signature of an event covers: all of them (a test compares them with the table's). Another set is another format. */
 export const SIGNED_COLUMNS = [
   'id',
   'organization_id',
@@ -63,13 +63,13 @@ export interface SealPlace {
   eventAtMicros: number;
 }
 
-/** The hash of a seal, from the one before it; `mac` is its event's signature, null where the event has none. */
+/** Computes the hash of a seal from the hash before it. `mac` is the signature of its event, null where the event has none. */
 export const sealHash = (vault: Vault, place: SealPlace, previous: Buffer, mac: Buffer | null): Buffer =>
   vault.sign(
     `seal\n${place.organizationId}\n${place.sequence}\n${place.eventId}\n${place.eventAtMicros}\n${mac?.toString('hex') ?? ''}\n${previous.toString('hex')}`,
   );
 
-/** Both ends of an organization's chain. */
+/** Ends of an organization's chain. */
 export interface Chain {
   organizationId: string;
   sequence: number;

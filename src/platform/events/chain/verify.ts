@@ -5,7 +5,7 @@ import { isSigned, same, sealHash, signChain, type Chain, type SignedEvent } fro
 import type { Noted } from '#platform/events/chain/witness.ts';
 
 const BATCH = 2_000;
-/** An event waits about a second for its seal; after so long nobody seals. */
+/** Milliseconds within which an event is sealed (it takes about a second); after that the sealer is at a standstill. */
 const SEALED_WITHIN_MS = 600_000;
 const LISTED = 1_000;
 
@@ -17,7 +17,7 @@ export interface Finding {
     | 'changed'
     /** An event is gone. */
     | 'missing'
-    /** An event without a valid signature: written by somebody else, or by a release of before. */
+    /** Event without a valid signature: written past the program, or by a release before signatures. */
     | 'unsigned'
     /** A seal is not what was written, or stands in another place. */
     | 'reordered'
@@ -68,9 +68,9 @@ class Walk {
   found = 0;
   events = 0;
   unsealed = 0;
-  /** Of both those from `#since` on, when events began to be sealed, or were dropped up to. */
+  /** Expected number of sealed and unsealed events since `#since`: the start of sealing, or the end of retention. */
   #expected = 0;
-  /** Those from before. */
+  /** Number of events from before `#since`. */
   #early = 0;
   #since: Date;
   before = 0;
@@ -182,7 +182,7 @@ class Walk {
     else this.#early++;
   }
 
-  /** Events that nobody knows. They are looked for only when the numbers differ. */
+  /** Lists events outside of the chain. They are looked for only when the numbers differ. */
   async strays(): Promise<void> {
     const { there, before } = await queries.countEvents(this.#db, this.#organizationId, this.#since);
     this.before = Math.max(0, before - this.#early);

@@ -17,8 +17,8 @@ export interface Noted extends Head {
 }
 
 /**
- * The ends of the chains that this machine sealed, in a file of its data directory: whoever can only write to the database could put back an
- * older state of everything in it, but not of this.
+ * File in the data directory with the ends of the chains that this machine sealed. An intruder with write access to the database can
+ * restore an older state of every table, but not of this file.
  */
 export class Witness {
   readonly #file: string;
@@ -47,7 +47,7 @@ const fileOf = (dataDir: string): string => path.join(dataDir, 'audit-heads');
 const lineOf = ({ organizationId, epoch, sequence, hash }: Noted): string =>
   `${organizationId} ${epoch} ${sequence} ${hash.toString('hex')}\n`;
 
-/** What was noted last of each organization. */
+/** Reads the last noted end of each organization's chain. */
 export const readWitness = (dataDir: string): Noted[] => (existsSync(fileOf(dataDir)) ? parse(fileOf(dataDir)) : []);
 
 /** The last line of each organization; one that was broken off by a kill is left out. */
