@@ -667,6 +667,20 @@ create table deployment_step (
 CREATE TRIGGER stream_step_insert AFTER INSERT ON public.deployment_step FOR EACH ROW EXECUTE FUNCTION stream_step();
 CREATE TRIGGER stream_step_update AFTER UPDATE ON public.deployment_step FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION stream_step();
 
+create table disk_use (
+  node_id uuid not null,
+  organization_id uuid not null,
+  kind text not null,
+  bytes bigint not null,
+  is_whole boolean not null,
+  measured_at timestamp with time zone not null default now(),
+  constraint disk_use_kind_check CHECK ((kind = ANY (ARRAY['image'::text, 'volume'::text, 'instance'::text, 'task'::text, 'log'::text, 'checkout'::text]))),
+  constraint disk_use_node_id_fkey FOREIGN KEY (node_id) REFERENCES node(id) ON DELETE CASCADE,
+  constraint disk_use_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint disk_use_pkey PRIMARY KEY (node_id, organization_id, kind)
+);
+CREATE INDEX disk_use_organization ON public.disk_use USING btree (organization_id);
+
 create table environment (
   id uuid not null,
   organization_id uuid not null,
@@ -1186,6 +1200,18 @@ CREATE UNIQUE INDEX service_workflow_slug ON public.service USING btree (((spec 
 CREATE TRIGGER service_bury AFTER DELETE ON public.service REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_services();
 CREATE TRIGGER service_deployed_ports AFTER UPDATE OF release_id, wanted ON public.service FOR EACH ROW WHEN (((new.release_id IS DISTINCT FROM old.release_id) OR ((new.wanted <> 'running'::text) AND (new.wanted <> old.wanted)))) EXECUTE FUNCTION claim_published_ports('deployed');
 CREATE TRIGGER service_published_ports AFTER INSERT OR UPDATE OF spec ON public.service FOR EACH ROW EXECUTE FUNCTION claim_published_ports('configured');
+
+create table service_warning (
+  organization_id uuid not null,
+  service_id uuid not null,
+  code text not null,
+  subject text not null,
+  message text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint service_warning_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint service_warning_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint service_warning_pkey PRIMARY KEY (service_id, code, subject)
+);
 
 create table sign_up (
   id uuid not null,

@@ -19,6 +19,8 @@ import { Schedule } from '#platform/work/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import { ARGO_CD } from '#resources/argo-cd/index.ts';
 import { createClusterWorker } from '#resources/cluster/index.ts';
+import { submit } from '#services/capabilities/service/actions/request.ts';
+import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';
 import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
 import { BackupWorker } from '#services/kinds/database/backups/worker.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
@@ -85,6 +87,8 @@ export async function startBackground(
     installation,
     registry: metrics,
     folderBytes,
+    checkoutMeter: new TreeMeter(),
+    stopService: (context, place, id) => submit(context, place, 'STOP', [id], { automatic: true }),
   });
 
   const stop = async () => {

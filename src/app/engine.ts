@@ -9,6 +9,7 @@ import { ExecutionWorker } from '#deployments/executions/worker.ts';
 import type { EngineParts } from '#deployments/executor/engine.ts';
 import { DeploymentWorker } from '#deployments/executor/worker.ts';
 import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
+import { refuseFullDisk } from '#housekeeping/index.ts';
 import { refuseCluster } from '#resources/cluster/index.ts';
 import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { maskOf } from '#kernel/secrets-mask.ts';
@@ -57,6 +58,7 @@ function engineParts(
     kinds: DEPLOYMENTS_BY_KIND,
     checkPlace: (organizationId, clusterId) => refuseCluster(platform, organizationId, clusterId),
     checkPublished: (service, ports) => checkPublished(platform, service, ports),
+    checkDisk: (organizationId) => refuseFullDisk(platform, base.nodeId, organizationId),
     runtimeOf,
     sourcesFor: (runtime) => (pretends(runtime) ? pretended : real),
     tracer,

@@ -4,7 +4,11 @@ import type { Socket } from '#platform/sockets/index.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { clusterSockets, type ClusterSocketNeeds } from '#resources/cluster/index.ts';
 import { KINDS } from '#services/mount.ts';
-import { measureCluster, serviceSockets, type ServiceSocketNeeds } from '#services/capabilities/service/sockets/index.ts';
+import {
+  measureCluster,
+  serviceSockets,
+  type ServiceSocketNeeds,
+} from '#services/capabilities/service/sockets/index.ts';
 
 const KINDS_WITH_RUNS = KINDS.filter(({ capabilities }) => capabilities?.executions).map(({ kind }) => kind);
 

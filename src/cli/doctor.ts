@@ -1,5 +1,6 @@
 import { inspectProxy, inspectRuntimes, inspectTerraform, inspectTools } from '#app/inspect.ts';
 import { inspectQueue } from '#deployments/queue/inspect.ts';
+import { inspectDisk } from '#housekeeping/index.ts';
 import type { Finding } from '#kernel/finding.ts';
 import { inspectDatabase } from '#platform/database/inspect.ts';
 import { inspectVault } from '#platform/vault/inspect.ts';
@@ -11,16 +12,17 @@ const MARKS = { ok: '✓', missing: '-', broken: '✗' };
 
 /** Prints what was found of all that the service stands on and what would mend the rest. Fails only when it can't run. */
 export async function doctorCommand(settings: Settings, searchPath: string | undefined): Promise<void> {
-  const [database, vault, queue, runtimes, proxy, tools, terraform] = await Promise.all([
+  const [database, vault, queue, disk, runtimes, proxy, tools, terraform] = await Promise.all([
     inspectDatabase(settings),
     inspectVault(settings),
     inspectQueue(settings),
+    inspectDisk(settings),
     inspectRuntimes(settings),
     inspectProxy(settings),
     inspectTools(searchPath),
     inspectTerraform(settings),
   ]);
-  const needed = [inspectNode(), database, vault, queue];
+  const needed = [inspectNode(), database, vault, queue, disk];
   const findings = [...needed, ...runtimes.findings, ...proxy, ...tools, ...terraform];
   print(findings.map(show).join('\n'));
   print(`\nData directory: ${settings.dataDir}\nA first cluster gets the runtime ${runtimes.chosen}.`);

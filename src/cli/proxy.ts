@@ -1,4 +1,4 @@
-import { createQuietLog } from '#app/log.ts';
+import { createQuietLog } from '#platform/telemetry/log.ts';
 import { createRuntimes } from '#app/runtimes.ts';
 import { print } from '#cli/print.ts';
 import { answersReady } from '#cli/running.ts';

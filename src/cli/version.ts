@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { RELEASE } from '#app/release.ts';
+import { RELEASE } from '#platform/release.ts';
 import { print } from '#cli/print.ts';
 import { embeddedBinaries } from '#platform/database/embedded.ts';
 

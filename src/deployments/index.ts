@@ -21,7 +21,9 @@ export type {
   GitSourceToResolve,
   WorkloadOptions,
 } from '#deployments/model/kind.ts';
-export { ERROR_CODES, toErrorView, type ErrorCode } from '#deployments/model/errors.ts';
+export { keepLastLines, maskLines } from '#deployments/logs/failed-instance.ts';
+export { setWarning, WARNING_CODES, type WarningCode } from '#deployments/warnings.ts';
+export { DiskLimitError, ERROR_CODES, toErrorView, type ErrorCode } from '#deployments/model/errors.ts';
 export type { Observed } from '#deployments/model/observed.ts';
 export {
   STEP_NAMES,

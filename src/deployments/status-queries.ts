@@ -36,6 +36,7 @@ export interface ServiceStatusRow {
   requests: number;
   last_number: number | null;
   steps: { name: string; status: string; started_at: string; ended_at: string }[] | null;
+  warnings: { code: string; message: string; since: string }[] | null;
   /** Set where something else than our deployments runs it: then that is its state. */
   observed: Observed | null;
 }
@@ -69,7 +70,9 @@ export async function listServiceStatusRows(
       ended.ended_at as last_deployment_date, coalesce(active.requests, 0)::int as requests,
       nullif(e.deployment_number, 0) as last_number,
       (select json_agg(json_build_object('name', t.name, 'status', t.status, 'started_at', t.started_at, 'ended_at', t.ended_at) order by t.position)
-        from deployment_step t where t.organization_id = s.organization_id and t.deployment_id = shown.deployment_id and t.service_id = s.id and t.status <> 'STARTED') as steps
+        from deployment_step t where t.organization_id = s.organization_id and t.deployment_id = shown.deployment_id and t.service_id = s.id and t.status <> 'STARTED') as steps,
+      (select json_agg(json_build_object('code', w.code, 'message', w.message, 'since', w.created_at) order by w.created_at, w.subject)
+        from service_warning w where w.organization_id = s.organization_id and w.service_id = s.id) as warnings
     from service s
     join place e on e.id = s.environment_id
     left join argo_cd argo on argo.id = s.argo_cd_id and argo.organization_id = s.organization_id

@@ -71,6 +71,7 @@ function toDeployedStatus(row: ServiceStatusRow) {
     deployment_request_id: row.deployment_id,
     deployment_requests_count: row.requests,
     ...(row.number === null ? {} : { error: toErrorView({ ...row, number: row.number }) }),
+    ...(row.warnings ? { warnings: row.warnings.map(toWarning) } : {}),
     ...(row.last_deployment_date ? { last_deployment_date: row.last_deployment_date.toISOString() } : {}),
     steps: {
       total_duration_sec: secondsBetween(row.started_at, row.ended_at),
@@ -80,6 +81,12 @@ function toDeployedStatus(row: ServiceStatusRow) {
     ...(row.number === null ? {} : { execution_id: executionIdOf(row.environment_id, row.number) }),
   };
 }
+const toWarning = ({ code, message, since }: NonNullable<ServiceStatusRow['warnings']>[number]) => ({
+  code,
+  message,
+  since: new Date(since).toISOString(),
+});
+
 export type ServiceStatus = ReturnType<typeof toServiceStatus>;
 
 /** An environment's status: the union of both forms of the reference (decisions.md 11). */

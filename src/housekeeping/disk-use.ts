@@ -2,20 +2,24 @@ import { readdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Gauge, Registry } from 'prom-client';
 import { renewGauge } from '#platform/telemetry/gauges.ts';
-import { anySignal } from '#kernel/lease-signal.ts';
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
-import type { Runtime } from '#runtimes/runtime.ts';
-
-/** Milliseconds that a runtime has to measure what it holds: an engine looks at every file of every volume. */
-const ANSWER_MS = 300_000;
+import type { DiskUse } from '#runtimes/runtime.ts';
 
 /** Returns the bytes that a folder with everything in it takes on disk. */
 export type FolderSize = (folder: string, signal: AbortSignal) => Promise<number>;
 
 /** Kinds of `quarterdeck_disk_bytes`. */
 type DiskKind =
-  'images' | 'volumes' | 'workloads' | 'checkouts' | 'postgres' | 'other' | 'database' | 'deployment_logs';
+  | 'images'
+  | 'volumes'
+  | 'workloads'
+  | 'build_cache'
+  | 'checkouts'
+  | 'postgres'
+  | 'other'
+  | 'database'
+  | 'deployment_logs';
 
 export type DiskBytes = Record<DiskKind, number>;
 
@@ -38,7 +42,7 @@ export interface DiskGauges {
 export const createDiskGauges = (registry: Registry): DiskGauges => ({
   bytes: renewGauge(registry, {
     name: 'quarterdeck_disk_bytes',
-    help: 'Bytes on disk by what they are for: images, volumes and workloads of the runtimes of this machine; checkouts, postgres and other in the data directory; the database, and its deployment_logs.',
+    help: 'Bytes on disk by what they are for: images, volumes, workloads and build_cache of the runtimes of this machine; checkouts, postgres and other in the data directory; the database, and its deployment_logs.',
     labelNames: ['kind'],
   }),
   free: renewGauge(registry, {
@@ -52,12 +56,12 @@ export const createDiskGauges = (registry: Registry): DiskGauges => ({
 });
 
 /**
- * Measures what the runtimes of this machine, the data directory and the database take, and shows it. It looks at every file: seconds, for
- * nobody who waits. A runtime that can't be reached counts for nothing this time.
+ * Measures what the data directory and the database take, and shows it with what the runtimes of this machine took when they were last
+ * measured. It looks at every file: seconds.
  */
 export async function measureDisk(
   platform: Platform,
-  runtimes: Runtime[],
+  uses: DiskUse[],
   gauges: DiskGauges,
   folderBytes: FolderSize,
   signal: AbortSignal,
@@ -66,20 +70,18 @@ export async function measureDisk(
     images: 0,
     volumes: 0,
     workloads: 0,
+    build_cache: 0,
     checkouts: 0,
     postgres: 0,
     other: 0,
     database: 0,
     deployment_logs: 0,
   };
-  for (const runtime of runtimes) {
-    const use = await runtime.diskUse?.(anySignal([signal, AbortSignal.timeout(ANSWER_MS)])).catch((error: unknown) => {
-      platform.log.warn({ err: error, runtime: runtime.name }, 'cannot measure the disk use of a runtime');
-      return undefined;
-    });
-    bytes.images += use?.images ?? 0;
-    bytes.volumes += use?.volumes ?? 0;
-    bytes.workloads += use?.workloads ?? 0;
+  for (const use of uses) {
+    bytes.images += use.images;
+    bytes.volumes += use.volumes;
+    bytes.workloads += use.workloads;
+    bytes.build_cache += use.buildCache;
   }
   const { dataDir } = platform.settings;
   for (const name of await readdir(dataDir)) {

@@ -1,3 +1,5 @@
+import { submit } from '#services/capabilities/service/actions/request.ts';
+import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { Registry } from 'prom-client';
@@ -425,7 +427,10 @@ describe('the disk of a machine', () => {
       .where('organization_id', '=', admin.organizationId)
       .execute();
     const registry = new Registry();
-    const runtime = { name: 'fake', diskUse: async () => ({ images, volumes: 5, workloads: 7 }) } as unknown as Runtime;
+    const runtime = {
+      name: 'fake',
+      diskUse: async () => ({ images, volumes: 5, workloads: 7, buildCache: 0, items: [] }),
+    } as unknown as Runtime;
     const housekeeping = new NodeHousekeeping({
       platform: { ...app.platform, settings: { ...app.platform.settings, imageLimitMb: 100, keptReleases: 1 } },
       runtimes: { get: async () => runtime },
@@ -433,6 +438,8 @@ describe('the disk of a machine', () => {
       installation: { id: app.installationId, epoch: 1 },
       registry,
       folderBytes,
+      checkoutMeter: new TreeMeter(),
+      stopService: (context, place, id) => submit(context, place, 'STOP', [id], { automatic: true }),
     });
     return { housekeeping, metrics: () => registry.metrics() };
   }

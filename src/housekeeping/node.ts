@@ -2,7 +2,11 @@ import path from 'node:path';
 import type { Registry } from 'prom-client';
 import { collectCheckouts } from '#housekeeping/checkouts.ts';
 import { Collector } from '#housekeeping/collector.ts';
+import { DiskGuard, type DiskGuardParts } from '#housekeeping/disk-guard.ts';
+import { listReleasedImages } from '#housekeeping/disk-queries.ts';
 import { createDiskGauges, measureDisk, type DiskGauges, type FolderSize } from '#housekeeping/disk-use.ts';
+import { anySignal } from '#kernel/lease-signal.ts';
+import { runtimesOfMachine } from '#housekeeping/machine-runtimes.ts';
 import { forgetLostImages } from '#housekeeping/lost-images.ts';
 import { trimReleasesOfNode } from '#housekeeping/retention.ts';
 import { trimServerLog } from '#housekeeping/server-log.ts';
@@ -14,8 +18,13 @@ const ROUND_MS = 10 * 60_000;
 const FIRST_MS = 60_000;
 /** Releases that go at once where images take too much; the next round sees what it brought. */
 const TOO_MANY = 20;
+/** Milliseconds that a runtime has to trim its caches. */
+const TRIM_MS = 180_000;
+/** Seconds that a pulled image stays although nothing needs it: a deployment may be about to. */
+const PULLED_SECONDS = 24 * 3600;
+const MIB = 2 ** 20;
 
-export interface HousekeepingParts {
+export interface HousekeepingParts extends Pick<DiskGuardParts, 'checkoutMeter' | 'stopService'> {
   platform: Platform;
   runtimes: RuntimeProvider;
   nodeId: string;
@@ -29,6 +38,7 @@ export interface HousekeepingParts {
 export class NodeHousekeeping {
   readonly #parts: HousekeepingParts;
   readonly #collector: Collector;
+  readonly #guard: DiskGuard;
   readonly #abort = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | undefined;
@@ -37,17 +47,19 @@ export class NodeHousekeeping {
   constructor(parts: HousekeepingParts) {
     this.#parts = parts;
     this.#collector = new Collector(parts);
+    this.#guard = new DiskGuard(parts);
   }
 
   start(): void {
     this.#collector.start();
+    this.#guard.start();
     this.#timer = setTimeout(() => this.#next(), FIRST_MS).unref();
   }
 
   async stop(): Promise<void> {
     this.#abort.abort();
     clearTimeout(this.#timer);
-    await Promise.all([this.#collector.stop(), this.#round]);
+    await Promise.all([this.#collector.stop(), this.#guard.stop(), this.#round]);
   }
 
   /** One round now; one that is under way is joined. */
@@ -70,31 +82,34 @@ export class NodeHousekeeping {
     const { dataDir } = platform.settings;
     trimServerLog(path.join(dataDir, 'postgres', 'postgres.log'));
     await collectCheckouts(platform.db, path.join(dataDir, 'checkouts'));
-    const runtimes = await this.#runtimes();
+    const runtimes = await runtimesOfMachine(platform, this.#parts.runtimes, this.#parts.nodeId);
     for (const runtime of runtimes) await runtime.removeBroken?.();
     await forgetLostImages(this.#parts, runtimes, this.#abort.signal);
     this.#gauges ??= createDiskGauges(registry);
-    const { images } = await measureDisk(platform, runtimes, this.#gauges, folderBytes, this.#abort.signal);
+    await this.#guard.round();
+    const { images } = await measureDisk(platform, this.#guard.uses, this.#gauges, folderBytes, this.#abort.signal);
     await this.#keepLimit(images);
+    for (const runtime of runtimes) await this.#trimCaches(runtime, images);
   }
 
-  /** Runtimes of the clusters of this machine, as far as they can be used now. */
-  async #runtimes(): Promise<Runtime[]> {
-    const { platform, runtimes, nodeId } = this.#parts;
-    const rows = await platform.db
-      .selectFrom('cluster')
-      .select('runtime')
-      .distinct()
-      .where('node_id', '=', nodeId)
-      .execute();
-    const found: Runtime[] = [];
-    for (const { runtime } of rows)
-      try {
-        found.push(await runtimes.get(runtime));
-      } catch (error) {
-        platform.log.info({ err: error, runtime }, 'a runtime cannot be looked after now');
-      }
-    return found;
+  /** Removes what a runtime keeps beyond its limits. What every release of a registry names can be pulled again. */
+  async #trimCaches(runtime: Runtime, images: number): Promise<void> {
+    if (!runtime.trimCaches) return;
+    const { platform, nodeId } = this.#parts;
+    const { buildCacheLimitMb, imageLimitMb } = platform.settings;
+    const isTooMuch = imageLimitMb > 0 && images > imageLimitMb * MIB;
+    const limits = {
+      buildCacheBytes: buildCacheLimitMb === 0 ? null : buildCacheLimitMb * MIB,
+      keptImages: isTooMuch ? [] : await listReleasedImages(platform.db, nodeId),
+      pulledSeconds: PULLED_SECONDS,
+    };
+    const signal = anySignal([this.#abort.signal, AbortSignal.timeout(TRIM_MS)]);
+    try {
+      for (const line of await runtime.trimCaches(limits, signal)) platform.log.info({ runtime: runtime.name }, line);
+    } catch (error) {
+      if (!this.#abort.signal.aborted)
+        platform.log.warn({ err: error, runtime: runtime.name }, 'cannot trim the caches of a runtime');
+    }
   }
 
   async #keepLimit(images: number): Promise<void> {

@@ -27,6 +27,8 @@ export interface KindFacts {
   settings?: readonly SettingGroup[];
   /** Its removal takes the right `workload.delete`. */
   guarded?: true;
+  /** Instances run until they are stopped; those of other kinds run to an end. */
+  longRunning?: true;
   /** Services are run elsewhere and only read here. */
   observed?: true;
   /** Its services are CRON or LIFECYCLE ones, by their schedule. */
@@ -56,6 +58,7 @@ export interface KindFacts {
 export const KIND_FACTS = {
   APPLICATION: {
     group: 'applications',
+    longRunning: true,
     audited: true,
     variables: true,
     serving: true,
@@ -71,6 +74,7 @@ export const KIND_FACTS = {
   },
   DATABASE: {
     group: 'databases',
+    longRunning: true,
     audited: true,
     serving: true,
     guarded: true,
@@ -81,6 +85,7 @@ export const KIND_FACTS = {
   },
   CONTAINER: {
     group: 'containers',
+    longRunning: true,
     audited: true,
     variables: true,
     serving: true,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { describeApplying } from '#runtimes/contract/applying.ts';
+import { describeDisk } from '#runtimes/contract/disk.ts';
 import { describeEgress } from '#runtimes/contract/egress.ts';
 import { describeExecuting } from '#runtimes/contract/executing.ts';
 import { describeImages } from '#runtimes/contract/images.ts';
@@ -39,6 +40,7 @@ export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, 
     describe('observing', () => describeObserving(contract));
     describe('building', () => describeBuilding(contract));
     describe('images', () => describeImages(contract));
+    describe('disk', () => describeDisk(contract, options));
     describe('executing', () => describeExecuting(contract));
     describe('applying', () => describeApplying(contract));
     describe('surroundings', () => describeSurroundings(contract, options));

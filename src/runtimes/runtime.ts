@@ -25,6 +25,34 @@ export interface DiskUse {
   volumes: number;
   /** Trees and writable layers of instances, with their logs. */
   workloads: number;
+  /** Layers that an engine keeps for later builds; they belong to no service. */
+  buildCache: number;
+  /** What services take. Where a measurement ran out of time some are missing: they keep what was known of them. */
+  items: DiskItem[];
+}
+
+/** Disk that one thing of a service takes. */
+export interface DiskItem {
+  kind: DiskItemKind;
+  serviceId: string;
+  /** Reference of the image, id of the storage, name of the instance or of the execution. */
+  name: string;
+  bytes: number;
+  /** Whether all of it was seen; else it takes at least `bytes`. */
+  isWhole: boolean;
+}
+
+/** `instance` and `task` are what an instance or an execution wrote besides its volumes and its log. */
+export type DiskItemKind = 'image' | 'volume' | 'instance' | 'task' | 'log';
+
+/** Limits of what a runtime keeps to be faster, and no longer needs. */
+export interface CacheLimits {
+  /** Bytes that the build cache may take; null for no limit. */
+  buildCacheBytes: number | null;
+  /** References of pulled images that stay although nothing runs from them. */
+  keptImages: readonly string[];
+  /** Seconds that a pulled image stays in any case. */
+  pulledSeconds: number;
 }
 
 type PortProtocol = 'HTTP' | 'GRPC' | 'TCP' | 'UDP';
@@ -255,7 +283,14 @@ export interface InstanceObservation {
   restarts: number;
   startedAt: string | null;
   /** Exit status and reason of the last end, if it ever ended. */
-  lastExit: { code: number | null; signal: string | null; reason: string; at: string } | null;
+  lastExit: InstanceExit | null;
+}
+
+export interface InstanceExit {
+  code: number | null;
+  signal: string | null;
+  reason: string;
+  at: string;
 }
 
 export interface Observation {
@@ -475,8 +510,23 @@ export interface Runtime {
   /** Every workload of this installation that is there, running or stopped. For people who compare it with the database. */
   list?(): Promise<FoundWorkload[]>;
 
-  /** Bytes on disk of what the runtime made here. Slow: asked every few minutes. */
+  /** Bytes on disk of what the runtime made here. Slow: it looks at every file, with low priority. */
   diskUse?(signal: AbortSignal): Promise<DiskUse>;
+
+  /**
+   * Ends one instance and starts it anew from its image, under its name and its address: what it wrote besides its volumes is gone. `reason`
+   * becomes the reason of its last end, and it counts as a restart. Returns the last lines that it wrote, secret values
+   * of its variables masked; null where it is not there, or is stopped.
+   */
+  replaceInstance?(
+    identity: Omit<WorkloadIdentity, 'generation'>,
+    instance: string,
+    reason: string,
+    context: RuntimeContext,
+  ): Promise<LogLine[] | null>;
+
+  /** Removes what is kept to be faster above its limits. Nothing that runs needs it. Returns what was removed, a sentence each. */
+  trimCaches?(limits: CacheLimits, signal: AbortSignal): Promise<string[]>;
 
   /** Called when the process ends: closes connections; what runs stays up. */
   close(): Promise<void>;

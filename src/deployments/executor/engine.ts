@@ -122,6 +122,8 @@ export interface EngineParts {
     service: { organizationId: string; environmentId: string; serviceId: string },
     ports: { protocol: 'TCP' | 'UDP'; port: number }[],
   ): Promise<void>;
+  /** Throws DiskLimitError where an organization may take no more disk of this machine. */
+  checkDisk(organizationId: string): Promise<void>;
   /** The runtime of a cluster; throws an error for people when it cannot be used. */
   runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;
   /** Repositories and registries as a runtime's deployments see them. */

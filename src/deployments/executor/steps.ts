@@ -43,6 +43,7 @@ export interface Step {
 const clone: Step = {
   phase: 'build',
   run: async (work, context) => {
+    await requireDisk(work);
     await checkout(work, context);
     return {};
   },
@@ -70,6 +71,7 @@ const build: Step = {
   prepare: expand,
   run: async (work, context) => {
     try {
+      await requireDisk(work);
       return await buildImage(work, context);
     } finally {
       work.leaveBuilds?.();
@@ -249,9 +251,20 @@ async function routedDomainsOf({ run, service, mask }: ServiceWork): Promise<str
   return domains;
 }
 
+/** Throws where the organization may take no more disk of this machine. */
+const requireDisk = ({ run }: Pick<ServiceWork, 'run'>): Promise<void> =>
+  again(() => run.parts.checkDisk(run.scope.organizationId));
+
+/** Whether a service that has been deployed gets an image that is here: it takes hardly more disk, and may be what frees some. */
+async function isKnownHere({ runtime, workload, facts }: Pick<ServiceWork, 'runtime' | 'workload' | 'facts'>) {
+  if (!facts?.handle || !workload) return false;
+  return (await runtime.hasImage?.(workload.identity, workload.image)) ?? false;
+}
+
 /** Applies the workload, once its ports of the machine are the service's. */
 async function applyWorkload({ run, runtime, workload, facts }: ServiceWork, context: RuntimeContext) {
   if (!workload) return facts?.handle ?? null;
+  if (!(await isKnownHere({ runtime, workload, facts }))) await requireDisk({ run });
   const ports = publishedPorts(workload.ports).map(({ protocol, externalPort: port }) => ({ protocol, port }));
   if (ports.length > 0) await again(() => run.parts.checkPublished(workload.identity, ports));
   return runtime.apply(workload, context);

@@ -11,6 +11,7 @@ export const ERROR_CODES = {
   VARIABLES_INVALID: 'A variable or secret of the service cannot be given its value.',
   BUILD_FAILED: 'The image could not be built.',
   NOT_READY: 'A new instance did not get ready; it was removed, and its last lines are kept.',
+  DISK_LIMIT: 'The organization takes more disk of the machine than the operator allows.',
   EXECUTION_FAILED: 'A command of the service came to no good end.',
   FAILED: 'Anything else: the message says what.',
 } as const;
@@ -23,6 +24,9 @@ export interface ServiceError {
   step: StepName | null;
   message: string;
 }
+
+/** Refuses what would take more disk. */
+export class DiskLimitError extends Error {}
 
 const BY_RUNTIME_CODE: Partial<Record<RuntimeErrorCode, ErrorCode>> = {
   not_ready: 'NOT_READY',
@@ -40,6 +44,7 @@ const BY_STEP: Partial<Record<StepName, ErrorCode>> = {
 /** The code of an error that ended a service during a step. */
 export function codeOf(error: unknown, step: StepName | null): ErrorCode {
   if (error instanceof VariableError) return 'VARIABLES_INVALID';
+  if (error instanceof DiskLimitError) return 'DISK_LIMIT';
   // Git has the same kind of errors as a runtime.
   if (step === 'GIT_CLONE') return 'SOURCE_UNAVAILABLE';
   const known = error instanceof RuntimeError ? BY_RUNTIME_CODE[error.code] : undefined;

@@ -497,6 +497,15 @@ export interface DeploymentStep {
   status: string;
 }
 
+export interface DiskUse {
+  bytes: Int8Column;
+  is_whole: boolean;
+  kind: string;
+  measured_at: Generated<Timestamp>;
+  node_id: string;
+  organization_id: string;
+}
+
 export interface Environment {
   cluster_id: string;
   created_at: Generated<Timestamp>;
@@ -859,6 +868,15 @@ export interface Service {
   wanted: Generated<string>;
 }
 
+export interface ServiceWarning {
+  code: string;
+  created_at: Generated<Timestamp>;
+  message: string;
+  organization_id: string;
+  service_id: string;
+  subject: string;
+}
+
 export interface SignUp {
   answers: JsonColumn;
   created_at: Generated<Timestamp>;
@@ -1094,6 +1112,7 @@ export interface DB {
   deployment_service: DeploymentService;
   deployment_stage: DeploymentStage;
   deployment_step: DeploymentStep;
+  disk_use: DiskUse;
   environment: Environment;
   environment_deployment_rule: EnvironmentDeploymentRule;
   failed_instance_log: FailedInstanceLog;
@@ -1123,6 +1142,7 @@ export interface DB {
   schema_migration: SchemaMigration;
   secret_manager_access: SecretManagerAccess;
   service: Service;
+  service_warning: ServiceWarning;
   sign_up: SignUp;
   stream_event: StreamEvent;
   stream_state: StreamState;

@@ -530,6 +530,30 @@ export const SETTINGS = {
     integer(0, 100_000_000),
     'Free disk of a machine, in MiB, below which no checkout and no build begins and those under way are ended; 0 for none.',
   ),
+  instanceDiskLimitMb: setting(
+    'QUARTERDECK_INSTANCE_DISK_LIMIT_MB',
+    10_240,
+    integer(0, 100_000_000),
+    'Disk that one instance or execution may write besides its volumes and its log, in MiB: an instance above it is started anew from its image, an execution is ended; 0 sets no limit.',
+  ),
+  organizationDiskLimitMb: setting(
+    'QUARTERDECK_ORGANIZATION_DISK_LIMIT_MB',
+    0,
+    integer(0, 1_000_000_000),
+    'Disk of a machine that one organization may take, in MiB: volumes, images, checkouts, what instances write, and logs. Above it what would take more is refused, and nothing is ended; 0 sets no limit.',
+  ),
+  volumeLimitPercent: setting(
+    'QUARTERDECK_VOLUME_LIMIT_PERCENT',
+    150,
+    integer(0, 10_000),
+    'Share of its size, in percent, above which the service of a volume is stopped, so that the others of the machine go on; its files are kept. 0 stops none.',
+  ),
+  buildCacheLimitMb: setting(
+    'QUARTERDECK_BUILD_CACHE_LIMIT_MB',
+    20_480,
+    integer(0, 100_000_000),
+    'Build cache of a container engine, in MiB, above which what was used longest ago goes; 0 sets no limit.',
+  ),
   publishedPorts: setting(
     'QUARTERDECK_PUBLISHED_PORTS',
     '30000-32767',

@@ -109,7 +109,8 @@ export async function restartRelease(
   );
 }
 
-function secretValues(config: { Env: string[]; Labels: Record<string, string> }): string[] {
+/** Values of a container's variables that are secret. */
+export function secretValues(config: { Env: string[]; Labels: Record<string, string> }): string[] {
   const names = JSON.parse(config.Labels[LABEL.secrets] ?? '[]') as string[];
   return names.flatMap(
     (name) => config.Env.find((entry) => entry.startsWith(`${name}=`))?.slice(name.length + 1) ?? [],

@@ -1,6 +1,6 @@
 import type Docker from 'dockerode';
 import type { Upstream } from '#runtimes/router.ts';
-import type { Probe, ProgramSpec, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { InstanceExit, Probe, ProgramSpec, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 import { LABEL, carriedLabels, containerName, identityLabels, volumeName } from './labels.ts';
 import { fileMounts } from './files.ts';
 import { isPinned } from './references.ts';
@@ -160,6 +160,12 @@ const ownMounts = (mounts: Docker.ContainerInspectInfo['Mounts']): Docker.MountC
     .filter((mount) => mount.Type === 'volume' && mount.Name?.startsWith('qd-'))
     .map((mount) => ({ Type: 'volume', Source: mount.Name!, Target: mount.Destination, ReadOnly: !mount.RW }));
 
+/** Labels without what is of one container's life. */
+function freshLabels(labels: Record<string, string>): Record<string, string> {
+  const { [LABEL.replaced]: _replaced, ...kept } = labels;
+  return kept;
+}
+
 /** The same container once more for the restart that the deployment `asked` wants: all of its configuration, in another place. */
 export function cloneOptions(
   original: Docker.ContainerInspectInfo,
@@ -167,7 +173,7 @@ export function cloneOptions(
   ports: PublishedPort[],
   asked: number,
 ): Docker.ContainerCreateOptions {
-  const { Config: config, HostConfig: host } = original;
+  const { Config: config } = original;
   const name = containerName(
     config.Labels[LABEL.hostname]!,
     Number(config.Labels[LABEL.generation]),
@@ -176,25 +182,68 @@ export function cloneOptions(
   return {
     name,
     Hostname: name,
-    Image: original.Image,
-    Entrypoint: config.Entrypoint as string[],
-    Cmd: config.Cmd,
-    Env: config.Env,
-    Healthcheck: { Test: ['NONE'] },
-    StopTimeout: Number(config.Labels[LABEL.grace]),
-    Labels: { ...config.Labels, ...placementLabels(placement), [LABEL.restart]: String(asked) },
+    ...keptConfig(original),
+    Labels: { ...freshLabels(config.Labels), ...placementLabels(placement), [LABEL.restart]: String(asked) },
     ...networkOptions(placement, ports),
     HostConfig: {
       NetworkMode: placement.network,
       PortBindings: portBindings(placement, ports),
-      RestartPolicy: host.RestartPolicy,
-      NanoCpus: host.NanoCpus,
-      Memory: host.Memory,
-      MemorySwap: host.MemorySwap,
-      Mounts: ownMounts(original.Mounts),
-      LogConfig: host.LogConfig,
-      PidsLimit: host.PidsLimit,
-      SecurityOpt: host.SecurityOpt,
+      ...keptHostConfig(original),
     },
   };
 }
+
+/** Instance as far as the next one in its place is made from it. */
+interface Replaceable {
+  inspected: Docker.ContainerInspectInfo;
+  labels: Record<string, string>;
+  /** Whether siblings resolve the service's host name to it. */
+  named: boolean;
+}
+
+/** How often an instance was started anew from its image, and how the one before it ended. */
+export interface Replaced {
+  times: number;
+  exit: InstanceExit;
+}
+
+/** The same container once more, at the same place, from its image alone. */
+export function replacementOptions(
+  { inspected: original, labels, named }: Replaceable,
+  replaced: Replaced,
+): Docker.ContainerCreateOptions {
+  const { Config: config, HostConfig: host } = original;
+  const address = { IPAMConfig: { IPv4Address: labels[LABEL.address]! } };
+  return {
+    Hostname: config.Hostname,
+    ...keptConfig(original),
+    Labels: { ...labels, [LABEL.replaced]: JSON.stringify(replaced) },
+    ExposedPorts: config.ExposedPorts,
+    // Siblings resolve the service's name to it as they do to one whose process is started again.
+    NetworkingConfig: {
+      EndpointsConfig: { [host.NetworkMode!]: { ...address, Aliases: named ? [labels[LABEL.hostname]!] : [] } },
+    },
+    HostConfig: { NetworkMode: host.NetworkMode, PortBindings: host.PortBindings, ...keptHostConfig(original) },
+  };
+}
+
+/** What a container keeps of another one's configuration, wherever it stands. */
+const keptConfig = ({ Image, Config: config }: Docker.ContainerInspectInfo) => ({
+  Image,
+  Entrypoint: config.Entrypoint as string[],
+  Cmd: config.Cmd,
+  Env: config.Env,
+  Healthcheck: { Test: ['NONE'] },
+  StopTimeout: Number(config.Labels[LABEL.grace]),
+});
+
+const keptHostConfig = ({ HostConfig: host, Mounts: mounts }: Docker.ContainerInspectInfo) => ({
+  RestartPolicy: host.RestartPolicy,
+  NanoCpus: host.NanoCpus,
+  Memory: host.Memory,
+  MemorySwap: host.MemorySwap,
+  Mounts: ownMounts(mounts),
+  LogConfig: host.LogConfig,
+  PidsLimit: host.PidsLimit,
+  SecurityOpt: host.SecurityOpt,
+});

@@ -6,7 +6,8 @@ import type { LogLine, Runtime } from '#runtimes/runtime.ts';
 import { DEFAULT_POOL, checkPool } from './address-pool.ts';
 import { applySpec, restartRelease } from './apply.ts';
 import { buildImage, hasImage, removeImages } from './build.ts';
-import { measureDisk } from './disk-use.ts';
+import { trimCaches } from './caches.ts';
+import { DockerDisk } from './disk-use.ts';
 import { connect } from './connect.ts';
 import { LOOPBACK } from './container-config.ts';
 import { asRuntimeError } from './errors.ts';
@@ -21,6 +22,7 @@ import { makeNode } from './node.ts';
 import type { DockerNode } from './node.ts';
 import { endpointsOfService, measureService, observeService } from './observe.ts';
 import { refusals } from './refusals.ts';
+import { replaceInstance, startReplacements } from './replace.ts';
 import { report } from './report.ts';
 import { makeSupervise } from './supervise.ts';
 import { removeTasks, runTask } from './tasks.ts';
@@ -90,6 +92,7 @@ function runtimeOf(node: DockerNode): Runtime {
   /** A call that hung may come back while the next one for the same service is made: the next one waits for it. */
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>, signal: AbortSignal) =>
     answer(node.services.run(serviceId, work), signal);
+  const disk = new DockerDisk(node);
   return {
     name: 'docker',
     check: () => report(node),
@@ -113,8 +116,11 @@ function runtimeOf(node: DockerNode): Runtime {
     hostAddress: (identity) => answer(findHostAddress(node, identity)),
     removeEnvironment: ({ environmentId }) => answer(removeEnvironmentNetwork(node, environmentId)),
     list: () => answer(listWorkloads(node)),
-    removeBroken: () => answer(removeFillers(node)),
-    diskUse: (signal) => answer(measureDisk(node, signal), signal),
+    removeBroken: () => answer(Promise.all([removeFillers(node), startReplacements(node)]).then(() => undefined)),
+    diskUse: (signal) => answer(disk.measure(signal), signal),
+    replaceInstance: (identity, instance, reason, context) =>
+      alone(identity, () => replaceInstance(node, identity, instance, reason, context), context.signal),
+    trimCaches: (limits, signal) => answer(trimCaches(node, limits, signal), signal),
     // Each call to the engine has a connection of its own: nothing stays open.
     close: async () => undefined,
   };

@@ -3,7 +3,7 @@ import type { RouteEntry } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 import { upstreamOf } from './container-config.ts';
-import type { Endpoints } from './container-config.ts';
+import type { Endpoints, Replaced } from './container-config.ts';
 import { unless } from './errors.ts';
 import { LABEL, networkName } from './labels.ts';
 import type { DockerNode } from './node.ts';
@@ -31,6 +31,8 @@ export interface Instance {
   /** Whether siblings resolve the service's host name to it: it was ready once. */
   named: boolean;
   labels: Record<string, string>;
+  /** Null where it was never started anew from its image. */
+  replaced: Replaced | null;
   /** As the engine has it: what a restart makes the next one from. */
   inspected: Docker.ContainerInspectInfo;
 }
@@ -69,9 +71,13 @@ export async function findInstance(node: DockerNode, id: string): Promise<Instan
     connected: endpoint !== undefined,
     named: (endpoint?.Aliases as string[] | null | undefined)?.includes(labels[LABEL.hostname]!) ?? false,
     labels,
+    replaced: replacedFrom(labels[LABEL.replaced]),
     inspected,
   };
 }
+
+const replacedFrom = (label: string | undefined): Replaced | null =>
+  label === undefined ? null : (JSON.parse(label) as Replaced);
 
 export const isUp = (instance: Instance): boolean => instance.state.Running || instance.state.Restarting;
 

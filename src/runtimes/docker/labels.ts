@@ -35,6 +35,8 @@ export const LABEL = {
   grace: 'quarterdeck.grace',
   /** Generation of the deployment that it was restarted for. */
   restart: 'quarterdeck.restart',
+  /** How often it was started anew from its image, and why the last time, JSON (`Replaced`). */
+  replaced: 'quarterdeck.replaced',
   /** Name of the execution that the container is of. */
   task: 'quarterdeck.task',
   /** Name of the execution whose way out it is: a network, or the proxy on it. */

@@ -63,7 +63,7 @@ async function view(node: DockerNode, instance: Instance, release: Release): Pro
   return {
     name: instance.name,
     state: await stateOf(node, instance, release),
-    restarts: instance.restarts,
+    restarts: instance.restarts + (instance.replaced?.times ?? 0),
     startedAt: timeOf(instance.state.StartedAt),
     lastExit: await lastExit(node, instance),
   };
@@ -95,7 +95,7 @@ export const timeOf = (text: string): string | null => (text.startsWith('0001-')
 async function lastExit(node: DockerNode, instance: Instance): Promise<InstanceObservation['lastExit']> {
   const { state } = instance;
   const at = timeOf(state.FinishedAt);
-  if (at === null) return null;
+  if (at === null) return instance.replaced?.exit ?? null;
   // While it runs again its state no longer tells how it ended; the engine's recent events do.
   const code = state.Running && !state.Restarting ? await exitCodeAt(node, instance.id, at) : state.ExitCode;
   return { ...explainExit(code, state.OOMKilled), at };

@@ -154,6 +154,22 @@ describe('an image of a registry', () => {
     await bench.engine.getImage(image).remove();
   });
 
+  test('goes when neither a container nor a kept release needs it, and not before its time', async () => {
+    const image = await push(open, 'team/unneeded', 'unneeded');
+    const spec = task(image);
+    await bench.runtime.run!(spec, newContext());
+    const trim = (keptImages: string[], pulledSeconds: number) =>
+      bench.runtime.trimCaches!({ buildCacheBytes: null, keptImages, pulledSeconds }, AbortSignal.timeout(60_000));
+    await trim([], 0);
+    expect(await isThere(spec)).toBe(true);
+    await bench.runtime.removeTasks!(spec.identity, 'all');
+    await trim([image], 0);
+    await trim([], 3600);
+    expect(await isThere(spec)).toBe(true);
+    expect(await trim([], 0)).toContain(`The image ${image} was removed: nothing needs it.`);
+    expect(await isThere(spec)).toBe(false);
+  });
+
   test('counts as ours on the disk only if we pulled it', async () => {
     const signal = AbortSignal.timeout(60_000);
     const spec = task(await push(open, 'team/counted', 'x'.repeat(100)));

@@ -18,7 +18,12 @@ const UNLIMITED = [
   /^\/events\?/,
   /^\/system\/df\b/,
 ];
-const SLOW = [/^\/containers\/create\?/, /^\/containers\/[^/]+\/(start|archive|logs)\b/, /^\/images\//];
+const SLOW = [
+  /^\/containers\/create\?/,
+  /^\/containers\/[^/]+\/(start|archive|logs)\b/,
+  /^\/images\//,
+  /^\/build\/prune\b/,
+];
 
 /** What docker-modem is asked for. */
 interface Dialled {

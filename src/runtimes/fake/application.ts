@@ -44,6 +44,10 @@ const ANSWERS: Record<string, Answer> = {
     host.writeFile(query.get('path') ?? '', query.get('text') ?? '');
     return { written: true };
   },
+  '/fill': (host, query) => {
+    host.writeFile(query.get('path') ?? '', 'x'.repeat(Number(query.get('bytes') ?? 0)));
+    return { written: true };
+  },
   '/say': (host, query) => {
     host.log(query.get('text') ?? '', query.get('stream') === 'stderr' ? 'stderr' : 'stdout');
     return { said: true };
@@ -54,7 +58,7 @@ const ANSWERS: Record<string, Answer> = {
   },
 };
 
-/** Answers one request in JSON. Paths: `/`, `/healthz`, `/env`, `/file`, `/write`, `/say`, `/exit`, `/wait`, `/fetch`. */
+/** Answers one request in JSON. Paths: `/`, `/healthz`, `/env`, `/file`, `/write`, `/fill`, `/say`, `/exit`, `/wait`, `/fetch`. */
 export async function respond(
   host: ApplicationHost,
   request: IncomingMessage,

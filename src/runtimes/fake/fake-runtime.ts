@@ -4,6 +4,8 @@ import { identify, isRunning, readBootId } from '#runtimes/tools/shim/identity.t
 import { LAST_LINES, RuntimeError } from '#runtimes/runtime.ts';
 import type {
   BuildSpec,
+  DiskItem,
+  DiskUse,
   FoundWorkload,
   Handle,
   InstanceEndpoints,
@@ -43,6 +45,8 @@ export interface FakeRuntime extends Runtime {
   readonly calls: readonly FakeCall[];
   /** What goes wrong from now on. */
   faults: FakeFaults;
+  /** Disk that services are pretended to take. */
+  disk: DiskItem[];
   /** What was last applied of a service and is there still. */
   specOf(serviceId: string): WorkloadSpec | undefined;
   /** Orders how the executions of a service (`*`: of all others) that begin from now on go; null: as by default again (no output, status 0). */
@@ -63,6 +67,7 @@ export class FakeRuntimeObject implements FakeRuntime {
   readonly #plan: FaultPlan;
   readonly #tasks: FakeTasks;
   readonly #bootId = readBootId();
+  disk: DiskItem[] = [];
   readonly #self = identify(process.pid, this.#bootId)!;
   #adopted: Promise<void> | undefined;
 
@@ -258,6 +263,37 @@ export class FakeRuntimeObject implements FakeRuntime {
   /** Nothing is shared between the pretended services of an environment. */
   async removeEnvironment(): Promise<void> {
     await this.#plan.enter('removeEnvironment', null);
+  }
+
+  async diskUse(signal: AbortSignal): Promise<DiskUse> {
+    await this.#plan.enter('diskUse', null, signal);
+    const sum = (...kinds: DiskItem['kind'][]) =>
+      this.disk.filter(({ kind }) => kinds.includes(kind)).reduce((total, { bytes }) => total + bytes, 0);
+    const workloads = sum('instance', 'task', 'log');
+    return { images: sum('image'), volumes: sum('volume'), workloads, buildCache: 0, items: this.disk };
+  }
+
+  async replaceInstance(
+    identity: Omit<WorkloadIdentity, 'generation'>,
+    instance: string,
+    reason: string,
+    context: RuntimeContext,
+  ): Promise<LogLine[] | null> {
+    await this.#plan.enter('replaceInstance', { ...identity, generation: 0 }, context.signal);
+    const service = this.#store.read(identity.serviceId);
+    const found = service?.instances.find(({ name }) => name === instance);
+    if (!service || !found || service.stopped) return null;
+    const lastExit = { code: null, signal: null, reason, at: now() };
+    const fresh = { ...newInstance(found.name), port: found.port, restarts: found.restarts + 1, lastExit };
+    const instances = service.instances.map((one) => (one === found ? fresh : one));
+    this.#store.write({ ...service, instances });
+    this.disk = this.disk.filter(({ kind, name }) => kind !== 'instance' || name !== instance);
+    return this.#store.readLog(identity.serviceId, 0).slice(-LAST_LINES);
+  }
+
+  async trimCaches(): Promise<string[]> {
+    await this.#plan.enter('trimCaches', null);
+    return [];
   }
 
   async close(): Promise<void> {

@@ -23,7 +23,10 @@ export type FakeVerb =
   | 'removeTasks'
   | 'hasImage'
   | 'removeImages'
-  | 'removeEnvironment';
+  | 'removeEnvironment'
+  | 'diskUse'
+  | 'replaceInstance'
+  | 'trimCaches';
 
 /** What goes wrong. Numbers of calls count from 1, per verb and runtime object; they can be changed between calls. */
 export interface FakeFaults {

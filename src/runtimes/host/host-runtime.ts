@@ -5,12 +5,12 @@ import { buildImage } from '#runtimes/host/build/build.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import { AttemptFence } from '#runtimes/host/attempts.ts';
 import { Instances } from '#runtimes/host/instances.ts';
-import type { InstanceKey } from '#runtimes/host/layout.ts';
+import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
 import { listWorkloads } from '#runtimes/host/list.ts';
 import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
 import { endpointsOf } from '#runtimes/host/endpoints.ts';
 import { execInInstance } from '#runtimes/host/exec.ts';
-import { followService, tailService } from '#runtimes/host/logs.ts';
+import { followService, lastLinesOf, tailService } from '#runtimes/host/logs.ts';
 import { measure } from '#runtimes/host/metrics.ts';
 import { tellingNoSpace } from '#runtimes/host/no-space.ts';
 import { observeService } from '#runtimes/host/observe.ts';
@@ -22,7 +22,7 @@ import { reportOf } from '#runtimes/host/report.ts';
 import { Rollout } from '#runtimes/host/rollout.ts';
 import { Tasks } from '#runtimes/host/tasks.ts';
 import { removeVolumes } from '#runtimes/host/volumes.ts';
-import { measureDisk } from '#runtimes/host/disk-use.ts';
+import { HostDisk } from '#runtimes/host/disk-use.ts';
 import { removeAbandoned } from '#runtimes/host/work-folders.ts';
 import {
   rangeRefusals,
@@ -61,6 +61,7 @@ export class HostRuntime implements Runtime {
   readonly #readiness: Readiness;
   readonly #rollout: Rollout;
   readonly #tasks: Tasks;
+  readonly #disk: HostDisk;
   readonly #lock = new KeyedLock();
   readonly #closed = new AbortController();
 
@@ -70,6 +71,7 @@ export class HostRuntime implements Runtime {
     this.#readiness = new Readiness(parts, this.#instances);
     this.#rollout = new Rollout(parts, this.#instances, this.#readiness);
     this.#tasks = new Tasks(parts);
+    this.#disk = new HostDisk(parts);
   }
 
   async check(): Promise<RuntimeReport> {
@@ -276,7 +278,24 @@ export class HostRuntime implements Runtime {
   }
 
   diskUse(signal: AbortSignal): Promise<DiskUse> {
-    return measureDisk(this.#parts.layout.dataDir, signal);
+    return this.#disk.measure(signal);
+  }
+
+  replaceInstance(
+    { serviceId }: Pick<WorkloadIdentity, 'serviceId'>,
+    instance: string,
+    reason: string,
+    context: RuntimeContext,
+  ): Promise<LogLine[] | null> {
+    return this.#lock.run(serviceId, async () => {
+      requireGoing(context);
+      const { releases, layout } = this.#parts;
+      const at = layout.instances(serviceId).find((one) => instanceName(one) === instance);
+      const spec = at && releases.read(serviceId, at.generation);
+      if (!spec || releases.current(serviceId)?.stopped) return null;
+      await this.#instances.replace(at, spec, reason);
+      return lastLinesOf(layout, at);
+    });
   }
 
   async close(): Promise<void> {

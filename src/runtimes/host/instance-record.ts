@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Attachment } from '#runtimes/host/network/network.ts';
+import type { InstanceExit } from '#runtimes/runtime.ts';
 import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /** `instance.json` of an instance: what is known of it besides its shim's state. */
@@ -10,6 +11,8 @@ export interface InstanceRecord {
   attachment: Attachment;
   /** When it was last found ready; null before. */
   readyAt: string | null;
+  /** How often it was started anew from its image, and why the last time. */
+  replaced?: { times: number; exit: InstanceExit };
 }
 
 const file = (directory: string) => join(directory, 'instance.json');

@@ -36,8 +36,10 @@ export class Instances {
     const directory = layout.instance(at);
     if (this.shim(at)?.alive || (await this.#appears(at))) return;
     const name = instanceName(at);
-    const attachment = await network.attach(name, spec, readInstance(directory)?.attachment ?? null);
-    writeInstance(directory, { format: 1, displayName: spec.displayName, attachment, readyAt: null });
+    const former = readInstance(directory);
+    const attachment = await network.attach(name, spec, former?.attachment ?? null);
+    const { replaced } = former ?? {};
+    writeInstance(directory, { format: 1, displayName: spec.displayName, attachment, readyAt: null, replaced });
     const place = {
       directory,
       name,
@@ -66,6 +68,17 @@ export class Instances {
   /** Ends an instance; its folder stays. */
   async stop(at: InstanceKey, graceMs: number): Promise<void> {
     await stopShim(this.#parts.layout.instance(at), graceMs, this.#parts.bootId);
+  }
+
+  /** Ends an instance and starts it anew from its image, without what it wrote besides its volumes. Its log stays. Throws RuntimeError. */
+  async replace(at: InstanceKey, spec: WorkloadSpec, reason: string): Promise<void> {
+    const directory = this.#parts.layout.instance(at);
+    const { replaced } = this.record(at) ?? {};
+    const exit = { code: null, signal: null, reason, at: new Date().toISOString() };
+    this.update(at, { replaced: { times: (replaced?.times ?? 0) + 1 + (this.shim(at)?.state.restarts ?? 0), exit } });
+    await this.stop(at, spec.gracePeriodSeconds * 1000);
+    for (const written of ['upper', 'work', 'tree']) removeTree(join(directory, written));
+    await this.start(at, spec);
   }
 
   /** Ends an instance and removes everything of it. */

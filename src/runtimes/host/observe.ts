@@ -53,12 +53,13 @@ async function observeInstance(
 ): Promise<InstanceObservation> {
   const shim = instances.shim(at);
   const state = stopped ? 'stopped' : await stateOf(instances, readiness, at, spec);
+  const replaced = instances.record(at)?.replaced;
   return {
     name: instanceName(at),
     state,
-    restarts: shim?.state.restarts ?? 0,
+    restarts: (shim?.state.restarts ?? 0) + (replaced?.times ?? 0),
     startedAt: shim?.state.startedAt ?? null,
-    lastExit: shim?.state.lastExit ?? null,
+    lastExit: shim?.state.lastExit ?? replaced?.exit ?? null,
   };
 }
 

@@ -35,7 +35,9 @@ export function removeVolumes(layout: Layout, serviceId: string): void {
 
 /** Ids of a service's volumes. */
 export function volumesOf(layout: Layout, serviceId: string): string[] {
-  return layout
-    .volumes()
-    .filter((id) => readJson<VolumeRecord>(join(layout.volume(id), 'volume.json'))?.serviceId === serviceId);
+  return layout.volumes().filter((id) => serviceOfVolume(layout, id) === serviceId);
 }
+
+/** Id of the service that a volume is of; null where nothing says it. */
+export const serviceOfVolume = (layout: Layout, id: string): string | null =>
+  readJson<VolumeRecord>(join(layout.volume(id), 'volume.json'))?.serviceId ?? null;

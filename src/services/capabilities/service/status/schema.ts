@@ -1,5 +1,12 @@
 import { DateTime, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
-import { ERROR_CODES, STATES, STEP_NAMES, type ErrorCode } from '#deployments/index.ts';
+import {
+  ERROR_CODES,
+  STATES,
+  STEP_NAMES,
+  WARNING_CODES,
+  type ErrorCode,
+  type WarningCode,
+} from '#deployments/index.ts';
 
 export const StateEnum = OneOf(STATES);
 const DeploymentStatus = OneOf(['NEVER_DEPLOYED', 'OUT_OF_DATE', 'UP_TO_DATE']);
@@ -51,6 +58,19 @@ const failure = {
 };
 export const ServiceFailure = named('ServiceFailure', Type.Object(failure));
 
+const ServiceWarning = named(
+  'ServiceWarning',
+  Type.Object({
+    code: OneOf(Object.keys(WARNING_CODES) as WarningCode[], {
+      description: Object.entries(WARNING_CODES)
+        .map(([code, meaning]) => `\`${code}\`: ${meaning}`)
+        .join('\n'),
+    }),
+    message: Type.String({ description: 'What takes how much, and what would help.' }),
+    since: DateTime,
+  }),
+);
+
 const EnvironmentFailure = named(
   'EnvironmentFailure',
   Type.Object({
@@ -74,7 +94,12 @@ const common = {
 
 export const Status = named(
   'Status',
-  Type.Object({ ...common, last_deployment_date: Type.Optional(DateTime), error: Type.Optional(ServiceFailure) }),
+  Type.Object({
+    ...common,
+    last_deployment_date: Type.Optional(DateTime),
+    error: Type.Optional(ServiceFailure),
+    warnings: Type.Optional(Type.Array(ServiceWarning)),
+  }),
 );
 
 /** The union of Status and the reference's EnvironmentStatus (decisions.md 11). */

@@ -1,0 +1,110 @@
+import type { WarningCode } from '#deployments/index.ts';
+import type { DiskItem, DiskItemKind } from '#runtimes/runtime.ts';
+
+const MIB = 2 ** 20;
+const GIB = 2 ** 30;
+/** Share of its size at which a volume is reported. */
+const NEARLY_FULL = 0.8;
+
+/** Configuration of a service, as far as it names volumes. */
+export interface Declared {
+  kind: string;
+  spec: {
+    storage?: unknown;
+    volume_id?: string;
+    resources?: { storage_gib?: number };
+    job_resources?: { storage_gib?: number };
+  };
+}
+
+/** Sizes of a service's volumes in bytes, by their ids. Without a size a volume has no limit of its own. */
+export function declaredSizes(serviceId: string, { kind, spec }: Declared): Map<string, number> {
+  if (kind === 'DATABASE') return sizesOf([[spec.volume_id, spec.storage]]);
+  if (kind === 'TERRAFORM') return sizesOf([[serviceId, spec.job_resources?.storage_gib]]);
+  if (kind === 'AGENTIC_WORKFLOW') return sizesOf([[serviceId, spec.resources?.storage_gib]]);
+  const volumes = Array.isArray(spec.storage) ? (spec.storage as { id: string; size: number }[]) : [];
+  return sizesOf(volumes.map(({ id, size }) => [id, size]));
+}
+
+function sizesOf(volumes: [string | undefined, unknown][]): Map<string, number> {
+  return new Map(
+    volumes.flatMap(([id, gib]): [string, number][] =>
+      id !== undefined && typeof gib === 'number' && gib > 0 ? [[id, gib * GIB]] : [],
+    ),
+  );
+}
+
+/** What a measurement says of one thing of a service. */
+export interface Verdict {
+  code: WarningCode;
+  item: DiskItem;
+  message: string;
+  /** Why an instance or an execution is ended. */
+  reason?: string;
+}
+
+/** Operator's limits; 0 stands for none. */
+export interface DiskRules {
+  instanceDiskLimitMb: number;
+  volumeLimitPercent: number;
+}
+
+/** Judges an item by the limits; null where all is well. A tree that was not seen whole takes at least what was counted of it. */
+export function judge(item: DiskItem, sizeBytes: number | undefined, rules: DiskRules): Verdict | null {
+  if (item.kind === 'instance' || item.kind === 'task') return judgeWritten(item, rules);
+  if (item.kind === 'volume' && sizeBytes !== undefined) return judgeVolume(item, sizeBytes, rules);
+  return null;
+}
+
+function judgeWritten(item: DiskItem, { instanceDiskLimitMb: limit }: DiskRules): Verdict | null {
+  if (limit === 0 || item.bytes <= limit * MIB) return null;
+  const reason = `it wrote ${mebibytes(item.bytes)} besides its volumes, more than the ${limit} MiB that the operator allows`;
+  const what = item.kind === 'task' ? `The execution ${item.name} was ended` : `${item.name} was started anew`;
+  const advice = 'Write what is to be kept, and what is large, into storage';
+  return { code: 'INSTANCE_DISK_LIMIT', item, message: `${what}: ${reason}. ${advice}.`, reason };
+}
+
+function judgeVolume(item: DiskItem, sizeBytes: number, { volumeLimitPercent: percent }: DiskRules): Verdict | null {
+  if (item.bytes < sizeBytes * NEARLY_FULL) return null;
+  const takes = `The volume ${item.name} takes ${mebibytes(item.bytes)} of its ${sizeBytes / GIB} GiB`;
+  const advice = 'Give it a larger size, or remove files from it';
+  if (percent > 0 && item.bytes > (sizeBytes * percent) / 100)
+    return {
+      code: 'VOLUME_LIMIT',
+      item,
+      message: `${takes}, more than the ${percent} % that the operator allows: the service was stopped, and its files are kept. Give the volume a larger size, then deploy.`,
+    };
+  if (item.bytes >= sizeBytes) return { code: 'VOLUME_FULL', item, message: `${takes}: it is full. ${advice}.` };
+  return { code: 'VOLUME_NEARLY_FULL', item, message: `${takes}: it is nearly full. ${advice}.` };
+}
+
+/** Use of disk of one organization, by kind. */
+export type DiskTotals = Map<DiskItemKind | 'checkout', { bytes: number; isWhole: boolean }>;
+
+/** Adds up items by the organization of their services; those of services that are gone belong to none. */
+export function totalsOf(
+  items: readonly Pick<DiskItem, 'kind' | 'serviceId' | 'bytes' | 'isWhole'>[],
+  organizationOf: (serviceId: string) => string | undefined,
+): Map<string, DiskTotals> {
+  const totals = new Map<string, DiskTotals>();
+  for (const { kind, serviceId, bytes, isWhole } of items) {
+    const organizationId = organizationOf(serviceId);
+    if (organizationId !== undefined) addTo(totals, organizationId, kind, { bytes, isWhole });
+  }
+  return totals;
+}
+
+/** Adds bytes of a kind to the totals of an organization. */
+export function addTo(
+  totals: Map<string, DiskTotals>,
+  organizationId: string,
+  kind: DiskItemKind | 'checkout',
+  { bytes, isWhole }: { bytes: number; isWhole: boolean },
+): void {
+  const own: DiskTotals = totals.get(organizationId) ?? new Map();
+  totals.set(organizationId, own);
+  const former = own.get(kind) ?? { bytes: 0, isWhole: true };
+  own.set(kind, { bytes: former.bytes + bytes, isWhole: former.isWhole && isWhole });
+}
+
+const mebibytes = (bytes: number): string => `${Math.round(bytes / MIB)} MiB`;

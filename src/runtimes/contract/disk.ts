@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest';
+import type { DiskItem, DiskItemKind } from '#runtimes/runtime.ts';
+import { newContext } from '#runtimes/contract/fixture.ts';
+import { mountFolder, readyNames, until } from '#runtimes/contract/setup.ts';
+import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
+
+const MIB = 2 ** 20;
+/** Folders, and what the server itself writes. */
+const TOLERANCE = MIB;
+
+/** What is pretended takes no disk. */
+const isReal = ({ runtime }: Contract): boolean => runtime.pretends !== true;
+
+/** What is on disk, and what ends what takes too much of it. */
+export function describeDisk(contract: () => Contract, options: ContractOptions): void {
+  const itemsOf = async (serviceId: string): Promise<DiskItem[]> => {
+    const { items } = await contract().runtime.diskUse!(AbortSignal.timeout(60_000));
+    return items.filter((item) => item.serviceId === serviceId);
+  };
+  const bytesOf = (items: DiskItem[], kind: DiskItemKind) =>
+    items.filter((item) => item.kind === kind).reduce((sum, { bytes }) => sum + bytes, 0);
+  const near = (bytes: number, expected: number) => Math.abs(bytes - expected) <= TOLERANCE;
+
+  test('what an instance and its volume take is told within a mebibyte, each under its name', async () => {
+    const c = contract();
+    if (!isReal(c)) return;
+    const folder = mountFolder(options);
+    const spec = c.spec({ storage: [{ id: crypto.randomUUID(), mountPath: folder.mount, sizeGib: 1 }] });
+    const handle = await c.apply(spec);
+    await c.ask(spec, `/fill?path=written.bin&bytes=${6 * MIB}`);
+    await c.ask(spec, `/fill?path=${encodeURIComponent(`${folder.named}/kept.bin`)}&bytes=${3 * MIB}`);
+    const items = await until(
+      () => itemsOf(spec.identity.serviceId),
+      (seen) => near(bytesOf(seen, 'instance'), 6 * MIB) && near(bytesOf(seen, 'volume'), 3 * MIB),
+    );
+    expect(items.every(({ isWhole }) => isWhole)).toBe(true);
+    expect(items.filter(({ kind }) => kind === 'instance').map(({ name }) => name)).toEqual(
+      readyNames(await c.runtime.observe(handle)),
+    );
+    expect(items.filter(({ kind }) => kind === 'volume').map(({ name }) => name)).toEqual([spec.storage[0]!.id]);
+    await c.runtime.remove(spec.identity, handle, newContext());
+    expect(await itemsOf(spec.identity.serviceId)).toEqual([]);
+  });
+
+  test('an instance that is replaced starts from its image, keeps its volume, and tells why the one before ended', async () => {
+    const c = contract();
+    if (!isReal(c)) return;
+    const folder = mountFolder(options);
+    const spec = c.spec({
+      storage: [{ id: crypto.randomUUID(), mountPath: folder.mount, sizeGib: 1 }],
+      files: [{ path: '/app/given.txt', content: 'given' }],
+    });
+    const handle = await c.apply(spec);
+    await c.ask(spec, `/fill?path=written.bin&bytes=${6 * MIB}`);
+    const kept = encodeURIComponent(`${folder.named}/kept.txt`);
+    await c.ask(spec, `/write?path=${kept}&text=kept`);
+    await c.ask(spec, '/say?text=goodbye');
+    const before = await c.ask(spec, '/');
+    const [name] = readyNames(await c.runtime.observe(handle));
+    const replace = () => c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext());
+
+    const lines = await replace();
+    expect(lines!.map(({ text }) => text)).toContain('goodbye');
+    const observed = await until(
+      () => c.runtime.observe(handle),
+      ({ state }) => state === 'running',
+    );
+    expect(observed.instances).toMatchObject([
+      { name, state: 'ready', restarts: 1, lastExit: { reason: 'it wrote too much' } },
+    ]);
+    const after = await until(
+      () => c.get(spec, '/'),
+      ({ status }) => status === 200,
+    );
+    expect(JSON.parse(after.body).process).not.toBe(before['process']);
+    expect((await c.get(spec, '/file?path=written.bin')).status).toBe(500);
+    expect(await c.ask(spec, `/file?path=${kept}`)).toEqual({ content: 'kept' });
+    expect(await c.ask(spec, '/file?path=given.txt')).toEqual({ content: 'given' });
+    expect(bytesOf(await itemsOf(spec.identity.serviceId), 'instance')).toBeLessThan(TOLERANCE);
+    await replace();
+    expect((await c.runtime.observe(handle)).instances[0]!.restarts).toBe(2);
+  });
+
+  test('what is stopped or gone is not replaced', async () => {
+    const c = contract();
+    if (!isReal(c)) return;
+    const spec = c.spec();
+    const handle = await c.apply(spec);
+    const [name] = readyNames(await c.runtime.observe(handle));
+    await c.runtime.stop(handle, newContext());
+    expect(await c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext())).toBeNull();
+    expect((await c.runtime.observe(handle)).state).toBe('stopped');
+    await c.runtime.remove(spec.identity, handle, newContext());
+    expect(await c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext())).toBeNull();
+  });
+
+  test('a deployment after a replacement goes on as after any other', async () => {
+    const c = contract();
+    if (!isReal(c)) return;
+    const spec = c.spec();
+    const handle = await c.apply(spec);
+    const [name] = readyNames(await c.runtime.observe(handle));
+    await c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext());
+    const restarted = await c.runtime.restart(handle, spec.identity.generation + 1, newContext());
+    const { instances } = await c.runtime.observe(restarted);
+    expect(instances).toMatchObject([{ state: 'ready', restarts: 0 }]);
+  });
+}

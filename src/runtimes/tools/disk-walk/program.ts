@@ -1,0 +1,42 @@
+/**
+ * Measures trees for the process that starts it, with the lowest priority. Reads a job as JSON from its standard input and writes a line of
+ * JSON for each tree, and one each second for a tree that takes longer: whoever ends it knows what was counted so far.
+ */
+import { readFileSync, writeSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
+import { emptySize, walkTree, type TreeSize } from './walk.ts';
+
+/** Trees to be measured: each has paths that count together. */
+export interface WalkJob {
+  trees: string[][];
+  /** Milliseconds for one tree. */
+  treeMs: number;
+}
+
+/** Size of a tree, by its number in the job. */
+export interface WalkLine extends TreeSize {
+  tree: number;
+}
+
+const REPORT_MS = 1000;
+
+const job = JSON.parse(readFileSync(0, 'utf8')) as WalkJob;
+// Linux gives reading the disk the priority of its process.
+setPriority(constants.priority.PRIORITY_LOW);
+
+for (const [tree, paths] of job.trees.entries()) {
+  const size = emptySize();
+  const report = (line: TreeSize) => writeSync(1, `${JSON.stringify({ tree, ...line } satisfies WalkLine)}\n`);
+  const begun = performance.now();
+  let reported = begun;
+  const isLate = () => {
+    const now = performance.now();
+    if (now - reported > REPORT_MS) {
+      reported = now;
+      report({ ...size, isWhole: false });
+    }
+    return now - begun > job.treeMs;
+  };
+  for (const path of paths) walkTree(path, isLate, size);
+  report(size);
+}
