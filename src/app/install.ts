@@ -126,7 +126,7 @@ export interface FirstSteps {
 }
 
 /**
- * The first start: an organization, its administrator with a token, and a cluster for this machine (decisions.md 26). The token is written to
+ * The first start: an organization, its administrator with a token, and a cluster for this machine (docs/contributing/rules.md 26). The token is written to
  * its file before the commit, so that a crash leaves either everything or a file that means nothing. Undefined when it was done before.
  */
 export async function firstSteps(

@@ -53,7 +53,7 @@ export interface Comparison {
   epoch: number;
 }
 
-/** Epoch of the installation in a generation (engine.md, *The queue*). */
+/** Epoch of the installation in a generation (docs/contributing/engine.md, *The queue*). */
 export const epochOf = (generation: number): number => Math.floor(generation / 2 ** 32);
 
 /** What runs beside what should run. Services that are deployed at this moment are left out. */

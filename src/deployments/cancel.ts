@@ -14,7 +14,7 @@ type Scope = { organizationId: string };
 /**
  * Cancels one deployment: at once while it waits; what runs comes to a safe point first. With `force` it ends at once whatever runs: the worker
  * loses its claim and stops, the services that it was at are marked dirty, and nothing else begins in the environment until the worker is known
- * to have stopped (engine.md, *The queue*). 409 when it has ended already.
+ * to have stopped (docs/contributing/engine.md, *The queue*). 409 when it has ended already.
  */
 export async function cancelDeployment(
   context: Context,

@@ -236,7 +236,7 @@ export const endCancelled = (db: Database, scope: Scope, id: string, leftover: b
     .where('status', '<>', 'ENDED')
     .execute();
 
-/** What was at work on these services was cut off: their next deployment skips nothing (engine.md, *The queue*). */
+/** What was at work on these services was cut off: their next deployment skips nothing (docs/contributing/engine.md, *The queue*). */
 export const markDirty = (db: Database, scope: Scope, serviceIds: string[]) =>
   db
     .updateTable('service')

@@ -41,7 +41,7 @@ export interface DeploymentRequest {
 
 /**
  * Requests a deployment, in the transaction of the call: an answered request is never lost, an unanswered one never half there
- * (engine.md, *The queue*). It waits behind what runs in the environment; if the last waiting request asks the same of the same services it
+ * (docs/contributing/engine.md, *The queue*). It waits behind what runs in the environment; if the last waiting request asks the same of the same services it
  * joins that one. A delete cancels what runs on what it covers. Answers the deployment's id. 409 on a locked cluster.
  */
 export async function requestDeployment(context: Context, request: DeploymentRequest): Promise<string> {

@@ -18,7 +18,7 @@ export interface EarlierExecution {
 }
 
 /**
- * Finds what an earlier execution deployed, of the whole environment or of one service (engine.md, *Snapshot, resolution, plan*: Rollback).
+ * Finds what an earlier execution deployed, of the whole environment or of one service (docs/contributing/engine.md, *Snapshot, resolution, plan*: Rollback).
  * 400 for an execution that the environment never had, 409 for one that deployed nothing: what never ran is nothing to go back to.
  */
 export async function findEarlierExecution(

@@ -8,7 +8,7 @@ export interface StatusFilter {
   kind?: string;
 }
 
-/** Seconds without an answer of its cluster after which a service shows UNAVAILABLE (engine.md, *What is stored, what is derived*). */
+/** Seconds without an answer of its cluster after which a service shows UNAVAILABLE (docs/contributing/engine.md, *What is stored, what is derived*). */
 const UNREACHABLE_SECONDS = 180;
 
 export interface ServiceStatusRow {
@@ -43,7 +43,7 @@ export interface ServiceStatusRow {
 
 /**
  * The state of services, derived in one statement: of the running deployment, else of the first waiting one, else of the last one that ended
- * (engine.md, *What is stored, what is derived*). The lateral look-ups go by index, so that a long history and a large environment cost
+ * (docs/contributing/engine.md, *What is stored, what is derived*). The lateral look-ups go by index, so that a long history and a large environment cost
  * nothing: `offset 0` keeps the planner, where it has no statistics yet, from reading all deployments that ever ended, or all services of one
  * for each of them. For the same reason what the services of an environment share is looked up once, and each combination of filters is a
  * statement of its own, whose plan may go by their indexes.
@@ -143,7 +143,7 @@ export interface EnvironmentStatusRow {
   current: number;
 }
 
-/** The state of environments: of the request under way, else of the last one, deletes of single services aside (decisions.md 11). */
+/** The state of environments: of the request under way, else of the last one, deletes of single services aside (docs/contributing/rules.md 11). */
 export async function listEnvironmentStatusRows(
   db: Database,
   scope: Scope,

@@ -18,14 +18,14 @@ const secondsBetween = (from: Date | string | null, to: Date | string | null): n
 
 const NEVER = { action: 'UNKNOWN', status: 'NEVER', sub_action: 'NONE' } as const;
 
-/** `status` for the polling client of service.md §3.3 (decisions.md 12). */
+/** `status` for the polling client of docs/contributing/rules.md, *Polling clients* (docs/contributing/rules.md 12). */
 export function pollingStatus(state: State, status: string): string {
   if (state === 'DEPLOYED' || state === 'RESTARTED') return 'RUNNING';
   if (state === 'STOPPED') return 'STOPPED';
   return state.endsWith('_ERROR') ? 'ERROR' : status;
 }
 
-/** A service's status as it is answered (service.md §2.3). */
+/** A service's status as it is answered (docs/contributing/rules.md, *Status*). */
 const toServiceStatus = (row: ServiceStatusRow) =>
   row.observed ? toObservedStatus(row, row.observed) : toDeployedStatus(row);
 
@@ -89,7 +89,7 @@ const toWarning = ({ code, message, since }: NonNullable<ServiceStatusRow['warni
 
 export type ServiceStatus = ReturnType<typeof toServiceStatus>;
 
-/** An environment's status: the union of both forms of the reference (decisions.md 11). */
+/** An environment's status: the union of both forms of the reference (docs/contributing/rules.md 11). */
 function toEnvironmentStatus(row: EnvironmentStatusRow) {
   const state = environmentState(row.action, row.status, row.outcome, row.cancel_requested_at);
   // Clients that watch read this field alone. A successful dry run leaves no state of its own, and READY would have them wait for ever.
@@ -126,7 +126,7 @@ function environmentError(row: EnvironmentStatusRow) {
 }
 export type EnvironmentStatus = ReturnType<typeof toEnvironmentStatus>;
 
-/** An environment is never bare QUEUED: what is run in it is shown as a deploy (decisions.md 11). */
+/** An environment is never bare QUEUED: what is run in it is shown as a deploy (docs/contributing/rules.md 11). */
 export const shownAction = (action: string): DeploymentAction =>
   action === 'RUN' ? 'DEPLOY' : (action as DeploymentAction);
 
@@ -144,7 +144,7 @@ function environmentState(
   return stateOf(of, status === 'WAITING' ? 'queued' : 'active');
 }
 
-/** A deployment's own state: RECAP while its result is being written (decisions.md 11). */
+/** A deployment's own state: RECAP while its result is being written (docs/contributing/rules.md 11). */
 export const deploymentState = (row: {
   action: string;
   status: string;

@@ -14,7 +14,7 @@ import type { Runtime, RuntimeProvider, WorkloadIdentity } from '#runtimes/runti
 
 const LOOK_MS = 30_000;
 const BATCH = 20;
-/** Longer than a lease: what a worker that lost its claim still makes is there by then (engine.md, *The queue*). */
+/** Longer than a lease: what a worker that lost its claim still makes is there by then (docs/contributing/engine.md, *The queue*). */
 const GRACE_SECONDS = 20;
 /** Seconds until one is looked at again that has to wait for something else to end. */
 const LATER = 60;

@@ -60,7 +60,7 @@ export const unauthenticated = (
 /** 403 */
 export const forbidden = (message: string) => new AppError('forbidden', message);
 
-/** 404. Alike for what isn't there and for what belongs to another organization (decisions.md 7). */
+/** 404. Alike for what isn't there and for what belongs to another organization (docs/contributing/rules.md 7). */
 export const notFound = (what: string) => new AppError('not_found', `${what} not found.`);
 
 /** 405: the path is there for other methods. */

@@ -27,8 +27,8 @@ export function newOrderedId(now: number = Date.now()): string {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether the text is a lower-case UUID (decisions.md 8). */
+/** Whether the text is a lower-case UUID (docs/contributing/rules.md 8). */
 export const isId = (text: string): boolean => UUID.test(text);
 
-/** The first 8 digits of an id, which names hosts and built-in variables (decisions.md 37). */
+/** The first 8 digits of an id, which names hosts and built-in variables (docs/contributing/rules.md 37). */
 export const shortId = (id: string): string => id.slice(0, 8);

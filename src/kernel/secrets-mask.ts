@@ -1,4 +1,4 @@
-/** Secrets shorter than this are not masked: they would hide half of the log (decisions.md 36). */
+/** Secrets shorter than this are not masked: they would hide half of the log (docs/contributing/rules.md 36). */
 const LEAST_LENGTH = 4;
 const COVER = '***';
 

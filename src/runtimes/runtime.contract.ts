@@ -14,7 +14,7 @@ import { describeSurroundings } from '#runtimes/contract/surroundings.ts';
 export type { ContractOptions, MakeRuntime } from '#runtimes/contract/setup.ts';
 
 /**
- * The suite that every runtime passes (engine.md, *Runtimes*). Called at the top of a test file:
+ * The suite that every runtime passes (docs/contributing/engine.md, *Runtimes*). Called at the top of a test file:
  *
  *     describeRuntimeContract('docker', async ({ router, directory, installation }) => ({
  *       runtime: await createDockerRuntime({ router, directory, installation }),

@@ -1,5 +1,5 @@
 /**
- * What the engine asks of a place where workloads run (design/engine.md, *Runtimes*). A runtime knows nothing of the
+ * What the engine asks of a place where workloads run (docs/contributing/engine.md, *Runtimes*). A runtime knows nothing of the
  * database or of HTTP: it gets plain data, and what it answers is plain data that another process can go on with.
  */
 import type { Readable, Writable } from 'node:stream';
@@ -151,13 +151,13 @@ export interface ProgramSpec {
   annotations?: Annotations[];
   /** How long an instance may take to end after SIGTERM, in seconds. */
   gracePeriodSeconds: number;
-  /** Secret values of 4 characters or more: must not appear in anything a runtime writes to a log (decisions.md 36). */
+  /** Secret values of 4 characters or more: must not appear in anything a runtime writes to a log (docs/contributing/rules.md 36). */
   secrets: string[];
 }
 
 /** A long-running service with everything that it needs. */
 export interface WorkloadSpec extends ProgramSpec {
-  /** Internal host name by which siblings of the environment reach it (`app-z1a2b3c4d`, decisions.md 37). */
+  /** Internal host name by which siblings of the environment reach it (`app-z1a2b3c4d`, docs/contributing/rules.md 37). */
   hostname: string;
   ports: WorkloadPort[];
   readiness: Probe | null;
@@ -200,7 +200,7 @@ export interface TaskSpec extends ProgramSpec {
    */
   timeoutSeconds: number;
   /**
-   * Absolute path of a file whose content is read as UTF-8 after exit status 0 (engine.md, *Snapshot, resolution, plan*); null reads none.
+   * Absolute path of a file whose content is read as UTF-8 after exit status 0 (docs/contributing/engine.md, *Snapshot, resolution, plan*); null reads none.
    * Its folder is there when the command begins, and whoever runs in it may write there.
    */
   outputPath: string | null;

@@ -40,7 +40,7 @@ export interface ShownKind<Spec = any> {
 export interface Kind<Spec = any, Input extends CommonInput = any> extends ShownKind<Spec> {
   /** Tag of its lists (`Applications`). */
   listTag: string;
-  /** Stage that a new service of it joins (engine.md, *Snapshot, resolution, plan*). */
+  /** Stage that a new service of it joins (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
   defaultStage: string;
   schemas: { create: TObject; edit: TObject; answer: TObject };
   /**
@@ -83,7 +83,7 @@ export interface KindTerraform<Spec = any> {
   attributes(spec: Spec): Record<string, HclValue | undefined>;
 }
 
-/** What a deploy call may say besides that a service is deployed (decisions.md 15). */
+/** What a deploy call may say besides that a service is deployed (docs/contributing/rules.md 15). */
 interface DeployInput<Spec = any> {
   /** Body of `POST …/deploy`. */
   body?: TObject;

@@ -38,7 +38,7 @@ export const DEPLOYMENTS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.
 /** What of deployments of each kind needs the database, for the engine. */
 export const HOOKS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.hooks]));
 
-/** What variables stand on: no scope of theirs is of databases (decisions.md 29), nor of what is only read; some have theirs through `/variable` alone. */
+/** What variables stand on: no scope of theirs is of databases (docs/contributing/rules.md 29), nor of what is only read; some have theirs through `/variable` alone. */
 const VARIABLE_HOLDERS: Holder[] = [
   projectHolder,
   environmentHolder,

@@ -91,7 +91,7 @@ function wrongWith(route: Route, sent: Sent, answer: Answer): string | undefined
   const unlike = unrouted ? undefined : undocumented(route, answer);
   if (unlike) return unlike;
   if (answer.status === 400 && /exist/i.test(answer.body.message.replaceAll(/".*"/g, '')))
-    return `a 400 says "exist" (decisions.md 6): ${text}`;
+    return `a 400 says "exist" (docs/contributing/rules.md 6): ${text}`;
   if (answer.status >= 400 && INSIDE.test(answer.body.message)) return `tells of the inside: ${text}`;
   const asked = `${sent.url} ${sent.body} ${JSON.stringify(sent.headers)}`;
   const leaked = ids.foreign.find((id) => text.includes(id) && !asked.includes(id));

@@ -6,7 +6,7 @@ import type { Platform } from '#platform/context.ts';
 import { OutgoingError, type HttpClient } from '#platform/http-client/index.ts';
 import { webhookSecretPlace } from '#resources/webhook/index.ts';
 
-/** After each failed try but the last, ms until the next one (decisions.md 41). */
+/** After each failed try but the last, ms until the next one (docs/contributing/rules.md 41). */
 export const RETRY_SCHEDULE_MS = [5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000];
 
 /** Number of bytes of an answer's body that are kept. */

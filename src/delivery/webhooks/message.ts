@@ -1,7 +1,7 @@
 import { Webhook as Signer } from 'standardwebhooks';
 import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 
-/** The body of a call: `{event_type, payload}`, or `{text}` for Slack (decisions.md 41). `name` is the event as subscribed. */
+/** The body of a call: `{event_type, payload}`, or `{text}` for Slack (docs/contributing/rules.md 41). `name` is the event as subscribed. */
 export function bodyOf(kind: string, name: string, event: DeploymentOutboxEvent, baseUrl: string): string {
   return JSON.stringify(
     kind === 'SLACK' ? { text: slackText(event) } : { event_type: name, payload: payloadOf(event, baseUrl) },

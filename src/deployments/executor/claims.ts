@@ -12,7 +12,7 @@ import { leasedTable, type Claim as WorkClaim, type Renewal } from '#platform/wo
 import { FORMATS } from '#deployments/model/snapshot.ts';
 import type { DeploymentRow } from '#deployments/queries.ts';
 
-/** Seconds that a claim holds without being renewed, by the database's clock (engine.md, *The queue*). */
+/** Seconds that a claim holds without being renewed, by the database's clock (docs/contributing/engine.md, *The queue*). */
 export const LEASE_SECONDS = 15;
 
 /** Figures of deployments come from here; claims, renewals and writes have statements of their own. */
@@ -94,7 +94,7 @@ const LOOKS = 3;
  * Claims look for candidates at the same time and lock the organizations of those that they take: the number that runs is counted under that lock,
  * and a claim goes on with the next organization where another has the first (docs/decisions/0034-claims-lock-one-organization.md).
  *
- * Work on a cluster and deployments on it keep their order and exclude each other (engine.md, *Clusters*): that work begins by changing the
+ * Work on a cluster and deployments on it keep their order and exclude each other (docs/contributing/engine.md, *Clusters*): that work begins by changing the
  * cluster's state under its row's lock, so that the condition on the state is asked again where it was changed meanwhile.
  */
 export async function claimNext(db: Database, options: ClaimOptions): Promise<Claim[]> {

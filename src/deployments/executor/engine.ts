@@ -149,5 +149,5 @@ export interface EngineParts {
   slots: { deployments: number; builds: number; perOrganization: number };
 }
 
-/** Generation of what a deployment makes outside the database (engine.md, *The queue*): epoch first, so that a restored database is ahead. */
+/** Generation of what a deployment makes outside the database (docs/contributing/engine.md, *The queue*): epoch first, so that a restored database is ahead. */
 export const generationOf = (epoch: number, number: number): number => epoch * 2 ** 32 + number;

@@ -3,7 +3,7 @@ import { json } from '#platform/database/json.ts';
 import type { LastRelease, ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { Handle } from '#runtimes/runtime.ts';
 
-/** Facts of a service, as steps need them (engine.md, *What is stored, what is derived*). */
+/** Facts of a service, as steps need them (docs/contributing/engine.md, *What is stored, what is derived*). */
 export interface ServiceFacts {
   wanted: 'absent' | 'stopped' | 'running';
   handle: Handle | null;

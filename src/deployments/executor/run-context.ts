@@ -101,7 +101,7 @@ export function addMove(run: Run, write: FencedWrite, trigger: Trigger, options:
   write.add(outboxInsert(run.scope.organizationId, 'deployment', payload, sql`${moved} m`));
 }
 
-/** Acts in the name of whoever asked (decisions.md 42). */
+/** Acts in the name of whoever asked (docs/contributing/rules.md 42). */
 export const contextOf = (run: Run, db: Database): Context => ({
   ...systemContext(run.parts.platform),
   db,

@@ -33,7 +33,7 @@ import { makePlan } from '#deployments/planner/plan.ts';
 import { ENDED, endOpenSteps, revive } from '#deployments/queries.ts';
 import { eventOf } from '#deployments/request.ts';
 
-/** Pickups without one finished step after which a deployment is given up (engine.md, *The queue*). */
+/** Pickups without one finished step after which a deployment is given up (docs/contributing/engine.md, *The queue*). */
 const MAX_ATTEMPTS = 5;
 
 /** Actions that make something run; the others take it down, which is always allowed. */
@@ -41,7 +41,7 @@ const STARTS = new Set<string>(['DEPLOY', 'RESTART', 'RUN']);
 
 /**
  * Carries a claimed deployment on to its end, from wherever an earlier attempt left it: resolves, plans, goes through the stages
- * (engine.md, *Snapshot, resolution, plan*). Every failure ends in a state that people see; only an attempt that must not go on throws.
+ * (docs/contributing/engine.md, *Snapshot, resolution, plan*). Every failure ends in a state that people see; only an attempt that must not go on throws.
  */
 export async function runDeployment(parts: EngineParts, claim: Claim, options: RunOptions): Promise<void> {
   const { deployment } = claim;
@@ -176,7 +176,7 @@ async function cancelLater(run: PlannedRun, failed: PlannedStage): Promise<void>
   await send(run, write);
 }
 
-/** Writes what is left of the log and the end of the deployment: RECAP in between (engine.md). */
+/** Writes what is left of the log and the end of the deployment: RECAP in between (docs/contributing/engine.md). */
 async function finishUp(run: Run, failure: Error | null): Promise<void> {
   const cancelled = run.signal.reason === 'cancel' || run.claim.deployment.cancel_requested_at !== null;
   const error = cancelled ? null : failure;
@@ -210,7 +210,7 @@ async function recap(run: Run): Promise<ServiceState[]> {
   return (await sendWithLog(run, write)).rows;
 }
 
-/** A cancel that came when all work had ended changes nothing any more: the end is the real one (engine.md). */
+/** A cancel that came when all work had ended changes nothing any more: the end is the real one (docs/contributing/engine.md). */
 function outcomeOf(states: ServiceState[], error: Error | null, cancelled: boolean): 'SUCCESS' | 'ERROR' | 'CANCELED' {
   if (states.some(({ state }) => state.endsWith('_ERROR'))) return 'ERROR';
   // Also where the deployment failed in the moment in which it was cancelled: its services were cancelled, and none of them failed.

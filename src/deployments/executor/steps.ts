@@ -131,7 +131,7 @@ export const STEPS: Record<StepName, Step> = {
 const kindOf = ({ run, service }: Pick<ServiceWork, 'run' | 'service'>): DeployableKind =>
   run.parts.kinds[service.kind]!;
 
-/** Expands once a service: with the outputs that earlier stages recorded (engine.md). */
+/** Expands once a service: with the outputs that earlier stages recorded (docs/contributing/engine.md). */
 async function expand(work: ServiceWork): Promise<void> {
   if (work.variables) return;
   const { run, service } = work;

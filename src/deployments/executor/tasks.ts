@@ -20,7 +20,7 @@ export interface TaskSummary {
 
 /**
  * Runs the commands of a step in order, each until it comes to a good end or its attempts are used up, and has what they left recorded. An
- * attempt that an earlier worker began is adopted, never begun twice (engine.md, *The queue*). Throws what came to no good end.
+ * attempt that an earlier worker began is adopted, never begun twice (docs/contributing/engine.md, *The queue*). Throws what came to no good end.
  */
 export async function runTasks(work: ServiceWork, context: StepContext): Promise<{ tasks: TaskSummary[] }> {
   const { run, runtime } = work;

@@ -15,7 +15,7 @@ export interface DeploymentLine {
   error?: true;
 }
 
-/** Bytes of a chunk before compression, and of a whole deployment (engine.md, *What people read*). */
+/** Bytes of a chunk before compression, and of a whole deployment (docs/contributing/engine.md, *What people read*). */
 const CHUNK_BYTES = 64 * 1024;
 const TOTAL_BYTES = 50 * 1024 * 1024;
 const FULL = 'The log has 50 MB: what follows is left out, but for errors.';

@@ -56,7 +56,7 @@ const PARTS = [
 type Part = (typeof PARTS)[number];
 
 /**
- * The built-in variables of a place (decisions.md 37): of its project, its environment and all services of that. A pure function of what
+ * The built-in variables of a place (docs/contributing/rules.md 37): of its project, its environment and all services of that. A pure function of what
  * is given: built-ins are never stored and move no version.
  */
 export function builtInVariables(

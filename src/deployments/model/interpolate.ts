@@ -29,7 +29,7 @@ const LIMIT = 16 * 1024 * 1024;
 const REFERENCE = /\{\{([a-zA-Z_][a-zA-Z0-9_]*)\}\}/g;
 
 /**
- * Replaces `{{KEY}}` by that key's value in every node, and then in the contents of files, which nothing refers to (decisions.md 33).
+ * Replaces `{{KEY}}` by that key's value in every node, and then in the contents of files, which nothing refers to (docs/contributing/rules.md 33).
  * An unknown key stays as written, with a warning. Keys that can't have a value are added to `failures`, with the problem at their root.
  * Goes by sorted keys, so that values, warnings and reported cycles don't hang on the order that the nodes were given in.
  */

@@ -53,11 +53,11 @@ export interface WorkloadOptions {
   proxyDomain: string;
   /** How the runtime gets at the image; null where nobody asks. */
   registry: RegistryAccess | null;
-  /** Where a command writes what becomes variables of the environment (engine.md, *Snapshot, resolution, plan*). */
+  /** Where a command writes what becomes variables of the environment (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
   outputPath: string;
   /** Values of the configuration that were sealed, opened by the kind's `open`; by names of its own choosing. */
   opened: Record<string, string>;
-  /** A teardown is best effort (decisions.md 19). */
+  /** A teardown is best effort (docs/contributing/rules.md 19). */
   bestEffort: boolean;
 }
 
@@ -119,7 +119,7 @@ export interface DeployableKind {
   source(service: ServiceSnapshot): SourceToResolve | null;
   /** A second repository that it is deployed with (values of a chart), whose commit is resolved beside the source's. */
   valuesSource?(service: ServiceSnapshot): GitSourceToResolve | null;
-  /** Steps of an action (engine.md). `last` is null where nothing was released, or where nothing may be skipped. */
+  /** Steps of an action (docs/contributing/engine.md). `last` is null where nothing was released, or where nothing may be skipped. */
   plan(
     service: ServiceSnapshot,
     action: DeploymentAction,

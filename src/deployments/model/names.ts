@@ -3,7 +3,7 @@ import type { EventType } from '#platform/events/audit.ts';
 import type { ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 
-/** Audit events of a request (decisions.md 42): asked for, queued (not each has such an event), and its two ends. */
+/** Audit events of a request (docs/contributing/rules.md 42): asked for, queued (not each has such an event), and its two ends. */
 export interface RequestEvents {
   asked: EventType;
   queued: EventType | null;
@@ -76,7 +76,7 @@ const SUB_ACTIONS: Partial<Record<RunEvent, string>> = {
   MIGRATE_STATE: 'TERRAFORM_MIGRATE_STATE',
 };
 
-/** `sub_action` of a service in a request (service.md §2.3): what Terraform does of it, NONE for every other kind. */
+/** `sub_action` of a service in a request (docs/contributing/rules.md, *Status*): what Terraform does of it, NONE for every other kind. */
 export function subActionOf(action: DeploymentAction, service: Pick<ServiceSnapshot, 'kind' | 'event'>): string {
   if (service.event) return SUB_ACTIONS[service.event] ?? 'NONE';
   const { subActions } = factsOf(service.kind);

@@ -1,6 +1,6 @@
 import type { DeploymentAction, Phase } from '#deployments/model/states.ts';
 
-/** How a service is that something else than our deployments runs, as it was last read: an app of an Argo CD (decisions.md 39). */
+/** How a service is that something else than our deployments runs, as it was last read: an app of an Argo CD (docs/contributing/rules.md 39). */
 export interface Observed {
   /** What was done last or is under way; null where nothing ever was. */
   action: DeploymentAction | null;

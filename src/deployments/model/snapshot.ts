@@ -2,7 +2,7 @@ import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 import type { Annotations } from '#runtimes/runtime.ts';
 
-/** Format of snapshots and plans; a release of ours reads its own and the one before (engine.md). */
+/** Format of snapshots and plans; a release of ours reads its own and the one before (docs/contributing/engine.md). */
 export const FORMAT = 3;
 export const FORMATS = [FORMAT, FORMAT - 1];
 
@@ -70,7 +70,7 @@ export interface Snapshot {
   shared?: FrozenVariable[];
   /** Whether commits and digests are those of the last release where there is one (redeploy). */
   repeat: boolean;
-  /** Teardown is best effort: what is absent is no error (`skipReconcile`, decisions.md 19). */
+  /** Teardown is best effort: what is absent is no error (`skipReconcile`, docs/contributing/rules.md 19). */
   bestEffort: boolean;
   /** The execution that this goes back to; its resolution comes with it. */
   rollbackTo?: { deploymentId: string; number: number };
@@ -119,7 +119,7 @@ export interface LastRelease {
   imageSource: ImageName | null;
 }
 
-/** Steps that `steps.details` name (engine.md). */
+/** Steps that `steps.details` name (docs/contributing/engine.md). */
 export const STEP_NAMES = [
   'REGISTRY_CREATE_REPOSITORY',
   'GIT_CLONE',

@@ -1,4 +1,4 @@
-/** service.md §3.1 */
+/** docs/contributing/rules.md, *States* */
 export const STATES = [
   'BUILDING',
   'BUILD_ERROR',
@@ -42,7 +42,7 @@ export type RunEvent = (typeof RUN_EVENTS)[number];
 
 /**
  * Where a service is in a deployment, whatever the action. The state's name that people see follows from action and phase; rules are
- * about phases (engine.md, *States of a service in a deployment*).
+ * about phases (docs/contributing/engine.md, *States of a service in a deployment*).
  */
 export const PHASES = [
   'queued',
@@ -184,7 +184,7 @@ export const movesOf = (action: DeploymentAction, trigger: Trigger): { from: Sta
 
 export const isFinal = (action: DeploymentAction, state: State): boolean => FINAL.includes(phaseOf(action, state));
 
-/** `status_details` of a status (engine.md). */
+/** `status_details` of a status (docs/contributing/engine.md). */
 export function detailsOf(action: DeploymentAction, state: State, subAction: string) {
   const shown = action === 'UNINSTALL' ? 'DELETE' : action === 'RUN' ? 'DEPLOY' : action;
   return { action: shown, status: STATUS_OF_PHASE[phaseOf(action, state)], sub_action: subAction };

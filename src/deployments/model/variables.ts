@@ -2,7 +2,7 @@ import { kindsWith } from '#kernel/kinds.ts';
 import type { SealedValue } from '#deployments/model/built-in-variables.ts';
 import { expand, type Expanded, type Node, type VariableProblem } from '#deployments/model/interpolate.ts';
 
-/** `scope` of variables and secrets (service.md §2.8). */
+/** `scope` of variables and secrets (docs/contributing/rules.md, *Variable*). */
 export const RECORD_SCOPES = [
   ...kindsWith('variables'),
   'BUILT_IN' as const,
@@ -11,7 +11,7 @@ export const RECORD_SCOPES = [
 ];
 export type RecordScope = (typeof RECORD_SCOPES)[number];
 
-/** `variable_type` of variables and secrets (service.md §2.8). */
+/** `variable_type` of variables and secrets (docs/contributing/rules.md, *Variable*). */
 export const VARIABLE_TYPES = [
   'VALUE',
   'ALIAS',
@@ -104,13 +104,13 @@ export class VariableError extends Error {
 const RANKS: Partial<Record<RecordScope, number>> = { BUILT_IN: 0, PROJECT: 1, ENVIRONMENT: 2 };
 const SERVICE_RANK = 3;
 
-/** How low a scope is: BUILT_IN 0, PROJECT 1, ENVIRONMENT 2, every service scope 3 (decisions.md 29). */
+/** How low a scope is: BUILT_IN 0, PROJECT 1, ENVIRONMENT 2, every service scope 3 (docs/contributing/rules.md 29). */
 export const rankOf = (scope: RecordScope): number => RANKS[scope] ?? SERVICE_RANK;
 
-/** Whether an override may stand in `lower` of what stands in `higher` (service.md §3.4 rule 2). */
+/** Whether an override may stand in `lower` of what stands in `higher` (docs/contributing/rules.md, *Hierarchy* rule 2). */
 export const isStrictlyLower = (lower: RecordScope, higher: RecordScope): boolean => rankOf(lower) > rankOf(higher);
 
-/** What a record is: overrides and aliases stay that, whatever their source is (decisions.md 34). */
+/** What a record is: overrides and aliases stay that, whatever their source is (docs/contributing/rules.md 34). */
 export function typeOf(record: VariableDefinition): VariableType {
   if (record.scope === 'BUILT_IN') return 'BUILT_IN';
   if (record.overrides !== undefined) return 'OVERRIDE';
@@ -123,7 +123,7 @@ export function typeOf(record: VariableDefinition): VariableType {
 export const sourceOf = <R extends VariableDefinition>(record: R, byId: ReadonlyMap<string, R>): R | undefined =>
   byId.get(record.overrides ?? record.aliases ?? '');
 
-/** Path of the file that a record makes, its own or the one that it inherits (decisions.md 34). */
+/** Path of the file that a record makes, its own or the one that it inherits (docs/contributing/rules.md 34). */
 export function mountPathOf<R extends VariableDefinition>(record: R, byId: ReadonlyMap<string, R>): string | undefined {
   const seen = new Set<R>();
   for (let at: R | undefined = record; at && !seen.has(at); at = sourceOf(at, byId)) {
@@ -138,7 +138,7 @@ export const valueHolderOf = <R extends VariableDefinition>(record: R, byId: Rea
   record.aliases === undefined ? record : byId.get(record.aliases);
 
 /**
- * The record that counts for each key: the lowest scope wins, and a secret over a variable that stands beside it (decisions.md 29, 32).
+ * The record that counts for each key: the lowest scope wins, and a secret over a variable that stands beside it (docs/contributing/rules.md 29, 32).
  * Equals beyond that can't be stored; the id decides, so that the result doesn't hang on the order.
  */
 export function effectiveRecords<R extends VariableDefinition>(records: readonly R[]): Map<string, R> {

@@ -14,7 +14,7 @@ import {
 
 /**
  * The plan of a snapshot: stages in order (backwards for what takes down), in each the services with their steps. Pure: the same input
- * gives the same plan, and nothing is changed (engine.md, *Snapshot, resolution, plan*).
+ * gives the same plan, and nothing is changed (docs/contributing/engine.md, *Snapshot, resolution, plan*).
  */
 export function makePlan(
   snapshot: Snapshot,
@@ -66,7 +66,7 @@ const failedService = ({ serviceId, name, kind }: ServiceSnapshot, failure: Fore
   failure,
 });
 
-/** What a kind may build on. A service whose work was cut off by force skips nothing (engine.md, *The queue*). */
+/** What a kind may build on. A service whose work was cut off by force skips nothing (docs/contributing/engine.md, *The queue*). */
 function lastOf(
   snapshot: Snapshot,
   resolved: ResolvedService,

@@ -170,7 +170,7 @@ const readManagedResources = (items: Fields[]): ManagedResource[] =>
     };
   });
 
-/** What a Secret holds is in no answer of ours, whatever the version of Argo CD hides of it (decisions.md 36). */
+/** What a Secret holds is in no answer of ours, whatever the version of Argo CD hides of it (docs/contributing/rules.md 36). */
 function withoutValues(kind: string, state: string): string {
   if (kind !== 'Secret' || state === '' || state === 'null') return state;
   try {

@@ -147,7 +147,7 @@ function placesOf(root: { attributes: Record<string, unknown> }, path: PathStep[
   return [at];
 }
 
-/** Shorter values stand everywhere by chance (decisions.md 36). */
+/** Shorter values stand everywhere by chance (docs/contributing/rules.md 36). */
 const LEAST_MASKED = 4;
 
 /** Every string that a state marks as sensitive: a provider may have copied one to where no mark is. */

@@ -1,4 +1,4 @@
-/** What a caller may do at most, from nothing to everything. Each includes the ones before it (decisions.md 22). */
+/** What a caller may do at most, from nothing to everything. Each includes the ones before it (docs/contributing/rules.md 22). */
 export const LEVELS = ['NONE', 'READ', 'DEPLOY', 'WRITE', 'ADMIN'] as const;
 export type Level = (typeof LEVELS)[number];
 
@@ -6,7 +6,7 @@ export type Level = (typeof LEVELS)[number];
 export const includes = (held: Level, needed: Level): boolean => LEVELS.indexOf(held) >= LEVELS.indexOf(needed);
 
 /**
- * Every action that a route can declare, and the level it takes (decisions.md 7, 23). This is the whole table: the generated
+ * Every action that a route can declare, and the level it takes (docs/contributing/rules.md 7, 23). This is the whole table: the generated
  * docs/access.md and the access suite read it.
  */
 export const ACTIONS = {
@@ -70,7 +70,7 @@ export const ACTIONS = {
   'service.deploy': 'DEPLOY',
   'service.uninstall': 'WRITE',
   'service.delete': 'WRITE',
-  // Whatever deletes or uninstalls an application, container or database takes ADMIN (service.md §5 rule 5).
+  // Whatever deletes or uninstalls an application, container or database takes ADMIN (docs/contributing/rules.md, *Authentication* rule 5).
   'workload.delete': 'ADMIN',
   // Data and passwords of databases.
   'database.credentials': 'WRITE',

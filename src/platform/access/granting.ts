@@ -46,7 +46,7 @@ export function requireSomewhere(principal: Principal, organizationId: string, l
 
 /**
  * Throws 403 unless the caller may hand the grant on to a member, a token or an invitation: nobody grants more than they hold
- * (decisions.md 23).
+ * (docs/contributing/rules.md 23).
  */
 export function requireGrantable(principal: Principal, grant: Grant): void {
   refuseConditions(principal);

@@ -6,7 +6,7 @@ import { findSessionPrincipal, type Person } from '#platform/access/people.ts';
 import type { Platform } from '#platform/context.ts';
 import { SettingsError } from '#platform/settings/index.ts';
 
-/** Never `none`, never a symmetric algorithm: the key that verifies is public (decisions.md 25). */
+/** Never `none`, never a symmetric algorithm: the key that verifies is public (docs/contributing/rules.md 25). */
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
 const LEEWAY_SECONDS = 60;
 const TIMEOUT_MS = 5_000;
@@ -146,7 +146,7 @@ function personOf(claims: JWTPayload): Person {
   const verified = claims.email_verified === true;
   return {
     subject: `${claims.iss}|${claims.sub}`,
-    // An address that the provider has not verified could be anybody's (decisions.md 25).
+    // An address that the provider has not verified could be anybody's (docs/contributing/rules.md 25).
     email: verified && text(claims.email) ? text(claims.email) : null,
     emailUnverified: !verified && (text(claims.email) !== '' || claims.email_verified !== undefined),
     firstName: text(claims.given_name),

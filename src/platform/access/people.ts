@@ -8,7 +8,7 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 export interface Person {
   /** `iss|sub` */
   subject: string;
-  /** Only an address that the provider has verified (decisions.md 25). */
+  /** Only an address that the provider has verified (docs/contributing/rules.md 25). */
   email: string | null;
   /** Set where the provider names an address, or says whether it is verified, and does not vouch for it. */
   emailUnverified?: boolean;
@@ -31,7 +31,7 @@ export const displayName = (user: {
 
 /**
  * The caller behind a verified session, with what they may do now: read anew with every request, so that a removal or another
- * role holds at once. A person unknown so far becomes a user without an organization (decisions.md 25).
+ * role holds at once. A person unknown so far becomes a user without an organization (docs/contributing/rules.md 25).
  */
 export async function findSessionPrincipal(platform: Platform, person: Person): Promise<Principal> {
   const { db, clock } = platform;

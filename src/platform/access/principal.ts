@@ -54,7 +54,7 @@ export type Origin = 'API' | 'CLI' | 'CONSOLE' | 'GIT' | 'QOVERY_INTERNAL' | 'SK
 
 /** Actor of a change: written into events, deployments and `last_updated_by`. */
 export interface Actor {
-  /** The person; a token acts for its creator (decisions.md 10, 27). Null for the service itself. */
+  /** The person; a token acts for its creator (docs/contributing/rules.md 10, 27). Null for the service itself. */
   userId: string | null;
   /** The token that the person acts with; absent in a session. */
   tokenId?: string;
@@ -148,7 +148,7 @@ export function hasLevel(principal: Principal, action: Action, at: Location): bo
   return grant !== undefined && includes(levelAt(grant, at), ACTIONS[action]);
 }
 
-/** Where a request comes from, by its `User-Agent` (decisions.md 42). */
+/** Where a request comes from, by its `User-Agent` (docs/contributing/rules.md 42). */
 export function originOf(userAgent: string | undefined): Origin {
   if (!userAgent) return 'API';
   if (/^CLI( |$)/.test(userAgent)) return 'CLI';

@@ -19,7 +19,7 @@ export interface RateLimitAnswer {
 }
 
 /**
- * 1000 requests an hour per API token in fixed windows (decisions.md 28). Each process counts ahead in steps of at most 1 % of
+ * 1000 requests an hour per API token in fixed windows (docs/contributing/rules.md 28). Each process counts ahead in steps of at most 1 % of
  * the limit, so that the count is exact to 1 % per replica, survives restarts, and most requests need no statement.
  */
 export class RateLimiter {

@@ -2,7 +2,7 @@ import type { Level } from '#platform/access/actions.ts';
 import type { Grant, RolePermissions } from '#platform/access/principal.ts';
 import { sql } from '#platform/database/index.ts';
 
-/** The roles that every organization has, and what they may do (decisions.md 24). */
+/** The roles that every organization has, and what they may do (docs/contributing/rules.md 24). */
 export const BUILT_IN_ROLES: Record<string, Level> = {
   owner: 'ADMIN',
   admin: 'ADMIN',

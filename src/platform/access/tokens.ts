@@ -7,7 +7,7 @@ import { grantOfRole, ROLE_AS_JSON, type StoredRole } from '#platform/access/rol
 
 const FORM = /^qd_([0-9a-f]{32})_([A-Za-z0-9_-]{43})$/;
 
-/** Whether the text has the form of an API token of ours (decisions.md 22); nothing is said of its being valid. */
+/** Whether the text has the form of an API token of ours (docs/contributing/rules.md 22); nothing is said of its being valid. */
 export const looksLikeApiToken = (text: string): boolean => text.startsWith('qd_');
 
 /** A new token for an id: the text to show once, and what is stored. */
@@ -114,7 +114,7 @@ const findTokenRows = async (db: Database, id: string): Promise<TokenRow[]> =>
       order by member.created_at, member.organization_id`.execute(db)
   ).rows;
 
-/** What the token may do in the row's organization: never more than its creator may there now (decisions.md 23). */
+/** What the token may do in the row's organization: never more than its creator may there now (docs/contributing/rules.md 23). */
 function grantOf(row: TokenRow): Grant {
   const { organization_id: organizationId } = row;
   const own = row.role

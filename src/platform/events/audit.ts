@@ -4,7 +4,7 @@ import { json } from '#platform/database/json.ts';
 import { signEvent } from '#platform/events/chain/sign.ts';
 import type { Context } from '#platform/context.ts';
 
-/** `event_type` of audit events (service.md §6.2). */
+/** `event_type` of audit events (docs/contributing/rules.md, *Types of events*). */
 export const EVENT_TYPES = [
   'CREATE',
   'UPDATE',
@@ -66,7 +66,7 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** `target_type` of audit events (service.md §4.1, endpoint 14). */
+/** `target_type` of audit events (docs/contributing/rules.md, *Endpoints*, endpoint 14). */
 export const TARGET_TYPES = [
   ...kindsWith('audited'),
   'CLUSTER' as const,
@@ -81,7 +81,7 @@ export const TARGET_TYPES = [
 ];
 export type TargetType = (typeof TARGET_TYPES)[number];
 
-/** `sub_target_type` of audit events: what of the target was changed (decisions.md 42). */
+/** `sub_target_type` of audit events: what of the target was changed (docs/contributing/rules.md 42). */
 export const SUB_TARGET_TYPES = [
   'ADVANCED_SETTINGS',
   'ALERT_RECEIVER',
@@ -133,12 +133,12 @@ export interface AuditEntry {
   /** Project and environment that contain the target, or that are the target. */
   project?: { id: string; name: string };
   environment?: { id: string; name: string };
-  /** State before and after, as views: secrets must not be in them (decisions.md 36, 42). */
+  /** State before and after, as views: secrets must not be in them (docs/contributing/rules.md 36, 42). */
   before?: unknown;
   after?: unknown;
 }
 
-/** Writes one audit event, in the transaction of the change that it tells of (decisions.md 42). */
+/** Writes one audit event, in the transaction of the change that it tells of (docs/contributing/rules.md 42). */
 export async function audit(context: Context, entry: AuditEntry): Promise<void> {
   await auditInsert(context, entry).execute();
 }

@@ -26,7 +26,7 @@ export interface ErrorAnswer {
   body: { status: number; error: string; message: string; detail: string; errors?: FieldError[]; request_id?: string };
 }
 
-/** The answer to an error (decisions.md 6). A 500 tells nothing of the inside, only the request id. */
+/** The answer to an error (docs/contributing/rules.md 6). A 500 tells nothing of the inside, only the request id. */
 export function answerTo(error: unknown, requestId: string): ErrorAnswer {
   const known = error instanceof AppError ? error : fromElsewhere(error);
   const status = known ? STATUS[known.code] : 500;

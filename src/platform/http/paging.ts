@@ -12,7 +12,7 @@ const DEFAULT_SIZE = 20;
 /** Returns the offset of a page. A page far beyond the end is empty; PostgreSQL cannot count to its offset. */
 const offsetOf = (page: number, size: number): number => Math.min((page - 1) * size, Number.MAX_SAFE_INTEGER);
 
-/** Fetches a page of a query, or all of it when no page is asked for (decisions.md 4). The query must have an order. */
+/** Fetches a page of a query, or all of it when no page is asked for (docs/contributing/rules.md 4). The query must have an order. */
 export async function fetchPage<Row, View>(
   db: Database,
   query: SelectQueryBuilder<DB, any, Row>,

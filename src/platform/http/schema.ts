@@ -5,7 +5,7 @@ export { Type, type Static, type TObject, type TSchema };
 /** Gives a schema the name under which it stands in the document's components. */
 export const named = <T extends TSchema>(name: string, schema: T): T => ({ ...schema, title: name });
 
-/** A lower-case UUID (decisions.md 8). */
+/** A lower-case UUID (docs/contributing/rules.md 8). */
 export const UUID_PATTERN = '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$';
 export const Uuid = Type.String({ format: 'uuid', pattern: UUID_PATTERN });
 
@@ -42,7 +42,7 @@ export const Reference = named('Reference', Type.Object({ id: Uuid }));
 /** Something to be seen, and no control characters: names stand in lists, logs and on terminals, one to a line. */
 export const NAME_PATTERN = '^[^\\u0000-\\u001f\\u007f-\\u009f]*\\S[^\\u0000-\\u001f\\u007f-\\u009f]*$';
 
-/** A name: any spelling, without outer blanks, compared without case (decisions.md 8). */
+/** A name: any spelling, without outer blanks, compared without case (docs/contributing/rules.md 8). */
 export const Name = Type.String({
   minLength: 1,
   maxLength: 255,
@@ -63,7 +63,7 @@ export const Pagination = named(
 /** The last page that can be asked for: its offset is a number that PostgreSQL can count to. */
 const MAX_PAGE = 1_000_000_000;
 
-/** Query of a list (decisions.md 4). */
+/** Query of a list (docs/contributing/rules.md 4). */
 export const PageQuery = Type.Object({
   page: Type.Optional(
     Type.Integer({
@@ -85,7 +85,7 @@ export const ListOf = <T extends TSchema>(item: T) => {
   return title ? named(`${title}List`, schema) : schema;
 };
 
-/** `{results}` of a list that has no pages (service.md §4.4). */
+/** `{results}` of a list that has no pages (docs/contributing/rules.md, *Pagination*). */
 export const PlainListOf = <T extends TSchema>(item: T) => Type.Object({ results: Type.Array(item) });
 
 export const ErrorBody = named(

@@ -53,7 +53,7 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
 const causeOf = (error: unknown): string | undefined =>
   error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined;
 
-/** The API's HTTP server with all its routes; the caller listens. Every path is served bare and under /api/v1 (decisions.md 3). */
+/** The API's HTTP server with all its routes; the caller listens. Every path is served bare and under /api/v1 (docs/contributing/rules.md 3). */
 export function createServer(options: ServerOptions): FastifyInstance {
   let sockets: SocketServer | undefined;
   const app = Fastify({
@@ -80,7 +80,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     const { headers } = request;
-    // The type of a body that is not there is nobody's business, even one that is none (decisions.md 5).
+    // The type of a body that is not there is nobody's business, even one that is none (docs/contributing/rules.md 5).
     if (headers['content-type'] !== undefined && hasNoBody(headers)) delete headers['content-type'];
     done();
   });

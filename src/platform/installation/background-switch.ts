@@ -13,7 +13,7 @@ interface Base {
 
 /**
  * Lets work go on in the background while the installation may be written, and keeps it from it while it is read-only after a restore
- * (engine.md: workers claim nothing, schedules and webhooks do not run). It looks at the database every second, because the state is
+ * (docs/contributing/engine.md: workers claim nothing, schedules and webhooks do not run). It looks at the database every second, because the state is
  * ended, and the epoch raised, by other processes.
  */
 export class BackgroundSwitch {

@@ -16,14 +16,14 @@ const toAccountView = (row: queries.AccountRow) => ({
   communication_email: row.communication_email || (row.email ?? ''),
 });
 
-/** The caller's own account; a token acts for its creator (decisions.md 27). `lock` is set where it is about to be changed. */
+/** The caller's own account; a token acts for its creator (docs/contributing/rules.md 27). `lock` is set where it is about to be changed. */
 export async function getAccount(context: Context, userId: string, lock = false) {
   const row = await queries.findAccountById(context.db, userId, lock);
   if (!row) throw internal(`User ${userId} is gone while they are calling.`);
   return toAccountView(row);
 }
 
-/** Sets the address for messages. It is never used to recognise the person: only a verified address is (decisions.md 25). */
+/** Sets the address for messages. It is never used to recognise the person: only a verified address is (docs/contributing/rules.md 25). */
 export async function editAccount(context: Context, principal: Principal, input: { communication_email?: string }) {
   const { userId } = principal;
   const before = await getAccount(context, userId, true);

@@ -26,7 +26,7 @@ export interface TokenInput {
 /** What a scope is called where clients show a role; there is no role that only deploys. */
 const ROLE_OF_SCOPE: Record<string, string> = { ADMIN: 'admin', WRITE: 'devops', READ: 'viewer' };
 
-/** A token as it is answered: never its secret, which is not even stored (decisions.md 22). */
+/** A token as it is answered: never its secret, which is not even stored (docs/contributing/rules.md 22). */
 export function toTokenView(row: queries.ApiTokenRow, builtInRoles: Map<string, string>) {
   const scopeRole = row.scope ? ROLE_OF_SCOPE[row.scope] : undefined;
   return {

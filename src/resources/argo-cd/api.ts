@@ -31,7 +31,7 @@ export class ArgoCdError extends Error {
 export type Connection =
   { status: 'connected'; applications: number } | { status: 'error'; reason: ArgoCdFailure; message: string };
 
-/** What is read of an Argo CD: never anything is written there (decisions.md 39). */
+/** What is read of an Argo CD: never anything is written there (docs/contributing/rules.md 39). */
 export interface ArgoCdApi {
   /** Whether it is one, lets the token in and shows it its apps. */
   check(): Promise<Connection>;

@@ -11,7 +11,7 @@ import { withoutSlash } from '#kernel/parsing/argo-cd.ts';
 import type { ArgoCdInput, ArgoCdMappingInput } from '#resources/argo-cd/schema.ts';
 import { clusterTarget, type ClusterTarget } from '#resources/cluster/index.ts';
 
-/** What a token is answered as; sent back it means the present one (decisions.md 39). */
+/** What a token is answered as; sent back it means the present one (docs/contributing/rules.md 39). */
 const MASK = '********';
 
 /** The configuration as it is answered: never the token itself. */

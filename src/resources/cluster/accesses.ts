@@ -201,7 +201,7 @@ export interface OpenAccess {
   authentication: SecretManagerAuthentication;
 }
 
-/** A secret manager access with its secret, for reading external secrets (decisions.md 34). */
+/** A secret manager access with its secret, for reading external secrets (docs/contributing/rules.md 34). */
 export async function openSecretManagerAccess(
   { db, vault }: Pick<Context, 'db' | 'vault'>,
   scope: Scope,

@@ -15,7 +15,7 @@ const LONGEST_LOOK_MS = 500;
 /**
  * Queues work on a cluster, whose row the caller's transaction has locked. It joins the last waiting one if that asks the same.
  * The queued state is stored before the answer, unless other work is under way: then that one's state stays until it has ended.
- * 409 while the cluster is locked (decisions.md 16).
+ * 409 while the cluster is locked (docs/contributing/rules.md 16).
  */
 export async function requestWork(context: Context, cluster: queries.ClusterRow, action: WorkAction): Promise<unknown> {
   refuseLocked(context, cluster);

@@ -6,7 +6,7 @@ interface Named {
 }
 type Fields = Record<string, unknown>;
 
-/** Parts of a kubeconfig that would run a program or read a file where the control plane runs (engine.md, *Runtimes*). */
+/** Parts of a kubeconfig that would run a program or read a file where the control plane runs (docs/contributing/engine.md, *Runtimes*). */
 const REFUSED: Record<'cluster' | 'user', Record<string, string>> = {
   cluster: { 'certificate-authority': 'certificate-authority-data' },
   user: {

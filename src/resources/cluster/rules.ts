@@ -4,7 +4,7 @@ import { audit, type EventType, type SubTargetType } from '#platform/events/audi
 import { findClusterById, type ClusterRow } from '#resources/cluster/queries.ts';
 import { isLocked } from '#resources/cluster/view.ts';
 
-/** 409 while the cluster is locked (decisions.md 16). */
+/** 409 while the cluster is locked (docs/contributing/rules.md 16). */
 export function refuseLocked(context: Context, cluster: ClusterRow): void {
   if (isLocked(cluster, context.clock.now()))
     throw conflict(

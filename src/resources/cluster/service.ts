@@ -106,7 +106,7 @@ export async function editCluster(
 }
 
 /**
- * Removes a cluster that nothing stands on; work on it ends where it is. 409 with environments (decisions.md 19), while it is
+ * Removes a cluster that nothing stands on; work on it ends where it is. 409 with environments (docs/contributing/rules.md 19), while it is
  * locked (16), or while variables read from its secret managers. What Kubernetes runs besides our environments is left alone.
  */
 export async function deleteCluster(context: Context, cluster: queries.ClusterRow): Promise<void> {

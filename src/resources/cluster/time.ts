@@ -1,6 +1,6 @@
 import { invalidField } from '#kernel/errors.ts';
 
-/** Milliseconds of a Unix time by its number of digits: seconds, ms, µs or ns (decisions.md 43). */
+/** Milliseconds of a Unix time by its number of digits: seconds, ms, µs or ns (docs/contributing/rules.md 43). */
 const SCALE: [digits: number, perMillisecond: number][] = [
   [10, 0.001],
   [13, 1],

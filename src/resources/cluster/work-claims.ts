@@ -24,7 +24,7 @@ export const CLUSTER_WORK_TABLE = leasedTable({
 
 /**
  * Work `w` on cluster `c` that can be begun or taken over: the oldest of its cluster, unlocked, behind the deployments that were
- * requested before it and beside none that runs (engine.md, *Clusters*); or begun by somebody who no longer renews.
+ * requested before it and beside none that runs (docs/contributing/engine.md, *Clusters*); or begun by somebody who no longer renews.
  */
 const claimable = sql<boolean>`(
   ${CLUSTER_WORK_TABLE.isLeft}

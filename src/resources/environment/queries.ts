@@ -107,7 +107,7 @@ export const findClusterId = (db: Database, scope: Scope, id: string) =>
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** The stages that every environment begins with (engine.md, *Snapshot, resolution, plan*). */
+/** The stages that every environment begins with (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
 export const insertStages = (
   db: Database,
   stages: {

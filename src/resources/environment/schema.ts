@@ -11,7 +11,7 @@ import {
   Uuid,
 } from '#platform/http/schema.ts';
 
-/** decisions.md 10: PREVIEW is accepted in requests too. */
+/** docs/contributing/rules.md 10: PREVIEW is accepted in requests too. */
 export const EnvironmentMode = OneOf(['DEVELOPMENT', 'PREVIEW', 'PRODUCTION', 'STAGING']);
 
 export const EnvironmentRequest = named(
@@ -29,7 +29,7 @@ export const EnvironmentEditRequest = named(
   Type.Object({ name: Type.Optional(Name), mode: Type.Optional(EnvironmentMode) }),
 );
 
-/** service.md §2.1 */
+/** docs/contributing/rules.md, *Environment* */
 export const Environment = named(
   'Environment',
   Type.Object({
@@ -50,7 +50,7 @@ export const Environment = named(
 
 export const EnvironmentList = ListOf(Environment);
 
-/** service.md §2.2: `number` and `service_total_number` carry the same value (decisions.md 1). */
+/** docs/contributing/rules.md, *Environment stats*: `number` and `service_total_number` carry the same value (docs/contributing/rules.md 1). */
 const EnvironmentStats = named(
   'EnvironmentStats',
   Type.Object({ id: Uuid, service_total_number: Type.Integer(), number: Type.Integer() }),

@@ -25,7 +25,7 @@ export interface EnvironmentInput {
   rule?: ProjectRuleRow | EnvironmentRuleRow;
 }
 
-/** An environment as it is answered (service.md §2.1). */
+/** An environment as it is answered (docs/contributing/rules.md, *Environment*). */
 export const toEnvironmentView = (row: queries.EnvironmentRow) => ({
   id: row.id,
   created_at: row.created_at.toISOString(),
@@ -51,7 +51,7 @@ export async function withRule<I extends EnvironmentInput>(context: Context, pro
   return { ...input, mode: input.mode ?? rule?.mode ?? 'DEVELOPMENT', cluster_id: cluster, rule };
 }
 
-/** Makes an environment with its default stages. 409 if the project has one of that name, 400 without a cluster (decisions.md 10). */
+/** Makes an environment with its default stages. 409 if the project has one of that name, 400 without a cluster (docs/contributing/rules.md 10). */
 export async function createEnvironment(context: Context, project: ProjectTarget, input: EnvironmentInput) {
   const stages = DEFAULT_STAGES.map((name) => ({ id: newId(), name, description: '' }));
   const row = await makeEnvironment(context, project, input, stages);
@@ -111,7 +111,7 @@ export async function editEnvironment(
   return toEnvironmentView(row);
 }
 
-/** Services of each environment of a project (service.md §4.1, endpoint 1). */
+/** Services of each environment of a project (docs/contributing/rules.md, *Endpoints*, endpoint 1). */
 export async function environmentStats(context: Context, principal: Principal, project: ProjectTarget) {
   const visible = visibleEnvironments(principal, project.organizationId);
   const rows = await queries.countServicesByProject(context.db, project, project.id).where(visible).execute();

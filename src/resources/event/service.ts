@@ -15,7 +15,7 @@ import { readTimestamp } from '#resources/event/timestamp.ts';
 
 const PAGE_SIZE = 10;
 
-/** Kinds that live in an environment: their targets are asked for by environment (service.md §4.1, endpoint 14). */
+/** Kinds that live in an environment: their targets are asked for by environment (docs/contributing/rules.md, *Endpoints*, endpoint 14). */
 const SERVICE_TYPES: readonly string[] = kindsWith('audited');
 
 /** A page of events, the newest first, and the links to its neighbours, which `link` makes of a changed query. */
@@ -80,8 +80,8 @@ export const toEventView = (row: Omit<queries.EventRow, 'micros'>) => ({
 });
 
 /**
- * What there are events about, for a choice of filters (service.md §4.1, endpoint 14): targets, or with `targetLevelToFetch` the
- * projects or environments that they took place in. 400 where a project or environment has to be named (decisions.md 43).
+ * What there are events about, for a choice of filters (docs/contributing/rules.md, *Endpoints*, endpoint 14): targets, or with `targetLevelToFetch` the
+ * projects or environments that they took place in. 400 where a project or environment has to be named (docs/contributing/rules.md 43).
  */
 export async function findTargets(db: Database, principal: Principal, scope: Scope, query: TargetQuery) {
   const level = query.targetLevelToFetch;

@@ -12,7 +12,7 @@ const UNITS = [
 
 /**
  * Reads a point in time as microseconds since 1970, which is as exact as the database is: RFC 3339 with up to nanoseconds, or
- * Unix digits in s, ms, µs or ns by their length (decisions.md 43). Undefined for none. Throws 400 naming the field.
+ * Unix digits in s, ms, µs or ns by their length (docs/contributing/rules.md 43). Undefined for none. Throws 400 naming the field.
  */
 export function readTimestamp(field: string, text: string | null | undefined): number | undefined {
   if (text === undefined || text === null || text === '') return undefined;

@@ -38,7 +38,7 @@ export const toGitTokenView = (row: queries.GitTokenRow) => ({
   git_api_url: row.git_api_url,
 });
 
-/** Keeps a token of a git provider, encrypted. Names may repeat (decisions.md 8). */
+/** Keeps a token of a git provider, encrypted. Names may repeat (docs/contributing/rules.md 8). */
 export async function createGitToken(
   context: Context,
   organizationId: string,

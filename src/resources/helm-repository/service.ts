@@ -18,7 +18,7 @@ export const toHelmRepositoryView = (row: queries.HelmRepositoryRow) => ({
 /** The kinds of Helm repositories, each with what it takes. */
 export const availableHelmRepositories = () => availableOf(HELM_REPOSITORY_KINDS, REPOSITORIES);
 
-/** Keeps a Helm repository with its credentials, encrypted. Names may repeat (decisions.md 8). */
+/** Keeps a Helm repository with its credentials, encrypted. Names may repeat (docs/contributing/rules.md 8). */
 export async function createHelmRepository(context: Context, organizationId: string, input: HelmRepositoryRequest) {
   const at = { table: TABLE, organizationId, id: newId() };
   refuseRegistry(input);
@@ -70,7 +70,7 @@ export async function deleteHelmRepository(context: Context, row: queries.HelmRe
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before: toHelmRepositoryView(row) });
 }
 
-/** A repository that a body names. 400 naming the field where the organization has none of that id (decisions.md 7). */
+/** A repository that a body names. 400 naming the field where the organization has none of that id (docs/contributing/rules.md 7). */
 export async function findHelmRepository(
   { db }: Pick<Context, 'db'>,
   organizationId: string,

@@ -24,7 +24,7 @@ export const toMcpServerView = (row: queries.McpServerRow) => ({
 
 const placeOf = (id: string): string => `mcp_server/${id}/headers`;
 
-/** Keeps an MCP server, its headers encrypted. 409 if the organization has one of that name (decisions.md 8). */
+/** Keeps an MCP server, its headers encrypted. 409 if the organization has one of that name (docs/contributing/rules.md 8). */
 export async function createMcpServer(context: Context, organizationId: string, input: McpServerInput) {
   const id = newId();
   const columns = {

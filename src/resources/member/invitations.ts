@@ -100,7 +100,7 @@ export async function getInvitation(context: Context, principal: Principal, orga
   return toInvitationView(context, row);
 }
 
-/** Makes the invited person a member. Only they can do this, in a session of their own (decisions.md 25). */
+/** Makes the invited person a member. Only they can do this, in a session of their own (docs/contributing/rules.md 25). */
 export async function accept(context: Context, principal: Principal, organizationId: string, id: string) {
   const scope = { organizationId };
   await queries.lockInvitation(context.db, scope, id);

@@ -10,7 +10,7 @@ export const isOwner = (role: { built_in: boolean; role_name: string }): boolean
 
 /**
  * Throws 403 unless the caller owns the organization: only owners make and unmake owners, for nobody grants more than they
- * hold (decisions.md 23). A token does so for its creator if it may do everything in their place.
+ * hold (docs/contributing/rules.md 23). A token does so for its creator if it may do everything in their place.
  */
 export async function requireOwner(context: Context, principal: Principal, organizationId: string): Promise<void> {
   if (!(await mayMakeOwners(context, principal, organizationId)))

@@ -6,7 +6,7 @@ import { audit } from '#platform/events/audit.ts';
 import type { GroupInput, MetadataKind } from '#resources/metadata-group/kinds.ts';
 import * as queries from '#resources/metadata-group/queries.ts';
 
-/** Makes a group. Names may repeat: the reference documents no 409 (decisions.md 8). */
+/** Makes a group. Names may repeat: the reference documents no 409 (docs/contributing/rules.md 8). */
 export async function createGroup(context: Context, of: MetadataKind, organizationId: string, input: GroupInput) {
   const id = newId();
   const columns = of.toColumns(input);
@@ -17,7 +17,7 @@ export async function createGroup(context: Context, of: MetadataKind, organizati
   return view;
 }
 
-/** Changes a group. Another content makes the services and clusters that name it OUT_OF_DATE (engine.md); another name does not. */
+/** Changes a group. Another content makes the services and clusters that name it OUT_OF_DATE (docs/contributing/engine.md); another name does not. */
 export async function editGroup(context: Context, of: MetadataKind, present: queries.GroupRow, input: GroupInput) {
   const { organization_id: organizationId, id } = present;
   const columns = of.toColumns(input);

@@ -43,7 +43,7 @@ export async function makeAdministrator(context: Context): Promise<string> {
   return id;
 }
 
-/** Makes an API token of full access; its text is answered and never again (decisions.md 22). */
+/** Makes an API token of full access; its text is answered and never again (docs/contributing/rules.md 22). */
 export async function makeAdministratorToken(
   context: Context,
   organizationId: string,

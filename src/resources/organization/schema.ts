@@ -69,7 +69,7 @@ export const Organization = named(
   }),
 );
 
-/** With one organization its fields stand at the top level too (decisions.md 2). */
+/** With one organization its fields stand at the top level too (docs/contributing/rules.md 2). */
 export const OrganizationList = named(
   'OrganizationList',
   Type.Object({

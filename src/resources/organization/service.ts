@@ -31,7 +31,7 @@ const toOrganizationView = (context: Context, row: queries.OrganizationRow) => (
   organization_plan: { plan: row.plan, audit_logs_retention_in_days: context.settings.eventRetentionDays },
 });
 
-/** The caller's organizations; of a single one its name and id stand beside the list too (decisions.md 2). */
+/** The caller's organizations; of a single one its name and id stand beside the list too (docs/contributing/rules.md 2). */
 export async function listOrganizations(context: Context, principal: Principal, query: PageQuery) {
   const ids = principal.grants.map((grant) => grant.organizationId);
   const list = await fetchPage(context.db, queries.listOrganizations(context.db, ids), query, (row) =>
@@ -51,7 +51,7 @@ export async function getOrganization(context: Context, id: string) {
 
 /**
  * Makes an organization whose owner the caller is; a token that does so acts in it from then on. 403 unless the caller is the
- * first administrator or the settings open it to everybody (decisions.md 2), 409 if the name is taken.
+ * first administrator or the settings open it to everybody (docs/contributing/rules.md 2), 409 if the name is taken.
  */
 export async function createOrganization(context: Context, principal: Principal, input: queries.OrganizationColumns) {
   await requireFounder(context, principal);

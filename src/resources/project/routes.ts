@@ -10,7 +10,7 @@ import { createProject, editProject, projectStats, toVisibleProjectView } from '
 import { projectTarget, type ProjectTarget } from '#resources/project/target.ts';
 
 export interface ProjectRoutesNeeds {
-  /** Tears down what is in the project, then removes it (decisions.md 19). */
+  /** Tears down what is in the project, then removes it (docs/contributing/rules.md 19). */
   deleteProject(context: Context, project: ProjectTarget, require: Call['require']): Promise<void>;
 }
 

@@ -31,7 +31,7 @@ const toProjectView = (row: queries.ProjectRow) => ({
   organization: { id: row.organization_id },
 });
 
-/** Makes a project. 409 if the organization has one of that name (decisions.md 8). */
+/** Makes a project. 409 if the organization has one of that name (docs/contributing/rules.md 8). */
 export async function createProject(context: Context, organizationId: string, input: ProjectInput) {
   const id = newId();
   const name = input.name.trim();

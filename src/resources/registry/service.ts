@@ -16,7 +16,7 @@ export const toRegistryView = toKeptView;
 /** The kinds of registries, each with what it takes. */
 export const availableRegistries = () => availableOf(REGISTRY_KINDS, REGISTRIES);
 
-/** Keeps a registry with its credentials, encrypted. Names may repeat (decisions.md 8). */
+/** Keeps a registry with its credentials, encrypted. Names may repeat (docs/contributing/rules.md 8). */
 export async function createRegistry(context: Context, organizationId: string, input: ContainerRegistryRequest) {
   const at = { table: TABLE, organizationId, id: newId() };
   await queries.insertRegistry(context.db, {

@@ -96,7 +96,7 @@ export async function deleteRole(context: Context, role: queries.RoleRow): Promi
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(id, name), before });
 }
 
-/** The role that a body names. 400 for one of another organization, as for one that is nowhere (decisions.md 7). */
+/** The role that a body names. 400 for one of another organization, as for one that is nowhere (docs/contributing/rules.md 7). */
 export async function requireRole(context: Context, organizationId: string, id: string, field = 'role_id') {
   const role = await queries.holdRole(context.db, { organizationId }, id);
   if (!role)

@@ -56,7 +56,7 @@ interface Wanted {
 }
 
 /**
- * The records with the values of external secrets, read now and kept nowhere (decisions.md 34): only of those that count, so that what is
+ * The records with the values of external secrets, read now and kept nowhere (docs/contributing/rules.md 34): only of those that count, so that what is
  * overridden asks nobody. It is read with the right of whoever chose it, and of the token that they used: without `cluster.use` on the cluster of the access nothing is read.
  * Throws VariableError, which names each key and the manager that did not give its secret.
  */

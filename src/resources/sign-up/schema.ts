@@ -38,7 +38,7 @@ export const OrganizationOnboardingRequest = named(
   }),
 );
 
-/** service.md §2.10 */
+/** docs/contributing/rules.md, *Other records* */
 export const OrganizationOnboarding = named(
   'OrganizationOnboarding',
   Type.Object({ use_cases: Type.String(), status: OnboardingStatus }),

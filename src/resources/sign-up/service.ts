@@ -41,7 +41,7 @@ export async function saveSignUp(context: Context, principal: Principal, answers
   return view;
 }
 
-/** The caller's own onboarding (decisions.md 27). */
+/** The caller's own onboarding (docs/contributing/rules.md 27). */
 export async function getOnboarding(context: Context, userId: string) {
   const row = await queries.findOnboarding(context.db, userId);
   return { use_cases: row.onboarding_use_cases, status: row.onboarding_status };

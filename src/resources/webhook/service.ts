@@ -98,7 +98,7 @@ export async function deleteWebhook(context: Context, webhook: queries.WebhookRo
 }
 
 /**
- * Sends the delivery of an attempt again, at once and under its own id (decisions.md 41). 409 while the webhook is switched
+ * Sends the delivery of an attempt again, at once and under its own id (docs/contributing/rules.md 41). 409 while the webhook is switched
  * off or an attempt is under way.
  */
 export async function resendAttempt(context: Context, webhook: queries.WebhookRow, attemptId: string) {

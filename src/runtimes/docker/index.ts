@@ -52,7 +52,7 @@ export interface DockerRuntimeOptions {
 }
 
 /**
- * The runtime that drives Docker Engine or Podman through its API (engine.md, *Runtimes → docker*). The engine need not
+ * The runtime that drives Docker Engine or Podman through its API (docs/contributing/engine.md, *Runtimes → docker*). The engine need not
  * answer yet: `check` says so. Throws when the options are wrong.
  */
 export async function createDockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {

@@ -2,7 +2,7 @@ import type { ProgramSpec, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.
 
 /**
  * Names and labels of everything that the runtime makes in an engine. What lacks our installation's label is never
- * touched (engine.md, *Runtimes*): everything is found through search.ts.
+ * touched (docs/contributing/engine.md, *Runtimes*): everything is found through search.ts.
  */
 export const LABEL = {
   installation: 'quarterdeck.installation',

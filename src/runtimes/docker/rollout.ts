@@ -63,7 +63,7 @@ interface Stage extends Rollout {
 /**
  * Makes the instances, waits until they are ready, gives them the service's name and routes, then ends the old ones.
  * If that fails, what it made is removed and the old ones serve on. Nothing is kept between calls but what the engine
- * shows, so that after a crash at any place the next call goes on (engine.md, *Outside the database*).
+ * shows, so that after a crash at any place the next call goes on (docs/contributing/engine.md, *Outside the database*).
  */
 export async function rollOut(node: DockerNode, rollout: Rollout, context: RuntimeContext): Promise<Handle> {
   const { identity, release, present, adopted } = rollout;

@@ -53,7 +53,7 @@ const FORMAT = 1;
 /** Grace for what is removed by identity alone, when nothing says how long its processes may take. */
 const REMOVE_GRACE_MS = 10_000;
 
-/** Runs workloads on this machine without a container engine (engine.md, *Runtimes*, host). */
+/** Runs workloads on this machine without a container engine (docs/contributing/engine.md, *Runtimes*, host). */
 export class HostRuntime implements Runtime {
   readonly name = 'host';
   readonly #parts: HostParts;

@@ -9,7 +9,7 @@ const LOOK_MS = 10;
 
 /**
  * Ends the processes that work in a folder or below, which may be gone already: what a killed or frozen predecessor had started there would
- * go on writing beside its successor (engine.md, *The queue*). Only where there is /proc.
+ * go on writing beside its successor (docs/contributing/engine.md, *The queue*). Only where there is /proc.
  */
 export async function endProcessesIn(directory: string): Promise<void> {
   for (const end = performance.now() + PATIENCE_MS; ; await sleep(LOOK_MS)) {

@@ -2,7 +2,7 @@ import { defineRoute, type Route } from '#platform/http/route.ts';
 import { Type } from '#platform/http/schema.ts';
 
 /**
- * The document of the interface (service.md §9), for anybody. It is made when it is first asked for, from the endpoints themselves, and kept as
+ * The document of the interface (docs/contributing/rules.md, *Versioning*), for anybody. It is made when it is first asked for, from the endpoints themselves, and kept as
  * text.
  */
 export function documentRoute(others: () => Route[]): Route {

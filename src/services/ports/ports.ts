@@ -95,6 +95,6 @@ export function publicHosts(
     }));
 }
 
-/** Internal host name of a service (decisions.md 37); a database is named by its type. */
+/** Internal host name of a service (docs/contributing/rules.md 37); a database is named by its type. */
 export const hostnameOf = (kind: string, id: string, databaseType = 'database'): string =>
   `${factsOf(kind).hostPrefix ?? databaseType.toLowerCase()}-z${shortId(id)}`;

@@ -6,7 +6,7 @@ import { projectTarget } from '#resources/project/index.ts';
 
 export { SERVICE_KINDS, type ServiceKind };
 
-/** Scopes that variables can stand in (decisions.md 29). */
+/** Scopes that variables can stand in (docs/contributing/rules.md 29). */
 export type VariableScope = 'PROJECT' | 'ENVIRONMENT' | KindWith<'variables'>;
 
 /** What a target of a holder tells of the place: which of the three ids is there says what it is. */
@@ -17,7 +17,7 @@ export interface HolderTarget extends Location {
   projectId: string;
   environmentId?: string;
   serviceId?: string;
-  /** Set when the thing is being deleted: only DELETE is accepted (decisions.md 16). */
+  /** Set when the thing is being deleted: only DELETE is accepted (docs/contributing/rules.md 16). */
   deleting: boolean;
 }
 

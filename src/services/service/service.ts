@@ -126,12 +126,12 @@ async function change(context: Context, kind: Kind, service: queries.ServiceRow,
   return view;
 }
 
-/** 409 for anything but DELETE on what is being deleted (decisions.md 16). */
+/** 409 for anything but DELETE on what is being deleted (docs/contributing/rules.md 16). */
 export function refuseDeleting(service: { name: string; deleting: boolean }): void {
   if (service.deleting) throw conflict(`${service.name} is being deleted: only DELETE is possible.`);
 }
 
-/** How events about a service name it: an Argo CD app goes under its environment (decisions.md 42). */
+/** How events about a service name it: an Argo CD app goes under its environment (docs/contributing/rules.md 42). */
 export const placeOfService = (row: queries.ServiceRow, sub?: SubTargetType) => ({
   target: {
     type: hasFact(row.kind, 'audited') ? row.kind : ('ENVIRONMENT' as TargetType),

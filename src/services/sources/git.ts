@@ -40,7 +40,7 @@ export const GitRepositoryRequest = named(
 );
 export type GitRepositoryInput = Static<typeof GitRepositoryRequest>;
 
-/** service.md §2.6 */
+/** docs/contributing/rules.md, *Git repository* */
 export const GitRepository = named(
   'GitRepository',
   Type.Object({
@@ -83,7 +83,7 @@ export interface ResolvedCommit {
 /** Path of a part of a source; `field` is empty where its parts stand at the top of the body. */
 const within = (field: string, part: string): string => (field === '' ? part : `${field}.${part}`);
 
-/** Reads a source: provider from the host, owner and name from the path where they are missing (decisions.md 9). */
+/** Reads a source: provider from the host, owner and name from the path where they are missing (docs/contributing/rules.md 9). */
 export async function toGitSource(
   context: Context,
   place: { organizationId: string },

@@ -80,6 +80,6 @@ async function reading<T>(read: Promise<T>, translate: (error: RepositoryError) 
   }
 }
 
-/** No 400 has the word in it: clients take it for "deleted" (decisions.md 6). */
+/** No 400 has the word in it: clients take it for "deleted" (docs/contributing/rules.md 6). */
 const sayable = (message: string): string =>
   message.replaceAll(/\b(does|do) not exist\b|\bexists?\b/gi, 'is not there');

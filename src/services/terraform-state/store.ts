@@ -47,7 +47,7 @@ const inRow = <T>(
 };
 
 /**
- * Lets a run in with a password of its own and keeps every earlier one out, whatever it still does (engine.md, *Outside the database*). For
+ * Lets a run in with a password of its own and keeps every earlier one out, whatever it still does (docs/contributing/engine.md, *Outside the database*). For
  * the same generation again it answers the same password: a worker that takes a run over finds it running with that. Throws 409 when a later
  * run has begun.
  */

@@ -165,7 +165,7 @@ export const longRunningView = (
   ...toGroupsView(row, spec),
 });
 
-/** What has storage is recreated: two instances must not write to one volume (engine.md, *Runtimes*). */
+/** What has storage is recreated: two instances must not write to one volume (docs/contributing/engine.md, *Runtimes*). */
 export const rolloutOf = (spec: Pick<LongRunningSpec, 'storage'>, action: string): 'ROLLING' | 'RECREATE' | 'NONE' => {
   if (action !== 'DEPLOY' && action !== 'RESTART') return 'NONE';
   return spec.storage.length > 0 ? 'RECREATE' : 'ROLLING';

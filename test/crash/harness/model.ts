@@ -40,7 +40,7 @@ export interface Expected {
 }
 
 /**
- * The rules of design/engine.md for facts, in small: goes through the deployments of an environment in their order and answers what they leave
+ * The rules of docs/contributing/engine.md for facts, in small: goes through the deployments of an environment in their order and answers what they leave
  * of a service. Nothing of the engine's own code is in it.
  */
 export function replay(serviceId: string, deployments: Ended[], requests: Map<string, ModelRequest>): Expected {

@@ -22,7 +22,7 @@ const urlOf = (route: Route): string => {
 };
 const statuses = (answers: Answer[]): number[] => answers.map(({ status }) => status).sort();
 
-/** Makes things that have a name or key of their own (decisions.md 8, 32). */
+/** Makes things that have a name or key of their own (docs/contributing/rules.md 8, 32). */
 const UNIQUE = [
   'createOrganization',
   'createProject',

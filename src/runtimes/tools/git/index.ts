@@ -52,7 +52,7 @@ const FORMAT = '%H%x1f%cI%x1f%an%x1f%ae%x1f%s%x1f%D%x1e';
 const MOST_LEVELS = 8;
 
 /**
- * Git as the program uses it (engine.md, *Builds*): never through a shell, in an environment of its own (environment.ts), URLs
+ * Git as the program uses it (docs/contributing/engine.md, *Builds*): never through a shell, in an environment of its own (environment.ts), URLs
  * by policy (location.ts). Everything throws RuntimeError: `refused` for what may never be read, `unreachable`, `aborted`, or
  * `failed` with a sentence for the user.
  */

@@ -28,7 +28,7 @@ export interface ShimConfig {
   liveness?: { probe: Probe; target: ProbeTarget };
   /** The process runs once: its end is written down and the shim ends, too. After `timeoutMs` it is ended as `stop` does it. */
   once?: { timeoutMs: number; graceMs: number };
-  /** Values that never get into the log (decisions.md 36). */
+  /** Values that never get into the log (docs/contributing/rules.md 36). */
   secrets: string[];
   /** Descriptor 3 of the shim is a listening socket, which its process gets as its own 3 (StartShim.listen). */
   listens?: boolean;

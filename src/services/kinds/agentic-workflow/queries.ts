@@ -52,7 +52,7 @@ export interface NewRun {
 
 export const insertRun = (db: Database, run: NewRun) => db.insertInto('agentic_run').values(run).execute();
 
-/** From then on the environment is deleted by the scheduler (service.md §2.1). */
+/** From then on the environment is deleted by the scheduler (docs/contributing/rules.md, *Environment*). */
 export const expireEnvironment = (db: Database, scope: Scope, id: string, hours: number) =>
   db
     .updateTable('environment')

@@ -19,7 +19,7 @@ import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
 const target = serviceTarget('agenticWorkflowId', 'AgenticWorkflow', 'AGENTIC_WORKFLOW');
 
-/** Of one that never ran, which is gone at once (decisions.md 19). */
+/** Of one that never ran, which is gone at once (docs/contributing/rules.md 19). */
 const goneStatus = (before: ServiceStatus) => ({
   ...before,
   state: 'DELETED',

@@ -6,7 +6,7 @@ import { createProject, projectTarget } from '#resources/project/index.ts';
 import * as queries from '#services/kinds/argocd-app/queries.ts';
 import { findDefaultStage } from '#services/service/queries.ts';
 
-/** Project of the apps whose namespace is no environment's (decisions.md 39). */
+/** Project of the apps whose namespace is no environment's (docs/contributing/rules.md 39). */
 const PROJECT = 'argocd';
 
 /** Stage that they stand in; no deployment comes to it because of them. */
@@ -30,7 +30,7 @@ export class Places {
 
   /**
    * The environment of the cluster whose Kubernetes namespace is the app's, else the cluster's in the project of apps, which is made when
-   * it is needed first (decisions.md 39). Undefined while that project or environment is being deleted.
+   * it is needed first (docs/contributing/rules.md 39). Undefined while that project or environment is being deleted.
    */
   async of(clusterId: string, namespace: string): Promise<Place | undefined> {
     const digits = environmentOfNamespace(namespace);

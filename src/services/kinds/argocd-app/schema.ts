@@ -2,7 +2,7 @@ import { DateTime, named, Nullable, OneOf, PlainListOf, Type, Uuid } from '#plat
 import { shownAnswer } from '#services/service/common-fields.ts';
 import { GitRepository } from '#services/sources/git.ts';
 
-/** service.md §2.7 */
+/** docs/contributing/rules.md, *Argo CD app* */
 export const ArgoCdApp = named(
   'ArgoCdApp',
   Type.Object({

@@ -61,7 +61,7 @@ export function toObserved(app: ArgoCdApplication, before: Observed | null): Obs
 }
 
 /**
- * The state of service.md §3.1 for an app. What Argo CD does just now comes first, then a sync that failed and left the app out of sync:
+ * The state of docs/contributing/rules.md, *States* for an app. What Argo CD does just now comes first, then a sync that failed and left the app out of sync:
  * its health is that of what ran before. Else the health says it; an app of which nothing is there and that was never synced is READY.
  */
 function stateOf(app: ArgoCdApplication): Pick<Observed, 'action' | 'phase'> {

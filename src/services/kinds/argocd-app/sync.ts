@@ -17,7 +17,7 @@ const EVERY_SECONDS = 30;
 const AFTER_FAILURE_SECONDS = 60;
 
 /**
- * Reads one Argo CD that is due, whichever, and makes the services that were read from it what it says now (decisions.md 39). False when
+ * Reads one Argo CD that is due, whichever, and makes the services that were read from it what it says now (docs/contributing/rules.md 39). False when
  * none was due. What it needs is in the database, so that any number of processes may do this at the same time; who loses the claim
  * meanwhile, because of another configuration or mapping, lands nothing.
  */

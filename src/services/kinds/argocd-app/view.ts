@@ -10,7 +10,7 @@ export const progressOf = (row: Pick<ServiceRow, 'observed'>) =>
 
 const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/;
 
-/** The kind's own part of an answer (service.md §2.7). */
+/** The kind's own part of an answer (docs/contributing/rules.md, *Argo CD app*). */
 export function toArgoCdAppView(_context: Context, row: ServiceRow, spec: ArgoCdAppSpec): Record<string, unknown> {
   const { revision, syncedAt } = progressOf(row);
   const repository = spec.git_repository && toGitView(spec.git_repository, undefined, null);

@@ -36,7 +36,7 @@ export const container: Kind<ContainerSpec, ContainerInput & { name: string }> =
     body: ContainerDeployRequest,
     group: 'containers',
     entry: Type.Object({ id: Uuid, image_tag: selectedText }),
-    // The tag becomes the configured one (decisions.md 15).
+    // The tag becomes the configured one (docs/contributing/rules.md 15).
     choose: (spec, { image_tag: tag }) => (tag && tag !== spec.tag ? { spec: { ...spec, tag } } : {}),
   },
   capabilities: {

@@ -46,7 +46,7 @@ interface Said {
   forceEvent?: 'DIFF';
 }
 
-/** What a deploy call asks for (decisions.md 15): a version becomes the configured one, commits hold for this deployment. */
+/** What a deploy call asks for (docs/contributing/rules.md 15): a version becomes the configured one, commits hold for this deployment. */
 export function chooseHelm(spec: HelmSpec, said: Said, path: string): DeployChoice<HelmSpec> {
   const { repository } = spec.source;
   const choice: DeployChoice<HelmSpec> = {

@@ -19,7 +19,7 @@ export interface HelmSource {
 
 const FORMS = ['git_repository', 'git', 'helm_repository'] as const;
 
-/** Reads a source of a body. Throws 400 that names the field; ids must be of the organization (decisions.md 7). */
+/** Reads a source of a body. Throws 400 that names the field; ids must be of the organization (docs/contributing/rules.md 7). */
 export async function toHelmSource(
   context: Context,
   place: { organizationId: string },

@@ -75,7 +75,7 @@ export const jobDeployment: DeployableKind = {
       // A cron job runs beside deployments: what it writes is its own.
       outputPath: event === 'CRON' ? null : options.outputPath,
     };
-    // What is to be torn down whatever its own event makes of it (decisions.md 19).
+    // What is to be torn down whatever its own event makes of it (docs/contributing/rules.md 19).
     const tolerated = options.bestEffort && event === 'DELETE' && action !== 'RUN';
     return [{ task, attempts: spec.max_nb_restart + 1, tolerated }];
   },

@@ -76,7 +76,7 @@ interface Said {
   forceEvent?: JobEvent;
 }
 
-/** The tag becomes the configured one, the commit holds for this deployment (decisions.md 15). */
+/** The tag becomes the configured one, the commit holds for this deployment (docs/contributing/rules.md 15). */
 function choose(
   spec: JobSpec,
   { image_tag: tag, git_commit_id: commitId, forceEvent: event }: Said,

@@ -1,6 +1,6 @@
 import { invalidField } from '#kernel/errors.ts';
 
-/** Commands that a service may give further arguments for (decisions.md 38). */
+/** Commands that a service may give further arguments for (docs/contributing/rules.md 38). */
 const COMMANDS = ['init', 'validate', 'plan', 'apply', 'destroy'] as const;
 type CommandName = (typeof COMMANDS)[number];
 export type ExtraArguments = Partial<Record<CommandName, string[]>>;

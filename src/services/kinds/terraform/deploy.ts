@@ -155,7 +155,7 @@ function whyNothingRuns(service: ServiceSnapshot, action: DeploymentAction): str
   return `what Terraform has made does not run: there is nothing to ${action.toLowerCase()}`;
 }
 
-/** What of Terraform an action of ours is (decisions.md 42, service.md §2.3). */
+/** What of Terraform an action of ours is (docs/contributing/rules.md 42, docs/contributing/rules.md, *Status*). */
 function terraformActionOf(service: ServiceSnapshot, action: DeploymentAction, reconciles: boolean): TerraformAction {
   switch (service.event) {
     case 'PLAN':

@@ -111,7 +111,7 @@ async function keepOutputs(
   return [...lines, ...(await recordOutputs(context, place, [...outputs.values()]))];
 }
 
-/** Longest value of a variable (decisions.md 32). */
+/** Longest value of a variable (docs/contributing/rules.md 32). */
 const MAX_VALUE = 65_536;
 
 function refusalOf(context: Context, { key, value }: Output, isTaken: boolean): string | undefined {

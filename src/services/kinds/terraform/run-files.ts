@@ -15,7 +15,7 @@ export const CACHE_FOLDER = `${FOLDER}/cache`;
 
 const SCRIPT = readFileSync(path.join(import.meta.dirname, 'run.sh'), 'utf8');
 
-/** One of three (decisions.md 38). `kubernetes` is kept by ourselves on clusters without Kubernetes (engine.md, *Terraform services*). */
+/** One of three (docs/contributing/rules.md 38). `kubernetes` is kept by ourselves on clusters without Kubernetes (docs/contributing/engine.md, *Terraform services*). */
 export type Backend =
   { kubernetes: object } | { user_provided: object } | { blueprint: { type: string; config?: Record<string, string> } };
 

@@ -71,7 +71,7 @@ const JobResources = Type.Object({
   storage_gib: Type.Integer({ minimum: 0, maximum: 65_536 }),
 });
 
-/** decisions.md 38: either way of naming the repository. */
+/** docs/contributing/rules.md 38: either way of naming the repository. */
 const FilesSource = Type.Object({
   git: Type.Optional(Type.Object({ git_repository: Type.Optional(GitRepositoryRequest) })),
   git_repository: Type.Optional(GitRepositoryRequest),
@@ -103,7 +103,7 @@ export const TerraformEditRequest = named(
 );
 export type TerraformInput = Static<typeof TerraformEditRequest>;
 
-/** service.md §2.5 */
+/** docs/contributing/rules.md, *Terraform service* */
 export const Terraform = named(
   'Terraform',
   Type.Object({

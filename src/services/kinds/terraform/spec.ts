@@ -95,7 +95,7 @@ export async function toTerraformSpec(
   };
 }
 
-/** decisions.md 38: the two ways of saying it must agree. */
+/** docs/contributing/rules.md 38: the two ways of saying it must agree. */
 function autoDeployOf(input: TerraformInput, base: TerraformSpec['auto_deploy_config']) {
   const config = input.auto_deploy_config;
   if (config && input.auto_deploy !== undefined && input.auto_deploy !== config.auto_deploy)
@@ -179,7 +179,7 @@ export const openTfVar = async (context: Context, organizationId: string, { seal
     ? context.vault.open(context.db, organizationId, placeOf(sealed.id), Buffer.from(sealed.value, 'base64'))
     : value!;
 
-/** The configuration of a copy: its secrets are sealed anew. Its state is its own, and empty (decisions.md 20). */
+/** The configuration of a copy: its secrets are sealed anew. Its state is its own, and empty (docs/contributing/rules.md 20). */
 export async function copyTerraformSpec(context: Context, from: ServiceRow): Promise<TerraformSpec> {
   const spec = from.spec as TerraformSpec;
   const tf_vars: TfVar[] = [];

@@ -2,7 +2,7 @@ import { inTransaction, systemContext, type Platform } from '#platform/context.t
 import { environmentTarget, listExpired } from '#resources/environment/index.ts';
 import { deleteEnvironment } from '#services/capabilities/service/actions/delete.ts';
 
-/** Deletes environments whose time is over (service.md §2.1, `expires_at`). */
+/** Deletes environments whose time is over (docs/contributing/rules.md, *Environment*, `expires_at`). */
 export async function deleteExpiredEnvironments(platform: Platform, signal: AbortSignal): Promise<void> {
   for (const { id, organization_id } of await listExpired(platform.db)) {
     signal.throwIfAborted();

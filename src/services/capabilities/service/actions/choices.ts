@@ -5,7 +5,7 @@ import { changeSpec } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 import * as queries from '#services/capabilities/service/actions/queries.ts';
 
-/** What a deploy call of a service asks for; its part that is configuration becomes the service's (decisions.md 15). */
+/** What a deploy call of a service asks for; its part that is configuration becomes the service's (docs/contributing/rules.md 15). */
 export async function chooseForService(
   context: Context,
   kind: Kind,

@@ -25,7 +25,7 @@ export function requireRemoval(
 
 /**
  * Deletes a service: its teardown is requested, and the row goes at its end; one of which nothing was ever applied is gone at once
- * (decisions.md 19). A second delete changes nothing.
+ * (docs/contributing/rules.md 19). A second delete changes nothing.
  */
 export async function deleteService(
   context: Context,

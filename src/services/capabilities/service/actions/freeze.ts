@@ -8,7 +8,7 @@ import { freezeGroups } from '#services/workload/groups.ts';
 import { hostnameOf } from '#services/ports/ports.ts';
 import type { SnapshotRow } from '#services/capabilities/service/actions/queries.ts';
 
-/** Freezes services for a deployment: configuration only, in the request's transaction, three statements for all of them (engine.md). */
+/** Freezes services for a deployment: configuration only, in the request's transaction, three statements for all of them (docs/contributing/engine.md). */
 export async function freeze(
   context: Context,
   organizationId: string,

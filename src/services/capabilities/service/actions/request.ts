@@ -58,7 +58,7 @@ export const placeOfTarget = (service: ServiceTarget) => ({
 });
 
 /**
- * Requests an action on one service and answers its status with the new state (decisions.md 11). `requested` is the id of the request that was
+ * Requests an action on one service and answers its status with the new state (docs/contributing/rules.md 11). `requested` is the id of the request that was
  * made, for those who wait for it: the status is of the one that runs, which may be another.
  */
 export async function actOnService(
@@ -190,7 +190,7 @@ function listUnable(rows: queries.SnapshotRow[]): Map<string, string> {
   );
 }
 
-/** 400 for what something else runs: it is only read here (decisions.md 39). */
+/** 400 for what something else runs: it is only read here (docs/contributing/rules.md 39). */
 export function refuseObserved(rows: Pick<queries.SnapshotRow, 'id' | 'name' | 'observed'>[]): void {
   for (const row of rows)
     if (row.observed)

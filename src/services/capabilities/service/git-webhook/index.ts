@@ -1,5 +1,2 @@
 export { gitWebhookRoutes } from '#services/capabilities/service/git-webhook/routes.ts';
-export {
-  gitWebhookPath,
-  gitWebhookSecretPlace,
-} from '#services/capabilities/service/git-webhook/service.ts';
+export { gitWebhookPath, gitWebhookSecretPlace } from '#services/capabilities/service/git-webhook/service.ts';

@@ -194,7 +194,7 @@ export const ServiceOutcome = named(
   }),
 );
 
-/** Histories keep the reference's own paging, with `pagination` beside it (decisions.md 4). */
+/** Histories keep the reference's own paging, with `pagination` beside it (docs/contributing/rules.md 4). */
 export const HistoryOf = <T extends import('typebox').TSchema>(item: T) =>
   Type.Object({
     page: Type.Integer(),

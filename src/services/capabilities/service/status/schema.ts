@@ -28,7 +28,7 @@ export const StatusDetails = named(
   }),
 );
 
-/** service.md §2.3; finished steps only (decisions.md 17). */
+/** docs/contributing/rules.md, *Status*; finished steps only (docs/contributing/rules.md 17). */
 const Steps = named(
   'Steps',
   Type.Object({
@@ -102,7 +102,7 @@ export const Status = named(
   }),
 );
 
-/** The union of Status and the reference's EnvironmentStatus (decisions.md 11). */
+/** The union of Status and the reference's EnvironmentStatus (docs/contributing/rules.md 11). */
 export const EnvironmentStatus = named(
   'EnvironmentStatus',
   Type.Object({

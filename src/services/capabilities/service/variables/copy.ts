@@ -41,7 +41,7 @@ interface NewSecret {
 }
 
 /**
- * Copies own variables, secrets, overrides and aliases (decisions.md 20). What they refer to is the copy of it, else the same thing where it
+ * Copies own variables, secrets, overrides and aliases (docs/contributing/rules.md 20). What they refer to is the copy of it, else the same thing where it
  * can be seen from the new place; an alias or override of anything else becomes a plain value, with its source's value and path. What a service
  * wrote is for its copy to write from then on.
  */

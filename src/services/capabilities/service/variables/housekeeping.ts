@@ -8,7 +8,7 @@ import { deleteUnnamedVersions, markSuperseded } from '#services/capabilities/se
 const GRACE_MS = 60 * 60 * 1000;
 
 /**
- * Removes values of secrets that nothing needs any more: neither a variable nor a kept snapshot, which a rollback would deploy (engine.md,
+ * Removes values of secrets that nothing needs any more: neither a variable nor a kept snapshot, which a rollback would deploy (docs/contributing/engine.md,
  * *Snapshot, resolution, plan*). Answers how many went. For the whole installation.
  */
 export async function removeUnusedSecretVersions(context: Context): Promise<number> {

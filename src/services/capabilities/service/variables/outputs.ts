@@ -7,7 +7,7 @@ import { openSecrets, sealSecrets } from '#services/capabilities/service/variabl
 import { checkSaid } from '#services/capabilities/service/variables/rules.ts';
 import { freeze, thawVariables } from '#services/capabilities/service/variables/snapshot.ts';
 
-/** One value that an execution wrote (engine.md, *Snapshot, resolution, plan*). */
+/** One value that an execution wrote (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
 export interface Output {
   key: string;
   value: string;
@@ -27,7 +27,7 @@ export interface OutputPlace {
 
 /**
  * Makes what an execution wrote the variables and secrets of its environment, in place of what the service wrote before. It moves no version:
- * what a deployment itself writes makes nothing out of date (engine.md). A variable that a person made keeps its value. Answers lines for the
+ * what a deployment itself writes makes nothing out of date (docs/contributing/engine.md). A variable that a person made keeps its value. Answers lines for the
  * log; throws 400 for a key, a value or a path that no variable may have.
  */
 export async function recordOutputs(context: Context, place: OutputPlace, outputs: Output[]): Promise<string[]> {

@@ -65,7 +65,7 @@ async function findOwner(db: Database, id: string, organizationIds: string[]): P
   return { target, id: owner.id, scope: owner.kind as VariableScope };
 }
 
-/** Where a parent is named: its id in a body is 400 when it is unknown, in a query 404 (decisions.md 7). */
+/** Where a parent is named: its id in a body is 400 when it is unknown, in a query 404 (docs/contributing/rules.md 7). */
 export interface Named {
   scope: RecordScope;
   id: string;

@@ -162,7 +162,7 @@ export const renameVariables = (db: Database, scope: Scope, ids: string[], key: 
 
 /**
  * Everything that overrides a variable or is an alias of it, at any distance, with where it stands: it goes when the variable goes
- * (decisions.md 30). `overrides_only` marks what has the variable's key.
+ * (docs/contributing/rules.md 30). `overrides_only` marks what has the variable's key.
  */
 export const listDependents = (db: Database, scope: Scope, id: string) =>
   db

@@ -4,7 +4,7 @@ const MAX_VALUE_BYTES = 64 * 1024;
 const KEY = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 const MAX_KEY = 255;
 
-/** What is wrong with a key that somebody gives (decisions.md 32), undefined if nothing is. */
+/** What is wrong with a key that somebody gives (docs/contributing/rules.md 32), undefined if nothing is. */
 export function wrongKey(key: string, prefix: string): string | undefined {
   if (!KEY.test(key)) return 'must begin with a letter or _, and have letters, digits and _ only';
   if (key.length > MAX_KEY) return `must have at most ${MAX_KEY} characters`;
@@ -18,7 +18,7 @@ export function wrongValue(value: string): string | undefined {
   return value.includes('\0') ? 'must not contain a NUL character' : undefined;
 }
 
-/** What is wrong with the path of a file (decisions.md 34). */
+/** What is wrong with the path of a file (docs/contributing/rules.md 34). */
 function wrongMountPath(path: string): string | undefined {
   if (!path.startsWith('/')) return 'must be absolute: begin with /';
   if (path.includes('\0')) return 'must not contain a NUL character';

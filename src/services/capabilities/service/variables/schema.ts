@@ -18,7 +18,7 @@ const { default: standard, name } = SETTINGS.builtInVariablePrefix;
 /** Rule for keys; the document is the same for every installation, so that it names the setting. */
 const RESERVED_PREFIX = `Must not begin with the prefix of built-in variables, which is \`${standard}\` unless the operator sets ${name}.`;
 
-/** decisions.md 32, 34; bytes of a value are counted by rules.ts. */
+/** docs/contributing/rules.md 32, 34; bytes of a value are counted by rules.ts. */
 const Key = Type.String({
   minLength: 1,
   maxLength: 255,
@@ -59,7 +59,7 @@ export const VariableRequest = named(
   Type.Object({ key: Key, value: Type.Optional(Value), mount_path: MountPath, ...said }),
 );
 
-/** What is absent or null stays (decisions.md 31). */
+/** What is absent or null stays (docs/contributing/rules.md 31). */
 export const VariableEditRequest = named(
   'EnvironmentVariableEditRequest',
   Type.Object({ key: Key, value: KeptValue, mount_path: MountPath, ...said }),
@@ -125,7 +125,7 @@ const SourceOfEither = Type.Object({
   variable_type: VariableTypeOf,
 });
 
-/** service.md §2.8 */
+/** docs/contributing/rules.md, *Variable* */
 export const EnvironmentVariable = named(
   'EnvironmentVariable',
   Type.Object({
@@ -140,7 +140,7 @@ export const EnvironmentVariable = named(
 );
 export const EnvironmentVariableList = ListOf(EnvironmentVariable);
 
-/** service.md §2.9: never with the value. */
+/** docs/contributing/rules.md, *Secret*: never with the value. */
 export const Secret = named(
   'Secret',
   Type.Object({

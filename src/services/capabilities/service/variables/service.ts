@@ -40,7 +40,7 @@ export type EditInput = Omit<CreateInput, 'value'> & { value?: string | null };
 /** What an id may name: variables, secrets, or either with undefined. */
 export type Wanted = 'variable' | 'secret' | undefined;
 
-/** Makes a variable or a secret on a holder. 409 if the holder has one with that key (decisions.md 32). */
+/** Makes a variable or a secret on a holder. 409 if the holder has one with that key (docs/contributing/rules.md 32). */
 export async function createVariable(context: Context, place: Place, isSecret: boolean, input: CreateInput) {
   refuseDeleting(place);
   checkSaid(input, context.settings.builtInVariablePrefix);
@@ -48,7 +48,7 @@ export async function createVariable(context: Context, place: Place, isSecret: b
   if (access) await refuseAccess(context, place, access);
   return insert(context, place, input, input.value ?? '', {
     key: input.key,
-    // Of an external secret only the name is kept here (decisions.md 34).
+    // Of an external secret only the name is kept here (docs/contributing/rules.md 34).
     is_secret: isSecret && !access,
     mount_path: input.mount_path ?? null,
     enable_interpolation_in_file: input.enable_interpolation_in_file ?? false,
@@ -58,7 +58,7 @@ export async function createVariable(context: Context, place: Place, isSecret: b
 }
 
 /**
- * Gives what is seen from a place another value there (decisions.md 30). 404 when it isn't seen from there, 400 when the place is no lower
+ * Gives what is seen from a place another value there (docs/contributing/rules.md 30). 404 when it isn't seen from there, 400 when the place is no lower
  * scope, 409 when there is one already.
  */
 export async function overrideVariable(
@@ -89,7 +89,7 @@ export async function overrideVariable(
   });
 }
 
-/** Gives what is seen from a place another key there (decisions.md 30). 404 when it isn't seen from there, 400 when it is an alias. */
+/** Gives what is seen from a place another key there (docs/contributing/rules.md 30). 404 when it isn't seen from there, 400 when it is an alias. */
 export async function aliasVariable(
   context: Context,
   place: Place,
@@ -113,7 +113,7 @@ export async function aliasVariable(
   });
 }
 
-/** Changes a variable of a holder; what is absent or null stays (decisions.md 31). Overrides of it keep its key. */
+/** Changes a variable of a holder; what is absent or null stays (docs/contributing/rules.md 31). Overrides of it keep its key. */
 export async function editVariable(context: Context, place: Place, id: string, wanted: Wanted, input: EditInput) {
   refuseDeleting(place);
   const before = await findOwn(context, place, id, wanted, 'edited');
@@ -145,7 +145,7 @@ export async function editVariable(context: Context, place: Place, id: string, w
   return after;
 }
 
-/** Deletes a variable of a holder, and with it what overrides it or is an alias of it (decisions.md 30). */
+/** Deletes a variable of a holder, and with it what overrides it or is an alias of it (docs/contributing/rules.md 30). */
 export async function removeVariable(context: Context, place: Place, id: string, wanted: Wanted): Promise<void> {
   const found = await findOwn(context, place, id, wanted, 'deleted');
   const scope = { organizationId: place.organizationId };
@@ -177,7 +177,7 @@ async function findOwn(context: Context, place: Place, id: string, wanted: Wante
   return found;
 }
 
-/** Throws 400 that says which rule an edit would break (service.md §3.4, decisions.md 31). */
+/** Throws 400 that says which rule an edit would break (docs/contributing/rules.md, *Hierarchy*, docs/contributing/rules.md 31). */
 async function checkEdit(context: Context, found: FoundInLine, input: EditInput): Promise<void> {
   const { entry, byId, place } = found;
   const isNewKey = input.key !== entry.key;

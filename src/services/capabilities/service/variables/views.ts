@@ -23,7 +23,7 @@ const common = ({ entry, byId }: Found) => ({
     ? {
         service_id: entry.service.id,
         service_name: entry.service.name,
-        // The set of the field has fewer kinds than there are (decisions.md 29).
+        // The set of the field has fewer kinds than there are (docs/contributing/rules.md 29).
         ...(hasFact(entry.service.kind, 'linked') ? { service_type: entry.service.kind } : {}),
       }
     : {}),
@@ -60,7 +60,7 @@ const sourcesOf = ({ entry, byId }: Found) => {
   return { overridden: entry.overrides ? view : null, aliased: entry.aliases ? view : null };
 };
 
-/** As `/…/environmentVariable` answers it (service.md §2.8). */
+/** As `/…/environmentVariable` answers it (docs/contributing/rules.md, *Variable*). */
 export function toVariableView(found: Found) {
   const { overridden, aliased } = sourcesOf(found);
   return {
@@ -71,7 +71,7 @@ export function toVariableView(found: Found) {
   };
 }
 
-/** As `/…/secret` answers it (service.md §2.9): without the value. */
+/** As `/…/secret` answers it (docs/contributing/rules.md, *Secret*): without the value. */
 export function toSecretView(found: Found) {
   const { overridden, aliased } = sourcesOf(found);
   return { ...common(found), overridden_secret: overridden, aliased_secret: aliased };
