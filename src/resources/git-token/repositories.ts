@@ -62,8 +62,12 @@ const DIALECTS: Record<Provider, Dialect> = {
   },
   GITLAB: {
     entry: {
-      ...{ id: true, path_with_namespace: true, http_url_to_repo: true },
-      ...{ default_branch: true, visibility: true, name: true },
+      id: true,
+      path_with_namespace: true,
+      http_url_to_repo: true,
+      default_branch: true,
+      visibility: true,
+      name: true,
     },
     page: (entry) => [entry],
     lists: () => Promise.resolve(['/projects?membership=true&per_page=100&order_by=id&sort=asc&pagination=keyset']),
@@ -80,8 +84,19 @@ const DIALECTS: Record<Provider, Dialect> = {
   },
   BITBUCKET: {
     entry: {
-      ...{ uuid: true, full_name: true, is_private: true, name: true, slug: true },
-      links: { clone: [{ name: true, href: true }] },
+      uuid: true,
+      full_name: true,
+      is_private: true,
+      name: true,
+      slug: true,
+      links: {
+        clone: [
+          {
+            name: true,
+            href: true,
+          },
+        ],
+      },
       mainbranch: { name: true },
       workspace: { slug: true },
     },

@@ -106,8 +106,14 @@ describe('a run of Terraform', () => {
 
   const record = (backend: object, output: string) => {
     const execution = {
-      ...{ organizationId: admin.organizationId, environmentId: service.environmentId, deploymentId: newId() },
-      ...{ commitId: null, action: 'DEPLOY', failure: null, secrets: ['hunter22'], generation: 1 },
+      organizationId: admin.organizationId,
+      environmentId: service.environmentId,
+      deploymentId: newId(),
+      commitId: null,
+      action: 'DEPLOY',
+      failure: null,
+      secrets: ['hunter22'],
+      generation: 1,
       outcomes: [{ end: { output } }],
     } as unknown as Execution;
     const snapshot = { serviceId: service.id, spec: { backend } } as unknown as ServiceSnapshot;
@@ -122,7 +128,9 @@ describe('a run of Terraform', () => {
     instances: [{ attributes: { id: n, text: randomBytes(size / 2).toString('hex'), copy: 'hunter22' } }],
   });
   const stateOf = (resources: object[], outputs: object = {}) => ({
-    ...{ version: 4, serial: 1, lineage: 'l' },
+    version: 4,
+    serial: 1,
+    lineage: 'l',
     resources,
     outputs,
   });

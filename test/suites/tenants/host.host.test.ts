@@ -89,8 +89,13 @@ describe.skipIf(!namespaces)('of two organizations on one machine', () => {
   const tenants = new Map<string, { spec: WorkloadSpec; handle: Handle }>();
 
   const port = (internalPort: number, externalPort: number, protocol: 'HTTP' | 'TCP') => ({
-    ...{ id: `p${internalPort}`, name: `p${internalPort}`, internalPort, externalPort, protocol },
-    ...{ publiclyAccessible: true, isDefault: true },
+    id: `p${internalPort}`,
+    name: `p${internalPort}`,
+    internalPort,
+    externalPort,
+    protocol,
+    publiclyAccessible: true,
+    isDefault: true,
   });
   const deploy = async (secret: string, changes: Partial<WorkloadSpec> = {}) => {
     const identity = changes.identity ?? host.identity();
