@@ -33,7 +33,7 @@ const REST = 9;
 const MEASURE_SECONDS = 300;
 
 /** Measures folders; those that it does not reach in time keep their last figures. */
-export interface FolderMeter {
+interface FolderMeter {
   measure(
     folders: readonly { key: string; paths: string[] }[],
     signal: AbortSignal,

@@ -1,7 +1,7 @@
 import { systemContext, type Context } from '#platform/context.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
-import type { Lease, StopReason as WorkStopReason } from '#platform/work/index.ts';
+import type { Lease } from '#platform/work/index.ts';
 import { OUTBOX_CHANNEL, outboxInsert, type DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 import type { Span } from '#platform/telemetry/index.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
@@ -17,9 +17,6 @@ import type { Trigger } from '#deployments/model/states.ts';
 import { outboxEventOf } from '#deployments/outbox-event.ts';
 import { moveServices, type MoveOptions } from '#deployments/queries.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
-
-/** Why a run is ended from outside. */
-export type StopReason = WorkStopReason<'cancel'>;
 
 export interface RunOptions {
   /** Lease on the deployment. */

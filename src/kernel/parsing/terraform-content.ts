@@ -12,7 +12,7 @@ export interface StateResource {
 }
 
 /** A value that a module puts out. */
-export interface StateOutput {
+interface StateOutput {
   name: string;
   value: unknown;
   sensitive: boolean;

@@ -2,4 +2,4 @@ export type { Claim, ClaimRequest, Renewal, RowClaim, WorkKind, WorkReport, Work
 export { ClaimLost, Lease, requireHeld, WorkStopped, type StopReason } from '#platform/work/lease.ts';
 export { leasedTable, withDate } from '#platform/work/leased-table.ts';
 export { listenForWork } from '#platform/work/listen.ts';
-export { WorkLoop, type WorkLoopOptions } from '#platform/work/loop.ts';
+export { WorkLoop } from '#platform/work/loop.ts';

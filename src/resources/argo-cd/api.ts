@@ -9,7 +9,7 @@ import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
 import { readParts } from '#kernel/parsing/parts.ts';
 import { OutgoingError, type HttpClient, type OutgoingAnswer } from '#platform/http-client/index.ts';
 
-export type { ArgoCdApplication, ArgoCdCluster, ManagedResource } from '#kernel/parsing/argo-cd.ts';
+export type { ArgoCdApplication, ArgoCdCluster } from '#kernel/parsing/argo-cd.ts';
 
 /** Why an Argo CD could not be asked, in the words of the reference. */
 export type ArgoCdFailure = 'authentication_failed' | 'unreachable' | 'insufficient_permissions';

@@ -1,4 +1,4 @@
-export { applyDeploymentRules, type SwitchServices } from '#resources/deployment-rule/apply.ts';
+export { applyDeploymentRules } from '#resources/deployment-rule/apply.ts';
 export { deploymentRuleRoutes } from '#resources/deployment-rule/routes.ts';
 export type { EnvironmentRuleRow, ProjectRuleRow } from '#resources/deployment-rule/queries.ts';
 export { environmentRule, giveRule, matchRule } from '#resources/deployment-rule/service.ts';

@@ -13,7 +13,7 @@ const DIVIDED =
   /^(?:services\/capabilities\/(?:service|environment)|services\/kinds|services|resources|platform|delivery)(?=\/[^/]+\/)/;
 
 /** Returns the module of a file below src: a folder of a resource, a kind, a capability or a part of the platform, else the layer. */
-export function moduleOf(file: string): string {
+function moduleOf(file: string): string {
   const divided = DIVIDED.exec(file)?.[0];
   return divided ? file.slice(0, file.indexOf('/', divided.length + 1)) : file.slice(0, file.indexOf('/'));
 }

@@ -1,2 +1,1 @@
 export { checkRoutes } from '#services/capabilities/environment/checks/routes.ts';
-export type { CheckNeeds } from '#services/capabilities/environment/checks/service.ts';
