@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { diskLimits } from '#app/disk-limits.ts';
+import { diskLimits } from '#runtimes/tools/disk-limits.ts';
 import type { Platform } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { Git } from '#runtimes/tools/git/index.ts';

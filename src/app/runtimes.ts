@@ -7,7 +7,7 @@ import type { Settings } from '#platform/settings/index.ts';
 import { findDockerSocket } from '#runtimes/docker/socket.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
 import type { Router } from '#runtimes/router.ts';
-import { diskLimits } from '#app/disk-limits.ts';
+import { diskLimits } from '#runtimes/tools/disk-limits.ts';
 import { RuntimeError, type Runtime, type RuntimeProvider } from '#runtimes/runtime.ts';
 
 type Name = Runtime['name'];

@@ -59,17 +59,11 @@ describe('an instance', () => {
 });
 
 test('volumes have the sizes that their kinds of services declare', () => {
-  expect(declaredSizes('s', { kind: 'APPLICATION', spec: { storage: [{ id: 'v', size: 4 }] } })).toEqual(
-    new Map([['v', 4 * GIB]]),
-  );
-  expect(declaredSizes('s', { kind: 'DATABASE', spec: { storage: 10, volume_id: 'v' } })).toEqual(
-    new Map([['v', 10 * GIB]]),
-  );
-  expect(declaredSizes('s', { kind: 'TERRAFORM', spec: { job_resources: { storage_gib: 2 } } })).toEqual(
-    new Map([['s', 2 * GIB]]),
-  );
-  expect(declaredSizes('s', { kind: 'AGENTIC_WORKFLOW', spec: { resources: { storage_gib: 0 } } }).size).toBe(0);
-  expect(declaredSizes('s', { kind: 'JOB', spec: {} }).size).toBe(0);
+  expect(declaredSizes('s', { spec: { storage: [{ id: 'v', size: 4 }] } })).toEqual(new Map([['v', 4 * GIB]]));
+  expect(declaredSizes('s', { spec: { storage: 10, volume_id: 'v' } })).toEqual(new Map([['v', 10 * GIB]]));
+  expect(declaredSizes('s', { spec: { job_resources: { storage_gib: 2 } } })).toEqual(new Map([['s', 2 * GIB]]));
+  expect(declaredSizes('s', { spec: { resources: { storage_gib: 0 } } }).size).toBe(0);
+  expect(declaredSizes('s', { spec: {} }).size).toBe(0);
 });
 
 test('an organization takes what its services take, and services that are gone count for none', () => {

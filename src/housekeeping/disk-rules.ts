@@ -6,9 +6,8 @@ const GIB = 2 ** 30;
 /** Share of its size at which a volume is reported. */
 const NEARLY_FULL = 0.8;
 
-/** Configuration of a service, as far as it names volumes. */
+/** Configuration of a service, as far as it names volumes: a list of them, one with its id, or one that has the id of its service. */
 export interface Declared {
-  kind: string;
   spec: {
     storage?: unknown;
     volume_id?: string;
@@ -18,12 +17,11 @@ export interface Declared {
 }
 
 /** Sizes of a service's volumes in bytes, by their ids. Without a size a volume has no limit of its own. */
-export function declaredSizes(serviceId: string, { kind, spec }: Declared): Map<string, number> {
-  if (kind === 'DATABASE') return sizesOf([[spec.volume_id, spec.storage]]);
-  if (kind === 'TERRAFORM') return sizesOf([[serviceId, spec.job_resources?.storage_gib]]);
-  if (kind === 'AGENTIC_WORKFLOW') return sizesOf([[serviceId, spec.resources?.storage_gib]]);
-  const volumes = Array.isArray(spec.storage) ? (spec.storage as { id: string; size: number }[]) : [];
-  return sizesOf(volumes.map(({ id, size }) => [id, size]));
+export function declaredSizes(serviceId: string, { spec }: Declared): Map<string, number> {
+  if (Array.isArray(spec.storage))
+    return sizesOf((spec.storage as { id: string; size: number }[]).map(({ id, size }) => [id, size]));
+  if (spec.volume_id !== undefined) return sizesOf([[spec.volume_id, spec.storage]]);
+  return sizesOf([[serviceId, spec.job_resources?.storage_gib ?? spec.resources?.storage_gib]]);
 }
 
 function sizesOf(volumes: [string | undefined, unknown][]): Map<string, number> {

@@ -75,11 +75,16 @@ beforeAll(async () => {
 afterAll(async () => {
   await there.close();
 });
-afterEach(() => app.db.updateTable('node').set({ api_url: null }).execute());
+const announcements: ApiAnnouncement[] = [];
+afterEach(async () => {
+  for (const announcement of announcements.splice(0)) await announcement.stop();
+  await app.db.updateTable('node').set({ api_url: null }).execute();
+});
 
 const urlOfThere = () => `http://127.0.0.1:${(there.server.address() as AddressInfo).port}`;
 async function announce(url = urlOfThere(), machine = THERE) {
   const announcement = new ApiAnnouncement(app.db, machine, url, app.platform.log);
+  announcements.push(announcement);
   announcement.start();
   await announcement.settled();
   return announcement;

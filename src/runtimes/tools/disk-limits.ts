@@ -93,3 +93,9 @@ async function refuseReserved(disk: string, { reservedBytes }: DiskLimits): Prom
 }
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / MIB)} MiB`;
+
+/** Returns the limits of the disk that one piece of work may take, from the settings in MiB. */
+export const diskLimits = ({ diskReserveMb }: { diskReserveMb: number }, mostMb: number): DiskLimits => ({
+  mostBytes: mostMb * 2 ** 20,
+  reservedBytes: diskReserveMb * 2 ** 20,
+});

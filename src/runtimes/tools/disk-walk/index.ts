@@ -1,3 +1,4 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import type { TreeSize } from '#runtimes/tools/disk-walk/walk.ts';
 import type { WalkJob, WalkLine } from '#runtimes/tools/disk-walk/program.ts';
 import { runCommand } from '#runtimes/tools/command.ts';
@@ -49,7 +50,7 @@ export async function measureTrees(
     const { exitCode, stderr } = await runCommand(program!, args, {
       cwd: '/',
       input: JSON.stringify(job),
-      signal: AbortSignal.any([signal, late]),
+      signal: anySignal([signal, late]),
       onLine: (line, stream) => {
         if (stream === 'stdout') take(line);
       },
