@@ -1,6 +1,6 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
-/** What a history is of: an environment, or a service, or several. */
+/** Subject of a history: an environment, a service, or several services. */
 export type HistoryOf = { environmentId: string } | { serviceId: string | string[] };
 
 export interface HistoryDeployment {

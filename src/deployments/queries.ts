@@ -139,12 +139,12 @@ export const joinDeployment = (
     .returning(NODE)
     .executeTakeFirst();
 
-/** Which services a trigger moves, and what goes with it. */
+/** Selection of the services that a trigger moves, and values that are stored with the move. */
 export interface MoveOptions {
-  /** Only these; all of the deployment where it is left out. */
+  /** Services to move; all of the deployment if absent. */
   serviceIds?: string[];
   error?: ServiceError;
-  /** Commits that services were resolved to, by their id. */
+  /** Commits that services were resolved to, by service id. */
   commits?: Record<string, unknown>;
 }
 
@@ -212,7 +212,7 @@ export const lockRunningOf = (db: Database, organizationIds: string[], serviceId
     .forUpdate('deployment')
     .execute();
 
-/** What the row of an ended deployment says. It ends after it was begun, even if that was while the transaction waited for its row. */
+/** Columns of an ended deployment. Its end is after its beginning, even if the transaction waited for the row in between. */
 export const ENDED = {
   status: 'ENDED',
   ended_at: sql<Date>`clock_timestamp()`,
@@ -222,7 +222,7 @@ export const ENDED = {
   lease_until: null,
 } as const;
 
-/** Ends a deployment that was cancelled without a worker's doing; `leftover` keeps the worker that may still be at it. */
+/** Ends a deployment that was cancelled without its worker taking part; `leftover` keeps the worker that may still be at it. */
 export const endCancelled = (db: Database, scope: Scope, id: string, leftover: boolean) =>
   db
     .updateTable('deployment')
@@ -236,7 +236,7 @@ export const endCancelled = (db: Database, scope: Scope, id: string, leftover: b
     .where('status', '<>', 'ENDED')
     .execute();
 
-/** What was at work on these services was cut off: their next deployment skips nothing (docs/contributing/engine.md, *The queue*). */
+/** Marks services whose work was cut off: their next deployment skips nothing (docs/contributing/engine.md, *The queue*). */
 export const markDirty = (db: Database, scope: Scope, serviceIds: string[]) =>
   db
     .updateTable('service')

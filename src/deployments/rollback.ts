@@ -95,7 +95,10 @@ const commitsOf = ({ commit, valuesCommit }: ResolvedService = {}) => ({
 const imageOf = ({ image, build_key }: { image: string | null; build_key: string | null }) =>
   image ? { image, ...(build_key ? { buildKey: build_key } : {}) } : {};
 
-/** Services that a deployment deployed with success and that are still there, with the release that it made where it is kept. */
+/**
+ * Returns the services that a deployment deployed with success and that still exist. Each comes with the image of its release, if that is
+ * kept.
+ */
 async function listDeployed(db: Database, scope: Scope, deploymentId: string) {
   const rows = await db
     .selectFrom('deployment_service as ds')

@@ -42,7 +42,7 @@ class EndWatch {
     };
   }
 
-  /** Looks if somebody waits for the deployment, or with an empty id for any. */
+  /** Looks at the database if a caller waits for the deployment; an empty id stands for any deployment. */
   moved(id: string): void {
     if (id === '' || this.#waiting.has(id)) this.#nudge();
   }

@@ -1,7 +1,7 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { Observed } from '#deployments/model/observed.ts';
 
-/** Which services' statuses are wanted. */
+/** Filter for the services whose statuses are listed. */
 export interface StatusFilter {
   environmentIds?: string[];
   serviceIds?: string[];
@@ -130,7 +130,7 @@ export interface EnvironmentStatusRow {
   started_at: Date | null;
   ended_at: Date | null;
   last_ended_at: Date | null;
-  /** Why the deployment as a whole failed, or its first service that did, with its name. */
+  /** Error of the deployment as a whole, or of its first service that failed, with its name. */
   error: string | null;
   error_code: string | null;
   error_step: string | null;
@@ -143,7 +143,10 @@ export interface EnvironmentStatusRow {
   current: number;
 }
 
-/** The state of environments: of the request under way, else of the last one, deletes of single services aside (docs/contributing/rules.md 11). */
+/**
+ * Returns the state of environments: of the request under way, else of the last one, deletes of single services aside
+ * (docs/contributing/rules.md 11).
+ */
 export async function listEnvironmentStatusRows(
   db: Database,
   scope: Scope,

@@ -3,15 +3,15 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { ExecutionPolicy } from '#deployments/model/kind.ts';
 import type { TaskEnd } from '#runtimes/runtime.ts';
 
-/** What is run of a service: an event of its lifecycle, or a time of its schedule. */
+/** Event that an execution runs for: of the service's lifecycle, or a time of its schedule (CRON). */
 export type ExecutionEvent = 'START' | 'STOP' | 'DELETE' | 'CRON';
 type ExecutionState = 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELED';
 
-/** How an execution ended. */
+/** End of an execution. */
 export interface ExecutionEnd {
   state: 'SUCCEEDED' | 'FAILED' | 'CANCELED';
   attempts: number;
-  /** Of the last attempt that ended. */
+  /** End of the last attempt that ended. */
   end: Pick<TaskEnd, 'exitCode' | 'signal' | 'reason'> | null;
   /** For people, masked. */
   error: string | null;
@@ -47,7 +47,7 @@ export const beginOfStep = (db: Database, execution: StepExecution, policy: Exec
     )
     .execute();
 
-/** What an end writes. */
+/** Returns the columns that record the end of an execution. */
 export const columnsOf = ({ state, attempts, end, error }: ExecutionEnd) => ({
   state,
   attempts,
@@ -58,7 +58,7 @@ export const columnsOf = ({ state, attempts, end, error }: ExecutionEnd) => ({
   ended_at: sql<Date>`now()`,
 });
 
-/** The execution of a deployment's step has ended. */
+/** Returns the query that ends the execution of a deployment's step. */
 export const endOfStep = (
   db: Database,
   scope: Scope,

@@ -47,7 +47,7 @@ const CANCELLED: Partial<Record<StopReason<ExecutionReason>, string>> = {
   stopped: 'The job was stopped or removed while it ran.',
 };
 
-/** What is run, and where. */
+/** Execution that is ready to run: its runtime, its command and the mask for its output. */
 interface Prepared {
   runtime: Runtime;
   planned: PlannedTask;
@@ -55,8 +55,9 @@ interface Prepared {
 }
 
 /**
- * Carries a claimed execution to its end, from wherever an earlier worker left it. Every failure ends in a state that people see; it throws only
- * where this worker must not go on, and where nobody knows whether the command still runs: the execution stays RUNNING for the next pickup.
+ * Carries a claimed execution to its end, from wherever an earlier worker left it. Every failure ends in a state that people see. Throws
+ * only where this worker must not go on, or where it is unknown whether the command still runs: the execution stays RUNNING for the next
+ * pickup.
  */
 export async function runExecution(
   parts: ExecutionParts,

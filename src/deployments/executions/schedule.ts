@@ -152,7 +152,7 @@ async function mayBegin(
   return true;
 }
 
-/** What waits of a service that is stopped or removed is not run any more. */
+/** Cancels the waiting executions of services that are stopped or being removed. */
 export const cancelStopped = (db: Database) =>
   sql`update job_execution x set state = 'CANCELED', error = 'The job was stopped before it began.', ended_at = now()
     from service s where s.id = x.service_id and x.state = 'WAITING' and (s.wanted <> 'running' or s.deleting)`.execute(

@@ -6,7 +6,7 @@ import { columnsOf, type ExecutionEnd } from '#deployments/executions/queries.ts
 import type { Resolution, ResolvedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 
-/** What a schedule's execution runs. Throws an error for people where that is no longer kept. */
+/** Returns the release that a scheduled execution runs. Throws an error for people if the release is no longer kept. */
 export async function findRelease(db: Database, claim: ClaimedExecution) {
   const row = await db
     .selectFrom('release')
@@ -60,7 +60,7 @@ export async function storeChunk(db: Database, claim: ClaimedExecution, chunk: L
   requireHeld(rows.length > 0);
 }
 
-/** Whether an execution that is not ours any more goes on with somebody else. Nobody knows while the database is away: then it may. */
+/** Returns whether another worker goes on with an execution that this worker has lost; true while the database is away. */
 export async function isHeldByOther(db: Database, claim: ClaimedExecution): Promise<boolean> {
   try {
     const row = await db

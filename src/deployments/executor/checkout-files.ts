@@ -25,7 +25,7 @@ export async function readOf(
   }
 }
 
-/** Writes a file of ours into a checkout, in place of what a repository has there: a link is not followed. */
+/** Writes a generated file into a checkout, in place of the repository's own: a link there is replaced, not followed. */
 export async function writeOwn(directory: string, file: string, text: string): Promise<void> {
   const target = path.join(directory, file);
   const folder = await realpath(path.dirname(target));

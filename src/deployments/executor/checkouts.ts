@@ -9,7 +9,7 @@ import type { RuntimeContext } from '#runtimes/runtime.ts';
 export const checkoutsOf = (workDirectory: string, deploymentId: string): string =>
   path.join(workDirectory, deploymentId);
 
-/** Of this attempt alone: the program of one that was frozen may still write into its own. */
+/** Returns the folder of one attempt alone: processes of an earlier, frozen attempt may still write into their own. */
 export const attemptFolder = ({ parts, claim }: Pick<Run, 'parts' | 'claim'>): string =>
   path.join(checkoutsOf(parts.workDirectory, claim.deployment.id), claim.token);
 

@@ -232,7 +232,7 @@ export const giveBack = (db: Database, claim: Claim, stoppedBy: 'order' | 'failu
     .where('claim_token', '=', claim.token)
     .execute();
 
-/** What a forced cancel cut off has stopped now: the environment is free. */
+/** Records that work which a forced cancel cut off has stopped: the environment is free again. */
 export const clearLeftover = (db: Database, claim: Claim, workerId: number) =>
   db
     .updateTable('deployment')

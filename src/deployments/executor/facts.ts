@@ -67,7 +67,7 @@ export interface NewRelease {
   buildKey: string | null;
 }
 
-/** What was applied with success is kept as a release; `recordHandle` makes it the service's. */
+/** Returns the query that keeps a successful apply as a release; `recordHandle` makes it the service's current one. */
 export const insertRelease = (db: Database, scope: Scope, { id, service, ...release }: NewRelease) =>
   db.insertInto('release').values({
     id,
@@ -83,7 +83,7 @@ export const insertRelease = (db: Database, scope: Scope, { id, service, ...rele
     build_key: release.buildKey,
   });
 
-/** What is there of the service now, and of which release; `releaseId` is left out where it stays. */
+/** Records the present handle of a service and its release; `releaseId` is left out if the release stays. */
 export const recordHandle = (
   db: Database,
   scope: Scope,

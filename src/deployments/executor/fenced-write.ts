@@ -8,10 +8,9 @@ import { ClaimLost } from '#platform/work/index.ts';
 type Part = OperationNodeSource;
 
 /**
- * What belongs together, written in one statement that only takes effect while the claim holds. One round trip and one commit, where a
- * transaction that asks for the claim first takes five: that is most of what a step costs (bench/RESULTS.md).
- *
- * All parts see the database as it was when the statement began, and no row may be written by two of them.
+ * Builder of one statement whose parts take effect together, and only while the claim holds. It takes one round trip and one commit; a
+ * transaction that checks the claim first takes five, which is most of what a step costs (bench/RESULTS.md). All parts see the database as
+ * it was when the statement began, and no row may be written by two of them.
  */
 export class FencedWrite {
   readonly #db: Database;

@@ -18,7 +18,7 @@ import { outboxEventOf } from '#deployments/outbox-event.ts';
 import { moveServices, type MoveOptions } from '#deployments/queries.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
-/** Why a run is ended from outside. */
+/** Reason why a run is ended from outside. */
 export type StopReason = WorkStopReason<'cancel'>;
 
 export interface RunOptions {
@@ -28,7 +28,7 @@ export interface RunOptions {
   builds: Slots;
 }
 
-/** One attempt at a deployment, and what it has to know throughout. */
+/** Context of one attempt at a deployment. */
 export interface Run {
   parts: EngineParts;
   db: Database;
@@ -41,7 +41,7 @@ export interface Run {
   signal: AbortSignal;
 }
 
-/** The same once it is known what is to be done. */
+/** Run whose resolution and plan are known. */
 export interface PlannedRun extends Run {
   resolution: Resolution;
   plan: Plan;
@@ -101,7 +101,7 @@ export function addMove(run: Run, write: FencedWrite, trigger: Trigger, options:
   write.add(outboxInsert(run.scope.organizationId, 'deployment', payload, sql`${moved} m`));
 }
 
-/** Acts in the name of whoever asked (docs/contributing/rules.md 42). */
+/** Returns a context that acts in the name of the user who requested the deployment (docs/contributing/rules.md 42). */
 export const contextOf = (run: Run, db: Database): Context => ({
   ...systemContext(run.parts.platform),
   db,
@@ -115,5 +115,5 @@ export const contextOf = (run: Run, db: Database): Context => ({
   },
 });
 
-/** Whether the attempt was ended from outside other than by a cancel: nothing more may be written by it. */
+/** Returns whether the attempt was ended from outside other than by a cancel: it must write nothing more. */
 export const isHandedOver = (run: Run): boolean => run.signal.reason === 'lost' || run.signal.reason === 'give-back';

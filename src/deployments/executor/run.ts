@@ -194,10 +194,10 @@ async function finishUp(run: Run, failure: Error | null): Promise<void> {
   await end(run, outcome, outcome === 'CANCELED' ? null : error, states);
 }
 
-/** What no step has brought about: it is the failure of every service that has not ended. */
+/** Returns an error that no step caused as the failure of every service that has not ended. */
 const errorOf = (error: Error): ServiceError => ({ code: codeOf(error, null), step: null, message: error.message });
 
-/** What is left of the log, with the state that tells of it; answers where the services are. */
+/** Writes the rest of the log together with the status RECAP, and returns the states of the services. */
 async function recap(run: Run): Promise<ServiceState[]> {
   const write = writeOf(run).set({ status: 'RECAP' });
   write.addReturning(
@@ -256,7 +256,7 @@ async function end(
   tell(run);
 }
 
-/** Why which services failed, as the event of the end tells it. */
+/** Returns the failed services with their errors, as the event of the end shows them. */
 const errorsOf = ({ claim, snapshot }: Run, states: ServiceState[]) =>
   states
     .filter(({ error }) => error !== null)

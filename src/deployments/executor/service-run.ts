@@ -23,21 +23,21 @@ import { STEPS, type Step } from '#deployments/executor/steps.ts';
 import type { PlannedService } from '#deployments/model/snapshot.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** Seconds besides those that a workload may take to get ready, before a step that applies it is taken for stuck. */
+/** Seconds on top of a workload's time to get ready, before a step that applies it counts as stuck. */
 const APPLY_MARGIN_SECONDS = 120;
 
-/** What an earlier attempt did may be all there is to do, and what it said of it may be lost. */
+/** Log line of a repeated step: an earlier attempt may have done all its work, and its output may be lost. */
 const INTERRUPTED = 'An earlier attempt was interrupted here: what it has left undone is done now.';
 
-/** What is written with the next step's beginning, and the step that is under way. */
+/** Write that goes out with the next step's beginning, and the step that is under way. */
 interface Position {
   write: FencedWrite;
   place: StepPlace | undefined;
 }
 
 /**
- * Carries out a service's steps in a row and answers whether that was a success. What one step leaves is written together with the beginning of
- * the next: a crash in between repeats a step, and every step can be repeated. Throws only where this attempt must write no more.
+ * Carries out a service's steps in order and returns whether all succeeded. The results of a step are written together with the beginning
+ * of the next: a crash in between repeats a step, and every step can be repeated. Throws only where this attempt must write no more.
  */
 export async function runService(run: PlannedRun, planned: PlannedService): Promise<boolean> {
   const before = run.ended.get(planned.serviceId);

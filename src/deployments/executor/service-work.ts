@@ -16,7 +16,7 @@ export interface ServiceWork {
   variables: ExpandedVariables | undefined;
   mask: Mask;
   image: string | null;
-  /** Of the configuration, opened when first needed. */
+  /** Values of the configuration that were sealed, opened when first needed. */
   opened: Record<string, string>;
   workload: WorkloadSpec | undefined;
   tasks: PlannedTask[] | undefined;
@@ -27,7 +27,7 @@ export interface ServiceWork {
   leaveBuilds: (() => void) | undefined;
 }
 
-/** What a step is given besides. */
+/** Context that a step runs in: the runtime's, with the attempt. */
 export interface StepContext extends RuntimeContext {
   attempt: Attempt;
 }

@@ -5,7 +5,7 @@ import { json } from '#platform/database/json.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
 import type { StepName } from '#deployments/model/snapshot.ts';
 
-/** Where a step stands in its deployment. */
+/** Position of a step in its deployment. */
 export interface StepPlace {
   claim: Claim;
   serviceId: string;
@@ -13,13 +13,13 @@ export interface StepPlace {
   name: StepName;
 }
 
-/** What earlier attempts have left of a deployment's steps, by service and position. */
+/** Steps that earlier attempts recorded for a deployment, by service and position (`stepKey`). */
 export type StepRecords = Map<string, { status: string; output: any }>;
 
 export const stepKey = (place: Pick<StepPlace, 'serviceId' | 'position'>): string =>
   `${place.serviceId}/${place.position}`;
 
-/** Steps that earlier attempts began: one that has succeeded is not run again, its output is taken. */
+/** Returns the steps that earlier attempts began: a step that succeeded is not run again, its output is taken. */
 export async function loadSteps(db: Database, claim: Claim): Promise<StepRecords> {
   const rows = await db
     .selectFrom('deployment_step')

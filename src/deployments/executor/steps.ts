@@ -25,7 +25,7 @@ import type {
 } from '#runtimes/runtime.ts';
 
 export interface Step {
-  /** Where the service is while the step runs. */
+  /** Phase of the service while the step runs. */
   phase: 'build' | 'apply' | 'execute';
   /** Whether something may exist outside from the step's beginning on. */
   applies?: boolean;
@@ -115,7 +115,7 @@ const refused = (name: StepName): Step => ({
   run: () => Promise.resolve({}),
 });
 
-/** What each step does. */
+/** Implementations of the steps, by name. */
 export const STEPS: Record<StepName, Step> = {
   GIT_CLONE: clone,
   BUILD: build,
@@ -131,7 +131,7 @@ export const STEPS: Record<StepName, Step> = {
 const kindOf = ({ run, service }: Pick<ServiceWork, 'run' | 'service'>): DeployableKind =>
   run.parts.kinds[service.kind]!;
 
-/** Expands once a service: with the outputs that earlier stages recorded (docs/contributing/engine.md). */
+/** Expands a service's variables once, with the outputs that earlier stages recorded (docs/contributing/engine.md). */
 async function expand(work: ServiceWork): Promise<void> {
   if (work.variables) return;
   const { run, service } = work;
@@ -194,7 +194,7 @@ async function buildImage(work: ServiceWork, context: StepContext): Promise<{ im
   return { image: built.image };
 }
 
-/** What a build may ask while it runs, as the organization of the service. */
+/** Returns the context of a build, which checks images and hosts on behalf of the service's organization. */
 function buildContext({ run }: ServiceWork, context: RuntimeContext): BuildContext {
   const { organizationId } = run.scope;
   const sources = sourcesOf(run);

@@ -10,7 +10,7 @@ import type { PlannedTask, TaskOutcome } from '#deployments/model/kind.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
 import type { Runtime, TaskContext, TaskEnd } from '#runtimes/runtime.ts';
 
-/** What the step EXECUTING keeps of its commands: no output, which may hold secrets. */
+/** Record of a command that the step EXECUTING keeps: without its output, which may hold secrets. */
 export interface TaskSummary {
   name: string;
   attempt: number;
@@ -19,8 +19,9 @@ export interface TaskSummary {
 }
 
 /**
- * Runs the commands of a step in order, each until it comes to a good end or its attempts are used up, and has what they left recorded. An
- * attempt that an earlier worker began is adopted, never begun twice (docs/contributing/engine.md, *The queue*). Throws what came to no good end.
+ * Runs the commands of a step in order, each until it succeeds or its attempts are used up. The kind records their outcomes. An attempt
+ * that an earlier worker began is adopted, never begun twice (docs/contributing/engine.md, *The queue*). Throws an error for people where a
+ * command failed.
  */
 export async function runTasks(work: ServiceWork, context: StepContext): Promise<{ tasks: TaskSummary[] }> {
   const { run, runtime } = work;
@@ -70,7 +71,7 @@ function withFolders(work: ServiceWork, planned: PlannedTask): PlannedTask {
 
 type Recorded = Pick<Execution, 'startedAt' | 'outcomes' | 'failure'>;
 
-/** What the kind makes of it, and the end of the execution, in one transaction. Answers lines for the log. */
+/** Lets the kind record the outcomes and writes the end of the execution, in one transaction. Returns lines for the log. */
 async function record(work: ServiceWork, recorded: Recorded): Promise<string[]> {
   const { run, service } = work;
   const { outcomes, failure } = recorded;

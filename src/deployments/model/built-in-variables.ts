@@ -7,11 +7,11 @@ export interface SealedValue {
   place: string;
   /** Base64. */
   content: string;
-  /** Where the value stands within a URL: what goes before and after it. It is percent-encoded then. */
+  /** Parts of a URL before and after the value, which is percent-encoded between them; absent if it is not in a URL. */
   url?: { before: string; after: string };
 }
 
-/** How a database is reached. */
+/** Address and login of a database. */
 export interface DatabaseAccess {
   internal: { host: string; port: number };
   /** From outside the environment; null when it isn't publicly accessible. */
@@ -19,11 +19,11 @@ export interface DatabaseAccess {
   login: string;
   password: SealedValue;
   name: string;
-  /** What follows the name in its URL, so that the login is accepted. */
+  /** Query that the database's URL needs for the login to be accepted. */
   urlQuery?: string;
 }
 
-/** What built-in variables tell of a service. */
+/** Properties of a service that built-in variables are derived from. */
 export interface BuiltInService {
   id: string;
   /** Part of the keys: the kind, for databases their type (`POSTGRESQL`). */

@@ -1,4 +1,4 @@
-/** Why a key has no value. */
+/** Reason why keys have no value. */
 export interface VariableProblem {
   code: 'CYCLE' | 'SOURCE_MISSING' | 'EXTERNAL_SECRET' | 'SAME_PATH' | 'TOO_LARGE';
   keys: string[];
@@ -10,7 +10,7 @@ export interface VariableProblem {
 export interface Node {
   text: string;
   isSecret: boolean;
-  /** Nothing in it is replaced. */
+  /** Whether the text is taken as it is, without replacing `{{KEY}}`. */
   verbatim?: boolean;
 }
 
@@ -29,9 +29,10 @@ const LIMIT = 16 * 1024 * 1024;
 const REFERENCE = /\{\{([a-zA-Z_][a-zA-Z0-9_]*)\}\}/g;
 
 /**
- * Replaces `{{KEY}}` by that key's value in every node, and then in the contents of files, which nothing refers to (docs/contributing/rules.md 33).
- * An unknown key stays as written, with a warning. Keys that can't have a value are added to `failures`, with the problem at their root.
- * Goes by sorted keys, so that values, warnings and reported cycles don't hang on the order that the nodes were given in.
+ * Replaces `{{KEY}}` by that key's value in every node, and then in the contents of files. Nothing refers to files
+ * (docs/contributing/rules.md 33). An unknown key stays as written, with a warning. Keys that can't have a value are added to `failures`,
+ * with the problem at their root. Keys are sorted first, so that values, warnings and reported cycles don't depend on the order of the
+ * nodes.
  */
 export function expand(
   nodes: ReadonlyMap<string, Node>,
@@ -62,8 +63,9 @@ export function expand(
 }
 
 /**
- * Keys that a key needs and that have no value yet, each after those that it needs itself, and the key last. With a stack of its own: a
- * chain of thousands must not end the program's. Keys on a cycle, and those that need one that failed, get their problem here.
+ * Returns the keys that a key needs and that have no value yet, dependencies first and the key itself last. An explicit stack replaces
+ * recursion: a chain of thousands would overflow the program's. Keys on a cycle, and keys that need a failed one, are added to `failures`
+ * here.
  */
 function postorder(
   start: string,

@@ -32,17 +32,17 @@ export const STATES = [
 ] as const;
 export type State = (typeof STATES)[number];
 
-/** What a deployment does to its services. RUN executes something of them and leaves them as they were. */
+/** Actions of a deployment on its services. RUN executes something of them and leaves them as they were. */
 export const ACTIONS = ['DEPLOY', 'STOP', 'RESTART', 'DELETE', 'UNINSTALL', 'RUN'] as const;
 export type DeploymentAction = (typeof ACTIONS)[number];
 
-/** What RUN executes: an event of a job, a command on a Terraform service's state, or a diff of a chart. */
+/** Events that RUN executes: an event of a job, a command on a Terraform service's state, or a diff of a chart. */
 const RUN_EVENTS = ['CRON', 'START', 'STOP', 'DELETE', 'PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE', 'DIFF'] as const;
 export type RunEvent = (typeof RUN_EVENTS)[number];
 
 /**
- * Where a service is in a deployment, whatever the action. The state's name that people see follows from action and phase; rules are
- * about phases (docs/contributing/engine.md, *States of a service in a deployment*).
+ * Phases of a service in a deployment, whatever the action. The state's name that people see follows from action and phase; rules are about
+ * phases (docs/contributing/engine.md, *States of a service in a deployment*).
  */
 export const PHASES = [
   'queued',
@@ -58,7 +58,7 @@ export const PHASES = [
 ] as const;
 export type Phase = (typeof PHASES)[number];
 
-/** What moves a service from phase to phase. */
+/** Trigger that moves a service from phase to phase. */
 export type Trigger = 'start' | 'build' | 'apply' | 'execute' | 'succeed' | 'fail' | 'cancel' | 'cancelled';
 
 const FINAL: readonly Phase[] = ['succeeded', 'failed', 'buildFailed', 'canceled'];

@@ -66,7 +66,10 @@ const failedService = ({ serviceId, name, kind }: ServiceSnapshot, failure: Fore
   failure,
 });
 
-/** What a kind may build on. A service whose work was cut off by force skips nothing (docs/contributing/engine.md, *The queue*). */
+/**
+ * Returns the release that a kind may build on. A service whose work was cut off by force skips nothing (docs/contributing/engine.md, *The
+ * queue*).
+ */
 function lastOf(
   snapshot: Snapshot,
   resolved: ResolvedService,
@@ -77,7 +80,7 @@ function lastOf(
   return facts.release;
 }
 
-/** What a rollback goes back to. Where its image is no longer kept it is built again, of the same commit. */
+/** Returns the release that a rollback restores. Null if its image is no longer kept: it is built again, of the same commit. */
 const releasedThen = ({ image, ...resolved }: ResolvedService): LastRelease | null =>
   image
     ? {
