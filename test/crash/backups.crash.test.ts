@@ -17,7 +17,7 @@ import { startChild } from '#test/crash/harness/process.ts';
 import { until } from '#test/crash/harness/until.ts';
 
 const FIXTURE = path.join(import.meta.dirname, 'backups.fixture.ts');
-/** What a dead worker had claimed is free so soon. */
+/** Lease of a claim, in seconds: short, so that a dead worker's claim is soon free. */
 const LEASE_SECONDS = 1;
 const CONTENT_BYTES = 300_000;
 
@@ -34,7 +34,7 @@ beforeAll(async () => {
 interface Database {
   id: string;
   file: string;
-  /** What it holds at first. */
+  /** Initial content of the file. */
   content: Buffer;
 }
 
@@ -86,7 +86,7 @@ async function carryOn(table: Table, id: string) {
   }
 }
 
-/** Lets a worker die at its first doing, the next at its second, and so on until one lives to the end. */
+/** Kills a worker at its first kill point, the next at its second, and so on until one survives. Returns the number of kill points. */
 async function walk(
   table: Table,
   prepare: () => Promise<string>,

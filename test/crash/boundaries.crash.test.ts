@@ -20,7 +20,7 @@ interface Scenario {
   stages: string[][];
   /** Makes a service; an application without. */
   make?(actor: HttpActor, environmentId: string, name: string): Promise<string>;
-  /** What is deployed before the request. */
+  /** Whether the services are deployed before the request. */
   deployed: boolean;
   request(actor: HttpActor, place: Place): Promise<unknown>;
 }
@@ -87,10 +87,10 @@ const JOB_ACTIONS: Omit<Scenario, 'stages'>[] = [
 ];
 
 const images = await useImages();
-/** Names are given once. */
+/** Counter that keeps the names of services unique. */
 let made = 0;
 
-/** How a service of another kind is made: its path, and what its body says. */
+/** Create requests of the other kinds of services: path, and function that returns the body. */
 const OTHERS: Record<string, (actor: HttpActor, name: string) => Promise<object> | object> = {
   container: async (actor, name) => {
     const body = { name: `of ${name} ${++made}`, kind: 'GENERIC_CR', url: images.url, config: {} };
@@ -106,7 +106,7 @@ const OTHERS: Record<string, (actor: HttpActor, name: string) => Promise<object>
   }),
 };
 
-/** What the other kinds do that applications do not. */
+/** Actions of the other kinds of services, beyond those that applications cover. */
 const OTHER_ACTIONS: Omit<Scenario, 'stages'>[] = [
   ['container', 'deploy'],
   ['database', 'deploy'],
@@ -150,10 +150,10 @@ async function makePlaces(machine: Machine, actor: HttpActor, { stages, deployed
   return places;
 }
 
-/** The doings at which workers die. */
+/** Kill points at which workers die. */
 const { first, step, seed } = strideOf(5);
 
-/** Lets a worker die at its first doing, the next at a later one, and so on until one brings the request to its end. */
+/** Kills a worker at its first kill point, the next at a later one, until one completes the request. */
 async function walk(machine: Machine, scenario: Scenario): Promise<void> {
   const actor = await machine.organization(`organization of ${scenario.name}`);
   const places = await makePlaces(machine, actor, scenario);

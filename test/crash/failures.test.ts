@@ -87,7 +87,7 @@ const FAILURES: {
   deployed: boolean;
   fails: FakeVerb | 'resolve' | 'checkout';
   state: string;
-  /** What the failed step's name is, none where no step had begun. */
+  /** Name of the failed step; absent if no step had begun. */
   step?: string;
 }[] = [
   { request: 'deploy', deployed: false, fails: 'resolve', state: 'DEPLOYMENT_ERROR' },

@@ -60,7 +60,7 @@ interface Hanging {
   done: string;
 }
 
-/** What answers no more, and a deployment that waits for it. */
+/** External systems that stop answering, each with a deployment that waits for it. */
 const HANGING: Record<string, () => Promise<Hanging>> = {
   engine: async () => {
     const environment = await actor.environment(`p ${++made}`);
@@ -132,7 +132,7 @@ async function end(process: ServiceProcess, signal: 'SIGTERM' | 'SIGKILL'): Prom
   expect(performance.now() - asked).toBeLessThan(SHUTDOWN_MS);
 }
 
-/** Everything answers again, and another worker brings all to the end that was asked for, with nothing left behind or taken away. */
+/** Lets all systems answer again and starts another worker, which must complete every request, leave nothing behind and lose nothing. */
 async function goOn(hanging: Hanging[]): Promise<void> {
   answerAgain();
   await machine.start('next', { role: 'worker' });

@@ -58,13 +58,13 @@ class Place {
   readonly services: ModelService[] = [];
   readonly gone: string[] = [];
   readonly requests = new Map<string, ModelRequest>();
-  /** What was done, for when something is found wrong. */
+  /** Log of requests and answers, printed when a check fails. */
   readonly story: string[] = [];
   readonly #people: Actor[];
   readonly #random: Random;
   #id = '';
   #names = 0;
-  /** Requests of one environment go out one after the other, so that the model knows their order; the work goes on beside. */
+  /** Serializes the requests of one environment, so that the model knows their order; deployments run in the meantime. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(people: Actor[], random: Random) {
@@ -227,7 +227,7 @@ class Place {
     return rows.map((row) => ({ ...row, services: row.services ?? [] }));
   }
 
-  /** What is otherwise than the model has it. */
+  /** Returns differences from the model, a sentence each. */
   async compare(): Promise<string[]> {
     const ended = await this.#ended();
     const store = createDirectoryStore(path.join(app.platform.settings.dataDir, 'fake'));

@@ -49,14 +49,14 @@ async function manyApplications(
 const deployAll = (actor: HttpActor, applications: string[]) =>
   Promise.all(applications.map((id) => actor.ask('POST', `/application/${id}/deploy`, 200)));
 
-/** How many deployments run, by worker. */
+/** Returns the number of running deployments of each worker. */
 const load = async (): Promise<number[]> =>
   (
     await sql<{ n: number }>`select count(*) as n from deployment
       where status in ('RUNNING', 'RECAP') and worker_id is not null group by worker_id`.execute(machine.db)
   ).rows.map((row) => row.n);
 
-/** How often those that have not ended were begun without one finished step since. */
+/** Returns, for each deployment that has not ended, its number of attempts without a finished step since. */
 const attempts = async (): Promise<number[]> =>
   (await machine.db.selectFrom('deployment').select('attempts').where('status', '<>', 'ENDED').execute()).map(
     (row) => row.attempts,

@@ -10,7 +10,7 @@ import { freePort, type ServiceProcess } from '#test/crash/harness/process.ts';
 import { until } from '#test/crash/harness/until.ts';
 import { findFaults } from '#test/crash/harness/world.ts';
 
-/** What is made takes a while, in which somebody is killed. */
+/** Module whose apply takes 5 seconds, during which a test kills processes. */
 const MODULE = `
 resource "terraform_data" "slow" {
   input = timestamp()

@@ -17,9 +17,9 @@ const run = promisify(execFile);
 const PACKAGE = `@anthropic-ai/claude-code-linux-${process.arch}`;
 
 export interface AgentProgram {
-  /** Path of the program; null where it can't be had. */
+  /** Path of the program; null if it is not available. */
   program: string | null;
-  /** Why not. */
+  /** Reason why the program is not available. */
   reason: string;
   remove(): void;
 }
@@ -42,7 +42,10 @@ export async function fetchAgent(): Promise<AgentProgram> {
   }
 }
 
-/** Pushes an image to a registry on this machine that has what the program needs (its libraries, a shell, git), but not itself, which is large. */
+/**
+ * Pushes an image for the agent to a registry on this machine. It holds what the program needs (libraries, a shell, git), but not the
+ * program itself, which is large.
+ */
 export async function pushAgentImage(socketPath: string, registry: string, program: string): Promise<string> {
   const docker = new Docker({ socketPath });
   const repository = `${registry}/acme/agent`;

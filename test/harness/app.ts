@@ -38,7 +38,7 @@ export interface Answer {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** Somebody who calls the API. */
+/** Client of the API. */
 export interface Caller {
   call(method: Method, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   get(url: string, headers?: Record<string, string>): Promise<Answer>;
@@ -47,12 +47,12 @@ export interface Caller {
   delete(url: string, headers?: Record<string, string>): Promise<Answer>;
 }
 
-/** Somebody who calls the API with a token. */
+/** Client of the API with a token. */
 export interface Actor extends Caller {
   organizationId: string;
   userId: string;
   token: string;
-  /** Another actor of the same organization with the given scope. */
+  /** Creates another actor of the same organization with a token of the given scope. */
   withScope(scope: 'ADMIN' | 'WRITE' | 'DEPLOY' | 'READ'): Promise<Actor>;
 }
 
@@ -67,14 +67,14 @@ export interface TestApp {
   context: Context;
   /** Administrator of a new organization with a cluster on the fake runtime. */
   organization(name?: string): Promise<Actor>;
-  /** Somebody with a session of the identity provider that the settings name. */
+  /** Returns a client with a session of the identity provider that the settings name. */
   session(token: string): Caller;
   /** Calls without credentials. */
   anonymous(method: Method, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   close(): Promise<void>;
 }
 
-/** What a test hands over instead of the program's own. */
+/** Dependencies that a test passes instead of the program's own. */
 export type TestNeeds = NonNullable<Parameters<typeof allRoutes>[0]> & {
   socketPingMs?: number;
   nodeUsage?: NonNullable<NonNullable<Parameters<typeof allSockets>[0]>['nodeUsage']>;
@@ -227,7 +227,7 @@ export async function startTestApp(
   };
 }
 
-/** What goes on until the caller leaves: only its beginning is read here (src/resources/event-stream has the rest). */
+/** Endpoints that answer until the caller leaves: only the beginning is read here (src/resources/event-stream tests the rest). */
 const STREAM = /\/eventStream(?:\?|$)/;
 
 async function beginningOf(response: Awaited<ReturnType<FastifyInstance['inject']>>): Promise<Answer> {

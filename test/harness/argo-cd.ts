@@ -7,7 +7,7 @@ export interface TestArgoCdApp {
   name: string;
   namespace?: string;
   project?: string;
-  /** Where it goes: address or name of a cluster, and the namespace there. */
+  /** Destination: address or name of a cluster, and the namespace there. */
   destination?: { server?: string; name?: string; namespace?: string };
   source?: Record<string, unknown>;
   sources?: Record<string, unknown>[];
@@ -16,16 +16,16 @@ export interface TestArgoCdApp {
   health?: string;
   operation?: { phase: string; startedAt?: string; finishedAt?: string };
   deleting?: boolean;
-  /** What belongs to it. */
+  /** Kubernetes resources of the application. */
   resources?: Record<string, unknown>[];
 }
 
 export const IN_CLUSTER = 'https://kubernetes.default.svc';
 
-/** What an account may see. */
+/** Account and the projects that it may see. */
 interface Account {
   username: string;
-  /** Its projects; null for all. */
+  /** Visible projects; null for all. */
   projects: string[] | null;
 }
 
@@ -42,9 +42,9 @@ export class TestArgoCd {
   readonly requests: string[] = [];
   /** Answers instead of the real one, while it is set. */
   instead: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
-  /** Holds every answer back until it is resolved. */
+  /** Holds every answer back until it resolves. */
   gate: Promise<void> = Promise.resolve();
-  /** Of an account that sees everything. */
+  /** Token of an account that sees everything. */
   readonly token = `argocd-${newId()}`;
   #server: Server | undefined;
   #port = 0;

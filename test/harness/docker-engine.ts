@@ -149,7 +149,7 @@ async function endDaemon(directory: string): Promise<void> {
   }
 }
 
-/** Removes everything that is in an engine of ours, then the engine; one that was there before stays as it is. */
+/** Removes everything in an engine that the tests started, then the engine itself. An engine that was there before stays as it is. */
 export async function stopEngine(engine: TestEngine): Promise<void> {
   if (engine.directory === null) return;
   const docker = new Docker({ socketPath: engine.socketPath });

@@ -106,7 +106,7 @@ export async function addLibraries(archive: Pack, path: string): Promise<void> {
     await addFile(archive, library!.slice(1), await realpath(library!));
 }
 
-/** What an archive has already: programs share libraries. */
+/** Names already in an archive: programs share libraries. */
 const added = new WeakMap<Pack, Set<string>>();
 
 async function addFile(archive: Pack, name: string, path: string): Promise<void> {

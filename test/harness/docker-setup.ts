@@ -11,7 +11,7 @@ declare module 'vitest' {
   }
 }
 
-/** One Docker Engine with base images for a whole run of the project `docker`. */
+/** Provides a Docker Engine with base images for a whole run of the project `docker`. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const engine = await findOrStartEngine(process.env);
   const made = await ensureBaseImages(engine.socketPath);

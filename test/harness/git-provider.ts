@@ -21,15 +21,15 @@ interface PretendedAnswer {
 export interface PretendedProvider {
   origin: string;
   repositories: PretendedRepository[];
-  /** The one token that is let in. */
+  /** Token that is accepted. */
   token: string;
-  /** Records on a page, whatever is asked for. */
+  /** Records per page, whatever the request asks for. */
   pageSize: number;
-  /** Requests as they came. */
+  /** Received requests, in order. */
   requests: { path: string; headers: IncomingHttpHeaders }[];
-  /** Answers instead, while it is set. */
+  /** Replaces every answer while it is set. */
   instead: ((path: string) => PretendedAnswer | undefined) | undefined;
-  /** How the server names itself in addresses of next pages; itself without. */
+  /** Origin that the server writes into addresses of next pages; undefined for its own. */
   namesItself: string | undefined;
 }
 

@@ -16,7 +16,7 @@ export interface Issuer {
   ): Promise<string>;
   /** The public key of an algorithm as it is published. */
   publicKey(algorithm: string): JWK;
-  /** How often a path was asked for. */
+  /** Returns the number of requests for a path. */
   asked(path: string): number;
   /** Answers every request with this status until it is set back to 200. */
   status: number;

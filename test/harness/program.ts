@@ -76,7 +76,7 @@ export class Program {
     return { status: response.status, text: await response.text() };
   }
 
-  /** Everything that recurs, two days later: some of it waits until nobody can still be at work. */
+  /** Runs all recurring tasks as if two days had passed: some wait until no worker can still use what they remove. */
   async keepHouse(): Promise<void> {
     const { base, runtimes } = this.running;
     const platform = { ...base.platform, db: base.engineDatabase.db };

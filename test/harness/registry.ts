@@ -8,9 +8,9 @@ import { gzipSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { startTokenServer, type TokenServer } from '#test/harness/registry-tokens.ts';
 
-/** Who may enter a registry that wants to know. */
+/** Account of registries that require authentication. */
 export const REGISTRY_USER = { username: 'ada', password: 'secret' };
-/** bcrypt of that password, the only hash that the program takes. */
+/** Bcrypt hash of that password; the registry accepts no other hash. */
 const HTPASSWD = 'ada:$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n';
 
 /** Setting under which the program calls registries on this machine. */
@@ -28,7 +28,7 @@ export interface TestRegistry {
   /** `127.0.0.1:41234`, as image references begin. */
   host: string;
   url: string;
-  /** What wants to be known to enter it; null for an open one. */
+  /** Credentials that the registry requires; null for an open one. */
   credentials: { username: string; password: string } | null;
   /** Pushes an image whose files are `files`; answers the digest of its manifest. */
   pushImage(name: string, tag: string, options?: ImageOptions): Promise<string>;
@@ -52,7 +52,7 @@ export interface ChartOptions {
 }
 
 export interface RegistryOptions {
-  /** Nobody is asked, a password is asked for, or a token of a token service is. */
+  /** Authentication: none, a password, or a token of a token service. */
   auth?: 'none' | 'htpasswd' | 'token';
 }
 

@@ -3,11 +3,11 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** A real git repository in a folder of its own, under a root that QUARTERDECK_LOCAL_GIT_ROOTS can name. */
+/** Git repository in a folder of its own, under a root that QUARTERDECK_LOCAL_GIT_ROOTS can name. */
 export interface TestRepository {
-  /** What a service gives as URL. */
+  /** URL of the repository, for services. */
   url: string;
-  /** Writes files and commits them; answers the commit. Commits are a minute apart from each other. */
+  /** Writes files and commits them; returns the commit. Commits are a minute apart from each other. */
   commit(files: Record<string, string>, options?: { author?: string; email?: string; message?: string }): string;
   git(...args: string[]): string;
 }

@@ -21,21 +21,21 @@ interface Answer {
 /** AWS, Google Cloud, Scaleway and Vault on one local server, each under a path of its own. */
 export interface PretendedManagers {
   origin: string;
-  /** What each of them keeps, by name. */
+  /** Secrets that each manager holds, by name. */
   secrets: Record<string, string>;
   pageSize: number;
   requests: { method: string; path: string; action: string; body: string }[];
   instead: Answer | undefined;
-  /** Called instead of any answer, while it is set. */
+  /** Called instead of any answer while it is set. */
   hang: (() => void) | undefined;
   settings(): Record<string, string>;
-  /** Key of the service account that Google lets in. */
+  /** Returns the key of the service account that Google accepts. */
   serviceAccount(): string;
 }
 
 export const AWS_KEYS: AwsKeys = { accessKeyId: 'AKIATEST', secretAccessKey: 'aws-secret-key-0123456789' };
 const INSTALLATION_KEYS: AwsKeys = { accessKeyId: 'AKIAOURS', secretAccessKey: 'installation-key-0123456789' };
-/** What assuming the role gives; it asks for the external id. */
+/** AWS role that yields the credentials `ASSUMED`; the external id is required. */
 export const ROLE = { arn: 'arn:aws:iam::123456789012:role/reader', externalId: '' };
 const ASSUMED: AwsKeys = {
   accessKeyId: 'ASIAROLE',

@@ -95,7 +95,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What opening is refused with; fails where it is not refused. */
+/** Returns the refusal of a connection; throws if the socket opens. */
 export async function refusal(...of: Parameters<typeof connect>): Promise<Refusal> {
   const answer = await connect(...of).catch((error: unknown) => error);
   if (answer instanceof Refusal) return answer;

@@ -4,9 +4,9 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent as Dispatcher, WebSocket, type CloseEvent } from 'undici';
 
-/** What people's programs do while a release is replaced. */
+/** Kinds of client traffic while a release is replaced. */
 export type TrafficKind =
-  /** One request after the other on a connection that is kept. */
+  /** Sequential requests on a connection that is kept. */
   | 'kept'
   /** A connection for each request. */
   | 'fresh'
@@ -15,20 +15,20 @@ export type TrafficKind =
   /** Bodies that are sent piece by piece. */
   | 'upload';
 
-/** How many of each send at once. */
+/** Number of concurrent lines of each kind. */
 const USUAL_LINES: Record<TrafficKind, number> = { kept: 6, fresh: 2, slow: 4, upload: 4 };
 
 export interface TrafficReport {
   sent: number;
   /** Answers with status 200 and a whole body by the release that gave them. */
   answered: Record<string, number>;
-  /** How many processes of each release answered. */
+  /** Number of processes of each release that answered. */
   processes: Record<string, number>;
-  /** What was not answered so: kind, milliseconds since the beginning, and why. */
+  /** Failed requests: kind, milliseconds since the beginning, and reason. */
   failures: string[];
 }
 
-/** Where the application of `trafficApplication` is reached. */
+/** Address of the application of `trafficApplication`. */
 export interface TrafficTarget {
   port: number;
   host: string;
@@ -39,7 +39,7 @@ const PIECES = 8;
 const PIECE = 'x'.repeat(1000);
 const PIECE_EVERY_MS = 60;
 
-/** Sends requests on several lines at once. Every request counts: nothing is sent a second time. */
+/** Sends requests on several lines at once. Every request counts: none is repeated. */
 export class Traffic implements AsyncDisposable {
   readonly #target: TrafficTarget;
   readonly #started = performance.now();

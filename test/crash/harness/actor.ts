@@ -11,15 +11,15 @@ export class NoAnswer extends Error {}
 
 const REFUSED = new Set(['ECONNREFUSED']);
 
-/** How long an actor asks again where nobody listens. */
+/** Time during which an actor retries a call while the connection is refused. */
 const PATIENCE_MS = 20_000;
 const AGAIN_MS = 50;
 
-/** Somebody who calls the service over HTTP. Where nobody listens it tries the next address, and again: nothing was sent there. */
+/** Client of the API over HTTP. Tries the next address, and again, while the connection is refused: nothing was sent there. */
 export class HttpActor {
   readonly organizationId: string;
   readonly token: string;
-  /** Where its applications come from. */
+  /** URL of the git repository of its applications. */
   readonly source: string;
   readonly #urls: () => string[];
   #turn = 0;
@@ -31,7 +31,7 @@ export class HttpActor {
     this.#urls = urls;
   }
 
-  /** The answer, whatever its status. Throws NoAnswer when the connection broke in between. */
+  /** Returns the answer, whatever its status. Throws `NoAnswer` if the connection broke in between. */
   async call(method: string, path: string, body?: unknown): Promise<HttpAnswer> {
     for (const end = performance.now() + PATIENCE_MS; ;) {
       const urls = this.#urls();
@@ -47,7 +47,7 @@ export class HttpActor {
     }
   }
 
-  /** The body of an answer with the status; throws with the answer when it is another. */
+  /** Returns the body of an answer with the given status; throws with the answer if the status differs. */
   async ask(method: string, path: string, status: number, body?: unknown): Promise<any> {
     const answer = await this.call(method, path, body);
     if (answer.status !== status)

@@ -3,15 +3,15 @@ import path from 'node:path';
 import { sql, type Database } from '#platform/database/index.ts';
 import { createDirectoryStore } from '#runtimes/fake/store.ts';
 
-/** Everything that a run leaves, without what differs from run to run: two runs of the same requests give the same. */
+/** State that a run leaves, without ids, times and secrets: two runs of the same requests have equal states. */
 export type EndState = Record<string, unknown>;
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
-/** Passwords are made by chance, and sealed with it. */
+/** Passwords and their sealed forms, which are random. */
 const SECRET = /(?<="(?:password|content|POSTGRES_PASSWORD)":)"[^"]+"|"[A-Za-z0-9_-]{32}"/g;
 const TIME = /\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?/g;
 
-/** What is left of an environment, in the database and on the fake runtime. The environment may be gone. */
+/** Reads the end state of an environment from the database and the fake runtime. The environment may be deleted. */
 export async function readEndState(
   db: Database,
   dataDir: string,
@@ -82,7 +82,7 @@ export async function readEndState(
   return normalise(state, environmentId, named);
 }
 
-/** Which steps of which services have lines: a later attempt may say more, none may have nothing to say. */
+/** Returns which steps of which services have log lines. Their number may differ: a later attempt may write more, but never none. */
 async function readLoggedSteps(db: Database, environmentId: string, services: Record<string, string>) {
   const { rows } = await sql<{ number: number; content: Buffer }>`
     select d.number, l.content from deployment_log l join deployment d on d.id = l.deployment_id

@@ -19,7 +19,7 @@ const PAUSE_MS = { fake: 50, real: 400 };
 const ENVIRONMENTS = 2;
 const SERVICES = 2;
 
-/** Somebody with environments and services, who asks for this and that. */
+/** User with environments and services, who makes random requests. */
 class User {
   readonly acknowledged: Acknowledged = { deployments: [], deleted: [] };
   readonly wrong: string[] = [];
@@ -44,7 +44,7 @@ class User {
       while (services.length < SERVICES) services.push(await this.#actor.application(id, `s ${++this.#names}`));
   }
 
-  /** One request; what is answered with success is remembered. */
+  /** Makes one random request and records it if it succeeds. */
   async act(): Promise<void> {
     // What was to be made may have met a killed process.
     await this.fill();
@@ -108,7 +108,7 @@ async function insist<T>(work: () => Promise<T>): Promise<T> {
     }
 }
 
-/** Every event is told under one id, however often, and what is told to have started is told to have ended. */
+/** Returns violations of webhook delivery: an event with several ids, or a deployment that started and never ended. */
 function webhookFaults(receiver: Receiver): string[] {
   const ids = new Map<string, Set<string>>();
   const open = new Set<string>();
@@ -125,18 +125,18 @@ function webhookFaults(receiver: Receiver): string[] {
   ];
 }
 
-/** What the kills are done to. */
+/** Options of `killAtRandom`. */
 export interface KillOptions {
   machine: Machine;
   receiver: Receiver;
   kills: number;
-  /** What really runs is looked at by it; the fake's own folder where it is left out. */
+  /** Runtime that is asked which workloads run; without it the fake runtime's folder is read. */
   runtime?: Runtime;
 }
 
 /**
- * Kills processes at random instants and starts them again while several people make requests. After each round, when all is quiet, nothing may
- * be lost, there twice, or left in progress. SEED repeats it.
+ * Kills processes at random instants and starts them again while several users make requests. After each round, once all is quiet, nothing
+ * may be lost, duplicated, or left in progress. SEED repeats a run.
  */
 export async function killAtRandom({ machine, receiver, kills, runtime }: KillOptions): Promise<void> {
   const seed = seedOf();

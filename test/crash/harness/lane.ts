@@ -38,7 +38,7 @@ function makeOwnWorker(machine: Machine): OwnWorker {
   return { worker, runtime, states };
 }
 
-/** Lets a worker of ours do everything that waits. */
+/** Completes all waiting work with a worker of this process. */
 export async function carryOn(machine: Machine): Promise<void> {
   const { worker, runtime, states } = makeOwnWorker(machine);
   await worker.start();
@@ -51,7 +51,7 @@ export async function carryOn(machine: Machine): Promise<void> {
   }
 }
 
-/** A worker process that kills itself at its n-th doing, 0 for never (worker.fixture.ts). */
+/** Starts a worker process that kills itself at its n-th kill point, 0 for never (worker.fixture.ts). */
 export const startDyingWorker = (machine: Machine, dieAt: number, more: { formats?: number[] } = {}): ChildOfTest =>
   startChild(
     FIXTURE,

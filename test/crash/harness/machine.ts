@@ -46,7 +46,7 @@ export interface Machine {
   again(process: ServiceProcess, extra?: Environment): Promise<ServiceProcess>;
   /** Administrator of a new organization with a cluster on the runtime; `node` null makes a cluster that any machine's worker serves. */
   organization(name: string, options?: { runtime?: string; node?: string | null }): Promise<HttpActor>;
-  /** Of this machine; known once a process has started on it. */
+  /** Returns the node id of this machine, which exists once a process has started on it. */
   nodeId(): Promise<string>;
   /** Resolves when no deployment is waiting or running. */
   settled(timeoutMs?: number): Promise<void>;
@@ -61,10 +61,10 @@ interface StartOptions {
 
 export interface MachineOptions {
   database: ClientConfig;
-  /** How its processes reach the database, where that is another way than the test's own. */
+  /** Database connection of its processes, if it differs from the test's own. */
   processes?: ClientConfig;
   settings?: Environment;
-  /** Of a machine that shares database and vault key with another one. */
+  /** Vault key file of another machine, whose database this machine shares too. */
   vaultKeyFile?: string;
 }
 

@@ -8,33 +8,33 @@ import { sql, type Database } from '#platform/database/index.ts';
 import { createDirectoryStore } from '#runtimes/fake/store.ts';
 import type { FoundWorkload, Handle, Observation, WorkloadIdentity } from '#runtimes/runtime.ts';
 
-/** What a deployment had on disk may be gone so long after its end. */
+/** Time after the end of a deployment within which its files on disk may be removed. */
 const CLEARING_MS = 15_000;
 
-/** Where a world is looked at. */
+/** Installation that is checked, and how to see what runs on it. */
 export interface World {
   db: Database;
   dataDir: string;
   installation: { id: string; epoch: number };
-  /** Only this organization's part of it. */
+  /** Restricts the check to this organization. */
   organizationId?: string;
-  /** Asks a runtime that is not the fake what runs. */
+  /** Asks a runtime other than the fake for the state of a workload. */
   observe?(handle: Handle): Promise<Observation>;
-  /** Everything of this installation that it finds there. */
+  /** Lists all workloads of this installation on that runtime. */
   list?(): Promise<FoundWorkload[]>;
 }
 
-/** Ids of what was answered with success: none of it may be gone. */
+/** Ids from successful answers: none of them may be lost. */
 export interface Acknowledged {
   /** `deployment_request_id` of every answered request, with its environment. */
   deployments: { id: string; environmentId: string }[];
-  /** Services and environments whose deletion was answered: they must be gone. */
+  /** Services and environments whose deletion succeeded: they must be gone. */
   deleted: string[];
 }
 
 /**
- * Looks at everything once it is quiet and answers what is wrong, a sentence each: database facts, derived states, what really runs, files left
- * behind. To be called when nothing is waiting or running (`settled`).
+ * Returns what is wrong once everything is quiet, a sentence each: database facts, derived states, running workloads, files left behind.
+ * Call it when nothing is waiting or running (`settled`).
  */
 export async function findFaults(world: World, acknowledged?: Acknowledged): Promise<string[]> {
   const faults = [
@@ -96,7 +96,7 @@ async function stepFaults(world: World): Promise<string[]> {
   return rows.map((row) => `step ${row.step} of ${row.name} in ${row.deployment_id} is ${row.status} after the end`);
 }
 
-/** One event at the end of each deployment that was not cancelled. */
+/** Returns deployments, other than cancelled ones, that do not have exactly one event at their end. */
 async function eventFaults(world: World): Promise<string[]> {
   const { rows } = await sql<{ environment_id: string; kind: string; ended: number; told: number }>`
     with ended as (
@@ -120,7 +120,7 @@ async function eventFaults(world: World): Promise<string[]> {
   );
 }
 
-/** Each (deployment, service) is told of at most once at its start and exactly once at its end, in the outbox or in deliveries. */
+/** Returns start or end events that the outbox holds more than once for a deployment and service. */
 async function outboxFaults(world: World): Promise<string[]> {
   const { rows } = await sql<{ deployment: string; service: string; type: string; n: number }>`
     select payload ->> 'deployment_request_id' as deployment, payload -> 'service' ->> 'id' as service, payload ->> 'type' as type, count(*) as n
@@ -212,7 +212,7 @@ async function observe(
   };
 }
 
-/** Nothing runs for a service that is not in the database, nor under the wrong place. */
+/** Returns workloads that run for a service that is not in the database, or in a wrong environment or organization. */
 async function orphanFaults(world: World): Promise<string[]> {
   if (world.list) {
     const services = new Set((await listServices(world)).map((service) => service.id));
