@@ -16,7 +16,7 @@ import {
   type CheckNeeds,
 } from '#services/capabilities/environment/checks/service.ts';
 
-/** What all checks have in common: they use the organization's tokens, so that they take what making a service takes. */
+/** Options that all checks share. They use the organization's tokens, so they require the right to create a service. */
 const common = {
   method: 'POST',
   tag: 'Environment',

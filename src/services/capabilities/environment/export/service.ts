@@ -23,7 +23,7 @@ interface Exported {
   label: string;
 }
 
-/** What is read for an export. */
+/** Rows that an export is rendered from. */
 interface Contents {
   environment: EnvironmentTarget;
   label: string;
@@ -37,8 +37,8 @@ interface Contents {
 }
 
 /**
- * The environment with its stages, services and own variables as files of Terraform, for the provider of this API, in a ZIP archive. Values of
- * secrets are in none of them: where secrets are asked for they become variables that whoever applies the files gives.
+ * Returns a ZIP archive of Terraform files for the provider of this API: the environment with its stages, services and own variables. The
+ * files contain no values of secrets: required secrets become Terraform variables, which are supplied when the files are applied.
  */
 export async function exportEnvironment(
   context: Context,

@@ -2,7 +2,7 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { findServiceById, lockService, type ServiceRow } from '#services/service/queries.ts';
 import { SERVICE_METADATA } from '#resources/metadata-group/index.ts';
 
-/** What a deployment freezes of services: configuration, stage and versions. */
+/** Lists the rows that a deployment's snapshot is made from: configuration, stage and versions of each service. */
 export const listForSnapshot = (db: Database, scope: Scope, environmentId: string, serviceIds: string[] | null) => {
   const query = db
     .selectFrom('service')

@@ -30,13 +30,16 @@ const ACTION_OF: Record<Trigger, DeploymentRequest['action']> = {
 };
 
 export interface ActionOptions {
-  /** What was asked for besides, by service. */
+  /** Deploy options by service id. */
   choices?: ReadonlyMap<string, DeployChoice>;
   bestEffort?: boolean;
   automatic?: boolean;
 }
 
-/** What an action needs to know of its environment; both a service and an environment tell it. */
+/**
+ * Returns the organization, project, environment and cluster of an action on an environment. `placeOfTarget` returns the same for a
+ * service.
+ */
 export const placeOfEnvironment = (environment: EnvironmentTarget) => ({
   organizationId: environment.organizationId,
   projectId: environment.projectId,
@@ -123,7 +126,7 @@ export const requestAutomatically = (
   serviceIds: string[],
 ): Promise<string> => submit(context, placeOfEnvironment(environment), trigger, serviceIds, { automatic: true });
 
-/** What a request would deploy: its services as they are now. */
+/** Freezes the services that a request would deploy, as they are now. Throws 400 if an id names no service of the environment. */
 export async function freezeChosen(
   context: Context,
   place: Pick<ReturnType<typeof placeOfEnvironment>, 'organizationId' | 'environmentId'>,
@@ -171,7 +174,9 @@ const NEEDS: Record<RuntimeFeature, string> = {
     'is a database of a version that is no longer run here (GET /environment/{environmentId}/databaseConfiguration lists those that are)',
 };
 
-/** Why the environment's cluster can't run services, by their ids: a sentence each, which names the service. */
+/**
+ * Returns the reason, by service id, why the environment's cluster cannot run a service. Each reason is a sentence that names the service.
+ */
 function listUnable(rows: queries.SnapshotRow[]): Map<string, string> {
   return new Map(
     rows.flatMap((row): [string, string][] => {

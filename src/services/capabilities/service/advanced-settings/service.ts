@@ -16,7 +16,7 @@ import type { ServiceTarget } from '#services/service/target.ts';
 
 const STICKY = 'network.ingress.enable_sticky_session';
 
-/** What every service of a kind begins with. */
+/** Returns the default advanced settings of a kind. */
 export const defaultSettings = (kind: Kind) => advancedSettingsOf({ kind: kind.kind, advanced_settings: {} });
 
 /** Replaces the advanced settings: what is absent or null falls back to its default. */
@@ -83,12 +83,12 @@ function refuseUnknown(kind: string, input: Record<string, unknown>): void {
   throw new AppError('bad_request', message, { errors });
 }
 
-/** What the texts of some settings have to be, which their type can't say. */
+/** Checks the text settings whose format the schema cannot express. */
 function checkTexts(input: Record<string, unknown>): void {
   for (const key of ['network.ingress.whitelist_source_range', 'network.ingress.denylist_source_range'])
     for (const network of listOf(input[key]))
       if (!ipaddr.isValid(network) && !ipaddr.isValidCIDR(network))
-        throw invalidField(key, `${network} is not an address or network; such as 10.0.0.0/8 are wanted`);
+        throw invalidField(key, `${network} must be an IP address or network, such as 10.0.0.0/8`);
   const headers = input['network.ingress.extra_headers'];
   if (typeof headers === 'string' && headers !== '' && !isTextObject(headers))
     throw invalidField(

@@ -2,7 +2,7 @@ import { factsOf } from '#kernel/kinds.ts';
 import type { SettingGroup } from '#kernel/service-kinds.ts';
 import { Nullable, OneOf, Type, type TSchema } from '#platform/http/schema.ts';
 
-/** One advanced setting: what it may be, what it is without, and which kinds have it. */
+/** Advanced setting: its schema, its default and the group of kinds that have it. */
 export interface AdvancedSetting {
   schema: TSchema;
   default: unknown;
@@ -88,7 +88,7 @@ export const ADVANCED_SETTINGS: Record<string, AdvancedSetting> = {
 export const settingsOf = (kind: string): [string, AdvancedSetting][] =>
   Object.entries(ADVANCED_SETTINGS).filter(([, { group }]) => factsOf(kind).settings?.includes(group));
 
-/** What of a service's row its settings are made of. */
+/** Columns of a service's row that its advanced settings are computed from. */
 export interface SettingsRow {
   kind: string;
   advanced_settings: unknown;

@@ -46,7 +46,7 @@ export interface ServiceCopies {
   whole: boolean;
 }
 
-/** Throws 403 unless whoever copies may do the action at the place. */
+/** Check that throws 403 unless the caller may do the action at the location. */
 export type CopyRight = (action: Action, at: Location) => void;
 
 /**
@@ -103,7 +103,10 @@ async function keepSecretsInMode(context: Context, copy: ServiceCopies, variable
   );
 }
 
-/** Refuses to take a PRODUCTION environment with secrets out of that mode, which would show them to roles without access to production. */
+/**
+ * Refuses to copy a PRODUCTION environment that has secrets into another mode. The copy would show them to roles without access to
+ * production.
+ */
 export async function keepModeOfSecrets(
   context: Context,
   environment: CopyPlace,

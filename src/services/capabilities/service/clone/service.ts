@@ -28,7 +28,7 @@ import {
 } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
-/** Clones a service into an environment of the organization, its own or another one. 409 if that has one of that name. */
+/** Clones a service into its own or another environment of the organization. Throws 409 if that environment has a service of that name. */
 export async function cloneService(call: Call<ServiceTarget>, kind: Kind, input: CloneServiceInput) {
   const service = call.target;
   refuseDeleting(service);

@@ -1,7 +1,7 @@
 import type { GitSource } from '#services/sources/git.ts';
 import type { RepositoryCommit } from '#services/sources/repository.ts';
 
-/** Where each provider shows a commit, below the page of the repository. */
+/** Path of a commit's page at each provider, relative to the page of the repository. */
 const COMMIT_PATHS: Record<GitSource['provider'], string> = {
   GITHUB: 'commit',
   GITLAB: '-/commit',

@@ -3,7 +3,7 @@ import { ResolverError, type HostResolver } from '#platform/dns/resolver.ts';
 
 export interface CheckResult {
   status: CheckStatus;
-  /** What is wrong and what would be right; null when nothing is. */
+  /** Message with the problem and the expected state; null if there is no problem. */
   details: string | null;
 }
 

@@ -32,7 +32,7 @@ export async function checkProofs(context: Context, resolver: HostResolver, clai
   return rows;
 }
 
-/** Looks up the TXT record of a claim, and that of the claim which has the domain proven, if there is another. Writes nothing. */
+/** Looks up the TXT record of a claim, and that of the claim which proved the domain, if another did. Writes nothing. */
 export async function lookUpClaim(
   context: Context,
   resolver: HostResolver,

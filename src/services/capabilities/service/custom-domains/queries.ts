@@ -124,7 +124,7 @@ export const recordValidation = (db: Database, scope: Scope, id: string, at: Dat
 export const deleteDomain = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('custom_domain').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** What a check of the TXT record changes. */
+/** Columns that a check of the TXT record changes. */
 export interface ProofChange {
   proof_state: ProofState;
   proof_checked_at: Date;
@@ -192,7 +192,9 @@ export const addRoutedDomains = async (db: Database, scope: Scope, serviceId: st
     on conflict do nothing`.execute(db);
 };
 
-/** Running services that still have the route of a domain which another service has proven since, and no request under way. */
+/**
+ * Lists running services that still route a domain which another service has proven since. Services with a request under way are left out.
+ */
 export const listServicesToUnroute = (db: Database) =>
   db
     .selectFrom('routed_domain')

@@ -12,8 +12,8 @@ const CLAIMS = 100;
 const AT_ONCE = 10;
 
 /**
- * Looks up the TXT records of claims that are due, several at a time, and writes the results in a row, as each write locks the claim's service.
- * A claim that cannot be checked is due again, and holds up no other.
+ * Looks up the TXT records of due claims, several at a time, and writes the results one after another. Each write locks the claim's
+ * service. A claim that cannot be checked becomes due again and delays no other.
  */
 export async function checkDueProofs(platform: Platform, resolver: HostResolver, signal: AbortSignal): Promise<void> {
   const context = systemContext(platform);

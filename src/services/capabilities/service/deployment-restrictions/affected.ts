@@ -1,4 +1,4 @@
-/** What of a restriction decides. */
+/** Mode and path of a deployment restriction. */
 export interface Restriction {
   mode: 'EXCLUDE' | 'MATCH';
   value: string;

@@ -2,7 +2,7 @@ import type { Shape } from '#kernel/parsing/formats.ts';
 import type { HttpClient, OutgoingRequest } from '#platform/http-client/index.ts';
 import { askProvider, ProviderError, type Provider, type ProviderAccess } from '#resources/git-token/index.ts';
 
-/** What of a webhook at a provider counts. */
+/** Webhook as a git provider stores it, without the fields that nothing here reads. */
 export interface ProviderHook {
   id: string;
   url: string;

@@ -34,7 +34,7 @@ export const gitWebhookPath = (id: string): string => `/gitWebhook/${id}`;
 /** Place in the vault of the secret that a provider signs with. */
 export const gitWebhookSecretPlace = (id: string): string => `git_webhook/${id}/secret`;
 
-/** What a webhook is looked up by: the same for all services of an organization that are built from the repository. */
+/** Returns the key of a webhook: equal for all services of an organization that are built from the same repository. */
 function repositoryKey(source: GitSource): string {
   return `${hostOf(source) ?? ''}/${source.owner}/${source.name}`.toLowerCase();
 }
@@ -55,7 +55,7 @@ export async function gitWebhookStatus(context: ServiceContext, kinds: Kind[]): 
   }
 }
 
-/** Registers the webhook at the provider, or sets it right. 400 when that is not possible and what would make it so. */
+/** Registers the webhook at the provider, or corrects it. 400 if that is not possible; the message says what is missing. */
 export async function syncGitWebhook(context: ServiceContext, kinds: Kind[]): Promise<GitWebhookView> {
   const service = context.target;
   refuseDeleting(service);
@@ -79,7 +79,7 @@ export async function syncGitWebhook(context: ServiceContext, kinds: Kind[]): Pr
   }
 }
 
-/** Why there can't be a webhook yet. */
+/** Reason why the webhook cannot be registered or checked yet. */
 class NotReady extends Error {
   readonly status: GitWebhookState;
   constructor(status: GitWebhookState, message: string) {
@@ -101,7 +101,7 @@ function sourceOf(service: ServiceTarget, kinds: Kind[]): GitSource {
   return source;
 }
 
-/** Everything that talking to the provider takes. Throws NotReady. */
+/** Loads the token, the repository and the stored webhook that a call of the provider needs. Throws NotReady. */
 async function prepare(context: ServiceContext, source: GitSource) {
   const scope = { organizationId: context.target.organizationId };
   if (!context.settings.baseUrl)

@@ -87,7 +87,7 @@ async function readReport(context: Context, params: { reportId: string; secret: 
   return ['service,kind,step,status,started_at,seconds', ...rows, ''].join('\n');
 }
 
-/** What a deployment built and how long it took, as a file behind a link that expires. */
+/** Route that returns what a deployment built and how long it took, as a file behind a link that expires. */
 export const buildReportRoutes: Route[] = [
   defineRoute({
     id: 'generateDeploymentBuildUsageReport',

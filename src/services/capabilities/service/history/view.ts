@@ -35,7 +35,7 @@ const commitOf = (service: HistoryService) =>
     author_name: service.commit.author,
   };
 
-/** Why a service failed in a deployment. */
+/** Returns the error that a service failed with in a deployment. */
 const errorOf = (row: HistoryDeployment, service: HistoryService) =>
   toErrorView({ ...service, environment_id: row.environment_id, number: row.number });
 

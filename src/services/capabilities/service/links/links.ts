@@ -14,7 +14,7 @@ export interface LinkView {
 
 type ProxySettings = Pick<Settings, 'proxyDomain' | 'proxyPort' | 'proxyPublicUrl'>;
 
-/** How people reach a host through the proxy: plain HTTP on its port, unless the settings name what stands in front of it. */
+/** Returns the public address of a host: plain HTTP on the proxy's port, unless `proxyPublicUrl` names a front end. */
 function urlOf(settings: ProxySettings, host: string): { url: string; port: number } {
   const url = new URL(settings.proxyPublicUrl || `http://proxy:${settings.proxyPort}`);
   url.hostname = host;

@@ -34,7 +34,7 @@ const follow = {
   ),
 };
 
-/** 400 where somebody expects a log to go on: it says where new lines are, instead of ending in silence. */
+/** Throws 400 for `follow`, and names the event stream in the message. Without this error the log would end in silence. */
 function refuseFollow(query: { follow?: boolean }, organizationId: string): void {
   if (query.follow)
     throw invalidField(
@@ -225,7 +225,7 @@ const toServiceLog = (line: LogLine, index: number) => ({
   version: String(line.generation),
 });
 
-/** What wrote it is gone, and was no release's instance. */
+/** Returns a line of an execution. It has no pod name and no version: the task that wrote it is gone and belonged to no release. */
 const toRunLog = (line: { id: string; created_at: string; message: string }) => ({
   ...line,
   pod_name: '',

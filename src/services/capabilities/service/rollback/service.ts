@@ -12,8 +12,9 @@ import { listDomainsByServices } from '#services/capabilities/service/custom-dom
 import { listLostSecrets } from '#services/capabilities/service/variables/index.ts';
 
 /**
- * What going back to an execution would deploy: image, configuration and variables as they were, secrets in their version. Of its custom
- * domains those that the service still has: another may have them now. 409 where a secret of it is no longer kept.
+ * Finds the services that a rollback to an execution would deploy. Image, configuration, variables and secret versions are those of that
+ * time. Custom domains that the service no longer has are left out: another service may have them now. Throws 409 if a secret version is no
+ * longer kept.
  */
 export async function findRollback(
   context: Context,

@@ -50,7 +50,7 @@ export const deploymentLogSocket = ({ streams }: ServiceSocketNeeds): Socket =>
     },
   });
 
-/** How far the log of an execution was sent. */
+/** Last line of an execution's log that was sent. */
 interface Position {
   deploymentId: string;
   number: number;

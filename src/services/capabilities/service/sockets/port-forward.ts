@@ -12,7 +12,7 @@ import { placeOfService } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 import type { InstanceEndpoints } from '#runtimes/runtime.ts';
 
-/** How long an instance may take to accept a connection. */
+/** Milliseconds that an instance may take to accept a connection. */
 const CONNECT_MS = 10_000;
 
 const PodsQuery = Type.Object({

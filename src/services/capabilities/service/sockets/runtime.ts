@@ -4,7 +4,7 @@ import type { ServiceSocketNeeds } from '#services/capabilities/service/sockets/
 import type { ServiceTarget } from '#services/service/target.ts';
 import { RuntimeError, type Handle, type InstanceEndpoints, type Runtime } from '#runtimes/runtime.ts';
 
-/** How long a runtime may take to answer a question, in milliseconds. */
+/** Milliseconds that a runtime may take to answer a question. */
 const ASK_MS = 15_000;
 
 /** The runtime of a service that was deployed, and what it is known by there. 409 where it was not. */
@@ -47,7 +47,10 @@ export function checkKind({ target, query }: SocketCall<ServiceTarget, { service
     throw invalidField('service_type', `must be ${target.kind}, which the service is`);
 }
 
-/** How the ports of its instances are reached. 400 on clusters where they are not, 502 where the cluster does not tell in time. */
+/**
+ * Returns the addresses of the ports of a service's instances. Throws 400 on clusters where ports are not reachable, and 502 if the cluster
+ * does not answer in time.
+ */
 export async function endpointsOf(
   needs: Pick<ServiceSocketNeeds, 'runtimeOf'>,
   service: ServiceTarget,

@@ -68,7 +68,7 @@ async function followInstances(call: LogCall, runtime: Runtime, streams: EventSt
   }
 }
 
-/** What the last instance wrote that did not get ready. */
+/** Sends the last lines of the newest instance that did not become ready. */
 async function sendKept({ db, target }: LogCall, peer: Peer): Promise<void> {
   const lines: LogLine[] = await readLastLines(db, target, target.id);
   for (const line of lines) await peer.send(frameOf(line));

@@ -11,7 +11,7 @@ import type { ExecRequest } from '#runtimes/runtime.ts';
 
 const Size = Type.Integer({ minimum: 0, maximum: 10_000, description: 'Columns or rows; 0 for both is no terminal.' });
 
-/** What every shell is asked with. */
+/** Query parameters of every shell. */
 const ShellQuery = Type.Object({
   command: Type.Array(Type.String({ maxLength: 8192 }), {
     minItems: 1,
@@ -25,7 +25,7 @@ const ShellQuery = Type.Object({
 });
 type ShellCall = SocketCall<ServiceTarget, Static<typeof ShellQuery>>;
 
-/** What a client sends whose input ends. */
+/** Byte that a client sends in a frame of its own to end its input. */
 const END_OF_INPUT = 0x04;
 
 /** A program beside a service. */
@@ -84,7 +84,7 @@ function terminalOf({ tty_width: columns = 0, tty_height: rows = 0 }: ShellCall[
   return { columns, rows };
 }
 
-/** What the client sends, up to a frame that says that it was all. Terminals understand that byte themselves. */
+/** Returns the client's input up to the frame that ends it. With a terminal the terminal itself interprets that byte. */
 function endingInput(peer: Peer): Readable {
   return Readable.from(
     (async function* () {

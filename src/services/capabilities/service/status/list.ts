@@ -4,7 +4,7 @@ import { environmentStatuses, serviceStatuses, type ServiceStatus } from '#deplo
 import { listStages } from '#resources/deployment-stage/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 
-/** Where answers that group services by kind put each of them. */
+/** Kind of service by the name of its group in grouped answers. */
 const GROUPS = Object.fromEntries(SERVICE_KINDS.map((kind) => [factsOf(kind).group!, kind]));
 export const GROUP_NAMES = Object.keys(GROUPS);
 

@@ -35,7 +35,7 @@ export const tell = (
     ...entry,
   });
 
-/** Tells of what changes with a variable although nobody named it: overrides and aliases that go, overrides that are renamed. */
+/** Writes audit events for the variables that change along with another: deleted overrides and aliases, and renamed overrides. */
 export async function tellOfDependents(
   context: Context,
   organizationId: string,

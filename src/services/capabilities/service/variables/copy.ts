@@ -14,7 +14,7 @@ import {
 import { chooserOf } from '#services/capabilities/service/variables/external.ts';
 import { openSealed, openSecrets, sealSecrets } from '#services/capabilities/service/variables/secrets.ts';
 
-/** What is copied where, within one organization. The copies are there already. */
+/** Source and target of a copy of variables within one organization. The copied services exist already. */
 export interface VariableCopy {
   organizationId: string;
   from: { projectId: string; environmentId: string };
@@ -29,12 +29,12 @@ interface Sight {
   byId: ReadonlyMap<string, Entry>;
   /** Copies of variables, by what they are copies of. */
   ids: ReadonlyMap<string, string>;
-  /** What can be seen from the new place, besides the copies. */
+  /** Ids that are visible from the new place, without the copies. */
   seen: ReadonlySet<string>;
   after: Surroundings;
 }
 
-/** Where the value of a copy comes from: encrypted, or plain. */
+/** Secret whose value a copy takes: encrypted, or plain. */
 interface NewSecret {
   id: string;
   holder: Entry;
@@ -117,7 +117,10 @@ async function look(context: Context, { organizationId, from, to, copies }: Vari
   };
 }
 
-/** What the copy of an override or alias refers to; undefined for a plain value, and for what becomes one. */
+/**
+ * Returns the columns that link the copy of an override or alias to its source. Undefined for a plain value, and for a link whose source is
+ * not visible from the copy, which becomes a plain value.
+ */
 function linkOf(entry: Entry, { ids, seen, after }: Sight, owners: ReadonlyMap<string, string>) {
   const source = entry.overrides ?? entry.aliases;
   if (source === undefined) return undefined;
@@ -131,7 +134,7 @@ function linkOf(entry: Entry, { ids, seen, after }: Sight, owners: ReadonlyMap<s
   return entry.overrides ? { overridden_built_in: moved, ...of } : { aliased_built_in: moved, ...of };
 }
 
-/** One statement inserts rows that all have the same columns. */
+/** Gives all rows the same columns, as one insert statement requires. */
 const uniform = (variables: NewVariable[]): NewVariable[] =>
   variables.map((one) => ({
     ...({

@@ -4,7 +4,7 @@ import { findSurroundings } from '#services/capabilities/service/variables/built
 import { ofBuiltIn, ofRow } from '#services/capabilities/service/variables/line.ts';
 import { listVisible } from '#services/capabilities/service/variables/queries.ts';
 
-/** A variable or secret as somebody would write it down. */
+/** Variable or secret in the form in which an export writes it. */
 export interface WrittenVariable {
   /** The environment or service that it stands on. */
   parentId: string;

@@ -2,8 +2,8 @@ import type { Context } from '#platform/context.ts';
 import { deleteUnnamedVersions, markSuperseded } from '#services/capabilities/service/variables/secret-queries.ts';
 
 /**
- * How long a superseded version stays although nothing names it. A request that froze it may not have committed its snapshot yet; requests
- * take seconds.
+ * Milliseconds that a superseded version stays although nothing names it. A request that froze it may not have committed its snapshot yet;
+ * requests take seconds.
  */
 const GRACE_MS = 60 * 60 * 1000;
 

@@ -23,7 +23,7 @@ import { refuseDeleting } from '#services/service/service.ts';
 
 type Item = ImportInput['vars'][number];
 
-/** What an import does on one holder. */
+/** Variables that an import creates and changes on one holder. */
 interface Batch {
   place: Place;
   created: { row: NewVariable; item: Item }[];

@@ -38,7 +38,7 @@ export const placeOf = (target: HolderTarget, scope: VariableScope): Place => ({
 export interface Entry extends VariableDefinition {
   /** Plain value of its own, or the upstream name of an external secret; null for secrets and aliases. */
   value: string | null;
-  /** Of a secret: number of its present value. */
+  /** Number of the present value; secrets only. */
   secretVersion?: number;
   sealed?: SealedValue;
   description: string | null;
@@ -51,7 +51,7 @@ export interface Entry extends VariableDefinition {
   service: { id: string; name: string; kind: ServiceKind } | null;
 }
 
-/** What is seen from a place: its own, what stands above it, and the built-in ones. */
+/** Variables that are visible from a place: its own, inherited and built-in ones. */
 export interface Line extends Surroundings {
   place: Place;
   /** In creation order. */

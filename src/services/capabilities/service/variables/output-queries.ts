@@ -37,7 +37,7 @@ export interface NewOutput {
 
 export const insertOutput = (db: Database, output: NewOutput) => db.insertInto('variable').values(output).execute();
 
-/** What an execution wrote into a variable that an earlier one, perhaps of another service, had made. */
+/** Updates a variable with a later output. The variable may come from an earlier execution, even of another service. */
 export const updateOutput = (
   db: Database,
   scope: Scope,

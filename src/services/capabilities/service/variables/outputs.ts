@@ -7,7 +7,7 @@ import { openSecrets, sealSecrets } from '#services/capabilities/service/variabl
 import { checkSaid } from '#services/capabilities/service/variables/rules.ts';
 import { freeze, thawVariables } from '#services/capabilities/service/variables/snapshot.ts';
 
-/** One value that an execution wrote (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
+/** Value that an execution wrote (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
 export interface Output {
   key: string;
   value: string;

@@ -12,7 +12,7 @@ import { serviceTarget } from '#services/service/target.ts';
 /** A variable of `/variable/{variableId}`, as the place that it stands on. */
 export type VariableTarget = HolderTarget & { scope: VariableScope };
 
-/** How the thing is found that variables of a scope stand on. */
+/** Returns the target that finds the holder of variables of a scope. */
 function targetOf(scope: Exclude<RecordScope, 'BUILT_IN'>): Target<HolderTarget> {
   if (scope === 'PROJECT') return projectHolder.target;
   if (scope === 'ENVIRONMENT') return environmentHolder.target;
@@ -65,7 +65,7 @@ async function findOwner(db: Database, id: string, organizationIds: string[]): P
   return { target, id: owner.id, scope: owner.kind as VariableScope };
 }
 
-/** Where a parent is named: its id in a body is 400 when it is unknown, in a query 404 (docs/contributing/rules.md 7). */
+/** Reference to a holder in a request. An unknown id is 400 in a body and 404 in a query (docs/contributing/rules.md 7). */
 export interface Named {
   scope: RecordScope;
   id: string;

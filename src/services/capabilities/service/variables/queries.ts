@@ -161,8 +161,8 @@ export const renameVariables = (db: Database, scope: Scope, ids: string[], key: 
     .execute();
 
 /**
- * Everything that overrides a variable or is an alias of it, at any distance, with where it stands: it goes when the variable goes
- * (docs/contributing/rules.md 30). `overrides_only` marks what has the variable's key.
+ * Lists the direct and indirect overrides and aliases of a variable, with their holders. They are deleted with the variable
+ * (docs/contributing/rules.md 30). `overrides_only` marks those that have the variable's key.
  */
 export const listDependents = (db: Database, scope: Scope, id: string) =>
   db
@@ -213,7 +213,7 @@ export const listDependents = (db: Database, scope: Scope, id: string) =>
     .where('variable.organization_id', '=', scope.organizationId)
     .execute();
 
-/** Where a stored variable stands. */
+/** Finds the holder of a stored variable. */
 export const findHolderOfVariable = (db: Database, organizationIds: string[], id: string) =>
   db
     .selectFrom('variable')
@@ -222,7 +222,7 @@ export const findHolderOfVariable = (db: Database, organizationIds: string[], id
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** Which of these ids is a project's, an environment's or a service's. */
+/** Lists which of the ids belong to a project, an environment or a service. */
 export const listOwners = (db: Database, organizationIds: string[], ids: string[]) => {
   const mine = sql<string>`any(${organizationIds}::uuid[])`;
   const wanted = sql<string>`any(${ids}::uuid[])`;

@@ -59,7 +59,7 @@ export const VariableRequest = named(
   Type.Object({ key: Key, value: Type.Optional(Value), mount_path: MountPath, ...said }),
 );
 
-/** What is absent or null stays (docs/contributing/rules.md 31). */
+/** Change of a variable. Fields that are absent or null keep their value (docs/contributing/rules.md 31). */
 export const VariableEditRequest = named(
   'EnvironmentVariableEditRequest',
   Type.Object({ key: Key, value: KeptValue, mount_path: MountPath, ...said }),

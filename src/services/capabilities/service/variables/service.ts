@@ -37,7 +37,7 @@ export interface CreateInput extends SaidOfAny {
 
 export type EditInput = Omit<CreateInput, 'value'> & { value?: string | null };
 
-/** What an id may name: variables, secrets, or either with undefined. */
+/** Sort that an id must name: a variable, a secret, or either if undefined. */
 export type Wanted = 'variable' | 'secret' | undefined;
 
 /** Makes a variable or a secret on a holder. 409 if the holder has one with that key (docs/contributing/rules.md 32). */
@@ -58,8 +58,8 @@ export async function createVariable(context: Context, place: Place, isSecret: b
 }
 
 /**
- * Gives what is seen from a place another value there (docs/contributing/rules.md 30). 404 when it isn't seen from there, 400 when the place is no lower
- * scope, 409 when there is one already.
+ * Creates an override at a place (docs/contributing/rules.md 30). Throws 404 if the source is not visible there, 400 if the place is no
+ * lower scope, and 409 if the place has an override already.
  */
 export async function overrideVariable(
   context: Context,
@@ -89,7 +89,10 @@ export async function overrideVariable(
   });
 }
 
-/** Gives what is seen from a place another key there (docs/contributing/rules.md 30). 404 when it isn't seen from there, 400 when it is an alias. */
+/**
+ * Creates an alias at a place (docs/contributing/rules.md 30). Throws 404 if the source is not visible there, and 400 if the source is an
+ * alias itself.
+ */
 export async function aliasVariable(
   context: Context,
   place: Place,
@@ -156,7 +159,7 @@ export async function removeVariable(context: Context, place: Place, id: string,
   await tellOfDependents(context, place.organizationId, dependents, { type: 'DELETE' });
 }
 
-/** What is seen from a place under an id. 404 unless it is of the wanted sort. */
+/** Finds the variable or secret that a place sees under an id. 404 unless it is of the wanted sort. */
 export async function findVisible(context: Context, place: Place, id: string, wanted: Wanted): Promise<FoundInLine> {
   const line = await loadLine(context, place, id);
   const entry = line.byId.get(id);

@@ -14,8 +14,8 @@ export interface FrozenVariables {
 }
 
 /**
- * What services of an environment see, as snapshots keep it: unexpanded, secrets by version, built-ins included. Two statements for all of
- * them. Reads no secret.
+ * Freezes the variables that services of an environment see, as snapshots keep them: unexpanded, secrets by version, built-ins included.
+ * Takes two statements for all services. Reads no secret.
  */
 export async function freezeVariables(
   context: Context,

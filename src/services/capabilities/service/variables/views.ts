@@ -8,7 +8,7 @@ export interface Found {
   byId: ReadonlyMap<string, Entry>;
 }
 
-/** What all three views have. */
+/** Returns the fields that all three views share. */
 const common = ({ entry, byId }: Found) => ({
   id: entry.id,
   created_at: entry.createdAt.toISOString(),
