@@ -12,19 +12,21 @@ import type { ServiceNeeds } from '#services/service/needs.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
-/** What every body that creates or edits a service may say, besides the kind's own part. */
+/** Fields that every create and edit body of a service has, besides the kind's own part. */
 export interface CommonInput {
   name: string;
   description?: string | null;
   icon_uri?: string;
 }
 
-/** A kind of service as it is shown. One that is no more than this is only read here: it is made and run elsewhere. */
+/**
+ * Kind of service that answers can show. A kind with nothing more than this is read-only here: its services are created and run elsewhere.
+ */
 export interface ShownKind<Spec = any> {
   kind: ServiceKind;
   /** First segment of its paths. */
   path: string;
-  /** How its tags begin (`Application`). */
+  /** Prefix of its tags (`Application`). */
   tag: string;
   schemas: { answer: TObject };
   /** The kind's own part of an answer. */
@@ -48,21 +50,21 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
    * Throws 400 that names the field.
    */
   toSpec(context: Context, place: SpecPlace, input: Input, present: Spec | null): Promise<Spec>;
-  /** How it is deployed; pure functions that app/ hands to the engine. */
+  /** Deployment of the kind as pure functions, which app/ hands to the engine. */
   deployment: DeployableKind;
-  /** What of its deployment needs the database. */
+  /** Steps of its deployment that need the database. */
   hooks?: KindHooks;
-  /** What of a runtime a configuration needs: a cluster without it is refused before anything is queued. */
+  /** Returns the runtime features that a configuration needs. A cluster without them is refused before anything is queued. */
   requires?(spec: Spec): RuntimeFeature[];
   /** Last part of its icon's address, where that is not `path`. */
   icon?(spec: Spec): string;
-  /** What histories show of a configuration (image, tag, schedule), by the names of the reference. */
+  /** Returns what histories show of a configuration (image, tag, schedule), by the names of the reference. */
   details?(spec: Spec): Record<string, unknown>;
-  /** What a deploy call may say; without it it says nothing. */
+  /** Options of its deploy calls; without it they take none. */
   deploy?: DeployInput<Spec>;
   /** As a resource of the Terraform provider; without it exports leave services of the kind out, and say so. */
   terraform?: KindTerraform<Spec>;
-  /** What calls that remove it may say besides. */
+  /** Options of the calls that remove its services. */
   removal?: {
     uninstallQuery: TObject;
     deleteQuery: TObject;
@@ -76,14 +78,14 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   capabilities?: KindCapabilities<Spec>;
 }
 
-/** What a service is in Terraform, besides what every service has there (its name, its variables, its stage, …). */
+/** Terraform resource of a kind, without the attributes of every service (name, variables, stage, …). */
 export interface KindTerraform<Spec = any> {
   /** Type of the resource. */
   resource: string;
   attributes(spec: Spec): Record<string, HclValue | undefined>;
 }
 
-/** What a deploy call may say besides that a service is deployed (docs/contributing/rules.md 15). */
+/** Options of a deploy call (docs/contributing/rules.md 15). */
 interface DeployInput<Spec = any> {
   /** Body of `POST …/deploy`. */
   body?: TObject;
@@ -93,7 +95,7 @@ interface DeployInput<Spec = any> {
   group: string;
   /** Entry of that list: an id, or an object with one and what the call may say. Without it there is no such list. */
   entry?: TSchema;
-  /** What body and query ask for. Throws 400 that names the field, below `path` where it stands in a list. */
+  /** Reads the options of body and query. Throws 400 that names the field, below `path` where it stands in a list. */
   choose(spec: Spec, said: any, path: string): DeployChoice<Spec>;
 }
 
@@ -106,13 +108,13 @@ export interface DeployChoice<Spec = any> {
   valuesCommitId?: string;
   /** Only this is run, and nothing deployed. */
   event?: RunEvent;
-  /** Of a removal: what would be run first is left out. */
+  /** Removal only: skips the `terraform destroy` that would run first. */
   skipDestroy?: boolean;
   /** The service has no such thing: nothing is requested. */
   nothing?: true;
 }
 
-/** What a kind has besides the common calls. mount.ts mounts the endpoints of what stands here. */
+/** Capabilities of a kind besides the common calls. mount.ts mounts the endpoints of those that are present. */
 interface KindCapabilities<Spec = any> {
   /** Ports that the proxy leads to; links and custom domains need it. */
   ports?(spec: Spec): PortSpec[];
@@ -127,7 +129,7 @@ interface KindCapabilities<Spec = any> {
   /** `GET …/customDomain/{id}` or `GET …/customDomain/{id}/status`: the reference has either. */
   customDomains?: { one: 'get' | 'status' };
   deploymentRestrictions?: object;
-  /** It runs to an end: what it ran can be looked at. */
+  /** Present if services of the kind run to an end: then their executions are listed. */
   executions?: object;
   /** The keys stand in advanced-settings/settings.ts. */
   advancedSettings?: object;
@@ -137,7 +139,9 @@ interface KindCapabilities<Spec = any> {
   stop?: boolean;
   network?: object;
   links?: object;
-  /** `of`: values of the query of that name, which chooses among several repositories; the first is the default. */
+  /**
+   * Lists of commits. `of` has the values of the query parameter `of`, which chooses among several repositories; the first is the default.
+   */
   commits?: { contributors?: boolean; of?: readonly string[] };
   clone?: {
     /** Whether a configuration has sealed values, which a copy has as well. */
@@ -154,7 +158,7 @@ interface KindCapabilities<Spec = any> {
   };
 }
 
-/** Where a configuration is for: ids that it names must be of the same organization. */
+/** Scope of a configuration: ids that the configuration names must be of the same organization. */
 export interface SpecPlace {
   organizationId: string;
   environmentId: string;

@@ -17,7 +17,7 @@ import type { RepositoryReader } from '#services/sources/repository.ts';
 const ACCOUNT = 'Git repositories';
 const ORGANIZATION = 'Organization Account Git Repositories';
 
-/** How each provider is named in paths and operation ids. */
+/** Names of each provider in paths and operation ids. */
 const PROVIDERS: [provider: Provider, path: string, name: string][] = [
   ['GITHUB', 'github', 'Github'],
   ['GITLAB', 'gitlab', 'Gitlab'],
@@ -30,7 +30,7 @@ const organizationsOf = (principal: Principal): string[] =>
     .map(({ organizationId }) => organizationId)
     .filter((organizationId) => permits(principal, 'gitToken.read', { organizationId }));
 
-/** What git providers and repositories hold, before a service is made of them. */
+/** Endpoints that list providers, repositories, branches and directories, so that a service can be created from them. */
 export const gitRepositoryRoutes = (repositories: RepositoryReader): Route[] => [
   ...accountRoutes,
   ...PROVIDERS.flatMap(ofProvider),

@@ -19,7 +19,7 @@ import type { DirectoriesInput } from '#services/git-repository/schema.ts';
 import { toGitSource } from '#services/sources/git.ts';
 import { addressOf, readingGiven, type RepositoryReader } from '#services/sources/repository.ts';
 
-/** Who asks a provider, in the name of which organizations, and with which token if they name one. */
+/** Request to a git provider: caller, organizations whose tokens may be used, and the named token, if any. */
 export interface Asking {
   context: Context & { signal: AbortSignal };
   organizationIds: string[];
@@ -27,7 +27,7 @@ export interface Asking {
   gitTokenId?: string | undefined;
 }
 
-/** For all pages together. */
+/** Timeout of all pages of a list together, in milliseconds. */
 const TIMEOUT_MS = 30_000;
 const MAX_DIRECTORIES = 10_000;
 

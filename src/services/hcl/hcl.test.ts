@@ -28,7 +28,7 @@ const anyValue: fc.Arbitrary<HclValue> = fc.letrec<{ value: HclValue }>((tie) =>
   ),
 })).value;
 
-/** What Terraform makes of an expression. */
+/** Evaluates an expression with `terraform console`. */
 async function evaluated(expression: string): Promise<unknown> {
   const folder = mkdtempSync(path.join(tmpdir(), 'qd-hcl-'));
   try {

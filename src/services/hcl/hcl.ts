@@ -78,7 +78,7 @@ function writeAttributes(attributes: { readonly [key: string]: HclValue | undefi
   return lines.join('\n');
 }
 
-/** What is one character to the eye is one column. */
+/** Segmenter for column widths: a grapheme, which people see as one character, is one column wide. */
 const GRAPHEMES = new Intl.Segmenter();
 const widthOf = (key: string): number => [...GRAPHEMES.segment(key)].length;
 

@@ -6,7 +6,10 @@ import type { HealthcheckInput } from '#services/workload/probes.ts';
 type Attributes = Record<string, HclValue | undefined>;
 type Probe = NonNullable<HealthcheckInput['readiness_probe']>;
 
-/** What of that the Terraform provider's resources of applications and containers have. It knows neither GPUs nor architectures. */
+/**
+ * Attributes of a configuration in the Terraform provider's resources of applications and containers. GPUs and architectures are unknown
+ * there.
+ */
 export const longRunningAttributes = (spec: LongRunningSpec): Attributes => ({
   cpu: spec.cpu,
   memory: spec.memory,

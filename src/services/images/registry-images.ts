@@ -10,7 +10,7 @@ import type { ImageReader } from '#services/images/image-name.ts';
 
 /** Registries as the engine sees them. */
 export interface Images extends ImageReader {
-  /** How a runtime gets at a registry of the organization; null where nobody asks. */
+  /** Returns the credentials with which a runtime pulls from a registry; null for public registries and registries without credentials. */
   registryAccess(organizationId: string, registryId: string): Promise<RegistryAccess | null>;
   /** An image that a build of the organization names. Throws an error for people where it may not be used. */
   resolveBase: BaseImageReader;
@@ -46,7 +46,7 @@ export function createImages(platform: Platform): Images {
   };
 }
 
-/** An image that anybody may pull: named with its registry's host instead of a registry of the organization. */
+/** Resolves the tag of a public image to its digest. The name has the registry's host instead of a registry of the organization. */
 async function resolvePublic(http: HttpClient, name: string, tag: string, signal: AbortSignal): Promise<string> {
   const { base, name: within } = locateImage(name, tag, null);
   const digest = await openRegistry(http, { url: base, credentials: null }, signal).resolveDigest(within, tag);

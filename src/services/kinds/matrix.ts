@@ -8,7 +8,7 @@ export interface MatrixRow {
   endpoint: string;
 }
 
-/** Everything that kinds may have, in the order of the page docs/kinds.md. */
+/** Capabilities of kinds, in the order of the page docs/kinds.md. */
 export const CAPABILITY_ROWS: readonly MatrixRow[] = [
   { name: 'create', endpoint: 'POST *' },
   { name: 'list', endpoint: 'GET *' },

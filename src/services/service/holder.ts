@@ -9,7 +9,7 @@ export { SERVICE_KINDS, type ServiceKind };
 /** Scopes that variables can stand in (docs/contributing/rules.md 29). */
 export type VariableScope = 'PROJECT' | 'ENVIRONMENT' | KindWith<'variables'>;
 
-/** What a target of a holder tells of the place: which of the three ids is there says what it is. */
+/** Target of a holder. Of the three ids, the ones that are set tell whether it is a project, environment or service. */
 export interface HolderTarget extends Location {
   id: string;
   name: string;
@@ -27,9 +27,9 @@ export interface Holder {
   path: string;
   /** Name of its id in paths: `applicationId`. */
   param: string;
-  /** How its tags begin: `Application`. */
+  /** Prefix of its tags: `Application`. */
   tag: string;
-  /** How operation ids name it: `Application`. */
+  /** Name in operation ids: `Application`. */
   name: string;
   scope: VariableScope;
   target: Target<HolderTarget>;

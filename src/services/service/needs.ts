@@ -4,7 +4,7 @@ import type { ImageReader, RegistryFinder } from '#services/images/image-name.ts
 import type { RepositoryReader } from '#services/sources/repository.ts';
 import type { HostResolver } from '#platform/dns/resolver.ts';
 
-/** What services need from outside the database; app/ hands it over, tests their own. */
+/** Dependencies of services besides the database; app/ provides them, tests provide their own. */
 export interface ServiceNeeds {
   resolver: HostResolver;
   repositories: RepositoryReader;

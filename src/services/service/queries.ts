@@ -110,7 +110,7 @@ export interface NewService {
   last_updated_with: string | null;
 }
 
-/** What an edit writes. */
+/** Columns that an edit writes. */
 export type ServiceChange = Omit<NewService, 'id' | 'organization_id' | 'environment_id' | 'stage_id' | 'kind'>;
 
 export const insertService = (db: Database, { spec, details, ...service }: NewService) =>

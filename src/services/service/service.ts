@@ -131,7 +131,7 @@ export function refuseDeleting(service: { name: string; deleting: boolean }): vo
   if (service.deleting) throw conflict(`${service.name} is being deleted: only DELETE is possible.`);
 }
 
-/** How events about a service name it: an Argo CD app goes under its environment (docs/contributing/rules.md 42). */
+/** Names a service in an event. An Argo CD app is named by its environment (docs/contributing/rules.md 42). */
 export const placeOfService = (row: queries.ServiceRow, sub?: SubTargetType) => ({
   target: {
     type: hasFact(row.kind, 'audited') ? row.kind : ('ENVIRONMENT' as TargetType),

@@ -15,7 +15,7 @@ interface NamedRepository {
   git_token_id?: string | null;
 }
 
-/** Where the services of a body are, and what is stored of one that is edited. */
+/** Scope of the services of a body; `spec` is the stored configuration of a service that is edited. */
 export interface RepositoryPlace {
   organizationId: string;
   runtime: string;

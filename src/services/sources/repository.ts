@@ -37,7 +37,7 @@ export interface RepositoryReader {
   listFiles(address: RepositoryAddress): Promise<string[]>;
 }
 
-/** Why a repository could not be read; the message is for the user who gave its address. */
+/** Failed read of a repository; the message is for the user who gave its address. */
 export class RepositoryError extends Error {
   /** `refused`: the address may never be read here. `failed`: it gave no such thing. `unreachable`: it gave no answer. */
   readonly reason: 'refused' | 'failed' | 'unreachable';
@@ -51,7 +51,7 @@ export class RepositoryError extends Error {
 
 const READ_TIMEOUT_MS = 30_000;
 
-/** Where a stored source is read; reading ends when the caller goes away, or after half a minute. */
+/** Returns the address of a stored source. Reading ends when the caller goes away, or after 30 seconds. */
 export const addressOf = (organizationId: string, source: GitSource, signal: AbortSignal): RepositoryAddress => ({
   organizationId,
   url: source.url,

@@ -17,7 +17,7 @@ import { structuredNamesIn, valuesIn, variablesOf } from '#services/terraform-re
 const MAX_FILES = 50;
 const AT_A_TIME = 4;
 
-/** Who asks, and what reads the repository for them. */
+/** Read of a repository in the name of an organization. */
 export interface Reading {
   context: Context;
   organizationId: string;
@@ -32,7 +32,7 @@ export async function parseVariables(reading: Reading, input: GitRepositoryInput
   return { results: await variablesOf(reading.organizationId, await readFiles(reading, address, paths)) };
 }
 
-/** Names of the variables of a stored source's module whose values are expressions, as the head of its branch declares them. */
+/** Lists the variables of a module that take expressions. They are read from the files at the head of the source's branch. */
 export async function structuredVariables(
   repositories: RepositoryReader,
   organizationId: string,

@@ -62,7 +62,7 @@ interface Declaration {
   said: Fields;
 }
 
-/** One file after the other: an organization reads one at a time anyway. */
+/** Reads the declarations of files, one file after the other: an organization reads one at a time anyway. */
 async function declarationsIn(organizationId: string, files: UserFile[]): Promise<Declaration[]> {
   const found: Declaration[] = [];
   for (const file of files) {

@@ -1,4 +1,4 @@
-/** What Terraform says of itself when it locks a state, and answers who is refused. */
+/** Lock information that Terraform sends when it locks a state, and that the answer to a refused request contains. */
 export interface LockInfo {
   ID: string;
   Operation: string;
@@ -33,6 +33,6 @@ export function toLockInfo(value: unknown): LockInfo | undefined {
   };
 }
 
-/** Who holds a lock, in a sentence for people. */
+/** Describes the holder of a lock in a sentence for people. */
 export const holderOfLock = (lock: LockInfo): string =>
   `the lock ${lock.ID}${lock.Who ? ` of ${lock.Who}` : ''}${lock.Operation ? ` (${lock.Operation})` : ''}${lock.Created ? ` since ${lock.Created}` : ''}`;

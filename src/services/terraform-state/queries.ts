@@ -35,7 +35,7 @@ export const lockStateRow = (db: Database, scope: Scope, serviceId: string) =>
     .forUpdate()
     .executeTakeFirst();
 
-/** Lets a run in, and nobody else. */
+/** Stores the credential of a run, in place of every earlier one. */
 export const openRun = (
   db: Database,
   scope: Scope,

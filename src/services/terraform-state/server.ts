@@ -96,7 +96,7 @@ const unlistened = (host: string, port: number, cause: NodeJS.ErrnoException): E
 
 const PATH = /^\/terraform-state\/([^/?]+)\/([^/?]+)$/;
 
-/** Who asks for which state; undefined where that is not said. */
+/** Reads state, credential and lock id of a request; undefined if the path or the credential is missing. */
 function readRequest(request: IncomingMessage): (StateRequest & { lockId: string | null }) | undefined {
   const url = new URL(request.url ?? '/', 'http://state.invalid');
   const [, organizationId, serviceId] = PATH.exec(url.pathname) ?? [];
@@ -149,7 +149,7 @@ async function carryOut(
       return void response.writeHead(200).end();
     case 'LOCK': {
       const lock = toLockInfo(parse(await readBody(request, LOCK_LIMIT_BYTES)));
-      if (!lock) throw new Refused(400, 'What locks says who it is: a JSON object with an ID is wanted.');
+      if (!lock) throw new Refused(400, 'The body of a LOCK request must be a JSON object with an ID.');
       await lockState(platform, asked, lock);
       return void response.writeHead(200).end();
     }

@@ -11,7 +11,7 @@ import { checkState } from '#services/terraform-state/state-file.ts';
 const compress = promisify(gzip);
 const expand = promisify(gunzip);
 
-/** Whose state it is. */
+/** Service whose state it is. */
 export interface StateOwner {
   organizationId: string;
   serviceId: string;
@@ -47,9 +47,9 @@ const inRow = <T>(
 };
 
 /**
- * Lets a run in with a password of its own and keeps every earlier one out, whatever it still does (docs/contributing/engine.md, *Outside the database*). For
- * the same generation again it answers the same password: a worker that takes a run over finds it running with that. Throws 409 when a later
- * run has begun.
+ * Issues a credential for a run and revokes those of earlier runs, even if they still work. See docs/contributing/engine.md, *Outside the
+ * database*. Returns the same password for the same generation: a worker that adopts a run finds it running with that password. Throws 409
+ * when a later run has begun.
  */
 export async function beginRun(
   platform: StatePlatform,
@@ -102,7 +102,7 @@ export async function endRun(
   });
 }
 
-/** Why a credential opens nothing. The reason is for our log; who asks learns only that. */
+/** Refused credential. The reason is for the log; the client does not learn it. */
 export class NotLetIn extends Error {}
 
 /** A request of Terraform, whose credential is checked again wherever something is written. */
@@ -137,7 +137,7 @@ async function openVersion(platform: StatePlatform, owner: StateOwner, version: 
   return expand(Buffer.from(text, 'base64'));
 }
 
-/** Locked by somebody else: Terraform shows its user who. */
+/** Refused request because of another lock. Terraform shows its user who holds that lock. */
 export class Locked extends Error {
   readonly lock: LockInfo;
   constructor(lock: LockInfo) {
@@ -211,7 +211,7 @@ export const unlockState = (platform: StatePlatform, request: StateRequest, lock
     await queries.clearLock(db, request.owner, request.owner.serviceId, held.ID);
   });
 
-/** Releases the lock that is held, whoever holds it, and answers whose it was; null where there is none. Throws 409 for another id. */
+/** Releases the lock, regardless of its holder, and returns it; null where there is none. Throws 409 for another id. */
 export async function forceUnlock(
   platform: StatePlatform,
   owner: StateOwner,
@@ -228,7 +228,7 @@ export async function forceUnlock(
   });
 }
 
-/** What is known of a state without a run of its own: its newest version, and its lock. Null where there never was one. */
+/** Reads the newest version of a state and its lock, without a credential of a run. Null if there never was a state. */
 export async function currentState(
   platform: StatePlatform,
   owner: StateOwner,

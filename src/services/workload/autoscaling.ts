@@ -157,6 +157,6 @@ export const copyAutoscaling = (autoscaling: AutoscalingSpec): AutoscalingSpec =
   })),
 });
 
-/** What autoscaling needs of a runtime. */
+/** Returns the runtime features that autoscaling needs. */
 export const autoscalingNeeds = (spec: { autoscaling?: AutoscalingSpec }): RuntimeFeature[] =>
   spec.autoscaling ? ['keda'] : [];

@@ -73,7 +73,7 @@ export function toGroupsView(row: { metadata: NamedGroup[] | null }, spec: Group
   };
 }
 
-/** What a deployment freezes of a service's groups. */
+/** Returns labels and annotations of a service's groups for the snapshot of a deployment. */
 export function freezeGroups(row: {
   metadata: NamedGroup[] | null;
   spec: GroupsSpec;

@@ -82,7 +82,7 @@ export const longRunningAnswer = {
   autoscaling: Type.Optional(Autoscaling),
 };
 
-/** What the configurations of applications and containers have in common. */
+/** Common part of the configurations of applications and containers. */
 export interface LongRunningSpec extends GroupsSpec {
   /** Milli-CPU. */
   cpu: number;
@@ -118,7 +118,7 @@ const FRESH: LongRunningSpec = {
   arguments: [],
 };
 
-/** What a body asks for; what it leaves out stays as it was, or gets the reference's default. Throws 400 that names the field. */
+/** Makes the spec from a body: absent fields keep their value, or get the reference's default. Throws 400 that names the field. */
 export async function toLongRunningSpec(
   context: Context,
   place: SpecPlace,
@@ -165,7 +165,10 @@ export const longRunningView = (
   ...toGroupsView(row, spec),
 });
 
-/** What has storage is recreated: two instances must not write to one volume (docs/contributing/engine.md, *Runtimes*). */
+/**
+ * Returns the rollout of an action. A service with storage is recreated: two instances must not write to one volume
+ * (docs/contributing/engine.md, *Runtimes*).
+ */
 export const rolloutOf = (spec: Pick<LongRunningSpec, 'storage'>, action: string): 'ROLLING' | 'RECREATE' | 'NONE' => {
   if (action !== 'DEPLOY' && action !== 'RESTART') return 'NONE';
   return spec.storage.length > 0 ? 'RECREATE' : 'ROLLING';

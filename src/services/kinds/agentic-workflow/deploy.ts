@@ -12,15 +12,15 @@ import type { AgenticWorkflowSpec } from '#services/kinds/agentic-workflow/spec.
 
 const SCRIPT = readFileSync(path.join(import.meta.dirname, 'agent.sh'), 'utf8');
 const FOLDER = '/quarterdeck';
-/** Where the agent works, among its repositories. */
+/** Working directory of the agent, which contains its repositories. */
 const WORK = `${FOLDER}/answer/work`;
 const DOCKERFILE = '.quarterdeck.Dockerfile';
-/** What FROM says on a host cluster, where it stands for the machine, whose program is taken. */
+/** Image name in FROM on a host cluster: stands for the machine itself, whose installed program runs. */
 const MACHINE = 'machine';
-/** Of a build of the agent's image: a workflow has no advanced settings, these are the others' defaults. */
+/** Limits of a build of the agent's image: the defaults of other kinds, as a workflow has no advanced settings. */
 const BUILD_LIMITS = { timeoutSeconds: 1800, resources: { cpuMilli: 4000, memoryMib: 8192 } };
 
-/** What a run is given of what is opened when its stage starts; JSON under one name. */
+/** Values that `open` reads when the stage of a run starts; passed to the run as JSON under one name. */
 export interface Opened {
   /** The program's own variables: key and address of the model's API. */
   environment: Record<string, string>;
@@ -35,8 +35,8 @@ export interface Opened {
 const specOf = (service: ServiceSnapshot): AgenticWorkflowSpec => service.spec;
 
 /**
- * How an agentic workflow is deployed. The workflow itself is not: there is nothing to apply. Its copy in the throwaway environment of a run
- * is the agent's task.
+ * Deployment of an agentic workflow. Nothing is applied for the workflow itself; its copy in the throwaway environment of a run is the
+ * agent's task.
  */
 export const workflowDeployment: DeployableKind = {
   source: (service) => {

@@ -11,7 +11,7 @@ const HOUR_SECONDS = 3600;
 
 const NOTHING: { values: Record<string, string>; secrets: string[] } = { values: {}, secrets: [] };
 
-/** What of agentic workflows needs the database: keys and MCP servers before a run, outputs after it. */
+/** Steps of agentic workflows that need the database: keys and MCP servers before a run, outputs after it. */
 export const workflowHooks: KindHooks = {
   open: async (context, service, { organizationId }) => {
     const spec = service.spec as AgenticWorkflowSpec;
@@ -58,7 +58,7 @@ async function mcpOf(context: Context, organizationId: string, spec: AgenticWork
   return { mcp: JSON.stringify({ ...own, mcpServers: { ...own.mcpServers, ...servers } }), secrets };
 }
 
-/** What an output's address gets: the agent's answer without secrets, or why there is none. */
+/** Queues a message to each output's URL: the agent's answer without secrets, or the failure. Returns lines for the log. */
 async function recordOutputs(context: Context, service: ServiceSnapshot, execution: Execution): Promise<string[]> {
   const spec = service.spec as AgenticWorkflowSpec;
   const { organizationId, environmentId, deploymentId, failure } = execution;

@@ -50,7 +50,7 @@ async function sendOutputs({ db, vault, settings, log }: Platform, signal: Abort
   }
 }
 
-/** What recurs for agentic workflows. */
+/** Recurring tasks of agentic workflows. */
 export const AGENTIC_TASKS: RecurringTask[] = [
   { name: 'agentic-outputs', everySeconds: 5, run: sendOutputs },
   {

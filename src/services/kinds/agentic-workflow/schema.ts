@@ -1,7 +1,7 @@
 import { Name, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { commonAnswer } from '#services/service/common-fields.ts';
 
-/** Whose model the agent asks, and through whom. */
+/** Models that the agent can use, by the service that offers them. */
 export const MODELS = ['CLAUDE', 'BEDROCK'] as const;
 
 const Line = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: '^[^\\u0000-\\u001f\\u007f]*$' });

@@ -36,7 +36,7 @@ export interface AgenticWorkflowSpec {
   agent_prompt: string;
   governance: { host_allowlist: string[] };
   resources: { cpu_milli: number; ram_mib: number; gpu: number; storage_gib: number };
-  /** Of the copy that a run is: image of the agent (null where it is a program of the machine), and what the caller sent. */
+  /** Set on the copy that a run is: image of the agent (null for a program of the machine), and the caller's payload. */
   run?: { image: string | null; payload: string };
 }
 

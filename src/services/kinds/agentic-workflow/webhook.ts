@@ -37,7 +37,7 @@ type WebhookCall = Call<unknown, { slug: string }, object, string>;
 const AgenticRun = named(
   'AgenticRun',
   Type.Object({
-    id: Type.String({ description: 'The `webhook-id` of the call; one of ours where there was none.' }),
+    id: Type.String({ description: 'The `webhook-id` of the call; a generated one if the call had none.' }),
     environment_id: Uuid,
     agentic_workflow_id: Type.String({ format: 'uuid', description: 'The copy of the workflow that runs there.' }),
     created_at: DateTime,
@@ -97,7 +97,7 @@ function requireObject(text: string): void {
 
 const headerOf = ({ headers }: WebhookCall, name: string): string | undefined => [headers[name]].flat()[0] || undefined;
 
-/** Who may call: by address, then by signature, whose time must be within five minutes of now. */
+/** Refuses callers by address, then by signature, whose time must be within five minutes of now. */
 async function letIn(call: WebhookCall, workflow: ServiceRow): Promise<void> {
   const spec = workflow.spec as AgenticWorkflowSpec;
   if (spec.webhook_ip_allowlist.length > 0 && !isListed(spec.webhook_ip_allowlist, call.peer ?? ''))
@@ -177,8 +177,8 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
 }
 
 /**
- * A run does what whoever saved the workflow last may do now, with the token that they saved it with: a call from outside gives nobody more
- * (docs/decisions/0044-a-webhook-does-what-its-token-may.md).
+ * Returns the check of a run's permissions: those that the last editor of the workflow has now, with the token of that edit. A call from
+ * outside adds no permission (docs/decisions/0044-a-webhook-does-what-its-token-may.md).
  */
 async function rightOfMaker(call: WebhookCall, workflow: ServiceRow): Promise<CopyRight> {
   const scope = { organizationId: workflow.organization_id };

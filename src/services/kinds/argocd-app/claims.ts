@@ -11,7 +11,7 @@ export interface Claim {
   claim_token: string;
 }
 
-/** Takes an Argo CD that is due and that nobody reads. */
+/** Claims an Argo CD that is due and has no unexpired claim. */
 export async function claimDue(db: Database, token: string, leaseSeconds: number): Promise<Claim | undefined> {
   const { rows } = await sql<Claim>`
     update argo_cd set claim_token = ${token}, lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})

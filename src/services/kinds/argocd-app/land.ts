@@ -14,7 +14,7 @@ import { placeOfService } from '#services/service/service.ts';
 /** An app and where it goes. */
 export interface Landing {
   app: ArgoCdApplication;
-  /** The cluster as Argo CD names it, and the one of ours that it is. */
+  /** Name of the cluster in Argo CD; `clusterId` is the id of the same cluster here. */
   destination: string;
   clusterId: string;
 }
@@ -84,7 +84,7 @@ async function land(context: Context, scope: Scope, argoCdId: string, one: Wante
   return tell(context, scope, id, row);
 }
 
-/** Who reads the audit log sees when an app came and what moved it; its states are Argo CD's to tell. */
+/** Writes an audit event when an app is created or moved. Its states are left out: Argo CD reports them. */
 async function tell(context: Context, scope: Scope, id: string, before: ServiceRow | undefined): Promise<void> {
   const after = (await findServiceById(context.db, [scope.organizationId], id))!;
   const stateOf = (row: ServiceRow) => ({

@@ -43,7 +43,7 @@ export const insertApp = (db: Database, { spec, observed, ...app }: NewApp) =>
     .values({ ...app, kind: 'ARGOCD_APP', description: null, spec: json(spec), observed: json(observed) })
     .execute();
 
-/** What an app is now: another configuration is a change of the service, another state is none. */
+/** Updates an app. Only another configuration counts as a change of the service (`updated_at`); another state does not. */
 export const updateApp = (
   db: Database,
   scope: Scope,
@@ -63,7 +63,7 @@ export const updateApp = (
     .execute();
 };
 
-/** An environment on a cluster by the first digits of its id, held so that nobody begins to delete it meanwhile. */
+/** Finds an environment on a cluster by the first 8 digits of its id. Locks the row, so that its deletion cannot begin meanwhile. */
 export const holdEnvironmentByDigits = (db: Database, scope: Scope, clusterId: string, digits: string) =>
   db
     .selectFrom('environment')

@@ -17,9 +17,9 @@ const EVERY_SECONDS = 30;
 const AFTER_FAILURE_SECONDS = 60;
 
 /**
- * Reads one Argo CD that is due, whichever, and makes the services that were read from it what it says now (docs/contributing/rules.md 39). False when
- * none was due. What it needs is in the database, so that any number of processes may do this at the same time; who loses the claim
- * meanwhile, because of another configuration or mapping, lands nothing.
+ * Claims an Argo CD that is due, reads it and updates the services that represent its apps (docs/contributing/rules.md 39). Returns false
+ * when none was due. All of its state is in the database, so that any number of processes may call it at the same time. A process that
+ * loses its claim meanwhile, because of another configuration or mapping, changes nothing.
  */
 export async function syncNext(platform: Platform, signal: AbortSignal): Promise<boolean> {
   const claim = await claims.claimDue(platform.db, newId(), LEASE_SECONDS);

@@ -28,7 +28,7 @@ export class ArgoCdWatcher {
     await this.#looking;
   }
 
-  /** One may be due now: call it on a message of `ARGO_CD`. */
+  /** Starts a look for an Argo CD that is due: call it on a message of `ARGO_CD`. */
   nudge(): void {
     this.#again = this.#looking !== undefined;
     void this.look();

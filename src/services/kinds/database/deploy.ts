@@ -19,17 +19,17 @@ const GRACE_SECONDS = 60;
 
 const specOf = (service: ServiceSnapshot): DatabaseSpec => service.spec;
 
-/** How the server of a configuration is started. */
+/** Returns the edition with which the server of a configuration is started. */
 export const editionOfSpec = ({ type, image }: Pick<DatabaseSpec, 'type' | 'image'>): Edition =>
   isMachineImage(image) ? ENGINES[type].onMachine! : ENGINES[type].inImage;
 
-/** What a configuration needs of a runtime. */
+/** Returns the runtime features that a configuration needs. */
 export const databaseNeeds = ({ type, version, image }: DatabaseSpec): RuntimeFeature[] => {
   if (isMachineImage(image)) return ['machine-programs'];
   return isOlderThanImages(type, version) ? ['registry-images', 'older-databases'] : ['registry-images'];
 };
 
-/** How a database is deployed: its image resolved, its server recreated on the same volume. */
+/** Deployment of a database: its image is resolved, its server recreated on the same volume. */
 export const databaseDeployment: DeployableKind = {
   source: (service) => {
     const { image } = specOf(service);

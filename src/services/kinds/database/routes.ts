@@ -10,7 +10,7 @@ import { serviceTarget } from '#services/service/target.ts';
 
 export const databaseTarget = serviceTarget('databaseId', 'Database', 'DATABASE');
 
-/** What databases have besides what every service has. */
+/** Endpoints that only databases have. */
 export const databaseRoutes: Route[] = [
   defineRoute({
     id: 'listEnvironmentDatabaseConfig',

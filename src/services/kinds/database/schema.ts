@@ -50,7 +50,7 @@ export const DatabaseEditRequest = named(
   }),
 );
 
-/** What both bodies may say; type and mode are given once. */
+/** Body of a create or edit request; only a create request has type and mode. */
 export type DatabaseInput = Static<typeof DatabaseEditRequest> &
   Partial<Pick<Static<typeof DatabaseRequest>, 'type' | 'mode'>>;
 

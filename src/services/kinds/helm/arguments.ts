@@ -1,6 +1,6 @@
 import { invalidField } from '#kernel/errors.ts';
 
-/** Options that would have helm read files of the machine that it runs on, start programs there, or talk to another cluster. */
+/** Options that make helm read files of its machine, start programs there, or talk to another cluster. */
 const REFUSED = [
   '--values',
   '-f',

@@ -6,7 +6,7 @@ import { HelmDefaultValuesRequest, KubernetesServiceList } from '#services/kinds
 import type { RepositoryReader } from '#services/sources/repository.ts';
 import { serviceTarget } from '#services/service/target.ts';
 
-/** What only Helm services have. */
+/** Endpoints that only Helm services have. */
 export const helmRoutes = (repositories: RepositoryReader): Route[] => [
   defineRoute({
     id: 'createHelmDefaultValues',

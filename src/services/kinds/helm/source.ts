@@ -11,7 +11,7 @@ interface StoredChart {
   chart_version: string;
 }
 
-/** Where a chart comes from, as it is stored: exactly one is there. */
+/** Source of a chart as stored: exactly one of the fields is not null. */
 export interface HelmSource {
   git_repository: GitSource | null;
   source: { repository: StoredChart | null };

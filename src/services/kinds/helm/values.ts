@@ -3,7 +3,7 @@ import type { Context } from '#platform/context.ts';
 import type { ValuesInput } from '#services/kinds/helm/schema.ts';
 import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/sources/git.ts';
 
-/** What overrides the values of a chart, as it is stored. */
+/** Overrides of a chart's values, as stored. */
 export interface ValuesOverride {
   set: string[][];
   set_string: string[][];

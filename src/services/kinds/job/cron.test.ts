@@ -55,7 +55,7 @@ const dueNow = ({ id }: TestJob) =>
 
 const statesOf = async (job: TestJob): Promise<string[]> => (await executionsOf(job)).map((one: any) => one.state);
 
-/** What it ran, once none of it waits or goes on. */
+/** Waits until `count` executions of a job have ended, and returns all of them. */
 async function ended(job: TestJob, count: number): Promise<any[]> {
   await expect
     .poll(async () => (await statesOf(job)).filter((state) => !/WAITING|RUNNING/.test(state)).length, {

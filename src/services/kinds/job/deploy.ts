@@ -16,7 +16,7 @@ import { splitWords } from '#services/workload/workload.ts';
 /** Written into the checkout where the Dockerfile stands in the configuration. */
 const OWN_DOCKERFILE = 'quarterdeck.Dockerfile';
 
-/** How a job is deployed: its image is made, and what it runs at the event is run. Nothing of it stays. */
+/** Deployment of a job: its image is built or resolved, and the command of the event runs to its end. Nothing keeps running. */
 export const jobDeployment: DeployableKind = {
   source: (service) => {
     const { source, git_repository: git } = specOf(service);
@@ -140,7 +140,7 @@ function whyTaken({ image, imageSource }: ResolvedService, last: LastRelease | n
   return `${imageSource?.tag ?? 'its tag'} is another image than that of the last release`;
 }
 
-/** What is taken down is taken down by the image that was released. */
+/** Keeps the released image: commands that stop or delete a job run in it. */
 const keepImage = (action: DeploymentAction, last: LastRelease | null): Made => ({
   steps: [],
   image: last?.image ?? null,

@@ -3,7 +3,7 @@ import { outputPathOf, type KindHooks } from '#deployments/index.ts';
 import { parseOutputs } from '#services/kinds/job/outputs.ts';
 import { recordOutputs } from '#services/capabilities/service/variables/index.ts';
 
-/** What an event of a job wrote becomes variables of its environment (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
+/** Stores the outputs of a job's event as variables of its environment (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
 export const jobHooks: KindHooks = {
   record: async (context, service, execution) => {
     const output = execution.failure === null ? execution.outcomes.at(-1)?.end.output : null;

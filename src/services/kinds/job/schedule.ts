@@ -43,7 +43,7 @@ export const JobSchedule = named(
   }),
 );
 
-/** What is run instead of the image's own entry point and command; empty keeps those. */
+/** Command that replaces the image's own entry point and command; empty keeps those. */
 export interface JobCommand {
   arguments: string[];
   entrypoint?: string;
@@ -107,11 +107,11 @@ const toCommand = ({
   ...(typeof entrypoint === 'string' ? { entrypoint } : {}),
 });
 
-/** What a job runs, and when: an event of its lifecycle, or its times. */
+/** Events at which a job runs: those of its lifecycle, or its schedule (CRON). */
 export const JOB_EVENTS = ['START', 'STOP', 'DELETE', 'CRON'] as const;
 export type JobEvent = (typeof JOB_EVENTS)[number];
 
-/** What is run at an event; undefined where the job has no such event. */
+/** Returns the command of an event; undefined if the job does not run at it. */
 export function commandOf(schedule: JobSchedule, event: JobEvent): JobCommand | undefined {
   switch (event) {
     case 'START':

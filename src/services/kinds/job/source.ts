@@ -48,7 +48,7 @@ export const JobSourceRequest = named(
 );
 export type SourceInput = Static<typeof JobSourceRequest>;
 
-/** One of the two, never both, not even as null (contract/README.md). */
+/** Source of a job's image: exactly one of the two fields. The other one is absent, not null. */
 export const JobSource = named(
   'JobSource',
   Type.Object({
@@ -79,14 +79,14 @@ interface JobImage {
   tag: string;
 }
 
-/** How an image is built from the repository. */
+/** Build of an image from the repository. */
 interface JobBuild {
   dockerfile_path: string | null;
   dockerfile_raw: string | null;
   docker_target_build_stage: string | null;
 }
 
-/** Where a job's image comes from, as it is stored. `git_repository` stands where it stands in every kind: its token is found by it. */
+/** Source of a job's image as stored. `git_repository` stands at the same path as in every kind, where its token is looked up. */
 export type StoredSource =
   | { source: { image: JobImage }; git_repository?: undefined }
   | { source: { docker: JobBuild }; git_repository: GitSource };
@@ -151,7 +151,7 @@ async function toBuild(
   };
 }
 
-/** What is left out stays, and empty is nothing. */
+/** Keeps the present text if none is given; an empty text becomes null. */
 const kept = (given: string | null | undefined, present: string | null | undefined): string | null =>
   (given === undefined ? present : given) || null;
 

@@ -5,7 +5,7 @@ const COMMANDS = ['init', 'validate', 'plan', 'apply', 'destroy'] as const;
 type CommandName = (typeof COMMANDS)[number];
 export type ExtraArguments = Partial<Record<CommandName, string[]>>;
 
-/** What is done of a service. `apply` is a deployment, `destroy` its removal, with or without the apply before it. */
+/** Action of a run. `apply` is a deployment; `destroy` is a removal, which `reconcile-destroy` precedes with an apply. */
 export type TerraformAction = 'apply' | 'plan' | 'destroy' | 'reconcile-destroy' | 'unlock' | 'migrate';
 
 /** A command of a run: its arguments after the program, and how the run's script takes it. */
@@ -93,7 +93,7 @@ export const plannedVariables = ({ plan = [], apply = [] }: ExtraArguments): str
     .filter(({ name }) => name === 'var' || name === 'var-file')
     .flatMap(({ words }) => words);
 
-/** Why an option cannot be given. */
+/** Reasons for which options are refused, by option. */
 const REFUSED: Record<string, string> = {
   chdir: 'is given by root_path',
   out: 'is given by the service itself: what was planned is what is applied',

@@ -24,7 +24,7 @@ import {
 import type { TerraformSpec } from '#services/kinds/terraform/spec.ts';
 import { refuseFrom } from '#services/images/dockerfile-fragment.ts';
 
-/** What a run is given of what is opened or found when its stage starts; JSON under one name. */
+/** Values that `open` reads or finds when the stage of a run starts; passed to the run as JSON under one name. */
 export interface Opened {
   programs: string[];
   access: StateAccess | null;
@@ -39,7 +39,7 @@ export interface Opened {
 const LONGEST_SECONDS = 86_400;
 const ANSWER = `${FOLDER}/answer/answer.json`;
 
-/** How a Terraform service is deployed: its module becomes an image, in which Terraform runs to its end. */
+/** Deployment of a Terraform service: its module becomes an image, in which Terraform runs to its end. */
 export const terraformDeployment: DeployableKind = {
   source: (service) => {
     const { url, branch, git_token_id } = specOf(service).git_repository;
@@ -155,7 +155,7 @@ function whyNothingRuns(service: ServiceSnapshot, action: DeploymentAction): str
   return `what Terraform has made does not run: there is nothing to ${action.toLowerCase()}`;
 }
 
-/** What of Terraform an action of ours is (docs/contributing/rules.md 42, docs/contributing/rules.md, *Status*). */
+/** Maps an action of a deployment to an action of Terraform (docs/contributing/rules.md 42, docs/contributing/rules.md, *Status*). */
 function terraformActionOf(service: ServiceSnapshot, action: DeploymentAction, reconciles: boolean): TerraformAction {
   switch (service.event) {
     case 'PLAN':
@@ -170,7 +170,7 @@ function terraformActionOf(service: ServiceSnapshot, action: DeploymentAction, r
   }
 }
 
-/** What the image is made of. Variables are no part of it: they are mounted. */
+/** Hashes the inputs of the image. Variables do not belong to them: they are mounted. */
 function buildKeyOf(service: ServiceSnapshot, commit: Commit | undefined): string {
   const { git_repository: git, dockerfile_fragment, engine, provider_version } = specOf(service);
   const content = [git.url, commit?.id, dockerfile_fragment, engine, provider_version.explicit_version];

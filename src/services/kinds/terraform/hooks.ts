@@ -12,7 +12,7 @@ import type { RepositoryReader } from '#services/sources/repository.ts';
 import { beginRun, endRun, type StateServer } from '#services/terraform-state/index.ts';
 import { isExpression, structuredVariables } from '#services/terraform-repository/index.ts';
 
-/** What runs of Terraform need of the process that starts them; app/ hands it over. */
+/** Dependencies of Terraform runs on the process that starts them; app/ provides them. */
 export interface TerraformNeeds {
   states: StateServer;
   programs: ProgramFinder;
@@ -24,7 +24,7 @@ export interface TerraformNeeds {
 
 const NOTHING: { values: Record<string, string>; secrets: string[] } = { values: {}, secrets: [] };
 
-/** What of Terraform services needs the database, or the machine. */
+/** Steps of Terraform services that need the database or the machine. */
 export const terraformHooks = (needs: TerraformNeeds): KindHooks => ({
   open: async (context, service, identity) => {
     if (isOwnUnlock(service)) return NOTHING;

@@ -10,7 +10,7 @@ export interface ProgramImages {
 
 export const DOCKERFILE = '.quarterdeck.Dockerfile';
 
-/** Where OpenTofu's program is put: its own images may not be built upon. */
+/** Base image for OpenTofu, whose program is copied into it: OpenTofu's own images refuse to be built upon. */
 const BASE = 'docker.io/library/alpine:3.22';
 
 /** The version of the image: the named one, else the newest that is known. */

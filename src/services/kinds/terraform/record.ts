@@ -41,7 +41,7 @@ export async function recordTerraform(
   return [...lines, ...(await keepOutputs(context, service, execution, state))];
 }
 
-/** What Terraform says of a lock that our backend refuses it is of the one that asks: whose it is, we say. */
+/** Tells who holds the lock: what Terraform logs about a refused lock describes its own request, not the holder. */
 async function whoLocks(context: Context, owner: StateOwner): Promise<string[]> {
   const lock = (await currentState(context, owner))?.lock;
   if (!lock) return [];

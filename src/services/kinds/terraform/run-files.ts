@@ -9,13 +9,16 @@ import {
   type TerraformAction,
 } from '#services/kinds/terraform/commands.ts';
 
-/** Where a run finds its files and the module, in the image and in what is mounted into it. */
+/** Folder of a run's files and of the module, in the image and in the mounted files. */
 export const FOLDER = '/quarterdeck';
 export const CACHE_FOLDER = `${FOLDER}/cache`;
 
 const SCRIPT = readFileSync(path.join(import.meta.dirname, 'run.sh'), 'utf8');
 
-/** One of three (docs/contributing/rules.md 38). `kubernetes` is kept by ourselves on clusters without Kubernetes (docs/contributing/engine.md, *Terraform services*). */
+/**
+ * Backend of the state: exactly one of the fields (docs/contributing/rules.md 38). On clusters without Kubernetes Quarterdeck itself keeps
+ * the state of `kubernetes` (docs/contributing/engine.md, *Terraform services*).
+ */
 export type Backend =
   { kubernetes: object } | { user_provided: object } | { blueprint: { type: string; config?: Record<string, string> } };
 
@@ -81,7 +84,7 @@ export function filesOf(input: RunInput): { path: string; content: string }[] {
     .map(([name, content]) => ({ path: `${FOLDER}/run/${name}`, content }));
 }
 
-/** One a line. What could be two was refused when it was said. */
+/** Joins texts to lines. Line ends within a text were refused when the configuration was saved. */
 function lines(texts: readonly string[]): string {
   if (texts.some((text) => /[\n\r\0]/.test(text))) throw internal('A line of a run of Terraform has an end within.');
   return texts.map((text) => `${text}\n`).join('');
@@ -99,7 +102,7 @@ function structuredFile(variables: readonly VariableValue[]): string | null {
   return structured.length === 0 ? null : structured.map(({ key, value }) => `${key} = ${value}\n`).join('');
 }
 
-/** Where our own backend is, and what lets this run in. */
+/** URL and credential of Quarterdeck's own state backend for one run. */
 export interface StateAccess {
   url: string;
   user: string;

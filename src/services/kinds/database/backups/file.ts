@@ -6,13 +6,13 @@ import { Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress, createZstdDecompress } from 'node:zlib';
 
-/** What a file begins with: a backup of the first format. */
+/** First bytes of a file: a backup in the first format. */
 const MARK = Buffer.from('QDB1');
 const CHUNK_BYTES = 1 << 20;
 const TAG_BYTES = 16;
 const HEADER_BYTES = 4 + TAG_BYTES;
 
-/** Whose file it is: the chunks are bound to it. */
+/** Identity and key of a backup's file, which each chunk is bound to. */
 export interface BackupFile {
   dataDir: string;
   organizationId: string;
@@ -169,7 +169,7 @@ async function settle(work: Promise<unknown>[]): Promise<void> {
   await Promise.all(work);
 }
 
-/** What was written, decrypted and unpacked. Its error says what is wrong with the file. */
+/** Returns the content of a backup, decrypted and decompressed. The stream's error says what is wrong with the file. */
 export function readBackup(file: BackupFile): Readable {
   const opened = Readable.from(unseal(file, createReadStream(backupPath(file))), { objectMode: false });
   const plain = createZstdDecompress();

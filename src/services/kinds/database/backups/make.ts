@@ -52,7 +52,7 @@ export async function failBackup({ db, settings }: Parts, row: BackupClaim, erro
   return true;
 }
 
-/** Why something failed, for people: without the passwords that tools may repeat. */
+/** Returns the message of an error for people, without the passwords that tools may repeat. */
 export function reasonOf(error: unknown, secrets: string[]): string {
   const text = error instanceof Error ? error.message : String(error);
   return storable(maskOf(secrets)(text).slice(0, 4000));

@@ -15,7 +15,7 @@ export interface NewBackup {
   name: string;
   message: string;
   origin: 'MANUAL' | 'DAILY' | 'BEFORE_DELETE' | 'BEFORE_RESTORE';
-  /** Whoever makes it itself has claimed it with its first moment. */
+  /** Set when the process that adds the backup also makes it: the row is claimed from its first moment. */
   claim?: { token: string; leaseUntil: Date; nodeId: string; deploymentId?: string };
 }
 

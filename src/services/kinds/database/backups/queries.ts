@@ -239,7 +239,7 @@ export async function recordRestart(db: Database, claim: RestoreClaim, handle: u
   requireHeld((numAffectedRows ?? 0n) > 0n);
 }
 
-/** What is over is deleted. */
+/** Deletes expired backups, except those that a restore reads. */
 export const expireBackups = (db: Database) =>
   db
     .deleteFrom('database_backup')

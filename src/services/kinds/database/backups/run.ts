@@ -32,7 +32,7 @@ async function run(
 
 const nowhere = (): Writable => new PassThrough().resume();
 
-/** What the server holds. */
+/** Lists the contents of the server. */
 export async function contentsOf(server: Server, signal: AbortSignal): Promise<Content[]> {
   const stdout = new PassThrough();
   const text = stdout.setEncoding('utf8').toArray();

@@ -21,7 +21,7 @@ import type { Handle, Runtime } from '#runtimes/runtime.ts';
 
 export interface BackupWorkerOptions {
   platform: Platform;
-  /** This machine: it works on its own clusters, and keeps the files that it made. */
+  /** Id of this machine, which works on its own clusters and keeps the files that it made. */
   nodeId: string;
   runtimeOf(cluster: { runtime: string }): Promise<Runtime>;
   /** Seconds that a claim holds without being renewed. */

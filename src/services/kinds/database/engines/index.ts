@@ -30,7 +30,7 @@ const seriesOfType = (type: DatabaseType): readonly string[] => [
 const isOfMachine = (type: DatabaseType, version: string, runtime: string): boolean =>
   runtime === MACHINE_RUNTIME && (ENGINES[type].onMachine?.series.includes(seriesOf(type, version)) ?? false);
 
-/** What the server is started from: an image below the prefix of the settings, or a program of the machine. */
+/** Returns the image of a server, below the prefix of the settings, or the name of the machine's program. */
 export const imageOf = (type: DatabaseType, version: string, runtime: string, imagePrefix: string): string =>
   isOfMachine(type, version, runtime)
     ? `${MACHINE_IMAGE}${type.toLowerCase()}/${version}`

@@ -25,7 +25,7 @@ const psql = (database: string, statement: string, credentials: Credentials) =>
     credentials,
   );
 
-/** Of the server itself: a database can't be renamed from within. */
+/** Database that statements on other databases connect to: a database can't be renamed from within. */
 const ELSEWHERE = 'postgres';
 
 const inDumps: BackupTools = {

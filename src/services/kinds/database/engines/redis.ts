@@ -8,7 +8,7 @@ import {
 } from '#services/kinds/database/engines/engine.ts';
 
 const CONFIG_FILE = '/etc/quarterdeck/redis.conf';
-/** What a restore brought, and what the server reloads. */
+/** File that a restore writes and the server reloads. */
 const RESTORED = '/data/restored.rdb';
 const DUMP = '/data/dump.rdb';
 

@@ -13,7 +13,7 @@ export const DEFAULT_KEY = 'DATABASE_URL';
 
 const applicationTarget = serviceTarget('targetApplicationId', 'Application', 'APPLICATION');
 
-/** The application of a path, for whoever may change it. */
+/** Finds and locks the application of a path. Throws 404, or 403 unless the caller may edit it. */
 async function findApplication(call: Call<ServiceTarget>, id: string): Promise<ServiceTarget> {
   const application = await applicationTarget.find(call.db, id, [call.target.organizationId], { lock: true });
   if (!application) throw notFound('Application');
