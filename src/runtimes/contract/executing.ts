@@ -7,7 +7,7 @@ import type { ExecRequest, Handle } from '#runtimes/runtime.ts';
 
 const MIB = 2 ** 20;
 
-/** Programs beside a workload, of runtimes that can. */
+/** Defines the tests of programs that run beside a workload, for runtimes with `exec`. */
 export function describeExecuting(contract: () => Contract): void {
   async function run(handle: Handle, request: Partial<ExecRequest>, signal = AbortSignal.timeout(60_000)) {
     const parts: Buffer[] = [];

@@ -390,7 +390,7 @@ test('what is published outside of the range of the operator is refused before a
   await host.close();
 });
 
-/** It leaves room for four processes beside it: Node, by which others enter it, has more threads. */
+/** The process limit leaves room for four more processes: Node, through which checks and `exec` enter, has more threads. */
 describe.skipIf(!machine.namespaces || !findCgroups('quarterdeck-test').usable)(
   'an instance that is nearly at its limits',
   () => {
@@ -459,7 +459,7 @@ const stateFile = (host: TestHost, spec: WorkloadSpec) =>
 const shimOf = (host: TestHost, spec: WorkloadSpec) =>
   JSON.parse(readFileSync(stateFile(host, spec), 'utf8')) as ShimFile;
 
-/** Everything ends without a word, and what is written down is of another run of the machine; networks are gone. */
+/** Simulates a reboot: processes end without notice, the records name another boot, and networks are gone. */
 async function pretendRestart(host: TestHost, spec: WorkloadSpec): Promise<void> {
   const text = readFileSync(stateFile(host, spec), 'utf8');
   const { shim } = shimOf(host, spec);
@@ -479,7 +479,7 @@ function groupFolders(end: string): string[] {
     .split('\n');
 }
 
-/** Names of ours that the kernel knows: bridges, links, network namespaces, rules. */
+/** Returns the names of the runtime's objects in the kernel: bridges, links, network namespaces, rules. */
 function networkObjects(): string[] {
   const links = readdirSync('/sys/class/net').filter((name) => /^qd[hv]/.test(name));
   const spaces = existsSync('/run/netns') ? readdirSync('/run/netns').filter((name) => name.startsWith('qdn')) : [];

@@ -71,7 +71,7 @@ CMD ["node", "attempts.mjs", "stay"]`,
     return [this.settings, join(this.host.directory, 'link.key'), ...(asRoot ? [this.key] : [])];
   }
 
-  /** Nothing of it was changed or ended. */
+  /** Expects that nothing of the control plane was changed or ended. */
   expectUnharmed(): void {
     expect(existsSync(join(this.host.dataDir, 'written'))).toBe(false);
     expect(existsSync('/usr/bin/quarterdeck-mark')).toBe(false);
@@ -106,7 +106,7 @@ const expectShut = (seen: Seen) => {
   expect(seen.pids).toBeLessThan(10);
 };
 
-/** What one that got out of its root by chroot sees: nothing, where it may call it at all. */
+/** Expects that a process that left its root by chroot sees nothing, if it may call chroot at all. */
 const expectNothingOutside = (seen: Seen) => {
   if (findProgram('perl'))
     expect(seen.root).toMatch(/^(no: .*|\/var:0,\/home:0,\/root:(0|closed),\/tmp:0,\/proc:.*,\/dev:0,\/etc:0)$/);
