@@ -16,7 +16,7 @@ const selectTokens = (db: Database) =>
 
 export type ApiTokenRow = NonNullable<Awaited<ReturnType<typeof findTokenById>>>;
 
-/** Which of the two kinds of token: those with a policy have a list of their own. */
+/** Kind of token: tokens with a policy have a list of their own. */
 export type TokenKind = 'plain' | 'policy';
 
 export interface TokenFilter {
@@ -108,7 +108,7 @@ export const findBuiltInRoleIds = async (db: Database, scope: Scope): Promise<Ma
   return new Map(rows.map((row) => [row.name, row.id]));
 };
 
-/** Somebody for whom a token of the command line acts: the organization's first owner. */
+/** Returns the organization's first owner, for whom tokens of the command line act. */
 export const findFirstOwner = (db: Database, scope: Scope) =>
   db
     .selectFrom('member')

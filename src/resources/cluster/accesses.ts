@@ -17,7 +17,7 @@ export interface AccessInput {
 const SECRET_FIELDS = ['secret_key', 'json_credentials', 'token', 'secret_id'] as const;
 type SecretField = (typeof SECRET_FIELDS)[number];
 
-/** Which part of an authentication is secret. */
+/** Secret field of each authentication mode; other modes have none. */
 const SECRET_FIELD: Partial<Record<SecretManagerAuthentication['mode'], SecretField>> = {
   AWS_STATIC_CREDENTIALS: 'secret_key',
   GCP_JSON_CREDENTIALS: 'json_credentials',
@@ -184,7 +184,10 @@ async function saveAccess(
     .execute();
 }
 
-/** A secret that is left out stays, but for the same authentication only, and it goes to no other server than it was given for. */
+/**
+ * Throws 400 for a left-out secret that cannot be kept. It is kept for the same authentication mode only, and goes to no other server than
+ * it was given for.
+ */
 function refuseMissingSecret(input: AccessInput, before: AccessRow | undefined, field: string): void {
   if (before?.authentication.mode !== input.authentication.mode) throw invalidField(field, 'is required');
   const originOf = (endpoint: SecretManagerEndpoint) => endpoint.url && new URL(endpoint.url).origin;

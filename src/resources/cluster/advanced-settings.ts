@@ -51,7 +51,7 @@ const wrongNetworks = (input: Values): FieldError[] =>
   NETWORK_SETTINGS.flatMap((field) =>
     ((input[field] ?? []) as string[])
       .filter((cidr) => !ipaddr.isValidCIDR(cidr))
-      .map((cidr) => ({ field, message: `${cidr} is not a network: a CIDR such as 10.0.0.0/16 is wanted` })),
+      .map((cidr) => ({ field, message: `${cidr} is not a network: must be a CIDR such as 10.0.0.0/16` })),
   );
 
 const wrongOrder = (values: Values): FieldError[] =>

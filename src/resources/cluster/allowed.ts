@@ -6,14 +6,14 @@ import { findClusterById } from '#resources/cluster/queries.ts';
 
 type Parts = Pick<Context, 'db' | 'settings'>;
 
-/** Where something of an organization is to run. */
+/** Runtime and machine on which something of an organization is to run. */
 export interface RunPlace {
   runtime: string;
   /** Machine of a host or docker cluster. */
   node_id: string | null;
 }
 
-/** Why an organization may not run anything at a place; null where it may. The operator's settings decide. */
+/** Returns why an organization may not use a runtime or machine, or null if it may. The operator's settings decide. */
 export async function placeRefusal(
   { db, settings }: Parts,
   organizationId: string,

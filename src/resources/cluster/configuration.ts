@@ -64,7 +64,7 @@ export async function editRoutingTable(
   return applyChange(context, cluster, { routing_table: routes }, toRoutingTable, 'CLUSTER_ROUTING_TABLE');
 }
 
-/** Who answers for names of services: until it is said otherwise this installation, under its proxy's domain. */
+/** Returns the DNS provider for names of services: by default this installation, under its proxy's domain. */
 export const toDnsProvider = (context: Pick<Context, 'settings'>, row: queries.ClusterRow) => ({
   dns_provider: (row.dns_provider as unknown) ?? { provider: 'QOVERY', domain: context.settings.proxyDomain },
 });
@@ -158,7 +158,7 @@ export async function saveKubeconfig(context: Context, cluster: queries.ClusterR
   });
 }
 
-/** Where the Kubernetes cluster is, as a kubeconfig without its credentials: these are written only. */
+/** Returns the kubeconfig of a Kubernetes cluster without its credentials, which are written only. */
 export async function kubeconfigOf(context: Context, cluster: queries.ClusterRow): Promise<string> {
   requireKubernetes(cluster, 'There is no kubeconfig');
   const text = await openClusterSecret(context, { organizationId: cluster.organization_id }, cluster.id, 'kubeconfig');

@@ -64,7 +64,7 @@ export async function withoutCredentials(organizationId: string, text: string): 
 async function read(organizationId: string, text: string): Promise<Fields> {
   const config = await parse(organizationId, text);
   if (!isFields(config) || (config.kind !== undefined && config.kind !== 'Config'))
-    throw badRequest('kubeconfig: a Kubernetes configuration of kind Config is wanted.');
+    throw badRequest('kubeconfig: must be a Kubernetes configuration of kind Config.');
   return config;
 }
 

@@ -101,7 +101,7 @@ export const insertClusterRow = (db: Database, { spec, ...cluster }: NewCluster)
     .values({ ...cluster, spec: json(spec) })
     .execute();
 
-/** What configuration a request can change. Its version moves, so that the cluster shows OUT_OF_DATE. */
+/** Configuration that a request can change. Each change raises the version, so that the cluster shows OUT_OF_DATE. */
 export interface ClusterChange {
   name?: string;
   description?: string | null;

@@ -164,7 +164,7 @@ async function partsOf(context: Context, needs: ClusterNeeds, organizationId: st
   };
 }
 
-/** What is kept as it came; other fields, such as those of an answer that is sent back, are not. */
+/** Returns the fields that are stored as they came. Other fields, such as those of an answer that is sent back, are dropped. */
 function specOf(input: ClusterInput): Record<string, unknown> {
   const given = Object.entries(input).filter(([field, value]) => SPEC_FIELDS.includes(field) && value !== undefined);
   const features = input.features?.map(withoutNull);
@@ -234,7 +234,11 @@ async function chooseNode(
   wanted: string | undefined,
 ): Promise<string | null> {
   if (!RUNTIMES_OF_A_MACHINE.has(runtime)) {
-    if (wanted !== undefined) throw invalidField('node_id', `a ${runtime} cluster lives on no machine of ours`);
+    if (wanted !== undefined)
+      throw invalidField(
+        'node_id',
+        `is not allowed here: a ${runtime} cluster runs on no machine of this installation`,
+      );
     return null;
   }
   const nodes = await allowedNodes(context, organizationId, await queries.listNodes(context.db));

@@ -54,7 +54,7 @@ const toFeatureView = ({ id, value }: FeatureValue) => ({
   is_value_updatable: false,
 });
 
-/** What kind of value it is, told by its form. */
+/** Returns the type of a feature's value, told by the value's form. */
 export function featureTypeOf(value: unknown): string {
   if (typeof value === 'string') return 'STRING';
   if (typeof value === 'boolean') return 'BOOLEAN';

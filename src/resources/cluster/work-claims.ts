@@ -67,7 +67,7 @@ export async function logWork(db: Database, claim: ClusterClaim, entry: LogEntry
   if (inserted.rows.length === 0) throw new ClaimLost();
 }
 
-/** What the end of work changes on its cluster. */
+/** Columns of the cluster that the end of work changes. */
 export interface ClusterEnd {
   state: string;
   settled_state: string;

@@ -73,7 +73,7 @@ export interface LogEntry {
   step: Step;
   message: string;
   isError?: boolean;
-  /** What would mend an error. */
+  /** Way to mend an error. */
   hint?: string;
 }
 

@@ -27,16 +27,16 @@ export interface ClusterToCheck {
   name: string;
   runtime: string;
   nodeId: string | null;
-  /** Of a Kubernetes cluster, in the clear: never for a log. */
+  /** Kubeconfig of a Kubernetes cluster, in the clear: never for a log. */
   kubeconfig: string | null;
 }
 
-/** What a runtime says of a cluster. */
+/** Report of a runtime about a cluster. */
 export interface ClusterReport {
   ok: boolean;
-  /** Which engine, version and mode was found; if it isn't ok, why. */
+  /** Engine, version and mode that were found; if `ok` is false, the reason. */
   description: string;
-  /** What doesn't work here and what would mend it, a sentence each. */
+  /** Limits of the cluster, each with the way to mend it, a sentence each. */
   limits: string[];
 }
 
@@ -44,13 +44,13 @@ export interface WorkParts {
   platform: Platform;
   /** Asks the cluster's runtime. An error that it throws is taken for one of this program, not of the cluster. */
   checkRuntime(cluster: ClusterToCheck, signal: AbortSignal): Promise<ClusterReport>;
-  /** How long it may take, in milliseconds. */
+  /** Time limit of `checkRuntime`, in milliseconds. */
   checkTimeoutMs: number;
 }
 
 interface Outcome {
   end: WorkEnd;
-  /** Why it failed. */
+  /** Reason of the failure; null after success. */
   error: string | null;
   hint?: string;
   report?: ClusterReport;

@@ -51,7 +51,7 @@ export async function listStageViews(context: Context, place: Place, page: PageQ
   );
 }
 
-/** One stage as it is answered. */
+/** Returns a stage with its services, as it is answered. */
 export async function stageView(context: Context, place: Place, stage: Stored) {
   return toStageView(stage, await queries.listStageServices(context.db, place, place.environmentId));
 }

@@ -42,8 +42,8 @@ export const toEnvironmentView = (row: queries.EnvironmentRow) => ({
 });
 
 /**
- * What a body asks for, with the rule of the project that matches the name: where the body leaves mode or cluster out they are the rule's.
- * What is answered is what will be made, so that the caller can be asked for the right to it.
+ * Fills in mode and cluster that a body leaves out from the rule of the project that matches the name. The result is what will be made, so
+ * that the caller can be asked for the right to it.
  */
 export async function withRule<I extends EnvironmentInput>(context: Context, project: ProjectTarget, input: I) {
   const rule = await matchRule(context, project, input.name);
@@ -51,7 +51,10 @@ export async function withRule<I extends EnvironmentInput>(context: Context, pro
   return { ...input, mode: input.mode ?? rule?.mode ?? 'DEVELOPMENT', cluster_id: cluster, rule };
 }
 
-/** Makes an environment with its default stages. 409 if the project has one of that name, 400 without a cluster (docs/contributing/rules.md 10). */
+/**
+ * Creates an environment with its default stages; 409 if the project has one of that name, 400 without a cluster
+ * (docs/contributing/rules.md 10).
+ */
 export async function createEnvironment(context: Context, project: ProjectTarget, input: EnvironmentInput) {
   const stages = DEFAULT_STAGES.map((name) => ({ id: newId(), name, description: '' }));
   const row = await makeEnvironment(context, project, input, stages);
@@ -60,7 +63,7 @@ export async function createEnvironment(context: Context, project: ProjectTarget
   return view;
 }
 
-/** Makes an environment with the given stages in their order, and tells nobody: its caller writes the event. */
+/** Creates an environment with the given stages in their order, and writes no event: its caller does. */
 export async function makeEnvironment(
   context: Context,
   project: { id: string; name: string; organizationId: string; deleting: boolean },
@@ -125,7 +128,7 @@ export const kubernetesNamespaceOf = (environmentId: string): string => `${NAMES
 export const environmentOfNamespace = (namespace: string): string | undefined =>
   new RegExp(`^${NAMESPACE_PREFIX}([0-9a-f]{8})$`).exec(namespace)?.[1];
 
-/** How events about an environment name it. */
+/** Returns the fields by which events name an environment. */
 export const placeOf = (row: queries.EnvironmentRow) => ({
   target: { type: 'ENVIRONMENT' as const, id: row.id, name: row.name },
   project: { id: row.project_id, name: row.project_name },

@@ -3,7 +3,7 @@ import { grantIn, isLimited, permits, type Principal } from '#platform/access/pr
 import { seesGoneEnvironments } from '#platform/access/visibility.ts';
 import type { StreamRow, StreamType } from '#platform/events/stream.ts';
 
-/** What reading the same over REST takes. */
+/** Action that reading the same data over REST requires. */
 const ACTION: Record<StreamType, Action> = {
   deployment: 'environment.read',
   'service-state': 'service.read',

@@ -19,7 +19,7 @@ import * as view from '#resources/event-stream/view.ts';
 
 type StreamCall = Call<OrganizationTarget, { organizationId: string }, StreamQuery>;
 
-/** Everything but log lines, which are many. */
+/** Types that a stream has by default: all but log lines, which are many. */
 const DEFAULT_TYPES = STREAM_TYPES.filter((type) => type !== 'log');
 
 /** Log rows whose text is in memory at once for one stream. */
@@ -91,7 +91,7 @@ function checkCursor({ headers, query }: StreamCall): string | undefined {
   return cursor;
 }
 
-/** What the filter names, checked for the caller: 400 for what this organization doesn't have, 403 for what the role forbids. */
+/** Returns the filter, checked for the caller; 400 for ids that this organization doesn't have, 403 for what the role forbids. */
 async function checkFilter(call: StreamCall): Promise<StreamFilter> {
   const { query, target } = call;
   const { projectId, environmentId, serviceId, deploymentRequestId: deploymentId } = query;

@@ -23,17 +23,17 @@ export interface ProviderAccess {
   signal: AbortSignal;
 }
 
-/** What the API answered: 2xx with the parts of its JSON that were asked for, or the 401, 403, 404 or other 4xx that the caller explains. */
+/** Answer of the API: 2xx with the requested parts of its JSON, or the 401, 403, 404 or other 4xx that the caller explains. */
 export interface ProviderAnswer {
   status: number;
   headers: OutgoingAnswer['headers'];
   body: any;
 }
 
-/** Why the provider did not do it; the message is for the user. `refused`: another token or address is wanted. */
+/** Failure of a provider; the message is for the user. `refused`: another token or address is required. */
 export class ProviderError extends Error {
   readonly reason: 'refused' | 'unreachable';
-  /** What the provider answered, where it did and that says more. */
+  /** Status of the provider's answer, where there is one and it says more. */
   readonly status: number | undefined;
   /** Seconds after which it is worth asking again, where the provider says so. */
   readonly retryAfter: number | undefined;
@@ -123,7 +123,7 @@ async function send(
   }
 }
 
-/** Where a redirect leads. Only to the same origin: what asks there carries the token. */
+/** Returns the address that a redirect leads to. Only to the same origin: the request carries the token. */
 function locationOf({ api }: ProviderAccess, from: string, { status, headers }: OutgoingAnswer): string | undefined {
   if (![301, 302, 307, 308].includes(status)) return undefined;
   const location = String(headers.location ?? '');
@@ -164,7 +164,7 @@ function outOfRequests(api: string, headers: OutgoingAnswer['headers']): Provide
   return new ProviderError('unreachable', message, { retryAfter });
 }
 
-/** Providers say it in seconds to wait, as a date, or as the Unix time at which the limit begins anew. */
+/** Returns the seconds to wait. Providers give them as seconds, as a date, or as the Unix time at which the limit begins anew. */
 function waitOf(headers: OutgoingAnswer['headers']): number | undefined {
   const text = (name: string) => (typeof headers[name] === 'string' ? headers[name] : '');
   const after = text('retry-after');

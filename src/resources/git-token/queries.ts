@@ -79,7 +79,7 @@ export const countServicesOf = (db: Database, scope: Scope, id: string) =>
     .where(({ eb, or }) => or([eb('git_token_id', '=', id), eb('values_git_token_id', '=', id), namedByWorkflow(id)]))
     .executeTakeFirstOrThrow();
 
-/** Waits for clusters that are being given a git token, and keeps others from being given it until the transaction ends. */
+/** Locks a git token for deletion: waits for clusters that are being given it, and blocks others until the transaction ends. */
 export const holdForDelete = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('git_token')

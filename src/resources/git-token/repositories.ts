@@ -19,7 +19,7 @@ export interface ProvidedRepository {
   is_private: boolean;
 }
 
-/** Pages of a hundred that are followed: nobody picks from more in a list. */
+/** Largest number of pages, of a hundred repositories each, that are followed: a list to pick from needs no more. */
 const MAX_PAGES = 20;
 
 interface Dialect {
@@ -203,7 +203,7 @@ const branchOf = (name: unknown): { default_branch?: string } =>
 
 const workspaceOf = (item: any): string => textOf((item.workspace ?? item).slug);
 
-/** Bitbucket writes who asks into the address; ours carry no user (parts/git.ts). */
+/** Removes the user name that Bitbucket writes into the address; addresses here carry no user. */
 function withoutUser(address: string): string {
   if (!URL.canParse(address)) return address;
   const url = new URL(address);

@@ -16,7 +16,7 @@ export interface GitTokenInput {
   expired_at?: string;
 }
 
-/** Where each provider's own API is; self-hosted ones name theirs. */
+/** Returns the API address of a provider's own service; self-hosted ones name theirs. */
 const apiUrlOf = ({ settings }: Context, type: string): string =>
   ({ GITHUB: settings.githubApiUrl, GITLAB: settings.gitlabApiUrl, BITBUCKET: settings.bitbucketApiUrl })[
     type as Provider

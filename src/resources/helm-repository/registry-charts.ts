@@ -15,7 +15,7 @@ export interface Chart {
   versions: string[];
 }
 
-/** What says of a manifest that it is of a chart, and of a layer that it is its archive (helm.sh/docs/topics/registries). */
+/** Media types that tell a chart's manifest and the layer with its archive (helm.sh/docs/topics/registries). */
 const CHART_CONFIG = 'application/vnd.cncf.helm.config.v1+json';
 const CHART_LAYERS = ['application/vnd.cncf.helm.chart.content.v1.tar+gzip', 'application/tar+gzip'];
 /** Names of a registry that are looked at at most: each takes two requests. */

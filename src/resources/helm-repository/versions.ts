@@ -19,7 +19,7 @@ function compare(one: RegExpExecArray | null, other: RegExpExecArray | null): nu
   return comparePrerelease(one[4], other[4]);
 }
 
-/** What has no pre-release is newer than what has one; numbers are less than words. */
+/** Compares pre-releases: a version without one is newer than a version with one, and numbers are less than words. */
 function comparePrerelease(one: string | undefined, other: string | undefined): number {
   if (one === undefined || other === undefined) return Number(one === undefined) - Number(other === undefined);
   const [left, right] = [one.split('.'), other.split('.')];

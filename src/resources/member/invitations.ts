@@ -41,7 +41,10 @@ function linkOf({ settings }: Context, row: queries.InvitationRow): string {
   return `${base}/accept-invitation?organization=${row.organization_id}&inviteToken=${row.id}`;
 }
 
-/** How an invitation is accepted, for whoever follows its link. It says the same of every id, so that nobody learns which invitations there are. */
+/**
+ * Returns how an invitation is accepted, for the person who follows its link. The text is the same for every id, so that it does not reveal
+ * which invitations exist.
+ */
 export function guideOf({ settings }: Pick<Context, 'settings'>, ids: { organization?: string; inviteToken?: string }) {
   const { organization = '{organizationId}', inviteToken = '{inviteId}' } = ids;
   const acceptWith = `POST /organization/${organization}/inviteMember/${inviteToken}`;

@@ -14,7 +14,7 @@ export const isOwner = (role: { built_in: boolean; role_name: string }): boolean
  */
 export async function requireOwner(context: Context, principal: Principal, organizationId: string): Promise<void> {
   if (!(await mayMakeOwners(context, principal, organizationId)))
-    throw forbidden('This takes an owner of the organization.');
+    throw forbidden('This requires an owner of the organization.');
 }
 
 /** Whether the caller owns the organization, by themselves or by a token that may do everything in their place. */

@@ -10,7 +10,7 @@ type Shown = Omit<GroupRow, 'organization_id' | 'created_at' | 'updated_at'> & {
   updated_at: Date | string;
 };
 
-/** What labels and annotations do not have in common. */
+/** Differences between labels and annotations. */
 export interface MetadataKind {
   kind: GroupKind;
   /** Segment of its paths, name of its id in them, how operation ids and people name it. */

@@ -64,7 +64,10 @@ export const lockGroup = (db: Database, organizationIds: string[], id: string) =
     .forUpdate()
     .executeTakeFirst();
 
-/** Those of the ids that are groups of the kind. None of them can be deleted before the commit: what names them is seen then. */
+/**
+ * Returns those of the ids that are groups of the kind, locked against deletion until the commit. A deletion that waits then sees the
+ * records that name them.
+ */
 export const holdGroups = async (db: Database, scope: Scope, kind: GroupKind, ids: string[]): Promise<string[]> => {
   const rows = await db
     .selectFrom('metadata_group')
@@ -144,7 +147,7 @@ export interface ItemRow {
   environment_name: string | null;
 }
 
-/** What names a group and may be seen by the caller: clusters, then services in creation order. */
+/** Lists the clusters, then the services, that name a group and that the caller may see, in creation order. */
 export const listItems = (db: Database, principal: Principal, scope: Scope, id: string) => {
   const services = db
     .selectFrom('service')
@@ -175,7 +178,7 @@ export const listItems = (db: Database, principal: Principal, scope: Scope, id: 
 const ITEM_TYPE = sql<string>`case when service.kind <> all(${kindsWith('scheduled')}) then service.kind
   when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end`;
 
-/** What `SERVICE_METADATA` answers of each group; times are text there. */
+/** Group as `SERVICE_METADATA` answers it, with times as text. */
 export interface NamedGroup extends Omit<GroupRow, 'organization_id' | 'created_at' | 'updated_at'> {
   created_at: string;
   updated_at: string;

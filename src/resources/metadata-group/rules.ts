@@ -1,19 +1,19 @@
 import { invalidField } from '#kernel/errors.ts';
 
-/** One label or annotation. */
+/** Label or annotation. */
 export interface Entry {
   key: string;
   value: string;
   propagate_to_cloud_provider?: boolean;
 }
 
-/** What Kubernetes takes for the name of a label or annotation, and for the value of a label. */
+/** Pattern of Kubernetes for the name of a label or annotation, and for the value of a label. */
 const NAME = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
 const DNS_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/;
 /** All annotations of an object together, in bytes (Kubernetes' limit). */
 const ANNOTATIONS_BYTES = 256 * 1024;
 
-/** What runtimes write on their objects themselves begins with it. */
+/** Prefix of the keys that runtimes write on their objects themselves. */
 const RESERVED = 'quarterdeck.';
 
 /** 400 where a key is none of Kubernetes', is given twice, or belongs to the service itself. */

@@ -38,7 +38,7 @@ export const listServices = (db: Database, principal: Principal, organizationId:
     .$if(filter.environment_id != null, (query) => query.where('environment.id', '=', filter.environment_id!))
     .$if(filter.cluster_id !== undefined, (query) => query.where('environment.cluster_id', '=', filter.cluster_id!));
 
-/** What services may use: one of them. */
+/** Resource that services may use: one of the fields is set. */
 export interface Used {
   gitTokenId?: string;
   containerRegistryId?: string;

@@ -38,6 +38,6 @@ export const organizationItself: Target<OrganizationTarget> = targetWith('forUpd
 type Row = Awaited<ReturnType<typeof findOrganization>>;
 export type OrganizationTarget = NonNullable<Row> & { organizationId: string };
 
-/** An organization by its id, whoever asks: for the program itself. */
+/** Returns an organization by its id without a check of access: for the program itself. */
 const findOrganization = (db: Database, id: string) =>
   db.selectFrom('organization').selectAll().where('id', '=', id).executeTakeFirst();

@@ -7,7 +7,7 @@ export interface CredentialShape {
   ways: readonly (readonly string[])[];
   /** Fields that may be given besides. */
   optional?: readonly string[];
-  /** Whether it can be used without any. */
+  /** Whether it can be used without credentials. */
   anonymous: boolean;
 }
 
@@ -15,9 +15,9 @@ export type Configuration = Record<string, string | number>;
 
 /** A configuration in the two parts in which it is kept. */
 export interface SplitConfiguration {
-  /** What may be answered. */
+  /** Fields that may be answered. */
   config: Configuration;
-  /** What never leaves. */
+  /** Fields that are never answered. */
   secrets: Configuration;
 }
 
@@ -48,7 +48,7 @@ export const credentialFields = {
 
 const fieldsOf = ({ ways, optional = [] }: CredentialShape): string[] => [...new Set([...ways.flat(), ...optional])];
 
-/** What `available…` answers of a kind: the fields of its first way, each with its type. */
+/** Returns the fields of the kind's first way to log in, each with its type, as `available…` answers them. */
 export const requiredConfig = ({ ways }: CredentialShape): Record<string, string> =>
   Object.fromEntries((ways[0] ?? []).map((field) => [field, 'string']));
 

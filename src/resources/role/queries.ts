@@ -80,7 +80,7 @@ export const updateRole = (
 export const deleteRoleRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('role').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** How many members, tokens and invitations have a role. */
+/** Counts the members, tokens and invitations that have a role. */
 export const countUses = (db: Database, scope: Scope, id: string) =>
   sql<{ members: number; tokens: number; invitations: number }>`select
     (select count(*) from member where organization_id = ${scope.organizationId} and role_id = ${id}) as members,

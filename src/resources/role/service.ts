@@ -82,7 +82,7 @@ export async function editRole(context: Context, principal: Principal, role: que
   return toRoleView(changed, places);
 }
 
-/** Deletes a custom role that nobody has. 409 otherwise: they would be left without any. */
+/** Deletes a custom role; 409 while members, tokens or invitations have it, which would be left without any. */
 export async function deleteRole(context: Context, role: queries.RoleRow): Promise<void> {
   const { organization_id: organizationId, id, name } = role;
   refuseBuiltIn(role);

@@ -119,7 +119,7 @@ async function readOne(
   manager: Awaited<ReturnType<typeof openManagerOf>>,
   wanted: Wanted,
 ): Promise<{ value: string } | { failure: string }> {
-  const what = `${keysOf(wanted).join(' and ')} cannot be had: the external secret "${wanted.name}"`;
+  const what = `No value for ${keysOf(wanted).join(' and ')}: the external secret "${wanted.name}"`;
   if (!manager) return { failure: `${what} is of a secret manager access that is gone.` };
   if (!(await mayRead(context, scope, manager.clusterId, wanted.chooser)))
     return {

@@ -16,7 +16,7 @@ const toSignUpView = (row: queries.SignUpRow) => ({
   ...(row.answers as Static<typeof SignUpRequest>),
 });
 
-/** What the caller said at sign-up. 404 if they said nothing yet. */
+/** Returns the caller's answers at sign-up; 404 if there are none yet. */
 export async function getSignUp(context: Context, userId: string) {
   const row = await queries.findSignUp(context.db, userId);
   if (!row) throw notFound('Sign-up');

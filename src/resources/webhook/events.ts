@@ -18,7 +18,7 @@ export const SUBSCRIBABLE_EVENTS = [...WEBHOOK_EVENTS, ...(Object.keys(SPELLINGS
 
 const referenceName = (name: string): WebhookEventName => SPELLINGS[name] ?? (name as WebhookEventName);
 
-/** What a webhook is subscribed to: the events, and in the same order the spelling in which each was asked for. */
+/** Events that a webhook is subscribed to, and in the same order the spelling in which each was requested. */
 export interface Subscription {
   events: WebhookEventName[];
   subscribed: string[];

@@ -39,7 +39,7 @@ export const toAttemptView = (row: queries.AttemptRow) => ({
   ended_at: row.ended_at!.toISOString(),
 });
 
-/** Where in the vault a webhook's secret belongs. */
+/** Returns the place in the vault for which a webhook's secret is sealed. */
 export const secretPlace = (webhookId: string): string => `webhook/${webhookId}/target_secret`;
 
 /** Makes a webhook. 400 for a URL that can never be called. */
@@ -98,7 +98,7 @@ export async function deleteWebhook(context: Context, webhook: queries.WebhookRo
 }
 
 /**
- * Sends the delivery of an attempt again, at once and under its own id (docs/contributing/rules.md 41). 409 while the webhook is switched
+ * Sends the delivery of an attempt again, at once and under its own id (docs/contributing/rules.md 41); 409 while the webhook is switched
  * off or an attempt is under way.
  */
 export async function resendAttempt(context: Context, webhook: queries.WebhookRow, attemptId: string) {

@@ -35,7 +35,7 @@ function refuseEksAnywhere(cluster: ClusterRow, what: string): never {
   throw badRequest(`${what}: EKS Anywhere clusters are not made from here, and their repository is not read.`);
 }
 
-/** What Kubernetes clusters have, some of them. Others are told why they haven't. */
+/** Routes for features of Kubernetes clusters, some for EKS Anywhere only. Other clusters are refused with the reason. */
 export const kubernetesRoutes: Route[] = [
   defineRoute({
     id: 'getClusterKubeconfig',

@@ -61,7 +61,7 @@ const zone = { aws_region: Type.String(), hosted_zone_id: Type.Optional(Nullable
 const oneProvider = <T>(...variants: TSchema[]) =>
   Type.Object({ dns_provider: Type.Unsafe<T>({ type: 'object', anyOf: variants }) });
 
-/** Who answers for the names of a cluster's services. */
+/** DNS provider for the names of a cluster's services. */
 export const DnsProviderRequest = named(
   'ClusterDnsProviderRequest',
   oneProvider<DnsProviderInput>(

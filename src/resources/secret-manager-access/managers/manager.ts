@@ -12,17 +12,17 @@ export interface SecretManager {
   read(name: string): Promise<string>;
 }
 
-/** What asking takes. */
+/** Parts of the program that calling a manager needs. */
 export interface ManagerParts {
   http: HttpClient;
   settings: Settings;
   clock: Clock;
   signal: AbortSignal;
-  /** Of whom the access is: roles of AWS are assumed with it as the external id. */
+  /** Organization of the access: roles of AWS are assumed with it as the external id. */
   organizationId: string;
 }
 
-/** Why a manager gave no secret; the message is for the user, and no secret is in it. */
+/** Failure of a manager to give a secret; the message is for the user and contains no secret. */
 export class SecretManagerError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -30,7 +30,7 @@ export class SecretManagerError extends Error {
   }
 }
 
-/** More than this nobody picks from: a prefix narrows it. */
+/** Largest number of names in a list: a prefix narrows longer ones. */
 export const MAX_NAMES = 2000;
 const MAX_PAGES = 100;
 /** The largest secrets are of 1 MiB (Vault), and come encoded. */
