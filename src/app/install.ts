@@ -25,12 +25,12 @@ import {
   makeOrganization,
 } from '#resources/organization/index.ts';
 
-/** What every command of the program stands on: a migrated database, the vault, the notifier. */
+/** Parts that every command of the program needs: a migrated database, the vault, the notifier. */
 export interface Base {
   settings: Settings;
   log: Logger;
   embedded: EmbeddedPostgres | null;
-  /** Of requests; the engine has a pool of its own. */
+  /** Database of the requests; the engine has a connection pool of its own. */
   database: OpenDatabase;
   engineDatabase: OpenDatabase;
   directConfig: pg.ClientConfig;
@@ -119,7 +119,7 @@ export async function openBase(
 
 export const tokenFile = (settings: Settings): string => path.join(settings.dataDir, 'admin-token');
 
-/** What the first start made. */
+/** Organization and administrator's token that the first start created. */
 export interface FirstSteps {
   organizationId: string;
   token: string;

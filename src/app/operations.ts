@@ -4,7 +4,7 @@ import { readWork } from '#app/work-reports.ts';
 import { watchWork } from '#platform/work/gauges.ts';
 import type { Database } from '#platform/database/index.ts';
 
-/** What Prometheus reads. */
+/** Metrics that Prometheus scrapes. */
 export interface Metrics {
   registry: Registry;
   answered(route: string, method: string, status: number, seconds: number): void;

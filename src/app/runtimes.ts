@@ -13,8 +13,8 @@ import { RuntimeError, type Runtime, type RuntimeProvider } from '#runtimes/runt
 type Name = Runtime['name'];
 
 /**
- * What no workload may see: the key that encrypts the secrets, with its folder, where rotation puts the next one, and the settings, which
- * may hold a database's password.
+ * Returns the paths that no workload may see. They are the key that encrypts the secrets, its folder, where a rotation puts the next key,
+ * and the settings file, which may contain a database password.
  */
 function hiddenFrom({ vaultKeyFile, config }: Settings): string[] {
   const keys = vaultKeyFile ? [path.resolve(vaultKeyFile), real(vaultKeyFile)] : [];
@@ -22,7 +22,7 @@ function hiddenFrom({ vaultKeyFile, config }: Settings): string[] {
   return [...keys, ...keys.map((file) => path.dirname(file)), ...files];
 }
 
-/** Where links of a path lead; one that isn't there stays as written. */
+/** Resolves the symbolic links of a path. A path that does not exist is only made absolute. */
 const real = (file: string): string => (existsSync(file) ? realpathSync(file) : path.resolve(file));
 
 /** The runtimes of this machine, each made when it is first asked for. */

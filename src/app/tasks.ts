@@ -21,7 +21,7 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Everything that recurs in the database. What looks at runtimes stands in watchers.ts. */
+/** Recurring tasks on the database. Watchers of runtimes are started in `src/app/background.ts`. */
 export const TASKS: RecurringTask[] = [
   { name: 'audit-event-partitions', everySeconds: DAY, run: maintainEventPartitions },
   {

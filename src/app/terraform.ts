@@ -17,7 +17,7 @@ export const createStates = (platform: Platform): StateServer =>
     publicUrl: platform.settings.terraformStateUrl,
   });
 
-/** What of Terraform services needs this machine. */
+/** Creates the hooks of Terraform services that need this machine. */
 export const createTerraformHooks = (
   platform: Platform,
   states: StateServer,

@@ -15,7 +15,7 @@ import type { Settings } from '#platform/settings/index.ts';
 const DEPLOY_SECONDS = 600;
 const REMOVE_SECONDS = 120;
 
-/** What the demo made so far. */
+/** Objects that the demo has created so far. */
 interface Demo {
   api: ApiClient;
   projectId?: string;
@@ -24,7 +24,7 @@ interface Demo {
   answer?: string;
 }
 
-/** Deploys the example on the service that runs, or on one started for it, and leaves nothing when it is removed. */
+/** Deploys the example on the running service, or starts a service for it. After the removal nothing is left. */
 export async function demoCommand(settings: Settings, options: { remove?: true; keep?: true }): Promise<void> {
   const running = (await answersReady(settings)) ? undefined : await startShowing(settings, createQuietLog());
   try {

@@ -28,7 +28,9 @@ export const exampleApplication = () => ({
   },
 });
 
-/** Lines of `curl` that deploy the example in a project of its own, each time that they are pasted, and end with its URL answering. */
+/**
+ * Returns `curl` commands that deploy the example in a new project and end with a request to its URL. Each paste creates another project.
+ */
 export function firstDeployment(url: string, settings: Settings, organizationId: string): string {
   const body = JSON.stringify(exampleApplication());
   return `QD=${url}

@@ -11,7 +11,7 @@ import { readSettings } from '#platform/settings/index.ts';
 
 const MAIN = path.join(import.meta.dirname, '../main.ts');
 
-/** What the program says, and its end. */
+/** Process of the program, with its output and its exit. */
 export interface Program {
   said: { stdout: string; stderr: string };
   ended: Promise<number | null>;
@@ -48,7 +48,7 @@ export async function runProgram(args: string[], settings: Record<string, string
   return { status: await program.ended, ...program.said };
 }
 
-/** One statement on a connection of its own; answers its rows. */
+/** Runs a statement on a connection of its own. Returns its rows. */
 export async function query(
   config: pg.ClientConfig,
   text: string,

@@ -71,7 +71,7 @@ const endOf = (expires: string | null): string => (expires ? `until ${expires}` 
 
 function readTime(text: string): string {
   const time = new Date(text);
-  if (Number.isNaN(time.getTime())) throw new Error(`--expires ${text}: a date such as 2030-01-31 is wanted.`);
+  if (Number.isNaN(time.getTime())) throw new Error(`--expires ${text}: must be a date such as 2030-01-31.`);
   return time.toISOString();
 }
 

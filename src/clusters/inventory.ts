@@ -13,7 +13,7 @@ export interface InventoryParts {
 }
 
 export interface World extends Comparison {
-  /** What could not be looked at from here, and why, a sentence each. */
+  /** Sentences that name each cluster or runtime that was not inspected from this machine, with the reason. */
   unseen: string[];
 }
 
@@ -70,7 +70,7 @@ async function findAll({ platform, runtimes, nodeId }: InventoryParts): Promise<
   return { found, unseen };
 }
 
-/** What the runtime has, or why that cannot be said. */
+/** Lists the workloads of a runtime. Returns a sentence with the reason if it cannot list them. */
 async function listOf(runtimes: RuntimeProvider, name: string) {
   try {
     const runtime = await runtimes.get(name);

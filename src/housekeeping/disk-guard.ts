@@ -63,7 +63,7 @@ const VOLUME_STATES: Partial<Record<WarningCode, string>> = {
 export class DiskGuard {
   readonly #parts: DiskGuardParts;
   readonly #abort = new AbortController();
-  /** What was measured last, by runtime. */
+  /** Last measurement by runtime. */
   readonly #uses = new Map<Runtime['name'], DiskUse>();
   readonly #verdicts = new Map<Runtime['name'], Verdict[]>();
   #gauges: ReturnType<typeof createGauges> | undefined;
@@ -84,7 +84,7 @@ export class DiskGuard {
     await this.#round;
   }
 
-  /** What was measured last of each runtime. */
+  /** Last measurement of each runtime. */
   get uses(): DiskUse[] {
     return [...this.#uses.values()];
   }
@@ -160,7 +160,7 @@ export class DiskGuard {
     });
   }
 
-  /** One that cannot be done keeps none of the others from being done; the next round tries it again. */
+  /** Acts on a verdict. An error is logged and does not stop the other verdicts; the next round tries again. */
   async #act(runtime: Runtime, service: MeasuredService, verdict: Verdict): Promise<void> {
     const { platform, installation, stopService } = this.#parts;
     const { signal } = this.#abort;

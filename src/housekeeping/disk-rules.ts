@@ -34,12 +34,12 @@ function sizesOf(volumes: [string | undefined, unknown][]): Map<string, number> 
   );
 }
 
-/** What a measurement says of one thing of a service. */
+/** Warning about the disk use of an item of a service. */
 export interface Verdict {
   code: WarningCode;
   item: DiskItem;
   message: string;
-  /** Why an instance or an execution is ended. */
+  /** Reason that is given when the instance or execution is ended. */
   reason?: string;
 }
 

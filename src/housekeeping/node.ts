@@ -29,7 +29,7 @@ export interface HousekeepingParts extends Pick<DiskGuardParts, 'checkoutMeter' 
   runtimes: RuntimeProvider;
   nodeId: string;
   installation: { id: string; epoch: number };
-  /** Where the disk use is shown, once it was measured. */
+  /** Registry that the gauges of the disk use are added to after the first measurement. */
   registry: Registry;
   folderBytes: FolderSize;
 }
@@ -62,7 +62,7 @@ export class NodeHousekeeping {
     await Promise.all([this.#collector.stop(), this.#guard.stop(), this.#round]);
   }
 
-  /** One round now; one that is under way is joined. */
+  /** Runs a round now, or joins the round that is under way. */
   round(): Promise<void> {
     return (this.#round ??= this.#goRound()
       .catch((error: unknown) => {

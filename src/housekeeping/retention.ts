@@ -2,7 +2,7 @@ import { sql, type Database } from '#platform/database/index.ts';
 
 /** Rows that one transaction removes at most: a deployment may carry megabytes of log. */
 const BATCH = 200;
-/** What is left of a snapshot that no kept release needs: nothing of it can be deployed again. */
+/** Content of a snapshot that no kept release needs. It cannot be deployed again. */
 const EXPIRED = '{"services": [], "shared": [], "expired": true}';
 
 /**
@@ -118,7 +118,10 @@ async function inBatches(db: Database, signal: AbortSignal, batch: ReturnType<ty
   }
 }
 
-/** Removes the logs of deployments that ended longer than `days` ago, and the oldest while all take more than `megabytes` (0: no limit). */
+/**
+ * Removes logs of deployments that ended more than `days` ago. While all logs together take more than `megabytes` (0: no limit), the oldest
+ * are removed too.
+ */
 export async function trimLogs(
   db: Database,
   limits: { days: number; megabytes: number },
@@ -152,8 +155,8 @@ export async function trimLogs(
 }
 
 /**
- * Removes executions of services that ended longer than `days` ago, and those beyond the newest `kept` of each, with their logs; and the logs
- * alone after `logDays`. What is left of one in its runtime goes first: until then it stays.
+ * Removes executions that ended more than `days` ago or are beyond the newest `kept` of their service. Their logs go with them, and logs
+ * alone after `logDays`. An execution stays while its runtime still has tasks of it.
  */
 export async function trimExecutions(
   db: Database,
@@ -200,11 +203,12 @@ export const trimClusterWork = (db: Database, days: number, signal: AbortSignal)
       limit ${BATCH})`,
   );
 
-/** Days that the checkouts of a deployment that is gone are looked for, and that a machine may be away before what lies there is given up. */
+/** Days for which machines look for the checkouts of a removed deployment. */
 const CHECKOUT_DAYS = 30;
+/** Days for which a machine may be away before its tombstones are given up. */
 const NODE_DAYS = 90;
 
-/** Removes tombstones that nobody works off any more. Answers how many were of a machine that has been away for long. */
+/** Removes tombstones that no machine processes any more. Returns how many belong to machines that have been away for NODE_DAYS. */
 export async function trimTombstones(db: Database): Promise<number> {
   await sql`delete from tombstone where kind = 'DEPLOYMENT' and created_at < now() - make_interval(days => ${CHECKOUT_DAYS})`.execute(
     db,

@@ -1,7 +1,7 @@
 import { storable } from '#kernel/storable.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
-/** What is left outside the database of a row that is gone (migrations/0075_tombstone.sql). */
+/** Record of resources outside the database that a deleted row leaves behind (migrations/0075_tombstone.sql). */
 export interface Tombstone {
   id: number;
   kind: 'SERVICE' | 'IMAGE' | 'ENVIRONMENT';
@@ -61,7 +61,7 @@ export const postpone = (db: Database, id: number, seconds: number) =>
     .where('id', '=', id)
     .execute();
 
-/** What the database says of what a tombstone names, asked right before something is removed. */
+/** State of a tombstone's resource in the database, read right before the resource is removed. */
 export interface Present {
   environment: boolean;
   service: boolean;
