@@ -72,7 +72,7 @@ async function ready(output: AsyncIterable<Buffer> & NodeJS.ReadableStream): Pro
   });
 }
 
-/** Of the process, of all that descend from it, and of what works in the directory. */
+/** Returns the memory (PSS, MiB) of the process, its descendants and the processes that work in the directory. */
 function proportionalMemory(root: number, directory: string): number {
   const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const parents = new Map(processes.flatMap((name) => entryOf(Number(name))));

@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 
-/** What the parent asks a part for, and what comes back. */
+/** Message of the parent to a part, and its reply. */
 interface Question {
   id: number;
   name: string;
@@ -9,7 +9,7 @@ interface Question {
 }
 type Reply = { id: number; value?: unknown; error?: string };
 
-/** What a part does by name. Who asks says with what, and what comes back. */
+/** Function that a part offers by name. The caller decides on the types of its argument and result. */
 type Action = (argument: never) => unknown;
 
 /** A process of a measurement: it does by name what its file offers. */

@@ -33,7 +33,7 @@ const ROUNDS = 5;
 /** Connections that rest while memory is measured: as many as the load's process may open, at most 10,000. */
 const RESTING = Math.min(10_000, openFilesLimit() - 500);
 
-/** What one run of the load found. */
+/** Result of one run of the load. */
 interface Run {
   /** Answered requests per second. */
   rate: number;
@@ -67,7 +67,7 @@ export interface ContestantFigures {
 export interface ProxyFigures {
   direct: ContestantFigures;
   builtin: ContestantFigures;
-  /** Ours and those by hand, as far as they are installed. */
+  /** Figures of the other proxies that are installed, as Quarterdeck runs them and as configured by hand. */
   others: ContestantFigures[];
   /** Median of the rounds' ratios of Caddy as we run it to Caddy by hand; undefined where Caddy is not installed. */
   caddyRatio: number | undefined;

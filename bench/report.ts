@@ -47,7 +47,7 @@ function pairRow(what: string, beside: string, pair: Pair, goal: number): string
   return [what, beside, figures, pair.ratio.toFixed(2), `${goal}: ${verdict(pair.ratio >= goal)}`];
 }
 
-/** What a service costs in an environment of so many: flat is good. */
+/** Returns a row with the cost of a service in an environment of this size. The cost should not grow with the size. */
 function costRow({ services, statuses, plan, deploy }: EnvironmentCost): string[] {
   const each = (value: number) => `${((value * 1000) / services).toFixed(0)} µs`;
   return [

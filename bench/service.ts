@@ -114,7 +114,7 @@ offer(
   {
     deployCluster,
     place: (): Place => ({ url, token, organizationId, database: { ...base.directConfig } }),
-    /** Another organization with somebody of its own; its cluster needs no deployment. */
+    /** Creates another organization with an administrator. Its cluster needs no deployment. */
     newTenant: () =>
       inTransaction(systemContext(base.platform), async (context) => {
         const userId = await makeAdministrator(context);
@@ -171,7 +171,7 @@ offer(
         where ended_at > ${before.rows[0]!.now} and outcome <> 'SUCCESS'`.execute(db);
       return { ms, failed: rows[0]!.failed };
     },
-    /** One deployment: ms from its answered request to the beginning of its first step. */
+    /** Deploys once and returns the milliseconds from the answered request to the beginning of the first step. */
     startLatency: async (environmentId: string) => {
       commit++;
       const began = new Promise<number>((resolve) => (checkedOut = () => resolve(performance.now())));

@@ -5,7 +5,7 @@ import type { Seed } from './seed.ts';
 const SIZES = [10, 100, 1000];
 const ROUNDS = 5;
 
-/** What one environment of so many services costs; ms, medians of five. */
+/** Cost of an environment by its number of services, in milliseconds: medians of five rounds. */
 export interface EnvironmentCost {
   services: number;
   statuses: number;

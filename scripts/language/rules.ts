@@ -16,7 +16,7 @@ const HEADLESS = new Set(
    how where when why ours theirs nothing everything another others`.split(/\s+/),
 );
 
-/** Words that stand for nobody in particular, in the first sentence of a doc comment. */
+/** Words without a definite meaning, in the first sentence of a doc comment. */
 const VAGUE = /(?<!`)\b(somebody|nobody|anybody|whoever|of ours|of theirs)\b/i;
 
 /** Phrases that messages to people do not have, with what they say instead. */
