@@ -27,7 +27,7 @@ function closed(node: any): any {
 
 const escaped = (text: string): string => encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1'));
 
-/** What is undocumented in an answer, or undefined. */
+/** Returns the difference between an answer and its documentation, or undefined. */
 export function undocumented(route: Route, answer: Answer): string | undefined {
   const method = route.method.toLowerCase();
   const described = document.paths[route.path][method].responses[answer.status];

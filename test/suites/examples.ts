@@ -5,15 +5,15 @@ import { newId } from '#kernel/ids.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
 import { ACCOUNTS, alertReceiver, deploymentRule, ARGO_CD, argoCdMapping, type World } from './world.ts';
 
-/** How an operation is called once with success, or with the refusal that is all there can be in a world of tests. */
+/** Successful call of an operation, or its refusal if a world of tests allows no success. */
 export interface Example {
-  /** Path, where the one of the world is not it. */
+  /** Path, if it differs from the world's. */
   path?: string;
   /** Query with its question mark. */
   query?: string;
   body?: unknown;
   contentType?: string;
-  /** Status of the refusal where success takes what is not there; without it the success of the document is wanted. */
+  /** Status of the refusal, if success needs what is not there; otherwise the documented success is required. */
   refused?: number;
 }
 
@@ -46,7 +46,7 @@ function overridePath(world: World, scope: string, kind: string): string {
 
 const operations = new Set(allRoutes().map(({ id }) => id));
 
-/** What every kind has; what is a kind's own stands by itself below. */
+/** Examples of operations that every kind has; those of a single kind stand below. */
 const ofKind = ({ kind, tag }: Kind): Record<string, (world: World) => Example> => ({
   [`create${tag}`]: (world) => ({ body: { ...world.bodies[kind], name: fresh(kind) } }),
   [`edit${tag}`]: (world) => ({ body: { ...world.bodies[kind], name: fresh(kind) } }),
@@ -109,7 +109,10 @@ const ALERT_RULE = {
 };
 const BLUEPRINT = { name: 'store', tag: 'aws/postgresql/16/1.0.0', icon: 'https://example.com/icon.svg' };
 
-/** What an installation of one's own has none of: refused with the reason, or not found (docs/decisions/0043). */
+/**
+ * Operations on things that a self-hosted installation does not have. They are refused with the reason, or answer 404
+ * (docs/decisions/0043).
+ */
 const ABSENT: Record<string, (world: World) => Example> = {
   postAccountRewardClaim: () => ({ body: { type: 'INVITATION' }, refused: 400 }),
   organizationGithubAppConnect: () => ({ body: { installation_id: '1', code: 'c' }, refused: 400 }),
@@ -161,7 +164,7 @@ const ABSENT: Record<string, (world: World) => Example> = {
   updateBlueprint: () => ({ body: BLUEPRINT, refused: 404 }),
 };
 
-/** What an operation needs besides its path. */
+/** Example calls by operation id, without the path. */
 export const EXAMPLES: Record<string, (world: World) => Example> = {
   editAccountInformation: () => ({ body: { communication_email: 'ada@example.com' } }),
   createUserSignUp: () => ({

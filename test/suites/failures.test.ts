@@ -4,7 +4,7 @@ import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
 
-/** One service's failure is its own, and everything that tells of it says which, why and where to read on. */
+/** Failure of a single service: it affects no other service, and every report names the service, the reason and the next step. */
 const repositories = makeRepositoryRoot();
 afterAll(() => repositories.remove());
 const app = useApp({ QUARTERDECK_LOCAL_GIT_ROOTS: `${repositories.folder}:/` });

@@ -11,20 +11,20 @@ import { requestsFor, type Ids, type Sent } from './fuzz/requests.ts';
 import { makeWorld, type World } from './world.ts';
 
 /**
- * Requests that nobody thought of, for every operation, made from its schemas. `FUZZ_RUNS=500` tries more with a seed of the clock,
- * `FUZZ_SEED=…` repeats it, `FUZZ_LOG=info` shows more than why something failed. A counterexample is printed as small as it could be made.
+ * Number of random requests for each operation, made from its schemas. `FUZZ_RUNS=500` tries more with a seed of the clock, `FUZZ_SEED=…`
+ * repeats a run, `FUZZ_LOG=info` logs more than errors. A counterexample is printed in its smallest form.
  */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 6);
 const SEED = Number(process.env.FUZZ_SEED ?? (process.env.FUZZ_RUNS ? Date.now() % 2 ** 31 : 4));
 
-/** No request may take longer. Those that call other hosts end by time limits of their own. */
+/** Time limit of a request, in milliseconds. Requests that call other hosts end by time limits of their own. */
 const LIMIT_MS = 10_000;
-/** Of refused requests every nth is followed by a look at all tables. */
+/** Number of refused requests per comparison of all tables. */
 const LOOK_EVERY = 4;
 
 const app = useApp({ QUARTERDECK_LOG_LEVEL: process.env.FUZZ_LOG ?? 'error' });
 const routes = allRoutes();
-/** These take things of the world away: each gets a world of its own. */
+/** Selects operations that remove parts of the world: each gets a world of its own. */
 const removes = (route: Route) =>
   route.method === 'DELETE' || /\/(uninstall|delete|transferOwnership|lock)$/.test(route.path);
 
@@ -33,7 +33,7 @@ let other: World;
 let ids: Ids;
 let digest: () => Promise<string>;
 let shown: Awaited<ReturnType<typeof allThatIsShown>>;
-/** Operations that were answered with their success, and with a refusal: a suite that is only refused tries nothing. */
+/** Operations that answered with success, and with a refusal: a suite that is only refused tests nothing. */
 const [succeeded, refused] = [new Set<string>(), new Set<string>()];
 beforeAll(async () => {
   console.info(`fuzz: FUZZ_RUNS=${RUNS} FUZZ_SEED=${SEED}`);
@@ -46,12 +46,12 @@ beforeAll(async () => {
   shown = await allThatIsShown(other);
 });
 
-/** These start git or look names up, which takes its time; the repository they show is one that is written to meanwhile. */
+/** Slow operations, which start git or resolve names. Their repository also changes during the run. */
 const SLOW = /commit|contributor|\/check[A-Z]|FromGitRepo/i;
-/** Its position moves with what happens to anybody; an archive has the time at which it was made. */
+/** Operations whose answers change by themselves: any event moves the stream's position, and an archive holds its time. */
 const MOVES = /eventStream|terraformExport/;
 
-/** What every reading operation answers to the administrator of a world. */
+/** Reads the answers of all reading operations as the administrator of a world. */
 async function allThatIsShown(at: World): Promise<Record<string, unknown>> {
   const answers: Record<string, unknown> = {};
   for (const route of routes.filter((one) => one.method === 'GET' && !SLOW.test(one.path) && !MOVES.test(one.path))) {
@@ -63,7 +63,7 @@ async function allThatIsShown(at: World): Promise<Record<string, unknown>> {
   return answers;
 }
 
-/** Reading the state of a custom domain checks it, whoever reads: what the check found is not compared. */
+/** Fields that every read of a custom domain updates: not compared. */
 const CHECKED = ['validation_checked_at', 'validation_error'];
 const withoutChecks = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value ?? null, (key, part: unknown) => (CHECKED.includes(key) ? undefined : part)));
@@ -82,7 +82,7 @@ async function deletedIds(): Promise<string[]> {
 /** Words of the inside of the program, which no answer says. */
 const INSIDE = /\.ts:\d|node_modules|violates |invalid input syntax|\bat \S+ \(|pg_|relation "/;
 
-/** What is wrong with an answer, or undefined. */
+/** Returns what is wrong with an answer, or undefined. */
 function wrongWith(route: Route, sent: Sent, answer: Answer): string | undefined {
   const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
   if (answer.status === 500) return `answered 500: ${text}`;

@@ -485,7 +485,7 @@ async function externalSecret() {
   return { admin, environment, application, accessId, on, read, make: (actor: Caller) => actor.post('/variable', on) };
 }
 
-/** Another owner of the organization. */
+/** Adds a second owner to the organization and returns that user's session. */
 async function colleagueOf(admin: Actor) {
   const email = `${newId()}@example.com`;
   const of = `/organization/${admin.organizationId}/inviteMember`;

@@ -7,7 +7,7 @@ import { makeWorld } from './world.ts';
 const said = new Set<string>();
 const app = useApp({}, {}, (text) => said.add(normalized(text)));
 
-/** One line, and lists of parameters as one: how many rows a statement has is no difference. */
+/** Returns a statement on one line, with lists of parameters shortened to one: the number of rows makes no difference. */
 function normalized(text: string): string {
   return text
     .replaceAll(/\s+/g, ' ')
@@ -17,7 +17,7 @@ function normalized(text: string): string {
     .trim();
 }
 
-/** Statements on a tenant's table that name no organization, by a part of their text, and why that is right. */
+/** Statements on a tenant's table that name no organization, by a part of their text, each with the reason. */
 const UNSCOPED: [part: RegExp, reason: string][] = [
   [
     /^select "expires_at" from "api_token" where "id" = \$ for key share$/,

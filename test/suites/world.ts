@@ -25,17 +25,17 @@ export interface World {
   environmentId: string;
   applicationId: string;
   clusterId: string;
-  /** What a body of each kind says besides the name. */
+  /** Body of each kind, without the name. */
   bodies: Partial<Record<ServiceKind, object>>;
-  /** Of the application's first deployment. */
+  /** Execution id of the application's first deployment. */
   executionId: string;
-  /** Where the database is. */
+  /** Environment of the database. */
   databaseEnvironmentId: string;
-  /** Of the environment's first deployment. */
+  /** Request id of the environment's first deployment. */
   deploymentRequestId: string;
-  /** An application in the database's environment that is taken for running, and that nothing stops. */
+  /** Application in the database's environment that counts as running, and that nothing stops. */
   runningApplicationId: string;
-  /** A database that is taken for running, and the plan of a restore into it. */
+  /** Database that counts as running, and the plan of a restore into it. */
   runningDatabaseId: string;
   runningRestoreId: string;
   backupId: string;
@@ -43,9 +43,9 @@ export interface World {
   spareClusterId: string;
   projectVariableId: string;
   projectSecretId: string;
-  /** Another variable of the project, which nothing overrides yet. */
+  /** Second variable of the project, without overrides. */
   secondVariableId: string;
-  /** The path of a route with the ids of this world. Throws when a parameter has no entry here. */
+  /** Returns the path of a route with the ids of this world. Throws if a parameter has no entry here. */
   pathOf(route: Pick<Route, 'method' | 'path'>): string;
 }
 
@@ -83,7 +83,7 @@ export const alertReceiver = (organization_id: string) => ({
 /** Keyed by parameter, or by its collection and the parameter where that depends on what stands before it. */
 type Values = Record<string, string>;
 
-/** An Argo CD that nobody is at. */
+/** Argo CD at an address where no server answers. */
 export const ARGO_CD = { argocd_url: 'https://argo-cd.invalid', argocd_token: 'a-token' };
 
 export const argoCdMapping = (clusterId: string) => ({
@@ -340,7 +340,7 @@ const has = (kind: Kind, name: string): boolean =>
     CAPABILITY_ROWS.find((row) => row.name === name)!,
   );
 
-/** A database with an application that is linked with it, on a cluster where no registry is asked for the image of its server. */
+/** Creates a database with a linked application. Their cluster asks no registry for the image of the database server. */
 async function databaseThings(app: TestApp, admin: Actor, projectId: string): Promise<Values> {
   const cluster = { name: 'databases', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'fake' };
   const { id: cluster_id } = await make(admin, `/organization/${admin.organizationId}/cluster`, cluster);

@@ -10,7 +10,7 @@ import type { RepositoryRoot } from '#test/harness/repository.ts';
 
 const API_KEY = 'sk-of-the-test-never-shown';
 
-/** What the agent does: looks at what it was given, and at what it can reach. */
+/** Returns the agent's command, which reads its input and tests which hosts it can reach. */
 const commandOf = (outside: string) => `
 cat 1-private/read.me /added
 git -C 1-private log --oneline | wc -l
@@ -22,7 +22,10 @@ timeout 3 bash -c 'exec 3<>/dev/tcp/${outside.replace(':', '/')}' 2>/dev/null &&
 { nslookup example.com || getent hosts example.com; } >/dev/null 2>&1 && echo resolved || echo no names
 env | grep -c ^HTTPS_PROXY=`;
 
-/** What stands around an agent: its model, and a server that has its program for the build, takes its answer, and is a host that is not listed. */
+/**
+ * Surroundings of an agent: its model, and a server. The server has the agent's program for the build, takes its answer, and is a host that
+ * is not listed.
+ */
 export interface Surroundings {
   model: MessagesApi;
   port: number;

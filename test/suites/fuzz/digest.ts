@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { TestApp } from '#test/harness/app.ts';
 
-/** What requests write although they are refused: nothing that a user sees. */
+/** Tables that refused requests may write: no user sees their rows. */
 const BESIDE = new Set(['idempotency_record', 'rate_limit_window']);
 
 async function tablesOf({ db }: TestApp): Promise<string[]> {
@@ -11,7 +11,7 @@ async function tablesOf({ db }: TestApp): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** A function that answers a digest of all rows of all tables: equal digests mean that nothing changed. */
+/** Returns a function that computes a digest of all rows of all tables: equal digests mean that nothing changed. */
 export async function digestOf(app: TestApp): Promise<() => Promise<string>> {
   const tables = (await tablesOf(app)).filter((name) => !BESIDE.has(name));
   const parts = tables.map(

@@ -15,7 +15,7 @@ export interface Sent {
 export interface Ids {
   own: string[];
   foreign: string[];
-  /** Of things that were deleted, and of things that never were. */
+  /** Ids of deleted things, and of things that never existed. */
   gone: string[];
 }
 
@@ -26,7 +26,7 @@ const idOf = (ids: Ids): fc.Arbitrary<string> =>
     { weight: 1, arbitrary: fc.constantFrom(...ids.gone) },
   );
 
-/** Values of fields that only mean something when they point somewhere. */
+/** Values of fields that mean something only if they point to something. */
 const fieldsOf = (repository: string): Sources['fields'] => ({
   url: fc.constantFrom(repository, repository, `${repository}/..`, 'https://example.invalid/a/b.git'),
   target_url: fc.constant('https://hooks.example.org/y'),

@@ -142,7 +142,7 @@ const TIMES = [
   '2026-01-01T00:00:00.123456789Z',
 ];
 
-/** What makes valid values: ids to name, and values that mean something for fields by their name. */
+/** Sources of valid values: ids, and meaningful values for fields by their name. */
 export interface Sources {
   id: fc.Arbitrary<string>;
   fields: Record<string, Any>;

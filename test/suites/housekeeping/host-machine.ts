@@ -11,7 +11,7 @@ const run = (program: string, ...args: string[]): string[] => {
 
 const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder).toSorted() : []);
 
-/** What deployments can leave on a machine outside of the data directory. */
+/** Traces of deployments on a machine outside of the data directory. */
 export interface MachineState {
   namespaces: string[];
   links: string[];

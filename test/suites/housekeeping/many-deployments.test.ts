@@ -26,7 +26,7 @@ const PER_COMMIT = 25;
 /** Growth of the heap that is noise: what is compiled and cached on the way. */
 const NOISE_BYTES = 12 << 20;
 
-/** What every deployment leaves on purpose, for as long as its own setting says: the audit trail and what is told to others. */
+/** Tables with rows of every deployment, each with a retention of its own: the audit trail and outgoing events. */
 const TOLD = ['audit_event', 'audit_target', 'audit_unsealed', 'audit_chain', 'audit_seal', 'outbox', 'stream_event'];
 
 const app = useApp({ QUARTERDECK_KEPT_RELEASES: String(KEPT), QUARTERDECK_KEPT_DEPLOYMENTS: String(KEPT) });
@@ -102,7 +102,7 @@ async function ended(admin: Actor): Promise<void> {
   }
 }
 
-/** Everything that recurs, two days later: some of it waits until nobody can still be at work. */
+/** Runs all recurring tasks as if two days had passed: some wait until no worker can still use what they remove. */
 async function keepHouse(): Promise<void> {
   await sql`update deployment set ended_at = ended_at - interval '2 days' where status = 'ENDED'`.execute(app.db);
   const later = { ...app.context, clock: { now: () => new Date(Date.now() + 2 * 3_600_000) } };

@@ -4,7 +4,7 @@ import type { Kind } from '#services/kind.ts';
 import { ok, type Actor } from '#test/harness/app.ts';
 import type { Sample, SamplePlace } from './samples.ts';
 
-/** A service of a kind in an environment of its own, and how it is called. */
+/** Service of a kind in an environment of its own, with its paths and callers. */
 export interface Cell extends SamplePlace {
   kind: Kind;
   sample: Sample;
@@ -27,7 +27,7 @@ const stateOf = async ({ admin, url }: Cell) => ok(await admin.get(`${url}/statu
 const isGone = ({ admin, url }: Cell) =>
   expect.poll(async () => (await admin.get(url)).status, { timeout: 20_000 }).toBe(404);
 
-/** What each capability promises, whatever the kind. */
+/** Tests of each capability, which hold for every kind. */
 export const CELL_TESTS: Record<string, CellTest> = {
   create: async (cell) => {
     const { admin, stranger, sample } = cell;

@@ -14,7 +14,7 @@ import { placeOfEnvironment, submit, type Trigger } from '#services/capabilities
 import type { Random } from '#test/harness/random.ts';
 import { waitsForLock } from '#test/harness/waiting.ts';
 
-/** Where requests are made: a cluster with environments, each with its services. */
+/** Target of requests: a cluster with environments, each with its services. */
 export interface Place {
   organizationId: string;
   clusterId: string;
@@ -27,7 +27,7 @@ type Request = (context: Context) => Promise<unknown>;
 const KINDS = ['APPLICATION'];
 const NODE = '00000000-0000-4000-8000-000000000001';
 
-/** A random request of somebody for the cluster, an environment, some of its services, or a cancel. */
+/** Returns a random request for the cluster, an environment or some of its services, or a cancel. */
 export function randomRequest(random: Random, place: Place): Request {
   const environment = random.pick(place.environments);
   const chosen = random.below(2) === 0 ? null : [random.pick(environment.services)];
@@ -181,7 +181,7 @@ export async function endAll(db: Database, organizationId: string): Promise<void
   });
 }
 
-/** How many deployments and works of the organization have not ended. */
+/** Returns how many deployments and cluster works of the organization have not ended. */
 export async function countOpen(db: Database, organizationId: string): Promise<number> {
   const { rows } = await sql<{ n: number }>`
     select (select count(*) from deployment where organization_id = ${organizationId} and status <> 'ENDED')

@@ -65,7 +65,7 @@ export interface LoopOptions {
   hold?: () => Promise<unknown>;
 }
 
-/** Claims and ends until nothing is left, in as many loops at a time, and returns what was claimed in the order of the claims. */
+/** Claims and ends deployments in parallel loops until none waits. Returns the claimed deployments in the order of their claims. */
 export async function claimInLoops(
   db: Database,
   { loops, perOrganization, until, hold }: LoopOptions,

@@ -42,10 +42,10 @@ function holdStatements(): void {
   };
 }
 
-/** What stays of an organization: who calls, and that it is there. */
+/** Tables that keep their rows, so that the organization and the caller still exist. */
 const KEPT = ['organization', 'api_token', 'api_token_organization', 'member', 'role', 'access_version'];
 
-/** Takes all that an organization has away at once, and puts it back. */
+/** Returns functions that delete all other rows of an organization at once, and restore them. */
 async function makeRemover(organizationId: string) {
   const { rows } = await sql<{ table: string; columns: string }>`
     select c.relname as table, string_agg(quote_ident(a.attname), ', ') filter (where a.attgenerated = '') as columns

@@ -38,7 +38,7 @@ beforeAll(async () => void (world = await makeWorld(app, DEPLOY_SECONDS)));
 /** Ids that stand for those of the world in paths, by the parameter: of what comes and goes. */
 type Ids = Record<string, string>;
 
-/** Things by which a deletion can be refused, or which Git or the DNS are asked for, are none of a read's faults. */
+/** Accepts statuses that are no fault of a read: refused deletions, and failed calls to Git or the DNS. */
 const isFine = (route: Route, status: number): boolean =>
   [200, 401, 404, 410].includes(status) || (route.errors ?? []).includes(status as 400) || status === 400;
 
@@ -49,7 +49,7 @@ function pathFor(route: Route, ids: Ids): string {
   return (example.path ?? world.pathOf({ method: route.method, path: replaced })) + (example.query ?? '');
 }
 
-/** Reads everything in an order of its own until it is stopped; answers what was wrong. */
+/** Reads everything in an order of its own until it is stopped; returns what was wrong. */
 async function readOn(
   random: Random,
   ids: () => Ids,

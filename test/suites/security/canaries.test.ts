@@ -19,8 +19,8 @@ import { createMarks, mark } from './marks.ts';
 import { useHostEngine } from '#test/harness/real-engine.ts';
 
 /**
- * One life of a service with marked secrets, on the real parts: git server, build, instance, webhook, database. Everything that
- * comes out anywhere is kept and searched for the marks.
+ * Marked secrets of a service that runs through a whole life on real parts: git server, build, instance, webhook, database. All output
+ * anywhere is kept and searched for the marks.
  */
 const CANARIES = {
   secret: mark('secret'),

@@ -4,7 +4,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
-/** What clients send that no client of good will sends, over real connections. */
+/** Malicious and malformed HTTP requests over real connections. */
 const app = useApp();
 let admin: Actor;
 let port: number;

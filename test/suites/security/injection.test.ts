@@ -9,8 +9,8 @@ import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import { useHostEngine } from '#test/harness/real-engine.ts';
 
 /**
- * Values that are a command, an option or a path to somebody: through every field that reaches git, a build or a process, with the
- * real parts behind. What would have run leaves a file.
+ * Values that git, a build or a process might take for a command, an option or a path. They go through every field that reaches these, on
+ * real parts. A command that runs leaves a file.
  */
 const root = makeRepositoryRoot();
 const engine: { current?: { runtime: Runtime } } = {};

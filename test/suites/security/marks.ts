@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 /** A value that occurs nowhere else. Its middle is letters and digits, which JSON and URLs leave as they are. */
 export const mark = (name: string) => `canary-${name}-${randomBytes(12).toString('hex')}`;
 
-/** What a mark looks like where somebody has encoded it. */
+/** Returns the encoded forms of a mark: base64, hexadecimal and percent encoding. */
 function formsOf(value: string): string[] {
   return value
     .split('\n')

@@ -6,8 +6,8 @@ import { exampleOf } from '../answers.ts';
 import { makeWorld, type World } from '../world.ts';
 
 /**
- * A token with a policy and one with a custom role see one project of an organization of which every other thing is marked. Every GET is
- * asked, so that a new list is covered, or fails.
+ * Lists as a token with a policy and a token with a custom role see them. They see one project of an organization, and every other thing is
+ * marked. Every GET is asked, so that a new list is covered, or fails.
  */
 const app = useApp();
 const gets = allRoutes().filter((route) => route.method === 'GET' && route.action !== 'public');
@@ -52,7 +52,7 @@ beforeAll(async () => {
 const found = (answer: Answer, asked: string): string[] =>
   marks.filter((id) => JSON.stringify(answer.body ?? '').includes(id) && !asked.includes(id));
 
-/** Rows of environments that are PRODUCTION, which the callers by mode do not see anywhere, beside others in the same project. */
+/** Returns marks of PRODUCTION environments, which the callers by mode must not see, although others of the project are visible. */
 async function productionMarks(): Promise<string[]> {
   const { organizationId } = world;
   const environments = await app.db

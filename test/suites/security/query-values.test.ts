@@ -79,10 +79,10 @@ const formsOf = (name: string) => [
 const parametersOf = (route: Route): string[] =>
   Object.keys((route.query as { properties?: object } | undefined)?.properties ?? {});
 
-/** These ask a repository, which starts a program for each request: a few values are enough. */
+/** Selects operations that start a program for each request, because they ask a repository: a few values are enough. */
 const isSlow = (route: Route) => /commit|contributor|deploymentPlan|terraformExport/i.test(route.path);
 
-/** Parameters that several operations share, of lists or of the kinds of services: all values are tried with the first of them. */
+/** Parameters that several operations share (lists, kinds of services): all values are tried with the first operation only. */
 const seen = new Set<string>();
 
 function queriesFor(route: Route, name: string): string[] {
@@ -94,7 +94,7 @@ function queriesFor(route: Route, name: string): string[] {
   return isFirst && route.method === 'GET' ? [...values, ...formsOf(name)] : values;
 }
 
-/** What is wrong with an answer, or undefined. */
+/** Returns what is wrong with an answer, or undefined. */
 function wrongWith(name: string, { status, body }: Answer): string | undefined {
   if (status >= 500 && status !== 502) return `answered ${status}: ${JSON.stringify(body)}`;
   if (status !== 400 || body.message === 'The request is malformed.') return undefined;

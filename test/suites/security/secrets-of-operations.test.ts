@@ -27,7 +27,7 @@ const { forms, marksIn } = createMarks(CANARIES);
 
 const MODES = ['PRODUCTION', 'STAGING', 'DEVELOPMENT', 'PREVIEW'] as const;
 const routes = allRoutes();
-/** What takes something of the world away comes last. */
+/** Selects operations that remove parts of the world: they come last. */
 const removes = ({ method, path }: Route) =>
   method === 'DELETE' || /\/(uninstall|delete|lock|cancelDeployment)$/.test(path);
 const ordered = [
@@ -176,7 +176,7 @@ async function everybody(world: World): Promise<[string, Caller][]> {
   return callers as [string, Caller][];
 }
 
-/** Contents of the files of an archive of ours: deflated, with their sizes in the local headers. */
+/** Returns the contents of the files of an archive of the product: deflated, with sizes in the local headers. */
 function unzip(archive: Buffer): string {
   let text = '';
   for (let at = 0; archive.readUInt32LE(at) === 0x04034b50;) {
@@ -218,7 +218,7 @@ async function callAll(callers: [string, Caller][], of: Route[]): Promise<string
   return wrong;
 }
 
-/** Headers of outputs are shown to whoever may edit the workflow. */
+/** Accepts headers of outputs for callers who may edit the workflow. */
 const isShown = (mode: string) => {
   const editors = mode === 'PRODUCTION' ? 'ADMIN' : 'ADMIN|role|policy';
   const line = new RegExp(`^(${editors}): \\w+ 20\\d: output-header$`);

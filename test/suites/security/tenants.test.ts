@@ -26,7 +26,7 @@ const IDS = new RegExp(ID.source.slice(1, -1), 'g');
 
 const TIMES = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 
-/** What an answer says, whichever id it was asked for, and whenever. */
+/** Returns an answer without ids and times, to compare answers to different ids. */
 const said = ({ status, body }: Answer) => ({
   status,
   body: JSON.stringify(body ?? null)
@@ -34,7 +34,7 @@ const said = ({ status, body }: Answer) => ({
     .replaceAll(TIMES, '<time>'),
 });
 
-/** Asks the same of the other organization's thing and of what never was: one answer, and nothing may change by it. */
+/** Asks the same of the other organization's thing and of an id that never existed. Both answers must be equal, and nothing may change. */
 async function asksForBoth(ask: (id: string) => Promise<Answer>, foreign: string, where: string): Promise<Answer> {
   const before = await digest();
   const [theirs, nobodys] = [await ask(foreign), await ask(newId())];
@@ -43,7 +43,7 @@ async function asksForBoth(ask: (id: string) => Promise<Answer>, foreign: string
   return theirs;
 }
 
-/** The paths of an operation with one of its ids at a time taken from the other organization, and how to name another there. */
+/** Returns the paths of an operation, each with one id of the other organization. `pathWith` inserts another id in its place. */
 function strangePaths(route: Route): { name: string; foreign: string; pathWith: (id: string) => string }[] {
   const [mine, theirs] = [own.pathOf(route).split('/'), other.pathOf(route).split('/')];
   return route.path
@@ -109,10 +109,10 @@ function askWith(route: Route, example: Example, place: Place, id: string): Prom
 
 const strangeNames = (route: Route) => route.path.match(/\{\w+Id\}/g) ?? [];
 
-/** Where a value lies: keys, and 0 for the first item of a list. */
+/** Path of a value: keys, and 0 for the first item of a list. */
 type Place = (string | 0)[];
 
-/** Places of ids in what a schema describes. */
+/** Returns the paths of ids in a schema. */
 function idsIn(schema: Schema | undefined, at: Place = []): Place[] {
   if (!schema) return [];
   const variants = (schema.anyOf ?? []).flatMap((one) => idsIn(one, at));

@@ -13,7 +13,7 @@ import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { BUSYBOX_IMAGE } from '#test/harness/docker-images.ts';
 import { ALLOW_LOOPBACK, startRegistry, type TestRegistry } from '#test/harness/registry.ts';
 
-/** What must not get from one organization to the other. */
+/** Secret of the first organization, which the second must never see. */
 const SECRET = 'canary-of-the-first-organization';
 
 const app = useApp(ALLOW_LOOPBACK);

@@ -64,16 +64,19 @@ createServer((_, response) => response.end(SECRET)).listen(Number(PORT));
 createServer((_, response) => response.end(SECRET)).listen(Number(LOOPBACK), '127.0.0.1', () => console.log('serving ' + SECRET));`;
 const DOCKERFILE = 'FROM scratch\nWORKDIR /app\nCOPY server.mjs .\nCMD ["node", "server.mjs"]\n';
 
-/** Asks an address over HTTP and prints what it answers, or why it does not. */
+/** Program that asks an address over HTTP and prints the answer, or the error code. */
 const FETCH = `fetch(process.argv[1], { signal: AbortSignal.timeout(2000) }).then((answer) => answer.text()).then(console.log, (error) => console.log('no: ' + (error.cause?.code ?? error.name)))`;
-/** Prints the processes that are seen with what can be read of them, and what happens to a signal for one of the machine. */
+/**
+ * Program that prints each visible process with its command line and environment. Then it signals the given processes of the machine, reads
+ * their files, and prints the results.
+ */
 const PROCESSES = `const fs = require('node:fs');
 const attempt = (work) => { try { return work(); } catch (error) { return 'no: ' + error.code; } };
 for (const pid of fs.readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name)))
   console.log(pid, attempt(() => fs.readFileSync('/proc/' + pid + '/cmdline', 'utf8')), attempt(() => fs.readFileSync('/proc/' + pid + '/environ', 'utf8')));
 for (const pid of process.argv.slice(1)) console.log('signal', attempt(() => process.kill(Number(pid), 0)), attempt(() => fs.readFileSync('/proc/' + pid + '/root/tmp/kept', 'utf8')));`;
 
-/** Processes of the machine in whose environment a text stands. */
+/** Returns the processes of the machine whose environment contains a text. */
 const processesWith = (marker: string): string[] =>
   readdirSync('/proc').filter((pid) => {
     try {

@@ -10,7 +10,7 @@ export interface TerraformStage {
   runtime: 'host' | 'docker';
   engine: Engine;
   version: string;
-  /** What the runtime said. */
+  /** Log lines of the runtime. */
   lines: string[];
 }
 

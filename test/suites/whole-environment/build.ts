@@ -6,22 +6,22 @@ import type { TestRepository } from '#test/harness/repository.ts';
 import { Place } from './place.ts';
 import { addClient, MODULE, pageScript, PORT, sourceOf, STOCK_SCRIPT } from './programs.ts';
 
-/** What the runtime of a test has. */
+/** Runtime of a test, and the programs on it. */
 export interface Stage {
   program: Program;
   /** Version of PostgreSQL. */
   postgresql: string;
-  /** How the version of Terraform is said; null where the program is not there. */
+  /** Request field for the version of Terraform; null if the program is not installed. */
   terraform: object | null;
-  /** Where images are pulled from, also those of Redis and of MySQL; null where the runtime pulls none. */
+  /** Registry of images, and the images of Redis and MySQL; null if the runtime pulls none. */
   images: { registry: TestRegistry; redis: string; mysql: string } | null;
-  /** What is on the machine outside of the data directory. */
+  /** Returns the traces on the machine outside of the data directory. */
   machine(): unknown;
-  /** What of these services is still on it. */
+  /** Returns what remains of these services on the machine. */
   leftOf(serviceIds: string[]): Promise<string[]> | string[];
 }
 
-/** What the environment is made of, to be changed by tests. */
+/** Sources of the environment, which tests change. */
 export interface Sources {
   code: TestRepository;
   projectId: string;

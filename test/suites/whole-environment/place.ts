@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { sql } from '#platform/database/index.ts';
 import type { Program } from '#test/harness/program.ts';
 
-/** What the application answers: something of each of the others. */
+/** Answer of the application, with a part from each other service. */
 export interface Answer {
   release: string;
   note?: string;
@@ -17,7 +17,7 @@ export interface Answer {
 
 const WAIT = 'wait=300';
 
-/** An environment with its services by their names, as its users have it: over the API and the proxy. */
+/** Environment with its services by their names, as its users reach it: over the API and the proxy. */
 export class Place {
   readonly program: Program;
   readonly id: string;
@@ -51,7 +51,7 @@ export class Place {
     return lines.map((line: any) => line.message?.safe_message ?? line.error?.user_log_message ?? '').join('\n');
   }
 
-  /** What the application answers over the proxy; its status where that is no success. */
+  /** Returns the application's answer over the proxy, or its status if it is not 200. */
   async answer(): Promise<Answer | number> {
     const host = `app-z${this.idOf('web').slice(0, 8)}.localhost`;
     const { proxyPort: port } = this.program.running.settings;
@@ -92,7 +92,7 @@ export class Place {
     await poll.toMatchObject({ state: 'READY', error: null });
   }
 
-  /** Another environment like this one. */
+  /** Clones the environment. */
   async clone(name: string): Promise<Place> {
     const { id } = await this.program.ask('POST', `/environment/${this.id}/clone`, { name });
     const services: Record<string, string> = {};

@@ -6,7 +6,7 @@ const PACKAGES = path.join(import.meta.dirname, '../../../node_modules');
 /** Port that the application and the container listen on. */
 export const PORT = 8080;
 
-/** What each program of these begins with: it asks the database that the variables name. */
+/** Beginning of each program: asks the database that the variables name. */
 const ASK = `
 const { Client } = require('pg');
 async function ask(statement, values) {
@@ -77,7 +77,7 @@ COPY . .
 ENTRYPOINT ${JSON.stringify(entrypoint)}
 `;
 
-/** One repository for the application and the jobs. */
+/** Returns the files of the repository that the application and the jobs share. */
 export const sourceOf = (release: string): Record<string, string> => ({
   release,
   'server.cjs': SERVER,

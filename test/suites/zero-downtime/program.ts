@@ -107,7 +107,7 @@ export class Installation {
     return program;
   }
 
-  /** Another release of the program: what is started from now on has another text of the proxy. */
+  /** Installs another release of the program: processes that start from now on have another text of the proxy. */
   upgrade(): void {
     const tree = mkdtempSync(path.join(tmpdir(), 'qd-zero-release-'));
     this.#trees.push(tree);

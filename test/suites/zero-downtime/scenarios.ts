@@ -4,7 +4,7 @@ import { Conversation, Traffic, type TrafficKind, type TrafficReport } from '#te
 import type { Installation, Program } from './program.ts';
 import { GRACE_SECONDS, type Service } from './service.ts';
 
-/** What the scenarios work with; the program that serves is replaced by those that restart it. */
+/** Subject of the scenarios. Those that restart the serving program replace `program`. */
 export interface Stage {
   installation: Installation;
   service: Service;
