@@ -36,8 +36,8 @@ export interface ShownKind<Spec = any> {
 }
 
 /**
- * A kind of service: a descriptor and the few functions that are its own. What kinds have in common is written once, as
- * capabilities, which mount.ts joins with the kinds.
+ * Kind of service: a descriptor and the functions that only this kind has. Code that kinds share is written once, as capabilities, which
+ * mount.ts joins with the kinds.
  */
 export interface Kind<Spec = any, Input extends CommonInput = any> extends ShownKind<Spec> {
   /** Tag of its lists (`Applications`). */
@@ -46,8 +46,8 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   defaultStage: string;
   schemas: { create: TObject; edit: TObject; answer: TObject };
   /**
-   * The configuration to store, made of a body and, when a service is edited, of what it was: what the body leaves out stays.
-   * Throws 400 that names the field.
+   * Makes the configuration to store from a body. When a service is edited, fields that the body leaves out keep their value. Throws 400
+   * that names the field.
    */
   toSpec(context: Context, place: SpecPlace, input: Input, present: Spec | null): Promise<Spec>;
   /** Deployment of the kind as pure functions, which app/ hands to the engine. */
@@ -62,16 +62,16 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   details?(spec: Spec): Record<string, unknown>;
   /** Options of its deploy calls; without it they take none. */
   deploy?: DeployInput<Spec>;
-  /** As a resource of the Terraform provider; without it exports leave services of the kind out, and say so. */
+  /** Resource of the Terraform provider. Without it, exports leave services of the kind out, and say so. */
   terraform?: KindTerraform<Spec>;
   /** Options of the calls that remove its services. */
   removal?: {
     uninstallQuery: TObject;
     deleteQuery: TObject;
-    /** `keep`: what runs goes, the service stays. */
+    /** `keep`: the workload is removed, the service stays. */
     choose(said: any): { keep?: boolean; skipDestroy?: boolean };
   };
-  /** Ids of the common calls that it has, where the reference has a few of them only; they stand under `listTag` then. */
+  /** Ids of the common calls that the kind has, if the reference has only a few of them; they stand under `listTag` then. */
   operations?: readonly string[];
   /** Services whose executions its history shows besides its own. */
   historyOf?(context: Context, service: ServiceTarget): Promise<string[]>;
@@ -93,49 +93,55 @@ interface DeployInput<Spec = any> {
   query?: TObject;
   /** Name of its list in `POST /environment/{id}/service/deploy`. */
   group: string;
-  /** Entry of that list: an id, or an object with one and what the call may say. Without it there is no such list. */
+  /** Entry of that list: an id, or an object with an id and options. Without it there is no such list. */
   entry?: TSchema;
   /** Reads the options of body and query. Throws 400 that names the field, below `path` where it stands in a list. */
   choose(spec: Spec, said: any, path: string): DeployChoice<Spec>;
 }
 
 export interface DeployChoice<Spec = any> {
-  /** The configuration that the call makes the service's. */
+  /** Configuration that the call stores in the service. */
   spec?: Spec;
   /** Commit of this deployment only. */
   commitId?: string;
-  /** The same of the repository that its values come from. */
+  /** Commit of this deployment in the repository of its values. */
   valuesCommitId?: string;
-  /** Only this is run, and nothing deployed. */
+  /** Event that is run instead of a deployment. */
   event?: RunEvent;
   /** Removal only: skips the `terraform destroy` that would run first. */
   skipDestroy?: boolean;
-  /** The service has no such thing: nothing is requested. */
+  /** Set if the service has nothing that the call asks for: no deployment is requested. */
   nothing?: true;
 }
 
 /** Capabilities of a kind besides the common calls. mount.ts mounts the endpoints of those that are present. */
 interface KindCapabilities<Spec = any> {
-  /** Ports that the proxy leads to; links and custom domains need it. */
+  /** Returns the ports that the proxy forwards to; links and custom domains need it. */
   ports?(spec: Spec): PortSpec[];
-  /** Repository that it is built from, null where it has none; commits and git webhooks need it. `of` is what the query asks for. */
+  /**
+   * Returns the repository that the service is built from; null if it has none. Commits and git webhooks need it. `of` is the query
+   * parameter of that name.
+   */
   gitSource?(spec: Spec, of?: string): GitSource | null;
-  /** The first version of its history: FAILED and SUCCESS instead of states, or none at all; states without it. */
+  /**
+   * Form of the first version of its history: FAILED and SUCCESS instead of states (`outcomes`), or no such history (`none`). States if
+   * absent.
+   */
   historyV1?: 'outcomes' | 'none';
-  /** Image of a registry that it runs, null where it is built; `withTag` is the same configuration with another tag. */
+  /** Registry image that the service runs; null if its image is built. `withTag` returns the same configuration with another tag. */
   image?: { of(spec: Spec): ImageName | null; withTag(spec: Spec, tag: string): Spec };
-  /** Whether environments with it can be previewed with another tag of the image. */
+  /** Present if environments with the service can be previewed with another tag of its image. */
   imagePreview?: object;
-  /** `GET …/customDomain/{id}` or `GET …/customDomain/{id}/status`: the reference has either. */
+  /** Endpoint of a single domain, of which the reference has either `GET …/customDomain/{id}` or `GET …/customDomain/{id}/status`. */
   customDomains?: { one: 'get' | 'status' };
   deploymentRestrictions?: object;
   /** Present if services of the kind run to an end: then their executions are listed. */
   executions?: object;
-  /** The keys stand in advanced-settings/settings.ts. */
+  /** Present if the kind has advanced settings; their keys stand in advanced-settings/settings.ts. */
   advancedSettings?: object;
   /** False where the reference has no restart. */
   restart?: boolean;
-  /** False where nothing of it runs that could be stopped. */
+  /** False if nothing runs that could be stopped. */
   stop?: boolean;
   network?: object;
   links?: object;
@@ -147,8 +153,8 @@ interface KindCapabilities<Spec = any> {
     /** Whether a configuration has sealed values, which a copy has as well. */
     hasSecrets?(spec: Spec): boolean;
     /**
-     * The configuration of a copy, whose ids of parts and sealed values must be its own. Without it the ids of `ports` and
-     * `storage` are renewed, and the rest is as it is.
+     * Makes the configuration of a copy, with new ids of its parts and newly sealed values. By default the ids of `ports` and `storage` are
+     * renewed, and the rest is copied unchanged.
      */
     copySpec?(
       context: Context,
@@ -163,7 +169,7 @@ export interface SpecPlace {
   organizationId: string;
   environmentId: string;
   environment?: EnvironmentTarget;
-  /** Id of the service: what is sealed for it is bound to it. */
+  /** Id of the service, which its sealed values are bound to. */
   serviceId: string;
   /** The service as it was; null for a new one. */
   service: ServiceRow | null;

@@ -87,7 +87,7 @@ const OF_KINDS = new Map(
   ),
 );
 
-/** Says what stands under a tag. Throws for a tag without a description. */
+/** Returns the description of a tag. Throws for a tag without one. */
 export function describeTag(name: string): string {
   const description = TAGS[name] ?? OF_KINDS.get(name);
   if (description === undefined)

@@ -46,7 +46,7 @@ export const groupAttributes = ({ annotations_groups = [], labels_groups = [] }:
 export const listOf = <T>(items: readonly T[], toAttributes: (item: T) => Attributes): HclValue | undefined =>
   items.length > 0 ? items.map(toAttributes) : undefined;
 
-/** The provider wants every number of a probe. */
+/** Converts a probe; the provider requires every number, so absent ones get the defaults. */
 function probeOf(probe: Probe | null | undefined): Attributes | undefined {
   if (!probe) return undefined;
   const { tcp, http, exec, grpc } = probe.type ?? {};

@@ -8,17 +8,17 @@ import { createBaseImages, type BaseImageReader } from '#services/images/base-im
 import type { RegistryAccess } from '#runtimes/runtime.ts';
 import type { ImageReader } from '#services/images/image-name.ts';
 
-/** Registries as the engine sees them. */
+/** Registries as the engine uses them. */
 export interface Images extends ImageReader {
   /** Returns the credentials with which a runtime pulls from a registry; null for public registries and registries without credentials. */
   registryAccess(organizationId: string, registryId: string): Promise<RegistryAccess | null>;
-  /** An image that a build of the organization names. Throws an error for people where it may not be used. */
+  /** Resolves an image that a build of the organization names. Throws an error for people if it may not be used. */
   resolveBase: BaseImageReader;
-  /** Throws an error for people for a host with a private address: builders fetch from the machine's own network. */
+  /** Throws an error for people if the host has a private address: builders fetch from the machine's own network. */
   checkHost(host: string): Promise<void>;
 }
 
-/** Images of the organizations' registries, asked with their credentials and by the settings' policy. */
+/** Creates the reader of the organizations' registries, which uses their credentials and the settings' address policy. */
 export function createImages(platform: Platform): Images {
   const http = createHttpClient({ allowedPrivateAddresses: platform.settings.allowedPrivateAddresses });
   const accessTo = async (organizationId: string, registryId: string, signal?: AbortSignal) => {
@@ -53,7 +53,7 @@ async function resolvePublic(http: HttpClient, name: string, tag: string, signal
   return `${name}@${digest}`;
 }
 
-/** For what only needs the routes, such as the document. */
+/** Reader that refuses every call, for programs that need only the routes, such as the API document. */
 export const noImages: ImageReader = {
   resolveImage: () => Promise.reject(badRequest('Registries cannot be asked here: the program runs without them.')),
 };

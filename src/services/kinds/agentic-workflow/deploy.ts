@@ -24,9 +24,9 @@ const BUILD_LIMITS = { timeoutSeconds: 1800, resources: { cpuMilli: 4000, memory
 export interface Opened {
   /** The program's own variables: key and address of the model's API. */
   environment: Record<string, string>;
-  /** MCP configuration, with what lets the agent in. */
+  /** MCP configuration, with the credentials of the servers. */
   mcp: string;
-  /** Address of the model's API; empty for the program's own. */
+  /** Address of the model's API; empty for the program's default. */
   modelUrl: string;
   allowedPrivateAddresses: string[];
   timeoutSeconds: number;
@@ -127,7 +127,7 @@ export const workflowDeployment: DeployableKind = {
 const folderOf = (url: string): string =>
   (/([\w.-]+?)(?:\.git)?\/?$/.exec(url)?.[1] ?? '').replaceAll('..', '') || 'repository';
 
-/** The workflow's prompt, what its outputs want, and what the caller sent. */
+/** Joins the workflow's prompt, the instructions of its outputs, and the caller's payload. */
 function promptOf({ agent_prompt, outputs, run }: AgenticWorkflowSpec): string {
   const wanted = outputs
     .filter(({ instructions }) => instructions !== '')

@@ -12,7 +12,7 @@ export interface Reaching {
 
 const NAME = /^(?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** The rule of an entry of `host_allowlist`; null for what is none. */
+/** Parses an entry of `host_allowlist`; null if it is not valid. */
 export function ruleOf(entry: string): EgressRule | null {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(entry.toLowerCase()) ?? [];
   const port = digits === undefined ? null : Number(digits);
@@ -37,7 +37,7 @@ export function whyNotListed(entry: string, allowedPrivateAddresses: readonly st
   return undefined;
 }
 
-/** Host and port of a URL as a rule; nothing where it has none that a proxy of HTTP leads to. */
+/** Returns host and port of a URL as a rule; empty unless it is an HTTP or HTTPS URL. */
 function ruleOfUrl(text: string, isPrivate = false): EgressRule[] {
   if (!URL.canParse(text)) return [];
   const { protocol, hostname, port } = new URL(text);

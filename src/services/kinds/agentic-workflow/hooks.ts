@@ -31,7 +31,7 @@ export const workflowHooks: KindHooks = {
   record: recordOutputs,
 };
 
-/** The names that the program reads its model's key and address from. */
+/** Returns the variables from which the program reads its model's key and address. */
 function modelEnvironment({ model }: AgenticWorkflowSpec, key: string, url: string): Record<string, string> {
   const names =
     model.type === 'BEDROCK'
@@ -44,7 +44,7 @@ function modelEnvironment({ model }: AgenticWorkflowSpec, key: string, url: stri
   };
 }
 
-/** The configuration of the workflow itself with the servers that it names; the servers win. */
+/** Merges the workflow's own MCP configuration with the servers that it names; the named servers win. */
 async function mcpOf(context: Context, organizationId: string, spec: AgenticWorkflowSpec) {
   const own = spec.mcp ? (JSON.parse(spec.mcp) as { mcpServers?: object }) : {};
   const servers: Record<string, object> = {};
@@ -80,7 +80,7 @@ async function recordOutputs(context: Context, service: ServiceSnapshot, executi
   return posted.map(({ name }) => `The answer goes to ${name}.`);
 }
 
-/** The last line of the program is an object with its `result`; anything else is taken as it is. */
+/** Returns the `result` of the program's last line; an output that is not such an object is returned whole. */
 function answerOf({ outcomes }: Execution): string | null {
   const text = outcomes.at(-1)?.end.output ?? null;
   if (text === null) return null;

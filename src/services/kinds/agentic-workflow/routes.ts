@@ -26,7 +26,7 @@ const goneStatus = (before: ServiceStatus) => ({
   status_details: { ...before.status_details, action: 'DELETE', status: 'SUCCESS' },
 });
 
-/** Deployments under way of a workflow and of its runs. */
+/** Lists the deployments under way of a workflow and of its runs. */
 async function activeOf(db: Database, workflow: ServiceTarget): Promise<DeploymentRow[]> {
   const runs = await listRuns(db, workflow, workflow.id);
   const places = [{ environment_id: workflow.environmentId, service_id: workflow.id }, ...runs];

@@ -28,7 +28,7 @@ import {
 import { findServiceById, lockService } from '#services/service/queries.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
-/** Runs of one workflow that its webhook starts within an hour. */
+/** Maximum number of runs that the webhook of a workflow starts within an hour. */
 const RUNS_PER_HOUR = 60;
 const LONGEST_PAYLOAD = 65_536;
 
@@ -44,7 +44,7 @@ const AgenticRun = named(
   }),
 );
 
-/** The webhook of a workflow: the address, and the signature where it has a secret, are the credential. */
+/** Route of a workflow's webhook. The address is the credential, and so is the signature if the workflow has a secret. */
 export const workflowWebhookRoutes = (kind: Kind): Route[] => [
   defineRoute({
     id: 'callAgenticWorkflowWebhook',
@@ -84,7 +84,7 @@ async function takeCall(call: WebhookCall, kind: Kind) {
   return startRun(call, kind, workflow, callId);
 }
 
-/** The body stays text, which is what was signed. */
+/** Throws 400 unless the body is a JSON object. The body stays text, which is what was signed. */
 function requireObject(text: string): void {
   try {
     const value: unknown = JSON.parse(text);
@@ -121,7 +121,7 @@ async function letIn(call: WebhookCall, workflow: ServiceRow): Promise<void> {
   if (!spec.enabled) throw conflict(`${workflow.name} is switched off.`);
 }
 
-/** A throwaway environment with a copy of the workflow in it, and its deployment: the run. */
+/** Creates a run: a throwaway environment with a copy of the workflow, and its deployment. */
 async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, callId: string) {
   const { agentImage, agenticRunHours } = call.settings;
   const isOnMachine = workflow.cluster_runtime === MACHINE_RUNTIME;

@@ -11,7 +11,7 @@ import { sameAs, toAppSpec, toObserved, type ArgoCdAppSpec } from '#services/kin
 import { findServiceById, type ServiceRow } from '#services/service/queries.ts';
 import { placeOfService } from '#services/service/service.ts';
 
-/** An app and where it goes. */
+/** App and its target cluster. */
 export interface Landing {
   app: ArgoCdApplication;
   /** Name of the cluster in Argo CD; `clusterId` is the id of the same cluster here. */
@@ -19,7 +19,7 @@ export interface Landing {
   clusterId: string;
 }
 
-/** An app with its row, if it has one, and its place. */
+/** App with its row, if it has one, and its environment and stage. */
 interface Wanted extends Landing {
   spec: ArgoCdAppSpec;
   row: ServiceRow | undefined;
@@ -31,8 +31,8 @@ const keyOf = (spec: Pick<ArgoCdAppSpec, 'app_name' | 'app_namespace'>): string 
   `${spec.app_namespace}/${spec.app_name}`;
 
 /**
- * Makes the services that were read from an Argo CD those of the list, in one transaction: each in its place, what is not in the list gone.
- * The same list again changes nothing.
+ * Reconciles the services that represent apps of an Argo CD with the list, in one transaction: each in its environment; those that are not
+ * in the list are removed. The same list again changes nothing.
  */
 export async function landApps(context: Context, scope: Scope, argoCdId: string, landings: Landing[]): Promise<void> {
   const rows = await queries.listApps(context.db, scope, argoCdId);
@@ -103,9 +103,9 @@ async function tell(context: Context, scope: Scope, id: string, before: ServiceR
 }
 
 /**
- * The names of apps as services: their own, unless another service of the environment has it (two Argo CDs may lead to one cluster, and
- * names of services are compared without case): then the first digits of the id follow. A name that was given stays, and one that another
- * app is just leaving is not free yet: so the rows can be written in any order.
+ * Chooses the service names of apps. An app keeps its own name unless another service of the environment has it: two Argo CDs may lead to
+ * one cluster, and names of services are compared without case. Then the first digits of the id are appended. A name that a service already
+ * has stays, and a name that another app is just giving up is not free yet, so that the rows can be written in any order.
  */
 async function chooseNames(context: Context, scope: Scope, wanted: Wanted[]): Promise<(one: Wanted) => string> {
   const environmentIds = [...new Set(wanted.map((one) => one.place.environmentId))];

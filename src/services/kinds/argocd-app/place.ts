@@ -9,7 +9,7 @@ import { findDefaultStage } from '#services/service/queries.ts';
 /** Project of the apps whose namespace is no environment's (docs/contributing/rules.md 39). */
 const PROJECT = 'argocd';
 
-/** Stage that they stand in; no deployment comes to it because of them. */
+/** Stage of the services that represent apps; it gets no deployment because of them. */
 const STAGE = 'APPLICATION DEFAULT';
 
 export interface Place {

@@ -77,7 +77,7 @@ export const holdEnvironmentByDigits = (db: Database, scope: Scope, clusterId: s
     .forShare()
     .executeTakeFirst();
 
-/** Only one process of all makes the project or an environment in it. Held until the commit. */
+/** Locks the project of apps, until the commit, so that only one process creates it or an environment in it. */
 export const holdProjectOfApps = (db: Database, organizationId: string) =>
   lockSubject(db, 'argo cd project of organization', organizationId);
 
@@ -89,7 +89,7 @@ export const findProjectByName = (db: Database, scope: Scope, name: string) =>
     .where(sql<boolean>`lower(name) = ${name}`)
     .executeTakeFirst();
 
-/** Environments of a project, held like one. */
+/** Lists the environments of a project and locks them against deletion. */
 export const holdEnvironments = (db: Database, scope: Scope, projectId: string) =>
   db
     .selectFrom('environment')
@@ -109,7 +109,7 @@ export const findCluster = (db: Database, scope: Scope, id: string) =>
     .where('id', '=', id)
     .executeTakeFirstOrThrow();
 
-/** Names of the services of environments, with whose they are. */
+/** Lists the names of the services of environments, with the ids of the services. */
 export const listNames = (db: Database, scope: Scope, environmentIds: string[]) =>
   db
     .selectFrom('service')

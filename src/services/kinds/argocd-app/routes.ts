@@ -12,7 +12,7 @@ import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
 const tag = 'ArgoCD';
 
-/** An app of an Argo CD: read from there, never made, changed or deployed through the API (docs/contributing/rules.md 39). */
+/** App of an Argo CD: read from there, never created, changed or deployed through the API (docs/contributing/rules.md 39). */
 export const argoCdApp: ShownKind<ArgoCdAppSpec> = {
   kind: 'ARGOCD_APP',
   path: 'argocdApp',

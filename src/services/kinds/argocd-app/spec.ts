@@ -32,7 +32,7 @@ export const toAppSpec = (app: ArgoCdApplication, destination: string): ArgoCdAp
   git_repository: gitSourceOf(app.sources),
 });
 
-/** The repository of its manifests; of several sources the first with a path, as others hold values only. */
+/** Returns the repository of an app's manifests. Of several sources it is the first one with a path, as others hold values only. */
 function gitSourceOf(sources: ArgoCdSource[]): GitSource | null {
   const inGit = sources.filter((source) => source.chart === null);
   const source = inGit.find(({ path }) => path !== '') ?? inGit[0];
@@ -61,8 +61,9 @@ export function toObserved(app: ArgoCdApplication, before: Observed | null): Obs
 }
 
 /**
- * The state of docs/contributing/rules.md, *States* for an app. What Argo CD does just now comes first, then a sync that failed and left the app out of sync:
- * its health is that of what ran before. Else the health says it; an app of which nothing is there and that was never synced is READY.
+ * Derives the state of an app (docs/contributing/rules.md, *States*). A current operation comes first, then a failed sync that left the app
+ * out of sync: its health is that of the earlier version. Otherwise the health decides; an app without resources that was never synced is
+ * READY.
  */
 function stateOf(app: ArgoCdApplication): Pick<Observed, 'action' | 'phase'> {
   const { health, sync, operation } = app;

@@ -10,7 +10,7 @@ import {
 import * as claims from '#services/kinds/argocd-app/claims.ts';
 import { landApps } from '#services/kinds/argocd-app/land.ts';
 
-/** Seconds that reading one Argo CD and landing its apps may take before another process takes it over. */
+/** Lease of a claim in seconds: time to read one Argo CD and to write its apps before another process claims it. */
 const LEASE_SECONDS = 120;
 /** Seconds until an Argo CD is read again. */
 const EVERY_SECONDS = 30;
@@ -76,7 +76,7 @@ async function landAll(platform: Platform, claim: claims.Claim, { apps, clusters
   });
 }
 
-/** Every cluster that Argo CD knows or an app goes to, with how many apps go there. */
+/** Lists the clusters that Argo CD knows or that an app targets, with their numbers of apps. */
 function destinationsOf(going: { destination: string }[], clusters: ArgoCdCluster[]): claims.Destination[] {
   const counts = Map.groupBy(going, ({ destination }) => destination);
   const names = new Map(clusters.map(({ url, name }) => [url, name]));

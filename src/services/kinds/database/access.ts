@@ -5,7 +5,7 @@ import { ENGINES, type Credentials, type DatabaseType } from '#services/kinds/da
 import { hostnameOf } from '#services/ports/ports.ts';
 import { claimFree } from '#services/ports/published-ports.ts';
 
-/** Bytes of a generated password, as text that needs no quoting in URLs and configuration files. */
+/** Bytes of a generated password, which is written as text that needs no quoting in URLs and configuration files. */
 const PASSWORD_BYTES = 24;
 
 /** Ids of the database that an access belongs to. */
@@ -15,7 +15,7 @@ export interface DatabasePlace {
   serviceId: string;
 }
 
-/** Login and a new password for a new server, sealed. */
+/** Makes the access of a new server: login and a new password, sealed. */
 export async function newAccess(
   context: Context,
   place: DatabasePlace,
@@ -40,7 +40,7 @@ export async function newAccess(
   };
 }
 
-/** A port outside for what becomes public; what is no longer public gives its port back. */
+/** Claims an external port for a database that becomes public; removes it from one that is no longer public. */
 export async function accessOf(
   context: Context,
   place: DatabasePlace,

@@ -12,9 +12,9 @@ import {
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
 import type { RuntimeFeature } from '#runtimes/runtime.ts';
 
-/** A server that replays its log after a crash may take its time. */
+/** Time until a server is ready, in seconds: after a crash it replays its log first. */
 const READY_TIMEOUT_SECONDS = 600;
-/** Open transactions are ended and everything is written before it goes. */
+/** Time for a server to end, in seconds: it ends open transactions and writes everything to the disk. */
 const GRACE_SECONDS = 60;
 
 const specOf = (service: ServiceSnapshot): DatabaseSpec => service.spec;
@@ -98,7 +98,7 @@ export const databaseDeployment: DeployableKind = {
   },
 };
 
-/** The password lies sealed in the configuration. */
+/** Decrypts the password of a database, which its configuration contains sealed. */
 export const openDatabase: NonNullable<KindHooks['open']> = async (context, service, { organizationId }) => {
   const password = await openPassword(context, organizationId, service.serviceId, specOf(service).access);
   return { values: { password }, secrets: [password] };

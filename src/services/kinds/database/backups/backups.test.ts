@@ -49,7 +49,7 @@ function startWorker(options: Partial<BackupWorkerOptions> = {}): BackupWorker {
 
 const HANDLE = { runtime: 'fake', identity: { generation: 2 ** 32 + 7 } };
 
-/** Never ends by itself; `begun` resolves with the first call. */
+/** Makes a call that never ends by itself; `begun` resolves with the first call. */
 function hanging() {
   const begun = Promise.withResolvers<void>();
   const hang = (signal: AbortSignal): Promise<never> => {
@@ -64,7 +64,7 @@ const loseClaim = (table: 'database_backup' | 'database_restore', id: string, by
   sql`update ${sql.table(table)} set claim_token = ${by ?? newId()},
     lease_until = now() + ${by ? '1 hour' : '-1 second'}::interval where id = ${id}`.execute(app.db);
 
-/** A database that is taken for running. */
+/** Creates a database and marks it as running. */
 async function runningDatabase(
   body: object = {},
   by?: Actor,
@@ -386,7 +386,7 @@ describe('a restore', () => {
     expect(ran.map(({ command }) => command.at(-1)).join()).toContain('with allow_connections true');
   });
 
-  /** A restore into a database whose server is restarted behind it, as those of this machine are. */
+  /** Requests a restore into a database whose server is restarted for it, as those of the machine are. */
   async function requested() {
     const { admin, id, backup, worker } = await made({ version: '18' });
     await worker.stop();

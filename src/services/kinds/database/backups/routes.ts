@@ -19,7 +19,7 @@ const ListQuery = Type.Object({
   startId: Type.Optional(Type.String({ ...Uuid, description: 'Backup to begin with.' })),
 });
 
-/** Backups of databases, and what is restored of them. The first three are the reference's. */
+/** Endpoints of backups and restores of databases. The first three are the reference's. */
 export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] => [
   defineRoute({
     ...ofDatabase,

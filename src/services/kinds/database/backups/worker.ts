@@ -35,16 +35,16 @@ export interface BackupWorkerOptions {
 type DatabaseClaim =
   (queries.BackupClaim & { table: 'database_backup' }) | (queries.RestoreClaim & { table: 'database_restore' });
 
-/** Attempts without an end after which a backup or a restore has failed. */
+/** Maximum number of attempts that end without a result; then the backup or restore has failed. */
 const MOST_ATTEMPTS = 5;
 
-/** Figures of backups, and of restores. */
+/** Metrics of backups and of restores. */
 export const BACKUP_REPORTS: WorkReport[] = [
   { name: 'database-backups', status: queries.BACKUPS.status },
   { name: 'database-restores', status: queries.RESTORES.status },
 ];
 
-/** Makes backups, carries out restores and removes the files of backups that were deleted. What a killed process left is begun anew. */
+/** Makes backups, carries out restores and removes the files of deleted backups. Work of a killed process is begun anew. */
 export class BackupWorker {
   readonly #options: Required<BackupWorkerOptions>;
   readonly #context: Context;
@@ -60,7 +60,7 @@ export class BackupWorker {
     this.#loop.start();
   }
 
-  /** Ends what is under way and gives it back. */
+  /** Aborts the work under way and releases its claims. */
   stop(): Promise<void> {
     return this.#loop.stop();
   }
@@ -163,7 +163,9 @@ export class BackupWorker {
     return restoreFrom(server, restoration, signal);
   }
 
-  /** Saves what there is before it is replaced, once for all attempts: after a first one it may be no more what it was. */
+  /**
+   * Makes the safety backup before the content is replaced. All attempts share it: after the first attempt the content may have changed.
+   */
   async #saveBefore(row: queries.RestoreClaim, server: Server, lease: Lease) {
     if (row.safety_backup_id) return;
     const { db } = this.#context;

@@ -7,7 +7,7 @@ import {
   type Engine,
 } from '#services/kinds/database/engines/engine.ts';
 
-/** Tools reach the server inside of its own instance. */
+/** Connection arguments of the tools, which run inside of the server's instance. */
 const LOCAL = ['--host=127.0.0.1', '--port=5432', '--no-password'];
 
 const CONTENTS = `select format('%I.%I', n.nspname, c.relname) || chr(9) || pg_size_pretty(pg_total_relation_size(c.oid))
@@ -56,7 +56,7 @@ const inDumps: BackupTools = {
   leavesOut: 'Roles, privileges, and databases besides the one that the server began with.',
 };
 
-/** From 18 on the image keeps the folder of each major version below one volume. */
+/** Edition of the image. From 18 on the image keeps the folder of each major version below one volume. */
 const inImage: Edition = {
   series: ['14', '15', '16', '17', '18'],
   start: (series, { login, password, name }) => ({

@@ -12,7 +12,7 @@ const CONFIG_FILE = '/etc/quarterdeck/redis.conf';
 const RESTORED = '/data/restored.rdb';
 const DUMP = '/data/dump.rdb';
 
-/** `-e`: an error that the server answers is one of the program too. */
+/** Runs redis-cli; with `-e` an error that the server answers is an error of the program. */
 const redis = (args: string[], { password }: Credentials) =>
   tool(['redis-cli', '-e', '-h', '127.0.0.1', '-p', '6379', ...args], { REDISCLI_AUTH: password });
 
