@@ -1,9 +1,9 @@
 import { leaseController } from '#kernel/lease-signal.ts';
 
-/** Seconds that work outside has to come back after it was told to end, besides what a workload may take for its own end. */
+/** Seconds for outside work to return after it was told to end, on top of a workload's grace period. */
 export const UNWIND_SECONDS = 10;
 
-/** Thrown where work was told to end and did not come back: nobody waits for it any more. */
+/** Error for work that was told to end and did not return: its caller has stopped waiting. */
 export class Abandoned extends Error {
   constructor(seconds: number) {
     super(`It was told to end and did not within ${seconds} s.`);
@@ -47,7 +47,7 @@ export class Deadline {
     return this.#controller.signal;
   }
 
-  /** Whether the work may still change something: its caller waits for it, and nobody else may have taken its place. */
+  /** Returns whether the work may still change something: its caller waits for it, and no other worker can have taken over. */
   holds(): boolean {
     return !this.#isAbandoned && !(this.#outer.aborted && this.#outer.reason === 'lost');
   }

@@ -91,7 +91,7 @@ function beginningOf(pid: number): string {
   }
 }
 
-/** Removes a lock that is still the stale one: one process at a time, so that nobody removes the lock of the next. */
+/** Removes a lock that is still the stale one, in one process at a time: a second one would remove the next process's lock. */
 function removeStale(file: string, text: string): void {
   const mark = `${file}.break`;
   if (!create(mark, '')) {

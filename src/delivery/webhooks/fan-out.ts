@@ -9,8 +9,8 @@ const EVENTS_AT_ONCE = 100;
 const ROWS_AT_ONCE = 5_000;
 
 /**
- * Turns events of the outbox into one delivery for each subscribed webhook, in one transaction, so that each event becomes exactly one
- * delivery with one id. Returns the number of events.
+ * Turns events of the outbox into deliveries, one for each subscribed webhook. All in one transaction, so that each event becomes exactly
+ * one delivery with one id. Returns the number of events.
  */
 export async function fanOut(platform: Platform): Promise<number> {
   return platform.db.transaction().execute(async (db) => {

@@ -59,7 +59,7 @@ export const sourcesOf = ({ parts, claim }: Pick<Run, 'parts' | 'claim'>): Sourc
 export const writeOf = (run: Run): FencedWrite => new FencedWrite(run.db, run.claim);
 
 /**
- * Sends a write that ends a step or a service, with the lines of the log up to now: what is not done again is not said again either.
+ * Sends a write that ends a step or a service, with the lines of the log up to now: work that is not repeated must not lose its lines.
  */
 export async function sendWithLog(run: Run, write: FencedWrite) {
   const lines = await run.log.drain();
@@ -105,7 +105,7 @@ export function addMove(run: Run, write: FencedWrite, trigger: Trigger, options:
 export const contextOf = (run: Run, db: Database): Context => ({
   ...systemContext(run.parts.platform),
   db,
-  // The write is not over yet; `send` wakes whoever waits for its events.
+  // The write is not over yet; `send` wakes the waiters for its events.
   afterCommit: () => undefined,
   actor: {
     userId: run.claim.deployment.requested_by,

@@ -55,7 +55,7 @@ export async function runDeployment(parts: EngineParts, claim: Claim, options: R
   } catch (error) {
     if (error instanceof ClaimLost || error instanceof DatabaseAway || isHandedOver(run)) {
       run.span.set({ 'quarterdeck.outcome': 'HANDED_OVER' });
-      // Whoever goes on with it may be at work in the same folder already.
+      // The worker that goes on with it may use the same folder already.
       left = attemptFolder(run);
       throw error;
     }

@@ -21,7 +21,7 @@ export interface ServiceWork {
   workload: WorkloadSpec | undefined;
   tasks: PlannedTask[] | undefined;
   handle: Handle | null;
-  /** Custom domains that the workload was applied with; undefined where it was not, or an earlier release of ours applied it. */
+  /** Custom domains that the workload was applied with; undefined if it was not, or if an earlier release of Quarterdeck applied it. */
   domains: string[] | undefined;
   /** Gives the service's place among the builds back; undefined while it has none. */
   leaveBuilds: (() => void) | undefined;

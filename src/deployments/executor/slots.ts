@@ -1,4 +1,4 @@
-/** Places for work of which only so much runs at a time. Whoever waits is served in order. */
+/** Places for work of which only so much runs at a time. Callers that wait are served in order. */
 export class Slots {
   readonly #most: number;
   readonly #waiting: (() => void)[] = [];

@@ -91,7 +91,7 @@ export class DeploymentLog {
         write.add(chunk);
         await write.send();
       });
-      // Whoever awaits drain() gets the error; a chunk written by the timer must not end the process.
+      // The caller that awaits drain() gets the error; a chunk written by the timer must not end the process.
       this.#writing.catch(() => undefined);
     }
     return this.#writing;

@@ -11,7 +11,7 @@ export interface GitSourceToResolve {
   gitTokenId: string | null;
 }
 
-/** Instead of a registry's id: the image's name begins with its host, and nobody asks who pulls it. */
+/** Registry id of images whose names begin with their registry's host; they are pulled without credentials. */
 export const PUBLIC_REGISTRY = 'public';
 
 /** An image of a registry, whose tag has to be resolved to a digest. */

@@ -2,7 +2,7 @@ import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 import type { Annotations } from '#runtimes/runtime.ts';
 
-/** Format of snapshots and plans; a release of ours reads its own and the one before (docs/contributing/engine.md). */
+/** Format of snapshots and plans; a release of Quarterdeck reads its own and the one before (docs/contributing/engine.md). */
 export const FORMAT = 3;
 export const FORMATS = [FORMAT, FORMAT - 1];
 

@@ -155,7 +155,7 @@ export class RunningWatcher {
     );
   }
 
-  /** Throws where the runtime does not answer in time: one that hangs keeps nobody from observing the others. */
+  /** Throws if the runtime does not answer in time: a runtime that hangs must not hold up the others. */
   #askOnce<T>(what: string, ask: () => Promise<T>): Promise<T> {
     if (this.#asked.has(what))
       return Promise.reject(new Error('The runtime has not answered since it was asked before.'));

@@ -9,7 +9,7 @@ const HEALTHS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', '
 const SYNCS = ['Synced', 'OutOfSync', 'Unknown'] as const;
 const PHASES = ['Running', 'Terminating', 'Succeeded', 'Failed', 'Error'] as const;
 
-/** Where an app's manifests come from. */
+/** Source of an app's manifests. */
 export interface ArgoCdSource {
   repoUrl: string;
   revision: string;
@@ -18,10 +18,10 @@ export interface ArgoCdSource {
   chart: string | null;
 }
 
-/** An app as Argo CD tells of it, without what nobody here asks for. */
+/** App as an Argo CD describes it, reduced to the fields that are used. */
 export interface ArgoCdApplication {
   name: string;
-  /** Of the Application itself, not of what it deploys. */
+  /** Namespace of the Application itself, not of what it deploys. */
   namespace: string;
   project: string;
   deleting: boolean;
@@ -30,7 +30,7 @@ export interface ArgoCdApplication {
   sync: (typeof SYNCS)[number];
   revision: string | null;
   health: (typeof HEALTHS)[number];
-  /** The sync that runs, else the last one; null when there was none. */
+  /** Sync that runs, else the last one; null if there was none. */
   operation: { phase: (typeof PHASES)[number]; startedAt: string | null; finishedAt: string | null } | null;
 }
 
@@ -170,7 +170,7 @@ const readManagedResources = (items: Fields[]): ManagedResource[] =>
     };
   });
 
-/** What a Secret holds is in no answer of ours, whatever the version of Argo CD hides of it (docs/contributing/rules.md 36). */
+/** Masks the values of a Secret, whatever the version of Argo CD hides of them: no answer has them (docs/contributing/rules.md 36). */
 function withoutValues(kind: string, state: string): string {
   if (kind !== 'Secret' || state === '' || state === 'null') return state;
   try {

@@ -92,7 +92,7 @@ export interface StateReading {
   outputs: string[];
 }
 
-/** What a run of Terraform leaves. */
+/** Plan and state that a run of Terraform leaves. */
 export interface TerraformAnswer {
   /** Whether plan and state were too large to be answered. */
   tooLarge: boolean;
@@ -117,9 +117,9 @@ export interface Formats {
   'dockerfile-reach': { options: ReachOptions; result: DockerfileReach };
   /** Null for a text without FROM. */
   'dockerfile-facts': { options: null; result: DockerfileFacts | null };
-  /** Whether a state of Terraform's stands there in the clear. */
+  /** Whether the text is a state of Terraform in the clear. */
   'terraform-state': { options: null; result: 'plain' | 'encrypted' };
-  /** What a state lists; null where it is encrypted. */
+  /** Resources and outputs of a state; null if it is encrypted. */
   'terraform-content': { options: StateOptions; result: StateReading | null };
   'terraform-answer': { options: StateOptions; result: TerraformAnswer };
   /** The named parts of a text of JSON. */

@@ -39,8 +39,8 @@ const pool = new ParserPool();
 type OptionsOf<F extends Format> = Formats[F]['options'] extends null ? [] : [options: Formats[F]['options']];
 
 /**
- * Reads a file of an organization in a thread of its own, with limits of size, time and memory, so that requests of others go on. Throws
- * ParsingError that names the file and its fault.
+ * Reads a file of an organization in a thread, with limits of size, time and memory: other requests go on meanwhile. Throws ParsingError
+ * that names the file and its fault.
  */
 export async function readFileOf<F extends Format>(
   organizationId: string,

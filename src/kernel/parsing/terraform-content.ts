@@ -96,7 +96,7 @@ function addressOf(resource: RawResource, instance: RawInstance, mode: 'managed'
   return `${parts.filter(Boolean).join('.')}${index}${deposed}`;
 }
 
-/** What stands in the place of a sensitive value. */
+/** Replacement of a sensitive value. */
 export const SENSITIVE = '(sensitive value)';
 
 interface PathStep {
@@ -133,7 +133,10 @@ interface Place {
   set(value: unknown): void;
 }
 
-/** Where a path of a state leads: one place at most. A step into what has no such key, such as a set, ends at the whole of it. */
+/**
+ * Returns the one place that a path of a state leads to, or none. A step into a value without such a key, such as a set, ends at the whole
+ * value.
+ */
 function placesOf(root: { attributes: Record<string, unknown> }, path: PathStep[]): Place[] {
   let at: Place = { value: root.attributes, set: (value) => (root.attributes = { hidden: value }) };
   for (const [depth, step] of path.entries()) {

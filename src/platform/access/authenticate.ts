@@ -11,7 +11,7 @@ export interface SessionVerifier {
   find(token: string): Promise<Principal | undefined>;
 }
 
-/** Both schemes carry both kinds of token (docs/contributing/rules.md 21). */
+/** Authorization header: both schemes carry both kinds of token (docs/contributing/rules.md 21). */
 const HEADER = /^(?:Bearer|Token) +(\S+)$/i;
 
 /** Caller of a request, and how surely they are known. */

@@ -148,7 +148,7 @@ export function hasLevel(principal: Principal, action: Action, at: Location): bo
   return grant !== undefined && includes(levelAt(grant, at), ACTIONS[action]);
 }
 
-/** Where a request comes from, by its `User-Agent` (docs/contributing/rules.md 42). */
+/** Returns the origin of a request, by its `User-Agent` (docs/contributing/rules.md 42). */
 export function originOf(userAgent: string | undefined): Origin {
   if (!userAgent) return 'API';
   if (/^CLI( |$)/.test(userAgent)) return 'CLI';

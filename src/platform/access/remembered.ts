@@ -12,7 +12,7 @@ export interface Remembered {
   accessVersion: string;
 }
 
-/** The callers of a process. They are a guess: whoever uses one reads the present access version before anything comes of it. */
+/** Remembered callers of a process. They are a guess: a request reads the present access version before it acts on one. */
 export class CallerMemory {
   readonly #tokens = new LruMap<KnownToken>(LIMIT);
 

@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 
-/** What the check of a domain asks of the DNS. An answer of no names is a name without such a record. */
+/** DNS queries for the check of a domain. An empty answer means that the name has no such record. */
 export interface HostResolver {
   /** Target of the name's CNAME record. */
   cname(host: string): Promise<string | undefined>;
@@ -10,7 +10,7 @@ export interface HostResolver {
   txt(host: string): Promise<string[]>;
 }
 
-/** Why the DNS gave no answer: a time-out, a server that failed or refused. */
+/** Error of a DNS server that gave no answer: it timed out, failed or refused. */
 export class ResolverError extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });

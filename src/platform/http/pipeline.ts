@@ -364,7 +364,7 @@ function takeWait(query: Record<string, unknown>): number {
   if (wait === undefined) return 0;
   delete query.wait;
   if (typeof wait !== 'string' || !/^\d+$/.test(wait) || Number(wait) > WAIT_LIMIT_SECONDS)
-    throw new AppError('bad_request', `wait: a whole number of seconds from 0 to ${WAIT_LIMIT_SECONDS} is wanted.`, {
+    throw new AppError('bad_request', `wait: must be a whole number of seconds from 0 to ${WAIT_LIMIT_SECONDS}.`, {
       errors: [{ field: 'wait', message: `must be a whole number from 0 to ${WAIT_LIMIT_SECONDS}` }],
     });
   return Number(wait);

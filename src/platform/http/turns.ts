@@ -20,7 +20,7 @@ export interface TurnRules {
   things: string;
   /** Number of items that go on at a time. */
   limit: number;
-  /** How many of one owner go on at a time. */
+  /** Returns the number of items of one owner that go on at a time. */
   shareOf(owner: string): number;
   /** Whether others than the owner ask for turns as well. */
   hasOthersThan(owner: string): boolean;

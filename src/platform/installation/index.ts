@@ -20,10 +20,10 @@ export interface InstallationState {
   id: string;
   /** Raised by each restore: what was made under a lower one never overwrites what a higher one made. */
   epoch: number;
-  /** Since when nothing may be written; null in ordinary times. */
+  /** Start of the read-only state; null in ordinary times. */
   readOnlySince: Date | null;
   restoredAt: Date | null;
-  /** When the backup was made that the database was last restored from. */
+  /** Time of the backup that the database was last restored from. */
   restoredFrom: Date | null;
 }
 
@@ -89,8 +89,8 @@ export const leaveReadOnly = (db: Database, epoch: number) =>
     .execute();
 
 /**
- * Takes away what asks on every write whether the installation is read-only, a table at a time, so that nobody waits for long. To be
- * called outside a transaction, after the state has ended; what a kill leaves only costs a little.
+ * Drops the triggers that check on every write whether the installation is read-only. Goes table by table, so that no write waits for long.
+ * To be called outside a transaction, after the state has ended; triggers that a kill leaves only cost a little time.
  */
 export async function removeGuards(db: Database): Promise<void> {
   const { rows } = await sql<{ name: string }>`

@@ -4,7 +4,7 @@ import { limited, RegistryError } from '#platform/oci/errors.ts';
 import { isDigest } from '#platform/oci/reference.ts';
 import { RegistrySender, type Session } from '#platform/oci/session.ts';
 
-/** What an image's manifest may be: of one platform, or an index over several. */
+/** Media types of manifests: of an image for one platform, or of an index over several. */
 const MANIFESTS = [
   'application/vnd.oci.image.index.v1+json',
   'application/vnd.oci.image.manifest.v1+json',

@@ -7,12 +7,12 @@ export interface ImageReference {
   name: string;
   /** A tag or a digest. */
   tag: string;
-  /** How people write it. */
+  /** Text as people write it. */
   text: string;
 }
 
 const HUB = 'https://registry-1.docker.io';
-/** How people and clients write Docker Hub, whose interface is at none of them but the last but one. */
+/** Host names that stand for Docker Hub; only registry-1.docker.io serves its interface. */
 const HUB_HOSTS = new Set([
   'docker.io',
   'index.docker.io',
@@ -22,17 +22,17 @@ const HUB_HOSTS = new Set([
 ]);
 const HUB_NAME = 'docker.io';
 
-/** What a registry's address says: `https://registry.gitlab.com/group` is the host and the prefix `group` of all names in it. */
+/** Parsed address of a registry: `https://registry.gitlab.com/group` is the host and the prefix `group` of all names in it. */
 export interface RegistryAddress {
   /** Origin of its HTTP interface. */
   base: string;
   /** As the first part of an image's name: `docker.io`, `registry.acme.net:5000`. */
   host: string;
-  /** What names of images in it begin with, without slashes at its ends; empty for none. */
+  /** Prefix of the names of images in it, without slashes at its ends; empty for none. */
   prefix: string;
 }
 
-/** Reads a registry's address: a URL (http, https or oci), or a host with or without a path. 400 for what is none. */
+/** Reads a registry's address: a URL (http, https or oci), or a host with or without a path. Throws 400 for anything else. */
 export function parseRegistry(address: string): RegistryAddress {
   const schemed = address.replace(/^oci:\/\//, '');
   const text = /^https?:\/\//.test(schemed) ? schemed : `${schemeOf(schemed)}://${schemed}`;
@@ -67,7 +67,7 @@ export function nameWithin({ base, prefix }: RegistryAddress, imageName: string)
   return isDockerHub(base) && !name.includes('/') ? `library/${name}` : name;
 }
 
-/** Where an image is: in the given registry, else in the one that its first part names, else on Docker Hub. */
+/** Locates an image: in the given registry, else in the one that its first part names, else on Docker Hub. */
 export function locateImage(imageName: string, tag: string, registryUrl: string | null): ImageReference {
   const separator = isDigest(tag) ? '@' : ':';
   const text = `${imageName}${separator}${tag}`;
@@ -77,7 +77,7 @@ export function locateImage(imageName: string, tag: string, registryUrl: string 
   return { base: registry.base, name: nameWithin(registry, imageName), tag, text };
 }
 
-/** The name by which an engine pulls an image of a registry: `registry.acme.net/team/app`, `docker.io/library/nginx`. */
+/** Returns the name by which an engine pulls an image of a registry: `registry.acme.net/team/app`, `docker.io/library/nginx`. */
 export function imageReference(registryUrl: string, imageName: string): string {
   const registry = parseRegistry(registryUrl);
   return `${registry.host}/${nameWithin(registry, imageName)}`;

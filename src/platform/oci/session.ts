@@ -18,7 +18,7 @@ export interface Session {
   http: HttpClient;
   /** Origin of its HTTP interface. */
   base: string;
-  /** How it is called in messages. */
+  /** Name of the registry in messages. */
   host: string;
   credentials: Credentials | null;
   /** Whether any certificate will do: what its owner wants of a repository of theirs. */
@@ -96,8 +96,8 @@ export class RegistrySender {
 }
 
 /**
- * One request, to whatever host, without credentials unless they are in it; with `along` also to where its first answer leads. Throws
- * RegistryError where there is no answer.
+ * Sends one request to any host, without adding credentials; with `along`, follows the redirect in its first answer, too. Throws
+ * RegistryError if there is no answer.
  */
 export async function request(
   session: Session,

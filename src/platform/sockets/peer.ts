@@ -24,7 +24,7 @@ export interface PeerParts {
   /** Aborted when the client or server goes away, or the caller may no longer have the socket. */
   signal: AbortSignal;
   who(): Principal;
-  /** What the client may send. */
+  /** Frames that the client may send; undefined for none. */
   input: 'bytes' | 'binary' | undefined;
   stallMs?: number;
 }
@@ -39,7 +39,7 @@ export class Peer {
     this.#socket = socket;
     this.#parts = parts;
     this.signal = parts.signal;
-    // Nothing is read before somebody takes it.
+    // Nothing is read before `input` is called.
     if (parts.input) socket.pause();
   }
 
@@ -62,7 +62,7 @@ export class Peer {
     }
   }
 
-  /** What the client sends, as bytes. Ends when the client goes away. */
+  /** Returns the client's frames as a stream of bytes. Ends when the client goes away. */
   input(): Readable {
     const socket = this.#socket;
     const input = new Readable({ highWaterMark: AHEAD_BYTES, read: () => socket.resume() });

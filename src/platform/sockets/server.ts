@@ -21,9 +21,9 @@ import type { Socket } from '#platform/sockets/socket.ts';
 
 /** Bytes of the largest message that a client may send. */
 const MESSAGE_BYTES = 1024 * 1024;
-/** How long a client has to answer that it closes, too; less where the server ends. */
+/** Milliseconds that a client has to answer a close; half of that when the server ends. */
 const CLOSE_MS = 2_000;
-/** What a browser offers to be understood; the token stands in another one. */
+/** Subprotocol that a browser offers besides the one that carries its token. */
 const PROTOCOL = 'v1';
 const TOKEN_PROTOCOL = 'auth.bearer.';
 
@@ -224,7 +224,7 @@ function tokenOf(offered: string[]): string | undefined {
   return token && `Bearer ${token.slice(TOKEN_PROTOCOL.length)}`;
 }
 
-/** How a refusal closes a socket: 1008 says not to try again, 1011 that it may be tried. */
+/** Returns the code and reason that close a refused socket: 1008 says not to try again, 1011 that a retry may succeed. */
 const closingOf = ({ status, body }: ErrorAnswer): [code: number, reason: string] => [
   status >= 500 || status === 429 ? 1011 : 1008,
   body.message,

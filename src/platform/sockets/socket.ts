@@ -7,7 +7,7 @@ import type { Target } from '#platform/http/route.ts';
 import { Type, Uuid } from '#platform/http/schema.ts';
 import type { Peer } from '#platform/sockets/peer.ts';
 
-/** What the opening of a socket gets. `target` was loaded for the socket's action and may be used for that. */
+/** Call that opens a socket. `target` was loaded for the socket's action and may be used for that. */
 export interface SocketCall<T = unknown, Q = Record<string, unknown>> extends Context {
   principal: Principal;
   target: T;
@@ -25,15 +25,15 @@ export interface SocketDefinition<Q extends TObject, T extends Location> {
   id: string;
   path: string;
   summary: string;
-  /** What a frame holds, for the page. */
+  /** Description of the frames, for the page. */
   frames: string;
-  /** What the caller must be allowed to do. It is checked again while the socket is open. */
+  /** Action that the caller must be allowed to do. It is checked again while the socket is open. */
   action: Action;
   /** `param` names the key of the query that holds the id. */
   target: Target<T>;
-  /** Of the query besides the ids (`IDS`). */
+  /** Schema of the query besides the ids (`IDS`). */
   query?: Q;
-  /** What the client sends; absent, what it sends is left unread. */
+  /** Frames that the client may send; if absent, its frames are left unread. */
   input?: 'bytes' | 'binary';
   /** Audit event of each opening, written before the client is told that it is open. */
   event?(call: SocketCall<T, Static<Q>>): Omit<AuditEntry, 'organizationId'>;

@@ -27,8 +27,9 @@ const GATHER_MS = 100;
 const WARN = 40;
 
 /**
- * Standard output, written to when some lines have come together, a tenth of a second has passed, something is wrong or the process
- * ends: a system call for each line costs more than the line. A killed process loses what it did in its last tenth of a second.
+ * Opens the standard output with a buffer, because a system call for each line costs more than the line. Lines are written when
+ * GATHER_BYTES have come together, after GATHER_MS, at a warning or an error, and when the process ends. A killed process loses the lines
+ * of its last tenth of a second.
  */
 function gatheringOutput() {
   const output = pino.destination({ fd: 1, sync: false, minLength: GATHER_BYTES, periodicFlush: GATHER_MS });

@@ -16,7 +16,7 @@ import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import type { Span, Tracer } from '#platform/telemetry/tracer.ts';
 
-/** One attempt to send, its repetitions included: also the longest that a collector that is away delays the end of the program. */
+/** Milliseconds of a send with its repetitions; also the longest that an absent collector delays the end of the program. */
 const SEND_TIMEOUT_MS = 3_000;
 
 /** Only to be imported by telemetry/index.ts, when a collector is set. */
@@ -70,7 +70,7 @@ function callerOf(traceparent: string | undefined): Context {
   return isSpanContextValid(caller) ? trace.setSpanContext(ROOT_CONTEXT, caller) : ROOT_CONTEXT;
 }
 
-/** What the library complains about, such as a collector that does not answer, goes into the log. */
+/** Returns a logger for the library's complaints, such as a collector that does not answer. */
 const diagnosticsTo = (log: Logger) => {
   const warn = (message: string) => log.warn({ telemetry: message }, 'traces');
   const ignored = () => undefined;

@@ -22,11 +22,11 @@ export interface Vault {
   /** The same with the installation's own key, for what belongs to no organization: rotation.ts has the list of such values. */
   sealOwn(place: string, value: string): Buffer;
   openOwn(place: string, sealed: Buffer): string;
-  /** What the installation's own key sealed, sealed anew with the key that encrypts now. */
+  /** Seals a value of the installation's own key anew, with the key that encrypts now. */
   rewrap(place: string, sealed: Buffer): Buffer;
   /**
-   * Signs text (HMAC-SHA-256) so that whoever can only write to the database can't: for audit events. Throws before `openInstallation`
-   * has found the key, which lies in the database, encrypted.
+   * Signs text (HMAC-SHA-256), for audit events: write access to the database alone is not enough to forge a signature. Throws before
+   * `openInstallation` has found the key, which lies in the database, encrypted.
    */
   sign(text: string): Buffer;
   /** Takes the key of signatures, as it is stored. */

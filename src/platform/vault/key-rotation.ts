@@ -56,10 +56,10 @@ const stageFirst = (file: string, others: string[]): string =>
   `Other machines work with this database (${others.join(', ')}), and they must know the next key before it is used: ` +
   `make it with \`quarterdeck key rotate --stage\`, copy ${file}.next beside their key files, then rotate.`;
 
-/** Makes the key that the next rotation takes, without using it yet. Answers its file. */
+/** Makes the key that the next rotation takes, without using it yet. Returns its file. */
 export const stageNextKey = (base: Base): string => stageKey(vaultKeyFile(base.platform.settings));
 
-/** Which keys encrypt how many values, and whether the key file has them. */
+/** Returns the number of values that each key encrypts, and whether the key file has the key. */
 export async function describeKeys(base: Base): Promise<{ keyId: string; values: number; here: boolean }[]> {
   const counts = await countByKey(base.platform.db);
   const ids = base.platform.vault.keyIds();

@@ -11,7 +11,7 @@ const RENEWALS_PER_LEASE = 5;
 const WATCH_MS = 250;
 /** Milliseconds from the end of an item to the next look: several that end together are followed by one look. */
 const SOON_MS = 5;
-/** Milliseconds that a stop waits for runs; supervisors give the whole process 30 s (src/app/shutdown.ts). */
+/** Milliseconds that a stop waits for runs; supervisors give the whole process 30 s (src/kernel/shutdown.ts). */
 const STOP_MS = 25_000;
 
 export interface WorkLoopOptions {

@@ -32,7 +32,7 @@ function checkBody(body: Statement[], declared: Set<string>, rules: Set<string>,
     if (statement.of) checkExpression(statement.of, declared, rules, used);
     if (statement.kind === 'assign') declared.add(statement.name);
     if (statement.kind === 'some' || statement.kind === 'every') {
-      if (statement.names.length > 2) throw new PolicyError(`${statement.kind}: one or two names are wanted`);
+      if (statement.names.length > 2) throw new PolicyError(`${statement.kind}: must have one or two names`);
       for (const name of statement.names) declared.add(name);
     }
     if (statement.kind === 'every') checkBody(statement.body, declared, rules, used);

@@ -248,6 +248,9 @@ class Parser {
 
   #unexpected(wanted?: string): PolicyError {
     const found = this.#next.kind === 'newline' ? 'the end of the line' : `"${this.#next.text}"`;
-    return new PolicyError(`${found} is not understood here${wanted ? `: ${wanted} is wanted` : ''}`, this.#next.line);
+    return new PolicyError(
+      `${found} is not understood here${wanted ? `: ${wanted} is required` : ''}`,
+      this.#next.line,
+    );
   }
 }
