@@ -78,7 +78,7 @@ export interface InstanceKey {
 
 export const instanceName = (at: InstanceKey) => `${at.serviceId}-${at.generation}-${at.n}`;
 
-/** Returns an id as the name of a folder, without any character that could lead out of the parent folder. */
+/** Returns an id as the name of a folder; throws if it could lead out of the parent folder. */
 function plainName(id: string): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(id)) throw new Error(`"${id}" cannot name a folder`);
   return id;

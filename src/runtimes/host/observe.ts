@@ -4,7 +4,7 @@ import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
 import type { Readiness } from '#runtimes/host/readiness.ts';
 import type { InstanceObservation, Observation, WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** Tells what runs of a service, by the state files of its shims. */
+/** Returns the state of a service, read from the state files of its shims. */
 export async function observeService(
   parts: HostParts,
   instances: Instances,

@@ -1,12 +1,12 @@
 import { findProgram } from '#runtimes/tools/find-program.ts';
 import { RuntimeError, type ExecRequest } from '#runtimes/runtime.ts';
 
-/** Variable that holds the service's SHELL until its program begins. */
+/** Variable that holds the service's SHELL until its program starts. */
 const OWN_SHELL = 'QUARTERDECK_ARGUMENT_SHELL';
 
 /**
- * A command as it runs on a terminal, by `script` of util-linux, which takes a line for a shell only: the line is made of numbers, and the
- * arguments are variables that it takes away again. Throws `refused` where there is no such program.
+ * Returns a command that runs on a terminal, by `script` of util-linux. That takes only a line for a shell: the line consists of numbered
+ * variables, which hold the arguments and are unset again. Throws `refused` if the program is missing.
  */
 export function onTerminal(
   command: string[],

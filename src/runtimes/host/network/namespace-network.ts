@@ -17,7 +17,7 @@ import type { Bind } from '#runtimes/host/view/plan.ts';
 import { runChecked, runCommand } from '#runtimes/tools/command.ts';
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** A network namespace for each instance, a bridge for each environment. Needs root and iproute2. */
+/** Network with a namespace for each instance and a bridge for each environment. Needs root and iproute2. */
 export class NamespaceNetwork implements InstanceNetwork {
   readonly isolated = true;
   readonly #layout: Layout;
@@ -172,7 +172,7 @@ export class NamespaceNetwork implements InstanceNetwork {
     });
   }
 
-  /** A link goes with its namespace too, which the kernel may be taking down at this moment: gone is done. */
+  /** Deletes a link; succeeds if it is gone. The kernel also deletes it with its namespace, possibly at this moment. */
   async #deleteLink(name: string): Promise<void> {
     const there = () => existsSync(`/sys/class/net/${name}`);
     if (!there()) return;
@@ -201,7 +201,7 @@ export class NamespaceNetwork implements InstanceNetwork {
 
 const namespacePath = (name: string) => `/run/netns/${name}`;
 
-/** Whether this machine lets us make what the network needs; null, or why not. */
+/** Tries to create the objects that the network needs; returns null if it works, otherwise the reason. */
 export async function tryNamespaceNetwork(ip: string | null, asRoot: boolean): Promise<string | null> {
   if (!asRoot) return 'only root can make networks';
   if (!ip) return 'ip (iproute2) is not installed';

@@ -1,6 +1,6 @@
 /**
- * Publishes the TCP and UDP ports of a service: `node program.ts <folder>`, run under a shim so that connections outlive the
- * control plane. Reads `table.json` of the folder at its start and whenever it changes, and says in `status.json` what came of it.
+ * Publishes the TCP and UDP ports of a service: `node program.ts <folder>`, run under a shim so that connections outlive the control plane.
+ * Reads `table.json` of the folder at its start and whenever it changes, and writes the outcome to `status.json`.
  */
 import { watch } from 'node:fs';
 import { join } from 'node:path';
