@@ -66,7 +66,7 @@ const endOf = async (table: Table, id: string) => {
   return ['READY', 'FAILED'].includes(row.status) && row;
 };
 
-/** A worker in this process, which goes on where another one was killed, brings it to its end. */
+/** Completes the backup or restore with a worker in this process, after another worker was killed. */
 async function carryOn(table: Table, id: string) {
   const runtime = createFileServer(() => undefined) as Runtime;
   const { platform } = machine;
@@ -75,7 +75,7 @@ async function carryOn(table: Table, id: string) {
   worker.start();
   try {
     const end = await until('it has ended', () => endOf(table, id));
-    // What another one had begun beside it ends too.
+    // The other work that the killed worker began ends too.
     await until('nothing is under way', async () => {
       const query = machine.db.selectFrom('database_backup').select('id').where('status', 'in', ['QUEUED', 'RUNNING']);
       return !(await query.limit(1).executeTakeFirst());
@@ -118,7 +118,7 @@ async function contentOf(backupId: string): Promise<Buffer> {
   return buffer(readBackup(await fileOf(systemContext(machine.platform), row)));
 }
 
-/** There is a file for each backup that is made, and no other. */
+/** Checks that each finished backup has a file, and that there is no other file. */
 async function expectNothingLeft(): Promise<void> {
   const rows = await machine.db.selectFrom('database_backup').select('id').where('status', '=', 'READY').execute();
   const folder = path.join(machine.dataDir, 'backups', actor.organizationId);

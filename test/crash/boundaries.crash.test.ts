@@ -8,7 +8,7 @@ import { until } from '#test/crash/harness/until.ts';
 import { findFaults } from '#test/crash/harness/world.ts';
 import { useImages } from '#test/harness/images.ts';
 
-/** An environment whose services are what the scenario needs. */
+/** Environment with the services that the scenario needs. */
 interface Place {
   id: string;
   services: Record<string, string>;
@@ -18,7 +18,7 @@ interface Scenario {
   name: string;
   /** Names of the services, one list for each stage. */
   stages: string[][];
-  /** Makes a service; an application without. */
+  /** Creates a service; without it an application is created. */
   make?(actor: HttpActor, environmentId: string, name: string): Promise<string>;
   /** Whether the services are deployed before the request. */
   deployed: boolean;
@@ -55,7 +55,7 @@ const ACTIONS: Omit<Scenario, 'stages'>[] = [
   },
 ];
 
-/** A job whose events are run by commands that end by themselves. */
+/** Creates a job whose event commands end by themselves. */
 const makeJob = async (actor: HttpActor, environmentId: string, name: string): Promise<string> => {
   const body = {
     name,
@@ -123,12 +123,12 @@ const OTHER_ACTIONS: Omit<Scenario, 'stages'>[] = [
   request: (actor, { services }) => actor.ask('POST', `/${kind}/${services['web']}/${action}`, 200, {}),
 }));
 
-/** Scenarios run two at a time, each on a machine of its own: most of it is waiting for processes to start. */
+/** Settings of the machines. Scenarios run two at a time, each on a machine of its own, because they mostly wait for processes to start. */
 const settings = { QUARTERDECK_DATABASE_IMAGE_PREFIX: `${images.host}/` };
 const machines = [useMachine(settings), useMachine(settings)];
 const free = [...machines];
 
-/** Places are made and deployed so many at a time, each for one worker that dies. */
+/** Number of environments that are created and deployed at a time. Each serves one worker that dies. */
 const PLACES = 20;
 
 async function makePlaces(machine: Machine, actor: HttpActor, { stages, deployed, make }: Scenario): Promise<Place[]> {
@@ -162,7 +162,7 @@ async function walk(machine: Machine, scenario: Scenario): Promise<void> {
   await scenario.request(actor, calm);
   await carryOn(machine);
   const expected = await endState(calm);
-  // What differs, with where the workers died that it differs for.
+  // Differences from the expected end state, each with the kill points that lead to it.
   const wrong = new Map<string, string[]>();
   for (let dieAt = first, ended = false; !ended; dieAt += step) {
     if (places.length === 0) places.push(...(await makePlaces(machine, actor, scenario)));

@@ -21,7 +21,7 @@ output "NOTE" { value = "made" }
 
 const machine = useMachine({
   QUARTERDECK_RUNTIME: 'host',
-  // Programs go on under this address while the worker is started anew.
+  // Running programs use this address while the worker restarts.
   QUARTERDECK_TERRAFORM_STATE_PORT: String(await freePort()),
 });
 let runtimes: Runtimes;
@@ -46,7 +46,7 @@ async function makeService(name: string): Promise<Service> {
   return { id, environmentId };
 }
 
-/** Programs of a service that apply, by what they are told of its state. */
+/** Returns the process ids of a service that run `apply`, found by its id in their environment. */
 const applying = ({ id }: Service): number[] =>
   readdirSync('/proc')
     .map(Number)

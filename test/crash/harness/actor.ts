@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** An answer of the service. */
+/** Answer of the API. */
 export interface HttpAnswer {
   status: number;
   body: any;
 }
 
-/** The request was sent and no answer came: it may have been done or not. */
+/** Error of a sent request without an answer: it may or may not have taken effect. */
 export class NoAnswer extends Error {}
 
 const REFUSED = new Set(['ECONNREFUSED']);
@@ -60,7 +60,7 @@ export class HttpActor {
       method,
       headers: {
         authorization: `Token ${this.token}`,
-        // A process that is killed takes its connections along: a new one each time shows what a client of ours would see.
+        // A killed process breaks its connections: a new connection for each call shows what a client would see.
         connection: 'close',
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
@@ -71,13 +71,13 @@ export class HttpActor {
     return { status: response.status, body: json && text ? JSON.parse(text) : text };
   }
 
-  /** A project with an environment. */
+  /** Creates a project with an environment, and returns the environment's id. */
   async environment(name: string): Promise<string> {
     const project = await this.ask('POST', `/organization/${this.organizationId}/project`, 201, { name });
     return (await this.ask('POST', `/project/${project.id}/environment`, 201, { name: 'e', mode: 'PRODUCTION' })).id;
   }
 
-  /** An application from its source in the environment. */
+  /** Creates an application from the actor's source in the environment. */
   async application(environmentId: string, name: string, more: Record<string, unknown> = {}): Promise<string> {
     const body = {
       name,

@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { FakeFaults, FakeVerb } from '#runtimes/fake/index.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 
-/** A call that a process of a machine made of the fake runtime. */
+/** Call of the fake runtime by a process of the machine. */
 export type JournalEntry = { pid: number; verb: FakeVerb } & WorkloadIdentity;
 
 const fileOf = (dataDir: string): string => path.join(dataDir, 'fake', 'faults');

@@ -10,14 +10,14 @@ import { startChild, type ChildOfTest } from '#test/crash/harness/process.ts';
 
 const FIXTURE = path.join(import.meta.dirname, '../worker.fixture.ts');
 
-/** A worker in the test's own process, on a machine's database and fake runtime. */
+/** Worker in the test's own process, on a machine's database and fake runtime. */
 interface OwnWorker {
   worker: DeploymentWorker;
   runtime: FakeRuntime;
   states: StateServer;
 }
 
-/** A worker that goes on where another one was killed. Not started yet. */
+/** Creates a worker, not yet started, that continues the work of a killed one. */
 function makeOwnWorker(machine: Machine): OwnWorker {
   const runtime = createFakeRuntime({ directory: path.join(machine.dataDir, 'fake') });
   const states = createStateServer(machine.platform, { port: 0, publicUrl: '' });

@@ -1,6 +1,6 @@
 import type { DeploymentAction, State } from '#deployments/model/states.ts';
 
-/** A service as the model has it. */
+/** Service in the model. */
 export interface ModelService {
   id: string;
   name: string;
@@ -51,7 +51,7 @@ export function replay(serviceId: string, deployments: Ended[], requests: Map<st
     now.state = part.state;
     if (/^(DEPLOYED|STOPPED|RESTARTED|DELETED)$/.test(part.state)) succeed(now, serviceId, deployment, requests);
     else if (part.began) {
-      // It was at work when it was cancelled or failed. Only a forced cancel leaves it at that, and the next one skips nothing.
+      // It was in progress when it was cancelled or failed. Only a forced cancel leaves it so, and the next deployment skips nothing.
       now.unsure = true;
       if (deployment.forced) now.dirty = true;
     }
@@ -70,7 +70,7 @@ function succeed(now: Expected, serviceId: string, deployment: Ended, requests: 
       break;
     }
     case 'STOP':
-      // Stopping what was never deployed changes nothing.
+      // A stop of a service that was never deployed changes nothing.
       if (now.wanted !== 'absent' || now.unsure) now.wanted = now.release ? 'stopped' : now.wanted;
       break;
     case 'RESTART':

@@ -70,12 +70,12 @@ const processesIn = (folder: string): number[] =>
       }
     });
 
-/** A line to a server that can be cut. */
+/** Connection to a server that a test can cut. */
 export interface Relay {
   port: number;
   /** `open` forwards; `cut` ends all connections and refuses new ones; `silent` takes everything and forwards nothing. */
   set(mode: 'open' | 'cut' | 'silent'): Promise<void>;
-  /** Breaks each connection off after so many bytes from the server. */
+  /** Breaks each connection after this number of bytes from the server. */
   cutAfter(bytes: number): void;
   close(): Promise<void>;
 }

@@ -50,7 +50,7 @@ export function startChild(
       resolve({ code, signal });
     }),
   );
-  // It may be killed before it reads: that is the test's own doing.
+  // The test may kill it before it reads.
   child.stdin!.on('error', () => undefined);
   child.stdin!.end(input ?? '');
   return {
@@ -89,16 +89,16 @@ export function startChild(
   };
 }
 
-/** A running service process with its addresses. */
+/** Running process of the program, with its addresses. */
 export interface ServiceProcess extends ChildOfTest {
   name: string;
   role: 'all' | 'api' | 'worker';
-  /** Null where it has no API (role worker). */
+  /** URL of the API; null without one (role worker). */
   url: string | null;
   operationsUrl: string;
 }
 
-/** Starts the real program and answers when it is ready. */
+/** Starts the real program and returns it once it is ready. */
 export async function startService(
   name: string,
   role: ServiceProcess['role'],
@@ -110,7 +110,7 @@ export async function startService(
   const text = await child.says(/token {8}in .*\n/);
   const url = /API +(http\S+)/.exec(text)?.[1] ?? null;
   const operationsUrl = /operations +(http\S+)/.exec(text)![1]!;
-  // Getters stay getters: they tell of the child as it is then.
+  // Getters stay getters: they read the current state of the child.
   return Object.create(child, {
     name: { value: name },
     role: { value: role },
