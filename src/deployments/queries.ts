@@ -50,7 +50,7 @@ export const listServicesOf = (db: Database, scope: Scope, deploymentIds: string
     .where('deployment_id', '=', sql<string>`any(${deploymentIds})`)
     .execute();
 
-/** The next number of an environment, given under its row's lock: the order of numbers is the order of commits. */
+/** Takes the next number of an environment under its row's lock: the order of numbers is the order of commits. */
 export const takeNumber = async (db: Database, scope: Scope, environmentId: string): Promise<number> => {
   const row = await db
     .updateTable('environment')
@@ -188,10 +188,10 @@ export function moveServices(
   return options.serviceIds ? query.where('service_id', '=', sql<string>`any(${options.serviceIds}::uuid[])`) : query;
 }
 
-/** Triggers after which nothing more becomes of a service in its deployment. */
+/** Triggers that end a service in its deployment. */
 const FINAL_TRIGGERS: readonly Trigger[] = ['succeed', 'fail', 'cancelled', 'cancel'];
 
-/** Steps that are under way, for when their deployment ends without them: the worker that was at them was killed or cut off. */
+/** Ends the open steps of a deployment whose worker was killed or cut off. */
 export const endOpenSteps = (db: Database, scope: Scope, deploymentId: string, status: 'ERROR' | 'CANCEL') =>
   db
     .updateTable('deployment_step')
@@ -258,8 +258,8 @@ export const requestCancel = (db: Database, scope: Scope, id: string, forced: bo
     .execute();
 
 /**
- * A delete that was cancelled or failed: what is left of it is usable again, and can be deleted again. What another delete waits for stays as
- * it is.
+ * Revives the services, environment and project of a delete that was cancelled or failed: they are usable, and can be deleted again.
+ * Anything that another delete still covers stays as it is.
  */
 export async function revive(
   db: Database,

@@ -175,7 +175,7 @@ const sameSet = (a: string[], b: string[]): boolean => a.length === b.length && 
 const requesters = (present: string, added: string): string =>
   present.split(', ').includes(added) ? present : `${present}, ${added}`;
 
-/** Events of a request go under its service when it is for just one, else under the environment. */
+/** Returns the audit event of a request: under its service if it is for just one, else under the environment. */
 export function eventOf(request: Pick<DeploymentRequest, 'place' | 'whole' | 'services'>, type: EventType) {
   const { place } = request;
   const single = !request.whole && request.services.length === 1 ? request.services[0]! : undefined;

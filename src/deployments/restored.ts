@@ -96,7 +96,7 @@ async function endOne(context: Context, deployment: queries.DeploymentRow, why: 
   if (!cancelled) await tell(context, deployment);
 }
 
-/** The event of its end (docs/contributing/rules.md 42). Webhooks are not called: what they would say may be wrong by now. */
+/** Records the event of a deployment's end (docs/contributing/rules.md 42). Webhooks are not called: their content may be wrong by now. */
 async function tell(context: Context, deployment: queries.DeploymentRow): Promise<void> {
   const place = await context.db
     .selectFrom('environment')

@@ -25,17 +25,17 @@ export async function findRelease(db: Database, claim: ClaimedExecution) {
   };
 }
 
-/** Names under which something of it may be left from now on. */
+/** Records the names of commands that the runtime may have from now on. */
 export const addTasks = (db: Database, claim: ClaimedExecution, tasks: string[]) =>
   EXECUTIONS.write(db, claim, { tasks });
 
-/** An attempt gets on with it: what ended the workers before was not its doing. */
+/** Resets the count of pickups when an attempt makes progress: it did not cause the end of earlier workers. */
 export const forgetPickups = (db: Database, claim: ClaimedExecution) => EXECUTIONS.write(db, claim, { pickups: 0 });
 
 export const end = (db: Database, claim: ClaimedExecution, how: ExecutionEnd) =>
   EXECUTIONS.end(db, claim, columnsOf(how));
 
-/** A runtime tells an execution that is taken over from its beginning: what an earlier worker stored of it goes. */
+/** Deletes the stored log: `Runtime.run` replays the output of an adopted execution from the start. */
 export const beginLog = (db: Database, claim: ClaimedExecution) =>
   db
     .deleteFrom('job_execution_log')

@@ -44,7 +44,7 @@ export class FencedWrite {
     return this;
   }
 
-  /** Sends it. Throws ClaimLost, and then nothing of it is written. `cancel`: somebody asked for the deployment to be cancelled. */
+  /** Sends the statement. Throws ClaimLost, and then nothing of it is written. `cancel` tells that a cancel was requested. */
   async send(): Promise<{ cancel: boolean; rows: ServiceState[] }> {
     const { deployment, token } = this.#claim;
     if (Object.keys(this.#deployment).length > 0)
@@ -88,7 +88,7 @@ export const fenced = <T>(db: Database, claim: Claim, work: (db: Database) => Pr
     }),
   );
 
-/** Reads or writes that end in a deadlock are done again; a lost claim and an unreachable database are told apart from failures of the work. */
+/** Repeats reads or writes that end in a deadlock, and tells a lost claim and an unreachable database apart from failures of the work. */
 export async function again<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await untilDone(work);

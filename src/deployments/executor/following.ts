@@ -45,7 +45,7 @@ export async function follow(
   }
 }
 
-/** Whether what a deployment runs goes on when its attempt is ended: unless it was cancelled, also by force, or took too long. */
+/** Returns whether a command goes on when its attempt is ended: unless it was cancelled, also by force, or took too long. */
 export async function goesOn({ signal, db, claim }: Run): Promise<boolean> {
   if (signal.reason === 'give-back') return true;
   if (signal.reason !== 'lost') return false;

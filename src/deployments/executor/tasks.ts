@@ -62,7 +62,7 @@ export async function runTasks(work: ServiceWork, context: StepContext): Promise
   };
 }
 
-/** The command with the folder that its repositories are put into. */
+/** Returns the command with the folder for its repositories. */
 function withFolders(work: ServiceWork, planned: PlannedTask): PlannedTask {
   const { checkout, task } = planned;
   if (!checkout) return planned;
@@ -139,24 +139,24 @@ async function writeEnd(
   await endOfStep(db, run.scope, step, { state, ...summaryOf(outcomes), error });
 }
 
-/** The last attempt that ended, and how many there were. */
+/** Returns the end of the last attempt and the number of attempts. */
 export const summaryOf = (outcomes: TaskOutcome[]) => ({
   attempts: outcomes.length,
   end: outcomes.at(-1)?.end ?? null,
 });
 
-/** Names of all attempts that a command may take. */
+/** Returns the names of all attempts that a command may take. */
 export const attemptNames = (name: string, attempts: number): string[] =>
   Array.from({ length: attempts }, (_, index) => `${name}-${index + 1}`);
 
-/** A command to run, where, and how its attempts have ended: to be added to. */
+/** Command to run, its runtime, and the outcomes of its attempts so far, to be added to. */
 export interface OneTask {
   runtime: Runtime;
   planned: PlannedTask;
   outcomes: TaskOutcome[];
 }
 
-/** Answers why a command came to no good end, undefined where it did. */
+/** Runs a command until it succeeds or its attempts are used up. Returns the reason of its failure; undefined after a success. */
 export async function runOne(
   { runtime, planned: { task, attempts, accepts = [] }, outcomes }: OneTask,
   context: TaskContext,

@@ -25,7 +25,7 @@ export interface ServiceError {
   message: string;
 }
 
-/** Refuses what would take more disk. */
+/** Error of a deployment that would exceed the organization's limit of disk. */
 export class DiskLimitError extends Error {}
 
 const BY_RUNTIME_CODE: Partial<Record<RuntimeErrorCode, ErrorCode>> = {
@@ -41,7 +41,7 @@ const BY_STEP: Partial<Record<StepName, ErrorCode>> = {
   EXECUTING: 'EXECUTION_FAILED',
 };
 
-/** The code of an error that ended a service during a step. */
+/** Returns the code of an error that ended a service during a step. */
 export function codeOf(error: unknown, step: StepName | null): ErrorCode {
   if (error instanceof VariableError) return 'VARIABLES_INVALID';
   if (error instanceof DiskLimitError) return 'DISK_LIMIT';

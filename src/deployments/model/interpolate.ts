@@ -107,13 +107,15 @@ function postorder(
   }
 }
 
-/** Most values name nothing, and a service of a large environment sees thousands of them. */
+/** Returns whether a text names no key. It is cheap, because most values name none and a large environment has thousands of them. */
 const isPlain = (node: Node): boolean => node.verbatim === true || !node.text.includes('{{');
 
 const referencesOf = (node: Node): string[] =>
   isPlain(node) ? [] : [...new Set([...node.text.matchAll(REFERENCE)].map((match) => match[1]!))].sort();
 
-/** The same cycle has the same name wherever it was entered: it begins with the key that is first by the alphabet. */
+/**
+ * Returns the problem of a cycle, which begins with the alphabetically first key: the same cycle has the same name wherever it was entered.
+ */
 function cycle(keys: string[]): VariableProblem {
   const first = keys.indexOf([...keys].sort()[0]!);
   const turned = [...keys.slice(first), ...keys.slice(0, first)];
@@ -130,7 +132,7 @@ const tooLarge = (key: string): VariableProblem => ({
   message: `${key} makes the expanded variables larger than ${LIMIT / 1024 / 1024} MiB together.`,
 });
 
-/** A node's text with every key that has a value replaced; undefined when it doesn't fit into the budget. */
+/** Returns a node's text with every key that has a value replaced; undefined if it doesn't fit into the budget. */
 function replace(node: Node, values: ReadonlyMap<string, Expanded>, budget: { left: number }): Expanded | undefined {
   const parts: string[] = [];
   let { isSecret } = node;

@@ -60,7 +60,7 @@ export interface WorkloadOptions {
   outputPath: string;
   /** Sealed values of the configuration, opened by the kind's `open`; by names of its own choosing. */
   opened: Record<string, string>;
-  /** A teardown is best effort (docs/contributing/rules.md 19). */
+  /** Whether the teardown is best effort (docs/contributing/rules.md 19). */
   bestEffort: boolean;
 }
 
@@ -68,7 +68,7 @@ export interface WorkloadOptions {
 interface BuildOptions {
   runtime: Runtime['name'];
   settings: Pick<Settings, 'terraformImage' | 'openTofuImage'>;
-  /** The image that the service's source stands for, where that is one. */
+  /** Image that the service's source was resolved to; null if the source is no image. */
   image: string | null;
 }
 
@@ -88,11 +88,11 @@ export interface PlannedTask {
   attempts: number;
   /** Statuses besides 0 that are a good end (`terraform plan -detailed-exitcode` answers 2 for changes). */
   accepts?: number[];
-  /** Whether it is run also when one before it failed or was given up (to release what was taken). */
+  /** Whether the command also runs after one before it failed or was given up, to release what was taken. */
   always?: boolean;
-  /** Whether nothing of it is left where it ran once its end is written: its environment and files may hold secrets. */
+  /** Whether the runtime removes the command once its end is written: its environment and files may hold secrets. */
   discard?: boolean;
-  /** Whether its bad end is only told, and what follows goes on (a teardown that is best effort). */
+  /** Whether a failure is only logged and the next commands run all the same (a teardown that is best effort). */
   tolerated?: boolean;
 }
 
@@ -110,9 +110,9 @@ export interface ExecutionPolicy {
   cron: { expression: string; timeZone: string } | null;
   /** Treatment of an execution that is due while the last one still runs. */
   concurrency: 'Allow' | 'Forbid' | 'Replace';
-  /** Number of failed executions of which the runtime keeps what is left, to be looked at. */
+  /** Number of failed executions whose remains the runtime keeps, to be looked at. */
   keptFailures: number;
-  /** Seconds after their end after which that goes too; null for never. */
+  /** Seconds after its end after which a failed execution's remains are removed too; null for never. */
   keptSeconds: number | null;
 }
 
@@ -130,9 +130,9 @@ export interface DeployableKind {
     last: LastRelease | null,
   ): PlannedService;
   build?(service: ServiceSnapshot, options: BuildOptions): BuildRecipe;
-  /** Whether its source has to be known to take it down: what takes it down runs in its image. */
+  /** Returns whether a removal needs the source, because its commands run in the source's image. */
   needsSourceToRemove?(service: ServiceSnapshot): boolean;
-  /** The workload to apply; kinds without one have nothing that runs for ever. */
+  /** Returns the workload to apply; absent for kinds without a permanent workload. */
   workload?(
     service: ServiceSnapshot,
     identity: WorkloadIdentity,
@@ -140,7 +140,7 @@ export interface DeployableKind {
     variables: ExpandedVariables,
     options: WorkloadOptions,
   ): WorkloadSpec;
-  /** Commands of the step EXECUTING, in order: the first that comes to no good end is the step's failure. */
+  /** Returns the commands of the step EXECUTING, in order: the first that fails is the step's failure. */
   tasks?(
     service: ServiceSnapshot,
     action: DeploymentAction,

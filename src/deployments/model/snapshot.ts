@@ -6,7 +6,7 @@ import type { Annotations } from '#runtimes/runtime.ts';
 export const FORMAT = 3;
 export const FORMATS = [FORMAT, FORMAT - 1];
 
-/** A commit that a source was resolved to. */
+/** Commit that a source was resolved to. */
 export interface Commit {
   id: string;
   date: string;
@@ -24,7 +24,7 @@ export interface ServiceSnapshot {
   /** Internal host name. */
   hostname: string;
   stage: { id: string; name: string; position: number };
-  /** Versions of the three configurations that this is. */
+  /** Versions of the three configurations that the snapshot is made of. */
   versions: { service: number; environment: number; project: number };
   spec: any;
   /** Properties that histories show of the service; absent from snapshots of releases that did not know them. */
@@ -44,7 +44,7 @@ export interface ServiceSnapshot {
   valuesCommitId?: string;
   /** Event that a request with the action RUN executes. */
   event?: RunEvent;
-  /** Labels and annotations that what is made of it carries; snapshots from before there were any have none. */
+  /** Labels and annotations for the resources of the service; older snapshots have none. */
   labels?: Record<string, string>;
   annotations?: Annotations[];
   /** Leaves out the commands that a removal would run first: resources that the service made outside stay. */
@@ -72,7 +72,7 @@ export interface Snapshot {
   repeat: boolean;
   /** Teardown is best effort: what is absent is no error (`skipReconcile`, docs/contributing/rules.md 19). */
   bestEffort: boolean;
-  /** The execution that this goes back to; its resolution comes with it. */
+  /** Execution that this rollback goes back to; its resolution comes with it. */
   rollbackTo?: { deploymentId: string; number: number };
   /** Set if nothing that could be deployed again is kept: the services are then left out. */
   expired?: true;
@@ -88,7 +88,7 @@ export interface ResolvedService {
   commit?: Commit;
   /** Commit of the repository that its values come from. */
   valuesCommit?: Commit;
-  /** The image that a tag stood for, by its digest; of a rollback the image that was released then, while it is kept. */
+  /** Image that a tag stood for, by its digest; in a rollback the image that was released then, while it is kept. */
   image?: string;
   /** Image name that `image` was resolved from. */
   imageSource?: ImageName;
@@ -97,7 +97,7 @@ export interface ResolvedService {
   failure?: Foreseen;
 }
 
-/** A failure that is known before a service's first step. */
+/** Failure that is known before a service's first step. */
 export interface Foreseen {
   code: 'SOURCE_UNAVAILABLE' | 'CLUSTER_UNABLE' | 'FAILED';
   message: string;
@@ -158,7 +158,7 @@ export interface PlannedStage {
   services: PlannedService[];
 }
 
-/** A plan is data: stored, shown, carried out step by step. Stages stand in the order in which they are carried out. */
+/** Plan of a deployment as data: stored, shown, carried out step by step. Stages are in the order in which they are carried out. */
 export interface Plan {
   format: number;
   action: DeploymentAction;

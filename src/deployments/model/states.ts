@@ -63,7 +63,7 @@ export type Trigger = 'start' | 'build' | 'apply' | 'execute' | 'succeed' | 'fai
 
 const FINAL: readonly Phase[] = ['succeeded', 'failed', 'buildFailed', 'canceled'];
 
-/** The whole table of transitions; docs/states.md draws it, and a test walks all of it. */
+/** Table of all transitions; docs/states.md draws it, and a test walks all of it. */
 export const TRANSITIONS: Record<Trigger, Partial<Record<Phase, Phase>>> = {
   // Its deployment starts, its stage is not reached.
   start: { queued: 'waiting' },
@@ -147,7 +147,7 @@ const NAMES: Record<
   },
 };
 
-/** The state's name that the API shows. */
+/** Returns the state's name that the API shows. */
 export function stateOf(action: DeploymentAction, phase: Phase): State {
   switch (phase) {
     case 'canceling':
@@ -165,17 +165,17 @@ export function stateOf(action: DeploymentAction, phase: Phase): State {
   }
 }
 
-/** The phase that a state stands for. */
+/** Returns the phase that a state stands for. */
 export function phaseOf(action: DeploymentAction, state: State): Phase {
   const phase = PHASES.find((candidate) => stateOf(action, candidate) === state);
   if (!phase) throw new Error(`${state} is not a state of the action ${action}.`);
   return phase;
 }
 
-/** The phase after a trigger, or undefined where the trigger means nothing. */
+/** Returns the phase after a trigger, or undefined if the trigger means nothing in this phase. */
 export const next = (phase: Phase, trigger: Trigger): Phase | undefined => TRANSITIONS[trigger][phase];
 
-/** States from which a trigger leads somewhere, with where it leads: what a conditional update is made of. */
+/** Returns the states that a trigger moves, each with its next state, for a conditional update. */
 export const movesOf = (action: DeploymentAction, trigger: Trigger): { from: State; to: State }[] =>
   (Object.entries(TRANSITIONS[trigger]) as [Phase, Phase][]).map(([from, to]) => ({
     from: stateOf(action, from),

@@ -133,13 +133,14 @@ export function mountPathOf<R extends VariableDefinition>(record: R, byId: Reado
   return undefined;
 }
 
-/** The record that holds the value: an alias's source, else the record itself. Undefined when the source is gone. */
+/** Returns the record that holds the value: an alias's source, else the record itself. Undefined if the source is gone. */
 export const valueHolderOf = <R extends VariableDefinition>(record: R, byId: ReadonlyMap<string, R>): R | undefined =>
   record.aliases === undefined ? record : byId.get(record.aliases);
 
 /**
- * The record that counts for each key: the lowest scope wins, and a secret over a variable that stands beside it (docs/contributing/rules.md 29, 32).
- * Equals beyond that can't be stored; the id decides, so that the result doesn't hang on the order.
+ * Returns the effective record of each key: the lowest scope wins, and a secret over a variable of the same scope
+ * (docs/contributing/rules.md 29, 32). Further equals can't be stored; the id decides between them, so that the result doesn't depend on
+ * the order.
  */
 export function effectiveRecords<R extends VariableDefinition>(records: readonly R[]): Map<string, R> {
   const effective = new Map<string, R>();
@@ -205,7 +206,7 @@ export function examineVariables(records: readonly VariableRecord[]): Examinatio
   };
 }
 
-/** The variables of a service for its deployment. Throws VariableError, which names every problem once. */
+/** Returns the variables of a service for its deployment. Throws VariableError, which names every problem once. */
 export function resolveVariables(records: readonly VariableRecord[]): ResolvedVariables {
   const { failures, ...resolved } = examineVariables(records);
   if (failures.size > 0) throw new VariableError([...new Set(failures.values())]);
@@ -230,7 +231,7 @@ function problemOf(record: VariableRecord, holder: VariableRecord | undefined): 
   return undefined;
 }
 
-/** Files by path. Two keys may name one path: the lower scope's file is there, of equals with different content neither. */
+/** Returns the files by path. If two keys name one path, the lower scope's file wins; equals with different contents are a problem. */
 function placeFiles(
   effective: ReadonlyMap<string, VariableRecord>,
   byId: ReadonlyMap<string, VariableRecord>,

@@ -58,7 +58,7 @@ export function changesOf(
   };
 }
 
-/** Variables that services see alike: by key the one that counts, and all by id. */
+/** Variables that services of an environment share: the effective ones by key, and all by id. */
 interface SharedVariables {
   effective: Map<string, FrozenVariable>;
   byId: Map<string, FrozenVariable>;
@@ -100,7 +100,7 @@ const configurationOf = ({
   ...(certificateDomains ? { certificates: certificateDomains } : {}),
 });
 
-/** Leaves that differ, by their paths. Elements of a list are compared by their places. */
+/** Compares two configurations and returns the leaves that differ, by their paths. Elements of a list are compared by their positions. */
 function settingChanges(from: unknown, to: unknown, path = ''): SettingChange[] {
   if (isBranch(from) && isBranch(to) && Array.isArray(from) === Array.isArray(to)) {
     const keys = [...new Set([...Object.keys(from), ...Object.keys(to)])];
@@ -144,7 +144,7 @@ function variableChanges(before: Seen, after: Seen, shared: string[]): VariableC
   });
 }
 
-/** The record that counts for a key. */
+/** Returns a function that finds the effective record of a key. */
 function ownOver({ effective, own }: Seen): (key: string) => FrozenVariable | undefined {
   const ofService = Map.groupBy(own, (record) => record.key);
   return (key) => {
@@ -163,7 +163,7 @@ function sourcesOf({ byId: shared, own }: Seen): Records {
   return { get: (id) => ofService.get(id) ?? shared.get(id) };
 }
 
-/** An alias has the value of its source. */
+/** Returns the record that holds the value: for an alias its source. */
 const holderOf = (record: FrozenVariable, records: Records): FrozenVariable =>
   (record.aliases !== undefined && records.get(record.aliases)) || record;
 

@@ -13,8 +13,8 @@ import {
 } from '#deployments/model/snapshot.ts';
 
 /**
- * The plan of a snapshot: stages in order (backwards for what takes down), in each the services with their steps. Pure: the same input
- * gives the same plan, and nothing is changed (docs/contributing/engine.md, *Snapshot, resolution, plan*).
+ * Plans a snapshot: stages in order (backwards for removals and stops), in each the services with their steps. Pure: the same input gives
+ * the same plan, and nothing is changed (docs/contributing/engine.md, *Snapshot, resolution, plan*).
  */
 export function makePlan(
   snapshot: Snapshot,
@@ -42,7 +42,7 @@ export function makePlan(
   return { format: FORMAT, action: snapshot.action, stages: ordered };
 }
 
-/** Before a service is built it waits for its turn: that is a step of its own, whose time is nobody's fault. */
+/** Adds a step in which a build waits for its turn, so that the wait does not count as time of the build. */
 const withTurns = (planned: PlannedService): PlannedService => ({
   ...planned,
   steps: planned.steps.flatMap((step) => (step === 'BUILD' ? (['BUILD_QUEUEING', 'BUILD'] as const) : [step])),
@@ -53,7 +53,7 @@ const unknownKind = ({ kind }: ServiceSnapshot): Foreseen => ({
   message: `Services of kind ${kind} cannot be deployed by this release.`,
 });
 
-/** A service that nothing is done of, with the reason. */
+/** Returns a service without steps, with the reason of its failure. */
 const failedService = ({ serviceId, name, kind }: ServiceSnapshot, failure: Foreseen): PlannedService => ({
   serviceId,
   name,
