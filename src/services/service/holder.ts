@@ -6,7 +6,7 @@ import { projectTarget } from '#resources/project/index.ts';
 
 export { SERVICE_KINDS, type ServiceKind };
 
-/** Scopes that variables can stand in (docs/contributing/rules.md 29). */
+/** Scopes that variables can have (docs/contributing/rules.md 29). */
 export type VariableScope = 'PROJECT' | 'ENVIRONMENT' | KindWith<'variables'>;
 
 /** Target of a holder. Of the three ids, the ones that are set tell whether it is a project, environment or service. */
@@ -17,11 +17,11 @@ export interface HolderTarget extends Location {
   projectId: string;
   environmentId?: string;
   serviceId?: string;
-  /** Set when the thing is being deleted: only DELETE is accepted (docs/contributing/rules.md 16). */
+  /** Set while the target is being deleted: only DELETE is accepted (docs/contributing/rules.md 16). */
   deleting: boolean;
 }
 
-/** A thing that capabilities stand on: project, environment or a kind of service (docs/contributing/architecture.md, *Service types*). */
+/** Resource with capabilities: project, environment or a kind of service (docs/contributing/architecture.md, *Service types*). */
 export interface Holder {
   /** First segment of its paths: `application`. */
   path: string;

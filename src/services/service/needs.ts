@@ -9,7 +9,7 @@ export interface ServiceNeeds {
   resolver: HostResolver;
   repositories: RepositoryReader;
   images: ImageReader;
-  /** The runtime of a cluster; throws an error for people when it cannot be used from here. */
+  /** Returns the runtime of a cluster. Throws an error for people if this process cannot use it. */
   runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;
   findRegistry: RegistryFinder;
   /** Programs of Terraform and OpenTofu on this machine. */

@@ -13,7 +13,7 @@ import {
 import type { TfVarsListRequest } from '#services/terraform-repository/schema.ts';
 import { structuredNamesIn, valuesIn, variablesOf } from '#services/terraform-repository/variables.ts';
 
-/** More files than a module has; each of them is fetched. */
+/** Maximum number of files that are fetched; a module has fewer. */
 const MAX_FILES = 50;
 const AT_A_TIME = 4;
 
@@ -25,7 +25,7 @@ export interface Reading {
   signal: AbortSignal;
 }
 
-/** Variables that the Terraform module in a folder of a repository declares: its files, not those of folders below. */
+/** Lists the variables that the Terraform module in a folder of a repository declares. Files of folders below are left out. */
 export async function parseVariables(reading: Reading, input: GitRepositoryInput) {
   const { address, root } = await locate(reading, input);
   const paths = (await listFiles(reading, address)).filter((file) => isOfModule(file, root));
@@ -47,7 +47,7 @@ export async function structuredVariables(
   return new Set(await structuredNamesIn(organizationId, files));
 }
 
-/** Files of variables with what they set: those found in the folder and below it, or the named ones. */
+/** Lists files of variables with their values: those found in the folder and below it, or the named ones. */
 export async function listVariableFiles(reading: Reading, input: Static<typeof TfVarsListRequest>) {
   const { address, root } = await locate(reading, input.git_repository);
   const all = await listFiles(reading, address);
@@ -84,7 +84,7 @@ async function locate({ context, organizationId, signal }: Reading, input: GitRe
 const rootOf = (source: GitSource): string =>
   path.posix.normalize(source.root_path.replace(/^\/+/, '') || '.').replace(/\/$/, '');
 
-/** Whether a file is one of a module's own: those of folders below are not. */
+/** Tells whether a file belongs to a module; those of folders below do not. */
 const isOfModule = (file: string, root: string): boolean =>
   path.posix.dirname(file) === root && /\.tf(\.json)?$/.test(file);
 

@@ -9,10 +9,10 @@ export interface LockInfo {
   Path: string;
 }
 
-/** Longer than anything that Terraform writes there. */
+/** Maximum length of a text; Terraform writes shorter ones. */
 const MAX_TEXT = 1000;
 
-/** Reads lock information; undefined where it is none. What isn't known is left out. */
+/** Reads lock information; undefined if the value has none. Unknown fields are left out. */
 export function toLockInfo(value: unknown): LockInfo | undefined {
   if (value === null || typeof value !== 'object') return undefined;
   const said = value as Record<string, unknown>;

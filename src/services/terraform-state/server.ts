@@ -21,21 +21,21 @@ import {
   type StateRequest,
 } from '#services/terraform-state/store.ts';
 
-/** Largest state that is taken. Those of whole companies have some tens of megabytes. */
+/** Largest state that is accepted. States of whole companies have some tens of megabytes. */
 const STATE_LIMIT_BYTES = 64 * 1024 * 1024;
 const LOCK_LIMIT_BYTES = 16 * 1024;
 
-/** Answers Terraform's http backend. It stands on listeners of its own: states are larger than any body of the API. */
+/** Server of Terraform's http backend. It has listeners of its own, because states are larger than any body of the API. */
 export interface StateServer {
   /**
-   * Address under which a run finds its state: `host` is an address of this machine that the run reaches, on which the server listens from
-   * then on. Throws where this machine has no such address.
+   * Returns the URL at which a run finds its state. `host` is an address of this machine that the run reaches; the server listens on it
+   * from then on. Throws if this machine has no such address.
    */
   urlAt(host: string, owner: StateOwner): Promise<string>;
   close(): Promise<void>;
 }
 
-/** A refusal that has no AppError: a status and a sentence. */
+/** Refused request without an AppError: a status and a sentence. */
 class Refused extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -44,7 +44,10 @@ class Refused extends Error {
   }
 }
 
-/** `port` 0 takes a free one, the same on every address from then on; `publicUrl` replaces scheme, host and port of what runs are told. */
+/**
+ * Creates the server. `port` 0 chooses a free port, which is the same on every address from then on. `publicUrl` replaces scheme, host and
+ * port of the URLs that runs get.
+ */
 export function createStateServer(
   platform: StatePlatform & { log: Logger },
   options: { port: number; publicUrl: string },

@@ -17,16 +17,16 @@ export interface StateOwner {
   serviceId: string;
 }
 
-/** A run that was let in: what Terraform is told as user name and password. */
+/** Credential of a run: user name and password that Terraform gets. */
 export interface RunCredential {
   user: string;
   password: string;
 }
 
-/** The parts of the platform that states need; within a transaction all is part of it. */
+/** Parts of the platform that states need. Within a transaction all writes are part of it. */
 export type StatePlatform = Pick<Platform, 'db' | 'vault'>;
 
-/** Time that a run may take beyond its own limit: to begin, to write its end. */
+/** Time in seconds beyond a run's own limit: to begin, and to record its end. */
 const GRACE_SECONDS = 600;
 
 const secretPlace = (serviceId: string): string => `terraform_state/${serviceId}/run_secret`;
@@ -84,8 +84,8 @@ export async function beginRun(
 }
 
 /**
- * Takes the run's credential away. `known` says that its process is known to be gone: then the lock that it left, if it left one, is
- * released, and answered. Otherwise the lock stays until somebody releases it by hand. Without a generation it is the run of now.
+ * Revokes the run's credential. With `known`, its process is known to be gone: a lock that it left is released and returned. Otherwise the
+ * lock stays until it is released by hand. Without a generation, the current run is meant.
  */
 export async function endRun(
   platform: StatePlatform,
@@ -105,7 +105,7 @@ export async function endRun(
 /** Refused credential. The reason is for the log; the client does not learn it. */
 export class NotLetIn extends Error {}
 
-/** A request of Terraform, whose credential is checked again wherever something is written. */
+/** Request of Terraform. Every write checks its credential again. */
 export interface StateRequest {
   owner: StateOwner;
   credential: RunCredential;
@@ -118,12 +118,12 @@ function letIn(row: queries.StateRow | undefined, { credential }: StateRequest):
   return row;
 }
 
-/** Throws NotLetIn; asked before a body is read. */
+/** Throws NotLetIn unless the credential is valid; called before a body is read. */
 export async function checkCredential({ db }: StatePlatform, request: StateRequest): Promise<void> {
   letIn(await queries.findState(db, request.owner, request.owner.serviceId), request);
 }
 
-/** The newest version as Terraform wrote it, null where there is none. */
+/** Returns the newest version as Terraform wrote it; null if there is none. */
 export async function readState(platform: StatePlatform, request: StateRequest): Promise<Buffer | null> {
   const row = letIn(await queries.findState(platform.db, request.owner, request.owner.serviceId), request);
   return openVersion(platform, request.owner, row.version);
@@ -146,7 +146,7 @@ export class Locked extends Error {
   }
 }
 
-/** Writes a new version. Only who holds the lock may: throws Locked or 409. */
+/** Writes a new version. Throws Locked if another lock is held, 409 if none is. */
 export async function writeState(
   platform: StatePlatform,
   request: StateRequest,
@@ -191,7 +191,7 @@ async function write(
   });
 }
 
-/** Locks the state for who asks; the same lock again is granted again. Throws Locked. */
+/** Locks the state; the same lock is granted again. Throws Locked. */
 export const lockState = (platform: StatePlatform, request: StateRequest, lock: LockInfo): Promise<void> =>
   inRow(platform, request.owner, async (db, row) => {
     letIn(row, request);
@@ -201,7 +201,10 @@ export const lockState = (platform: StatePlatform, request: StateRequest, lock: 
     await queries.setLock(db, request.owner, request.owner.serviceId, lock, row.generation);
   });
 
-/** Releases a lock; what isn't locked is unlocked. Without an id, as `force-unlock` asks, it is the one that is held. Throws Locked. */
+/**
+ * Releases a lock; does nothing if the state is not locked. Without an id, as `force-unlock` asks, the held lock is released. Throws
+ * Locked.
+ */
 export const unlockState = (platform: StatePlatform, request: StateRequest, lockId: string | null): Promise<void> =>
   inRow(platform, request.owner, async (db, row) => {
     letIn(row, request);

@@ -37,7 +37,7 @@ export const Entrypoint = Type.String({
 });
 export const Architecture = OneOf(['AMD64', 'ARM64']);
 
-/** Fields of bodies that create or edit what runs for ever. */
+/** Fields of bodies that create or edit long-running services. */
 export const longRunningInput = {
   ...commonInput,
   cpu: Type.Optional(Cpu),
@@ -60,7 +60,7 @@ export const longRunningInput = {
 const Input = Type.Object(longRunningInput);
 export type LongRunningInput = Static<typeof Input>;
 
-/** Fields of answers of what runs for ever. */
+/** Fields of answers of long-running services. */
 export const longRunningAnswer = {
   cpu: Type.Integer(),
   memory: Type.Integer(),
@@ -154,7 +154,7 @@ export async function toLongRunningSpec(
   return spec;
 }
 
-/** The part of an answer that follows from it. */
+/** Makes the part of an answer that comes from the spec of a long-running service. */
 export const longRunningView = (
   row: Pick<ServiceRow, 'metadata' | 'id' | 'organization_id'>,
   spec: LongRunningSpec,

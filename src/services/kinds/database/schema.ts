@@ -14,7 +14,7 @@ const ModeEnum = OneOf(MODES, {
 });
 const Version = Type.String({ minLength: 1, maxLength: 50, description: 'databaseConfiguration lists them.' });
 
-/** Without defaults: what an edit leaves out stays as it is. */
+/** Fields without defaults: an edit keeps the fields that it leaves out. */
 const own = {
   ...commonInput,
   accessibility: Type.Optional(OneOf(ACCESSIBILITIES)),

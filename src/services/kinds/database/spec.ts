@@ -33,7 +33,7 @@ export interface DatabaseSpec extends GroupsSpec {
 /** Defaults of a new database. */
 const FRESH = { accessibility: 'PRIVATE', cpu: 250, memory: 512, storage: 10 } as const;
 
-/** The spec that a body asks for; what it leaves out stays as it was, or gets the default. */
+/** Makes the spec from a body: absent fields keep their value, or get the default. */
 export async function toDatabaseSpec(
   context: Context,
   place: SpecPlace,
@@ -111,7 +111,7 @@ export const toDatabaseView = (context: Context, row: ServiceRow, spec: Database
   };
 };
 
-/** The configuration of a copy: an empty database with a password, a volume and a port of its own. */
+/** Makes the configuration of a copy: an empty database with a password, a volume and a port of its own. */
 export async function copyDatabaseSpec(
   context: Context,
   from: ServiceRow,

@@ -13,7 +13,7 @@ import type { JobSpec } from '#services/kinds/job/spec.ts';
 import { buildKeyOf, buildLimits, whyBuilt } from '#services/images/build-key.ts';
 import { splitWords } from '#services/workload/workload.ts';
 
-/** Written into the checkout where the Dockerfile stands in the configuration. */
+/** Path in the checkout of a Dockerfile that stands in the configuration. */
 const OWN_DOCKERFILE = 'quarterdeck.Dockerfile';
 
 /** Deployment of a job: its image is built or resolved, and the command of the event runs to its end. Nothing keeps running. */
@@ -103,13 +103,13 @@ const EVENT_OF: Record<Exclude<DeploymentAction, 'RUN'>, JobEvent | undefined> =
   UNINSTALL: 'DELETE',
 };
 
-/** The event at which something of a job is run by an action; undefined where it has nothing for it. */
+/** Returns the event of a job that an action runs; undefined if it runs nothing. */
 function eventOf(service: ServiceSnapshot, action: DeploymentAction): JobEvent | undefined {
   const event = action === 'RUN' ? (service.event as JobEvent) : EVENT_OF[action];
   return event && commandOf(specOf(service).schedule, event) ? event : undefined;
 }
 
-/** A deploy that runs nothing has a step all the same: it makes the release of which a schedule runs. */
+/** Returns the last steps of an action. A deploy that runs nothing has a step all the same: it makes the release that a schedule runs. */
 function lastSteps(action: DeploymentAction, runs: boolean): StepName[] {
   if (!runs) return ['DEPLOYMENT'];
   return action === 'DEPLOY' || action === 'RUN' ? ['EXECUTING'] : ['EXECUTING', 'DEPLOYMENT'];

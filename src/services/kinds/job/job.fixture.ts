@@ -3,10 +3,10 @@ import type { FakeOutcome } from '#runtimes/fake/index.ts';
 import { ok, type Actor } from '#test/harness/app.ts';
 import { EXAMPLE, type TestEngine } from '#test/harness/engine.ts';
 
-/** A source that every test can build. */
+/** Source that every test can build. */
 export const BUILT = { docker: { git_repository: { url: EXAMPLE, branch: 'HEAD' }, dockerfile_path: 'Dockerfile' } };
 
-/** A job in an environment of its own. */
+/** Job in an environment of its own. */
 export interface TestJob {
   admin: Actor;
   environmentId: string;

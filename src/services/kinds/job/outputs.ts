@@ -55,7 +55,7 @@ function checkFields(said: Record<string, unknown>, at: string): Record<string, 
   return said;
 }
 
-/** Numbers and truth values as they are written; lists and objects, which Terraform has, as JSON. */
+/** Converts a value to text: numbers and truth values as they are written; lists and objects, which Terraform has, as JSON. */
 function toText(value: unknown, at: string): string {
   if (typeof value === 'string') return value;
   if (value === null || value === undefined) throw badRequest(`${at} has no value: leave it out.`);

@@ -54,7 +54,7 @@ export interface CronSchedule extends JobCommand {
   scheduled_at: string;
 }
 
-/** A cron job has `cronjob` alone; a lifecycle job has what is run at its events. */
+/** Schedule of a job: a cron job has `cronjob` alone, a lifecycle job has the commands of its events. */
 export interface JobSchedule {
   cronjob?: CronSchedule;
   on_start?: JobCommand;
@@ -65,7 +65,7 @@ export interface JobSchedule {
 
 const EVENT_FIELDS = ['on_start', 'on_stop', 'on_delete'] as const;
 
-/** The schedule that a body asks for, in place of the one before. Throws 400 that names the field. */
+/** Makes the schedule from a body, in place of the present one. Throws 400 that names the field. */
 export function toSchedule(input: ScheduleInput | undefined, present: JobSchedule | null): JobSchedule {
   if (!input) {
     if (present) return present;

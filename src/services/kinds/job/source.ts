@@ -75,7 +75,7 @@ export const JobSource = named(
 interface JobImage {
   registry_id: string;
   image_name: string;
-  /** Or a digest. */
+  /** Tag or digest. */
   tag: string;
 }
 
@@ -91,7 +91,7 @@ export type StoredSource =
   | { source: { image: JobImage }; git_repository?: undefined }
   | { source: { docker: JobBuild }; git_repository: GitSource };
 
-/** The source that a body asks for; what it leaves out of a source of the same form stays as it was. */
+/** Makes the source from a body; absent fields of a source of the same form keep their value. */
 export async function toSource(
   context: Context,
   place: { organizationId: string },
@@ -155,7 +155,7 @@ async function toBuild(
 const kept = (given: string | null | undefined, present: string | null | undefined): string | null =>
   (given === undefined ? present : given) || null;
 
-/** A source as it is answered. */
+/** Makes the answer of a source. */
 export function toSourceView(row: ServiceRow, stored: StoredSource) {
   if ('image' in stored.source) {
     const { image } = stored.source;

@@ -29,13 +29,13 @@ export interface Opened {
   programs: string[];
   access: StateAccess | null;
   variables: VariableValue[];
-  /** Backend of the last release, where a state is migrated from it. */
+  /** Backend of the last release, if the state is migrated from it. */
   previousBackend: Backend | null;
-  /** Whether it was ever applied with success. */
+  /** Whether the service was ever applied with success. */
   wasReleased: boolean;
 }
 
-/** A limit where a service names none. */
+/** Limit of a run in seconds, if the service has none. */
 const LONGEST_SECONDS = 86_400;
 const ANSWER = `${FOLDER}/answer/answer.json`;
 
@@ -146,7 +146,7 @@ export const terraformDeployment: DeployableKind = {
 
 const specOf = (service: ServiceSnapshot): TerraformSpec => service.spec;
 
-/** A lock of a state that is kept here is released here: nothing runs. */
+/** Tells whether an action only releases a lock that Quarterdeck keeps: then nothing runs. */
 export const isOwnUnlock = (service: ServiceSnapshot): boolean =>
   service.event === 'FORCE_UNLOCK' && keepsState(specOf(service).backend);
 
