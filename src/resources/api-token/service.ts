@@ -26,7 +26,7 @@ export interface TokenInput {
 /** Built-in role that clients show for a scope; no role only deploys, so DEPLOY has none. */
 const ROLE_OF_SCOPE: Record<string, string> = { ADMIN: 'admin', WRITE: 'devops', READ: 'viewer' };
 
-/** A token as it is answered: never its secret, which is not even stored (docs/contributing/rules.md 22). */
+/** Returns a token as it is answered: never its secret, which is not even stored (docs/contributing/rules.md 22). */
 export function toTokenView(row: queries.ApiTokenRow, builtInRoles: Map<string, string>) {
   const scopeRole = row.scope ? ROLE_OF_SCOPE[row.scope] : undefined;
   return {
@@ -94,7 +94,7 @@ export async function revokeToken(context: Context, token: queries.ApiTokenRow):
 /** Revokes the tokens that a person who leaves the organization created in it: the organization does not know who holds them. */
 export async function revokeTokensOf(context: Context, organizationId: string, userId: string): Promise<void> {
   for (const token of await queries.listTokensByCreator(context.db, { organizationId }, userId))
-    // One that was made with another is gone with that.
+    // A token that was made with another token is revoked with it.
     if (await queries.findTokenEnd(context.db, token.id)) await revokeToken(context, token);
 }
 
@@ -128,7 +128,7 @@ function checkPolicy(text: string): void {
   }
 }
 
-/** End of the token that another one is made with. 401 where it was revoked after the request came. */
+/** Returns the end of the token that another one is made with; 401 if it was revoked after the request came. */
 async function endOfParent({ db }: Context, id: string): Promise<Date | null> {
   const parent = await queries.holdToken(db, id);
   if (!parent) throw unauthenticated();

@@ -35,9 +35,9 @@ export type Connection =
 export interface ArgoCdApi {
   /** Reports whether the server is an Argo CD, accepts the token and shows it its apps. */
   check(): Promise<Connection>;
-  /** Throws ArgoCdError, also when the answer may be empty only because the token sees nothing. */
+  /** Lists all apps. Throws ArgoCdError, also when the answer may be empty only because the token sees nothing. */
   listApplications(): Promise<ArgoCdApplication[]>;
-  /** The clusters that it deploys to; none where the token may not see them. */
+  /** Lists the clusters that it deploys to; none if the token may not see them. */
   listClusters(): Promise<ArgoCdCluster[]>;
   /** Lists the resources of an app with their desired and actual states. */
   listManagedResources(app: { name: string; namespace: string; project: string }): Promise<ManagedResource[]>;

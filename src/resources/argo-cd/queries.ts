@@ -1,7 +1,7 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { ArgoCdFailure } from '#resources/argo-cd/api.ts';
 
-/** Its token is not selected: openToken reads that. */
+/** Columns without the token, which `findAccess` reads. */
 const COLUMNS = [
   'id',
   'organization_id',
@@ -26,7 +26,7 @@ export const findByCluster = (db: Database, scope: Scope, clusterId: string) =>
 
 export type ArgoCdRow = NonNullable<Awaited<ReturnType<typeof findByCluster>>>;
 
-/** The row against other writes until the commit. */
+/** Locks the row against other writes until the commit. */
 export const lockByCluster = (db: Database, scope: Scope, clusterId: string) =>
   db
     .selectFrom('argo_cd')
@@ -36,10 +36,10 @@ export const lockByCluster = (db: Database, scope: Scope, clusterId: string) =>
     .forUpdate()
     .executeTakeFirst();
 
-/** By its own id, or as that of a cluster. */
+/** Selects an Argo CD by its own id or by its cluster's. */
 export type Which = { id: string } | { clusterId: string };
 
-/** Address and encrypted token, for calling it. */
+/** Returns the address and encrypted token, for calling it. */
 export const findAccess = (db: Database, scope: Scope, which: Which) => {
   const [column, id] = 'id' in which ? (['id', which.id] as const) : (['cluster_id', which.clusterId] as const);
   return db

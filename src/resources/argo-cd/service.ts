@@ -14,7 +14,7 @@ import { clusterTarget, type ClusterTarget } from '#resources/cluster/index.ts';
 /** Text that stands for the token in answers; in a request it keeps the present token (docs/contributing/rules.md 39). */
 const MASK = '********';
 
-/** The configuration as it is answered: never the token itself. */
+/** Returns the configuration as it is answered: never the token itself. */
 const toArgoCdView = (row: queries.ArgoCdRow) => ({
   id: row.id,
   cluster_id: row.cluster_id,
@@ -28,7 +28,7 @@ const toArgoCdView = (row: queries.ArgoCdRow) => ({
   updated_at: row.updated_at.toISOString(),
 });
 
-/** 404 when the cluster has none. */
+/** Returns the configuration of a cluster's Argo CD; 404 if it has none. */
 export async function getArgoCd(context: Context, cluster: ClusterTarget) {
   const row = await queries.findByCluster(context.db, cluster, cluster.id);
   if (!row) throw notFound('Argo CD of the cluster');
@@ -73,7 +73,7 @@ export async function saveArgoCd(
   });
 }
 
-/** Forgets a cluster's Argo CD, the clusters that its destinations are, and the apps that were read from it. They go on running. */
+/** Deletes a cluster's Argo CD with the mappings of its destinations and the apps read from it. The apps go on running. */
 export async function deleteArgoCd(context: Context, needs: ArgoCdNeeds, cluster: ClusterTarget): Promise<void> {
   const row = await queries.lockByCluster(context.db, cluster, cluster.id);
   if (!row) throw notFound('Argo CD of the cluster');
@@ -82,7 +82,10 @@ export async function deleteArgoCd(context: Context, needs: ArgoCdNeeds, cluster
   await auditArgoCd(context, cluster, 'DELETE', 'ARGOCD_CONFIGURATION', { before: toArgoCdView(row) });
 }
 
-/** Asks the Argo CD that a body names: whether it is one, lets the token in and shows its apps. Nothing is stored of it. */
+/**
+ * Checks the Argo CD that a body names: whether it is one, accepts the token and shows its apps. The result is stored only for the
+ * configuration in force.
+ */
 export async function checkArgoCd(
   context: Context & { signal: AbortSignal },
   cluster: ClusterTarget,
@@ -166,7 +169,7 @@ const toMappingView = (agentClusterId: string, url: string, clusterId: string) =
   cluster_id: clusterId,
 });
 
-/** The cluster that has the Argo CD, and that, locked. */
+/** Returns a cluster and its Argo CD, whose row is locked. */
 async function findAgent(context: Context, organizationId: string, clusterId: string, field: string) {
   const cluster = await clusterTarget.find(context.db, clusterId, [organizationId], { lock: false });
   if (!cluster) throw invalidField(field, 'names no cluster of this organization');

@@ -34,20 +34,20 @@ export async function placeRefusal(
   return null;
 }
 
-/** Throws 400 that names the field where the organization may not use a place. */
+/** Throws 400 naming the field if the organization may not use a runtime or machine. */
 export async function refusePlace(parts: Parts, organizationId: string, place: RunPlace): Promise<void> {
   const refusal = await placeRefusal(parts, organizationId, place);
   if (refusal) throw invalidField(refusal.field, refusal.message);
 }
 
-/** Throws an error for people where the organization may not run anything on its cluster now: settings change while work waits. */
+/** Throws an error for people if the organization may no longer use its cluster's runtime or machine: settings change while work waits. */
 export async function refuseCluster(parts: Parts, organizationId: string, clusterId: string): Promise<void> {
   const cluster = await findClusterById(parts.db, [organizationId], clusterId);
   const refusal = cluster && (await placeRefusal(parts, organizationId, cluster));
   if (refusal) throw badRequest(`Cluster ${cluster.name}: ${refusal.message}.`);
 }
 
-/** Machines of a list that the organization may use. */
+/** Filters a list of machines for those that the organization may use. */
 export async function allowedNodes<N extends { id: string }>(
   { db, settings }: Parts,
   organizationId: string,

@@ -40,7 +40,7 @@ export async function checkKubeconfig(organizationId: string, text: string): Pro
     for (const entry of listOf(config, list)) refuseParts(key, (entry as Fields)[key] as Fields | undefined);
 }
 
-/** The kubeconfig without what lets in: where the cluster is, not how to be let in. */
+/** Returns the kubeconfig without credentials: the address of the cluster, but no access to it. */
 export async function withoutCredentials(organizationId: string, text: string): Promise<string> {
   const config = await read(organizationId, text);
   const clusters = listOf(config, 'clusters').map((entry) => ({

@@ -43,7 +43,7 @@ export interface ClusterInstance {
   at: string;
 }
 
-/** Parts of the program that sockets of clusters are given by app/. */
+/** Parts of the program that app/ gives to the sockets of clusters. */
 export interface ClusterSocketNeeds {
   /** Measures the machine; undefined when this process cannot see it. */
   nodeUsage(cluster: ClusterTarget): Promise<NodeUsage | undefined>;

@@ -17,10 +17,10 @@ import {
 } from '#resources/cluster/work-claims.ts';
 import { listOpenWork, type LogEntry } from '#resources/cluster/work-queries.ts';
 
-/** Attempts without an end after which work is given up: it takes its process down. */
+/** Attempts without an end after which work is given up, because it takes its process down. */
 export const MOST_ATTEMPTS = 5;
 
-/** A cluster as its runtime is asked about it. */
+/** Cluster as its runtime is asked about it. */
 export interface ClusterToCheck {
   id: string;
   organizationId: string;
@@ -138,7 +138,7 @@ async function check(parts: WorkParts, claim: ClusterClaim, row: queries.Cluster
   return { end: 'failed', error: report.description, report };
 }
 
-/** The report, or one that says that there was none in time. */
+/** Returns the report, or a failed one if there was none in time. */
 async function askRuntime(parts: WorkParts, cluster: ClusterToCheck, signal: AbortSignal): Promise<ClusterReport> {
   const deadline = AbortSignal.timeout(parts.checkTimeoutMs);
   const either = anySignal([signal, deadline]);
@@ -196,7 +196,7 @@ async function finish(
   });
 }
 
-/** Events of the end carry who asked for the work. */
+/** Returns the context for events of the end, which carry the requester of the work. */
 const requesterContext = (platform: Platform, claim: ClusterClaim): Context => ({
   ...systemContext(platform),
   actor: {

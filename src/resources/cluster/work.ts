@@ -21,7 +21,7 @@ export interface ClusterWorkerOptions extends Omit<WorkParts, 'checkTimeoutMs'> 
   slots?: number;
 }
 
-/** Figures of the work on clusters. */
+/** Status report of the work on clusters. */
 export const CLUSTER_WORK_REPORT: WorkReport = { name: 'cluster-work', status: CLUSTER_WORK_TABLE.status };
 
 /** Carries out the work on clusters, and ends locks whose time is over. */

@@ -23,7 +23,7 @@ export type ProjectRuleRow = Awaited<ReturnType<ReturnType<typeof listProjectRul
 export const findProjectRule = (db: Database, scope: Scope, projectId: string, id: string) =>
   listProjectRules(db, scope, projectId).where('id', '=', id).executeTakeFirst();
 
-/** Behind those that are there; the project's row is locked. */
+/** Inserts a rule behind the present ones; the project's row is locked. */
 export const insertProjectRule = (
   db: Database,
   rule: ProjectRuleColumns & { id: string; organization_id: string; project_id: string },

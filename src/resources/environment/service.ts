@@ -21,7 +21,7 @@ export interface EnvironmentInput {
   mode?: string;
   cluster?: string;
   cluster_id?: string;
-  /** The deployment rule that it begins with: of its project, or of the environment that it is a copy of. */
+  /** Deployment rule that it begins with: of its project, or of the environment that it is a copy of. */
   rule?: ProjectRuleRow | EnvironmentRuleRow;
 }
 
@@ -92,7 +92,7 @@ export async function makeEnvironment(
   return findRow(context, organizationId, id);
 }
 
-/** Changes name and mode; what is left out stays. */
+/** Changes name and mode; fields that are left out stay. */
 export async function editEnvironment(
   context: Context,
   environment: queries.EnvironmentRow,
@@ -114,17 +114,17 @@ export async function editEnvironment(
   return toEnvironmentView(row);
 }
 
-/** Services of each environment of a project (docs/contributing/rules.md, *Endpoints*, endpoint 1). */
+/** Counts the services of each environment of a project (docs/contributing/rules.md, *Endpoints*, endpoint 1). */
 export async function environmentStats(context: Context, principal: Principal, project: ProjectTarget) {
   const visible = visibleEnvironments(principal, project.organizationId);
   const rows = await queries.countServicesByProject(context.db, project, project.id).where(visible).execute();
   return { results: rows.map((row) => ({ id: row.id, service_total_number: row.services, number: row.services })) };
 }
 
-/** The Kubernetes namespace of an environment: it follows from the id, so that a new name of the environment moves nothing. */
+/** Returns the Kubernetes namespace of an environment. It follows from the id, so that renaming the environment moves nothing. */
 export const kubernetesNamespaceOf = (environmentId: string): string => `${NAMESPACE_PREFIX}${shortId(environmentId)}`;
 
-/** The first digits of the id of the environment that a namespace is of; undefined when it is none's. */
+/** Returns the first digits of the environment's id in a namespace; undefined for a namespace of no environment. */
 export const environmentOfNamespace = (namespace: string): string | undefined =>
   new RegExp(`^${NAMESPACE_PREFIX}([0-9a-f]{8})$`).exec(namespace)?.[1];
 

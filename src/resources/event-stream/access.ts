@@ -26,7 +26,7 @@ export function mayRead(principal: Principal, row: StreamRow): boolean {
     )
       return false;
   }
-  // What a custom role says names every project: who does not see all of them reads roles at their own address.
+  // The content of a custom role names every project: callers who do not see all projects read roles at the roles' own address.
   if (row.audit?.sub_target_type === 'CUSTOM_ROLE') {
     const grant = grantIn(principal, organizationId);
     if (!grant || isLimited(grant)) return false;

@@ -44,12 +44,12 @@ const MESSAGES = {
 export const reset = ({ cursor, missing }: Required<Pick<StreamItem, 'cursor' | 'missing'>>): string =>
   block('reset', serialize(ResetEvent, { reason: missing, message: MESSAGES[missing] }), cursor);
 
-/** The last event of a stream that the caller may not read any longer. */
+/** Returns the last event of a stream that the caller may no longer read. */
 export const end = (status: number, message: string): string => block('end', serialize(EndEvent, { status, message }));
 
 const texts = new WeakMap<StreamRow, string>();
 
-/** The text of an event, made once for all streams that carry it. Null where what it tells of is gone. */
+/** Returns the text of an event, made once for all streams that carry it; null if its subject is gone. */
 export function textOf(row: StreamRow, cursor: string): string | null {
   let text = texts.get(row);
   if (text === undefined) {

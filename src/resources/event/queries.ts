@@ -14,7 +14,7 @@ export interface EventFilter {
   origin?: string;
   project_id?: string;
   environment_id?: string;
-  /** Null where the caller sees all. */
+  /** Places whose events the caller sees; null for all. */
   visible: Visible | null;
 }
 
@@ -24,7 +24,7 @@ export interface Visible {
   ofOrganization: boolean;
   projectIds: string[];
   environmentIds: string[];
-  /** Projects of which environments that are gone are seen, too. */
+  /** Projects whose deleted environments are seen, too. */
   wholeProjectIds: string[];
   clusterIds: string[];
 }
@@ -40,7 +40,7 @@ const COLUMNS = [
   'environment_id',
 ] as const;
 
-/** Exact, unlike `to_timestamp`, which computes with fractions of seconds. */
+/** Converts microseconds exactly, unlike `to_timestamp`, which computes with fractions of seconds. */
 const moment = (micros: number) => sql<Date>`(timestamptz 'epoch' + ${micros} * interval '1 microsecond')`;
 
 type Events<O> = SelectQueryBuilder<DB, 'audit_event', O>;
@@ -107,7 +107,7 @@ const LEVELS = {
 /** Filters that need the events themselves: the table of targets does not have these columns. */
 const OF_EVENTS = ['from', 'to', 'event_type', 'triggered_by', 'origin'] as const;
 
-/** The different things that events were about or took place in, each under its newest name, by name. */
+/** Lists the distinct targets, projects or environments of events, each under its newest name, ordered by name. */
 export const listTargets = (db: Database, scope: Scope, filter: EventFilter, level: keyof typeof LEVELS) => {
   const [id, name] = LEVELS[level];
   let targets = db

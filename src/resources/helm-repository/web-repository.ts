@@ -24,7 +24,7 @@ export async function readIndex(repository: OpenRepository): Promise<ChartIndex>
   });
 }
 
-/** The archive of a chart that an index names, with the digest that the index says. */
+/** Downloads the archive of a chart that an index names, and checks the digest that the index gives. */
 export async function fetchArchive(repository: OpenRepository, chart: ChartInIndex, maxBytes: number): Promise<Buffer> {
   const { url } = repository.access;
   const index = indexUrl(url);
@@ -49,7 +49,7 @@ function indexUrl(url: string): string {
   return at.href;
 }
 
-/** Credentials go to the repository's own origin only, as with helm: archives often lie elsewhere. */
+/** Fetches from a repository. Credentials go to its own origin only, as with helm: archives often lie elsewhere. */
 async function fetchFrom(
   { http, access, signal }: OpenRepository,
   url: string,

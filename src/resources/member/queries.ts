@@ -12,7 +12,7 @@ const selectMembers = (db: Database) =>
 
 export type MemberRow = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
-/** Members of an organization in the order in which they joined. */
+/** Lists the members of an organization in the order in which they joined. */
 export const listMembers = (db: Database, scope: Scope) =>
   selectMembers(db)
     .where('member.organization_id', '=', scope.organizationId)

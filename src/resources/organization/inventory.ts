@@ -3,7 +3,7 @@ import type { Principal } from '#platform/access/principal.ts';
 import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
-/** Services of an organization that the caller may see, with where they stand, in creation order. */
+/** Selects the services of an organization that the caller may see, with project and environment, in creation order. */
 const selectVisibleServices = (db: Database, principal: Principal, organizationId: string) =>
   db
     .selectFrom('service')

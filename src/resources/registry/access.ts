@@ -9,7 +9,7 @@ import { openSecrets } from '#resources/registry/secrets.ts';
 /** Parts of a context that reading credentials needs: the engine has no actor. */
 type Parts = Pick<Context, 'db' | 'vault' | 'settings' | 'clock'>;
 
-/** A registry that a body names. 400 naming the field where the organization has none of that id (docs/contributing/rules.md 7). */
+/** Returns a registry that a body names; 400 naming the field if the organization has none of that id (docs/contributing/rules.md 7). */
 export async function findRegistry(
   { db }: Pick<Context, 'db'>,
   organizationId: string,

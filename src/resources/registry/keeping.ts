@@ -10,7 +10,7 @@ import {
 } from '#resources/registry/configuration.ts';
 import { openSecrets, sealSecrets, type Table } from '#resources/registry/secrets.ts';
 
-/** A kind of registry or Helm repository: how it is entered, and where it is. */
+/** Kind of registry or Helm repository: its credentials and its location. */
 export interface KindShape extends CredentialShape {
   /** Default URL, or null if each registry of the kind has its own. */
   url(region: string | number | undefined): string | null;
@@ -51,7 +51,7 @@ export async function keep(
   };
   const { config, secrets } = readConfiguration(input.kind, shape, input.config, before);
   const own = shape.url(config['region']);
-  // An address that nobody gave follows the region.
+  // A default address follows the region.
   const stays = same && same.url !== shape.url(before!.config['region']) ? same.url : null;
   const url = input.url ?? stays ?? own;
   if (url === null) throw invalidField('url', `is required for ${input.kind}: ${shape.example}`);

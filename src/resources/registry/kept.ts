@@ -30,7 +30,7 @@ export const toKeptView = (row: KeptRow) => ({
   config: row.config as object,
 });
 
-/** The kinds that there are, each with what it takes. */
+/** Lists the kinds, each with the fields that it requires. */
 export const availableOf = <Kind extends string>(kinds: readonly Kind[], shapes: Record<Kind, KindShape>) =>
   kinds.map((kind) => ({
     kind,

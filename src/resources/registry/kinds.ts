@@ -22,7 +22,7 @@ const example = 'https://registry.example.com';
 const LOGIN = ['username', 'password'];
 const login = (url: KindShape['url']): KindShape => ({ ways: [LOGIN], anonymous: true, url, example });
 
-/** Credentials of Amazon's registries; Helm repositories of OCI take the same. */
+/** Credential fields of Amazon's registries, and below of Scaleway's; their OCI Helm repositories take the same. */
 export const ECR: CredentialShape = {
   ways: [
     ['region', 'access_key_id', 'secret_access_key'],

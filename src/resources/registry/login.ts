@@ -7,7 +7,7 @@ import { ecrLogin } from '#resources/registry/ecr.ts';
 export interface LoginParts {
   http: HttpClient;
   now: Date;
-  /** Setting: address of ECR's API, with `{region}` and `{domain}` to be filled in. */
+  /** Setting with the address of ECR's API, in which `{region}` and `{domain}` are filled in. */
   ecrUrl: string;
   signal?: AbortSignal;
 }

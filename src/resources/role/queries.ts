@@ -36,7 +36,7 @@ export const lockRole = (db: Database, organizationIds: string[], id: string) =>
     .forUpdate()
     .executeTakeFirst();
 
-/** A role that a body names; it cannot be deleted until the commit. */
+/** Finds a role that a body names and locks it against deletion until the commit. */
 export const holdRole = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('role')
@@ -89,7 +89,7 @@ export const countUses = (db: Database, scope: Scope, id: string) =>
     .execute(db)
     .then(({ rows }) => rows[0]!);
 
-/** Names of what a custom role can tell apart. */
+/** Lists the clusters and projects that a custom role can name. */
 export const listPlaces = async (db: Database, scope: Scope) => {
   const named = (table: 'cluster' | 'project') =>
     db

@@ -17,7 +17,7 @@ export const saveSignUp = (db: Database, id: string, userId: string, answers: un
     .returningAll()
     .executeTakeFirstOrThrow();
 
-/** The names of whom the identity provider gave none. */
+/** Sets the names of a person for whom the identity provider gave none. */
 export const nameAccount = (db: Database, userId: string, firstName: string, lastName: string) =>
   db
     .updateTable('user_account')

@@ -23,7 +23,7 @@ export async function getSignUp(context: Context, userId: string) {
   return toSignUpView(row);
 }
 
-/** Keeps what the caller says at sign-up; what they said before is replaced. */
+/** Stores the caller's answers at sign-up; earlier answers are replaced. */
 export async function saveSignUp(context: Context, principal: Principal, answers: Static<typeof SignUpRequest>) {
   const { userId } = principal;
   const before = await queries.findSignUp(context.db, userId);

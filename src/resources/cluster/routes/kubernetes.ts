@@ -29,7 +29,7 @@ const PATH = '/organization/{organizationId}/cluster/{clusterId}';
 const YAML = 'application/x-yaml';
 const tag = 'Clusters';
 
-/** 400: EKS Anywhere clusters are only recorded. */
+/** Throws 400: EKS Anywhere clusters are only recorded. */
 function refuseEksAnywhere(cluster: ClusterRow, what: string): never {
   requireKubernetes(cluster, what);
   throw badRequest(`${what}: EKS Anywhere clusters are not made from here, and their repository is not read.`);

@@ -3,7 +3,7 @@ import { named, Nullable, OneOf, PlainListOf, Type, Uuid, type TSchema } from '#
 const Credentials = Type.Object({ id: Type.Optional(Uuid), name: Type.Optional(Type.String()) });
 const InfoProvider = OneOf(['AWS', 'SCW', 'GCP', 'ON_PREMISE', 'AZURE']);
 
-/** With which account of which provider a cluster is run. */
+/** Provider, account and region that a cluster runs with. */
 export const ClusterCloudProviderInfo = named(
   'ClusterCloudProviderInfo',
   Type.Object({
@@ -13,7 +13,7 @@ export const ClusterCloudProviderInfo = named(
   }),
 );
 
-/** The same as it is asked for: what is left out or null stays. */
+/** Provider, account and region in a request: fields that are left out or null stay. */
 export const ClusterCloudProviderInfoRequest = named(
   'ClusterCloudProviderInfoRequest',
   Type.Object({

@@ -5,7 +5,7 @@ const Text = Type.String({ minLength: 1 });
 /** Schema of several object forms, told apart by `mode`. */
 const OneMode = <T>(variants: TSchema[]) => Type.Unsafe<T>({ type: 'object', anyOf: variants });
 
-/** Stands in the host name of a provider's API: nothing that could lead to another. */
+/** Part of the host name of a provider's API: the pattern allows nothing that could lead to another host. */
 const Region = Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z0-9-]+$' });
 const Path = Type.String({ minLength: 1, maxLength: 255, pattern: '^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$' });
 
@@ -101,7 +101,7 @@ const AdditionalAuthentication = named(
   ]),
 );
 
-/** An access as it is asked for: with the id of one of the cluster's it is that one, changed. */
+/** Returns the schema of an access in a request: the id of one of the cluster's accesses changes that access. */
 const requestOf = (endpoint: typeof Endpoint, authentication: typeof Authentication) =>
   Type.Object({ id: Type.Optional(Nullable(Uuid)), name: Name, endpoint, authentication });
 
