@@ -48,7 +48,7 @@ export const gitRepositoryRoutes = (repositories: RepositoryReader): Route[] => 
     answer: { status: 200, body: schema.DirectoryList },
     errors: [502],
     handler: (call) => {
-      // Reading uses the organization's git tokens: whoever could make a service of the repository may.
+      // Reading uses the organization's git tokens: it takes the permission to create a service somewhere in the organization.
       requireSomewhere(call.principal, call.target.id, 'WRITE');
       return listDirectories(call, repositories, call.target.id, call.body);
     },

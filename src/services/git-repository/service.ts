@@ -61,7 +61,7 @@ export async function listDirectories(
   organizationId: string,
   input: DirectoriesInput,
 ) {
-  // Fields of the body stand at its top, not within a `git_repository`.
+  // Error messages name fields at the top of the body, not within a `git_repository`.
   const source = await toGitSource(context, { organizationId }, { ...input, branch: input.branch ?? 'HEAD' }, null, '');
   const root = path.posix.join('/', source.root_path).replace(/\/$/, '');
   const files = await readingGiven(repositories.listFiles(addressOf(organizationId, source, context.signal)));

@@ -13,7 +13,7 @@ export function buildKeyOf(
   commit: Commit | undefined,
   ...recipe: (string | null)[]
 ): string {
-  // Built-in ones name all siblings: a new service would have every application built again.
+  // Built-in variables name all siblings: with them a new service would rebuild every application.
   const variables = service.variables.filter(({ scope }) => scope !== 'BUILT_IN');
   const content = [git.url, commit?.id, git.root_path, ...recipe, variables];
   return createHash('sha256').update(canonicalJson(content)).digest('hex').slice(0, 32);

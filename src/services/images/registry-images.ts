@@ -32,7 +32,7 @@ export function createImages(platform: Platform): Images {
       const access = await accessTo(organizationId, registryId, signal);
       const reference = imageReference(access.url, name);
       const client = openRegistry(http, access, signal);
-      // A digest is asked for, too: the engine may have the image of an organization that may read it.
+      // The registry is asked for a digest, too: the engine may have the image of another organization, which may read it.
       const digest = await client.resolveDigest(nameWithin(parseRegistry(access.url), name), tag);
       return `${reference}@${digest}`;
     },

@@ -41,7 +41,7 @@ export async function askRepositories(
   const limit = anySignal([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
   const ask = async ({ field, repository }: Found): Promise<void> => {
     const { url, git_token_id: token } = repository;
-    // The fake runtime asks no repository but folders of this machine. A token that is none is refused with the rest of the body.
+    // The fake runtime asks only folders of this machine. An unknown token is refused with the rest of the body.
     if (stored.has(url) || (runtime === 'fake' && !isLocal(url)) || (token && !isId(token))) return;
     try {
       const address = { organizationId, url, branch: 'HEAD', gitTokenId: token || null, signal: limit };

@@ -167,7 +167,7 @@ async function refuseForeignToken(
     .select('id')
     .where('organization_id', '=', place.organizationId)
     .where('id', '=', id)
-    // Held until the commit, so that it is not deleted before the service that names it is there.
+    // Locked until the commit, so that the token is not deleted before the service refers to it.
     .forKeyShare()
     .executeTakeFirst();
   if (!row) throw invalidField(field, 'names no git token of this organization');

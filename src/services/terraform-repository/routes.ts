@@ -8,7 +8,7 @@ import { listVariableFiles, parseVariables, type Reading } from '#services/terra
 /** Endpoints that read Terraform files in a repository, so that a service can be created from them. */
 export function terraformRepositoryRoutes(repositories: RepositoryReader): Route[] {
   const readingOf = (call: Call<OrganizationTarget>): Reading => {
-    // Reading uses the organization's git tokens: whoever could make a service of the repository may.
+    // Reading uses the organization's git tokens: it takes the permission to create a service somewhere in the organization.
     requireSomewhere(call.principal, call.target.id, 'WRITE');
     return { context: call, organizationId: call.target.id, repositories, signal: call.signal };
   };

@@ -27,7 +27,7 @@ export function toLockInfo(value: unknown): LockInfo | undefined {
     Info: text('Info'),
     Who: text('Who'),
     Version: text('Version'),
-    // Terraform reads it back as a time, and nothing of the lock where it is none.
+    // Terraform parses it as a time, and reads nothing of the lock if that fails.
     Created: Number.isNaN(Date.parse(text('Created'))) ? new Date().toISOString() : text('Created'),
     Path: text('Path'),
   };

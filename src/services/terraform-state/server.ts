@@ -121,7 +121,7 @@ async function answer(
 ): Promise<void> {
   try {
     const asked = readRequest(request);
-    // Alike for a path that leads nowhere and a credential that opens nothing: nobody learns which services there are.
+    // The same answer for an unknown path and a wrong credential, so that clients cannot find out which services exist.
     if (!asked) throw new NotLetIn('no credential');
     await checkCredential(platform, asked);
     await carryOut(platform, request, response, asked);
@@ -159,7 +159,7 @@ async function carryOut(
     case 'UNLOCK': {
       const body = await readBody(request, LOCK_LIMIT_BYTES);
       const lock = body.length === 0 ? null : toLockInfo(parse(body));
-      // What force-unlock sends is of whoever it has not locked with: nothing.
+      // force-unlock sends no lock information: then the held lock is released.
       await unlockState(platform, asked, lock?.ID ?? null);
       return void response.writeHead(200).end();
     }
@@ -198,7 +198,7 @@ const STATUS: Partial<Record<AppError['code'], number>> = { bad_request: 400, co
 function refuse({ log }: { log: Logger }, request: IncomingMessage, response: ServerResponse, error: Error): void {
   if (response.headersSent) return void response.destroy();
   const send = (status: number, body: object, headers: Record<string, string> = {}) => {
-    // A body that was not read to its end is not waited for.
+    // Closes the connection rather than wait for the rest of the body.
     if (!request.complete) headers.connection = 'close';
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
   };

@@ -173,7 +173,7 @@ async function write(
     letIn(row, request);
     const lock = row.lock as LockInfo | null;
     if (lock && lock.ID !== lockId) throw new Locked(lock);
-    // Terraform's own DELETE knows no lock; it is of the one run that is let in.
+    // Terraform's own DELETE sends no lock; only the current run has a credential for it.
     if (!lock && content) throw conflict('The state is written under a lock only: run without -lock=false.');
     const number = row.version + 1;
     const sealed = content

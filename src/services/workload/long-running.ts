@@ -141,7 +141,7 @@ export async function toLongRunningSpec(
     ports: input.ports ? await publishPorts(context, place, toPorts(input.ports, base.ports)) : base.ports,
     storage: input.storage ? toStorage(input.storage, base.storage) : base.storage,
     arguments: input.arguments ?? base.arguments,
-    // Existing clients clear it by leaving it out, unlike every other field.
+    // Existing clients clear the entry point by leaving it out, unlike every other field.
     entrypoint: input.entrypoint ?? undefined,
     autoscaling: toAutoscaling(input.autoscaling, base.autoscaling, context.clock.now()),
     ...(await toGroups(context, place, input, present)),

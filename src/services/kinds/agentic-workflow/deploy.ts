@@ -84,7 +84,7 @@ export const workflowDeployment: DeployableKind = {
     const rules = rulesOf(spec, { mcp, modelUrl, variables: variables.variables });
     return [
       {
-        // What an agent did before it failed can't be known: it is never begun twice.
+        // A failed agent may already have had effects: it is never started twice.
         attempts: 1,
         discard: true,
         checkout: {

@@ -22,7 +22,7 @@ export function ruleOf(entry: string): EgressRule | null {
     return { host: new URL(`http://[${bracketed}]/`).hostname.slice(1, -1), port, isPrivate: false };
   }
   const host = plain ?? '';
-  // What looks like an address and is none (`1.2.3`, `0x7f.1`) would be another one where it is connected to.
+  // Names that look like addresses (`1.2.3`, `0x7f.1`) are refused: the connection would resolve them to another address.
   const isName = host === '*' || (NAME.test(host) && !/(?:^|\.)(?:\d+|0x[0-9a-f]*)$/.test(host));
   return isName || isIP(host) === 4 ? { host, port, isPrivate: false } : null;
 }

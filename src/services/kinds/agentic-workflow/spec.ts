@@ -133,7 +133,7 @@ function checkObject(text: string, field: string): string {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text;
   } catch {
-    // Said below.
+    // The error is thrown below.
   }
   throw invalidField(field, 'must be empty or a JSON object');
 }

@@ -67,7 +67,7 @@ async function takeCall(call: WebhookCall, kind: Kind) {
   const found = await queries.findWorkflowBySlug(call.db, call.params.slug);
   if (!found) throw notFound('Webhook');
   const scope = { organizationId: found.organization_id };
-  // Calls of one workflow come one after the other: a repeated one finds the first.
+  // The lock serializes the calls of a workflow: a repeated call finds the run of the first.
   await lockService(call.db, [scope.organizationId], found.id);
   const workflow = await findServiceById(call.db, [scope.organizationId], found.id);
   if (!workflow) throw notFound('Webhook');
@@ -90,7 +90,7 @@ function requireObject(text: string): void {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
   } catch {
-    // Said below.
+    // The error is thrown below.
   }
   throw badRequest('The body must be a JSON object.');
 }
@@ -141,7 +141,7 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
     project,
     {
       name: `${workflow.name.slice(0, 80)} run ${shortId(runId)}`,
-      // It has the secrets of the workflow: who may not read them there must not read them here.
+      // The copy has the workflow's secrets: the same mode keeps them from the same people.
       mode: workflow.environment_mode,
       cluster_id: workflow.cluster_id,
     },

@@ -95,7 +95,7 @@ export async function replaceDestinations(db: Database, claim: Claim, destinatio
     .where('argo_cd_id', '=', claim.id)
     .where(sql<boolean>`url <> all(${destinations.map(({ url }) => url)})`)
     .execute();
-  // As one parameter: a statement has room for 65,535, and thousands take long to write.
+  // One JSON parameter: a statement takes 65,535 parameters at most, and thousands are slow.
   await db
     .insertInto('argo_cd_destination')
     .columns(['organization_id', 'argo_cd_id', 'url', 'name', 'applications'])

@@ -50,7 +50,7 @@ export async function landApps(context: Context, scope: Scope, argoCdId: string,
     const spec = specs[index]!;
     const row = byKey.get(keyOf(spec));
     const place = await places.of(landing.clusterId, spec.namespace);
-    // Its place is just being deleted: it lands in the next one, once that is gone.
+    // While the environment is being deleted, the app has none: a later read chooses another.
     if (place) wanted.push({ ...landing, spec, row, id: row?.id ?? newId(), place });
   }
   const nameOf = await chooseNames(context, scope, wanted);

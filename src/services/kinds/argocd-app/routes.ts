@@ -83,7 +83,7 @@ async function readResources(call: Call<ServiceTarget>, app: ServiceTarget) {
     return await argoCd.listManagedResources({ name, namespace, project });
   } catch (error) {
     if (!(error instanceof ArgoCdError)) throw error;
-    // It is gone there, and here as soon as that is read.
+    // The app was deleted in Argo CD; the next read removes its service.
     if (error.absent) throw notFound('Argo CD app');
     throw badGateway(error.message, error);
   }

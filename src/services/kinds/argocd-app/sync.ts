@@ -33,7 +33,7 @@ export async function syncNext(platform: Platform, signal: AbortSignal): Promise
       await claims.giveBack(platform.db, claim, AFTER_FAILURE_SECONDS);
       throw error;
     }
-    // What cannot be asked tells nothing: its apps stay as they were, and show UNAVAILABLE once that has lasted.
+    // Apps of an Argo CD that does not answer keep their state, and show UNAVAILABLE after a while.
     await claims.noteFailure(
       platform.db,
       claim,

@@ -22,7 +22,7 @@ export const helmDeployment: DeployableKind = {
     image: null,
     rollout: 'NONE',
   }),
-  // A diff is what a runtime on Kubernetes makes of it: no command is run in an image.
+  // A runtime on Kubernetes makes the diff itself: no command runs in an image.
   tasks: () => [],
 };
 

@@ -33,7 +33,7 @@ export const helmRoutes = (repositories: RepositoryReader): Route[] => [
     target: serviceTarget('helmId', 'Helm', 'HELM'),
     action: 'service.read',
     answer: { status: 200, body: KubernetesServiceList },
-    // No runtime that is there applies charts: none has made a Kubernetes service.
+    // No present runtime applies charts, so that there are no Kubernetes services to list.
     readsOnlyTarget: true,
     handler: () => ({ results: [] }),
   }),

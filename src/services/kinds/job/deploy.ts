@@ -72,10 +72,10 @@ export const jobDeployment: DeployableKind = {
       gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
       secrets: variables.secrets,
       timeoutSeconds: spec.max_duration_seconds || MAX_DURATION_SECONDS,
-      // A cron job runs beside deployments: what it writes is its own.
+      // A cron job runs outside of deployments: its output makes no variables.
       outputPath: event === 'CRON' ? null : options.outputPath,
     };
-    // What is to be torn down whatever its own event makes of it (docs/contributing/rules.md 19).
+    // A best-effort teardown goes on even if the DELETE event fails (docs/contributing/rules.md 19).
     const tolerated = options.bestEffort && event === 'DELETE' && action !== 'RUN';
     return [{ task, attempts: spec.max_nb_restart + 1, tolerated }];
   },
@@ -99,7 +99,7 @@ const EVENT_OF: Record<Exclude<DeploymentAction, 'RUN'>, JobEvent | undefined> =
   STOP: 'STOP',
   RESTART: undefined,
   DELETE: 'DELETE',
-  // What runs of it is removed: what an event has made outside goes with it.
+  // An uninstall removes what the job has created elsewhere, too.
   UNINSTALL: 'DELETE',
 };
 

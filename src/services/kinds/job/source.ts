@@ -101,7 +101,7 @@ export async function toSource(
   if (input?.image && input.docker) throw invalidField('source', 'must have either image or docker, not both of them');
   if (input?.image) return toImage(context, place, input.image, present);
   if (input?.docker) return toBuild(context, place, input.docker, present);
-  // Of what is given there may be more than the source.
+  // `present` may have more fields than the source.
   if (present) return { source: present.source, git_repository: present.git_repository } as StoredSource;
   throw invalidField('source', 'is required: give image or docker');
 }

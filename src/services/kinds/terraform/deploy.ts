@@ -130,10 +130,10 @@ export const terraformDeployment: DeployableKind = {
             }),
           ],
           resources: { cpuMilli: cpu_milli, memoryMib: ram_mib },
-          // Providers that were fetched once are not fetched again.
+          // The volume caches providers between runs.
           storage: storage_gib > 0 ? [{ id: service.serviceId, mountPath: CACHE_FOLDER, sizeGib: storage_gib }] : [],
           labels: service.labels ?? {},
-          // Terraform ends what it is about, which may be the making of a machine.
+          // Terraform finishes its current operation, which may be the creation of a machine.
           gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
           secrets: variables.secrets,
           timeoutSeconds: spec.timeout_sec || LONGEST_SECONDS,

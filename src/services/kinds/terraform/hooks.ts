@@ -51,7 +51,7 @@ export const terraformHooks = (needs: TerraformNeeds): KindHooks => ({
     };
   },
   record: recordTerraform,
-  // Asked to end, Terraform releases its lock; one that is left is told by the next run, and released by hand.
+  // Terraform releases its lock when it is asked to end; the next run reports a lock that is left, which is released by hand.
   abandon: async (context, service, { organizationId, generation }) => {
     await endRun(context, { organizationId, serviceId: service.serviceId }, { generation, known: false });
   },

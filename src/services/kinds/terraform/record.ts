@@ -31,7 +31,7 @@ export async function recordTerraform(
     return [lock ? `Released ${holderOfLock(lock)}.` : 'The state is not locked.'];
   }
   const lines: string[] = [];
-  // Its process is known to be gone: a lock that it has left holds nobody.
+  // The process is known to be gone: a lock that it has left can be released.
   const left = await endRun(context, owner, { generation: null, known: true });
   if (left) lines.push(`The run ended without releasing ${holderOfLock(left)}: it is released now.`);
   if (execution.failure !== null) lines.push(...(await whoLocks(context, owner)));

@@ -126,7 +126,7 @@ export function environmentOf(variables: Record<string, string>, access: StateAc
         TF_HTTP_UNLOCK_ADDRESS: access.url,
         TF_HTTP_USERNAME: access.user,
         TF_HTTP_PASSWORD: access.password,
-        // The service may be started anew meanwhile: five minutes.
+        // Five minutes of retries: the state server may be restarted meanwhile.
         TF_HTTP_RETRY_MAX: '40',
         TF_HTTP_RETRY_WAIT_MIN: '1',
         TF_HTTP_RETRY_WAIT_MAX: '10',

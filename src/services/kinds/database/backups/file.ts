@@ -99,7 +99,7 @@ function openChunk(key: Buffer, backupId: string, number: number, tag: Buffer, b
     try {
       return { plain: Buffer.concat([plain, decipher.final()]), last };
     } catch (cause) {
-      // The last chunk has a nonce of its own: only where neither fits it was changed.
+      // The nonce depends on being the last chunk: only if neither fits, the chunk was changed.
       if (last) throw new Error('The file of the backup was changed, or its key is another.', { cause });
     }
   }

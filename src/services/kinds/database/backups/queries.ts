@@ -138,9 +138,9 @@ export const findDatabase = (db: Database, scope: Scope, id: string) =>
     .where('service.id', '=', id)
     .executeTakeFirst();
 
-// Claims. A machine takes work on its own clusters and on those that any machine reaches; one thing at a time for each database, and nothing
-// while a deployment changes its environment. Deployments wait for restores the same way (deployments/executor/claims.ts): who chooses, chooses
-// alone.
+// Claims. A machine claims work on its own clusters and on those that any machine reaches: one backup or restore at a time for each
+// database, and none while a deployment changes its environment. Deployments wait for restores in the same way
+// (deployments/executor/claims.ts), so that only one process at a time may choose.
 
 const idle = sql`
   not exists (select 1 from database_backup o where o.database_id = w.database_id and o.id <> w.id

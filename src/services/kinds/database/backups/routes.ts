@@ -75,7 +75,7 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
       const { db, target, query } = call;
       const grant = grantIn(call.principal, target.organizationId)!;
       if (!isLimited(grant)) return fetchPage(db, selectBackups(db, target), query, toBackupView);
-      // Environments of backups may be gone: the backups tell where they were.
+      // Environments of backups may be gone, so that their locations are read from the backups.
       const places = await listBackupPlaces(db, target);
       const visible = places.filter((place) => call.may!('service.read', locationOf(place)));
       return fetchPage(db, selectBackupsAt(db, target, visible), query, toBackupView);

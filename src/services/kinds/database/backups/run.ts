@@ -75,7 +75,7 @@ export async function restoreFrom(server: Server, restoration: Restoration, sign
     }
     for (const tool of steps.after) await untilIn({ ...server, handle }, tool, steps.restart, signal);
   } catch (error) {
-    // The next attempt may have begun: what is undone here would be taken from under it.
+    // After the claim is lost another attempt may run: undoing here would break it.
     if (signal.aborted && signal.reason === 'lost') throw error;
     for (const tool of steps.undo)
       await run({ ...server, handle }, tool, { stdout: nowhere() }, AbortSignal.timeout(60_000)).catch(() => undefined);

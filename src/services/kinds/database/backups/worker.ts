@@ -110,7 +110,7 @@ export class BackupWorker {
     let secrets: string[] = [];
     let made: Awaited<ReturnType<typeof makeFile>>;
     try {
-      // The deployment or restore that it belongs to has made another, at the right moment.
+      // Another attempt of its deployment or restore makes a new one at the right moment.
       if (row.origin.startsWith('BEFORE_')) throw new Error('It was broken off.');
       const server = await this.#find(row);
       secrets = [server.credentials.password];
@@ -155,7 +155,7 @@ export class BackupWorker {
     const restoration = {
       dump: () => readBackup(file),
       isLoaded: row.loaded_at !== null,
-      // Above the generation of the release, below which runtimes take a request for an old one.
+      // Runtimes ignore requests with a number below the generation of the release.
       asked: server.handle.identity.generation + row.created_at.getTime(),
       loaded: () => queries.recordProgress(db, row, { loaded_at: new Date() }),
       restarted: (handle: Handle) => queries.recordRestart(db, row, handle),
@@ -197,7 +197,7 @@ export class BackupWorker {
 async function claimRestoresFirst(db: Database, request: ClaimRequest): Promise<DatabaseClaim[]> {
   const restores = await queries.claimRestores(db, request);
   const limit = request.limit - restores.length;
-  // Restores that are claimed begin in any case; the next look meets the error again.
+  // Claimed restores must begin in any case; the next look meets the error again.
   const unlessClaimed = (error: unknown): [] => {
     if (restores.length === 0) throw error;
     return [];

@@ -60,7 +60,7 @@ const inImage: Edition = {
       MONGO_INITDB_ROOT_USERNAME: login,
       MONGO_INITDB_ROOT_PASSWORD: password,
       MONGO_INITDB_DATABASE: name,
-      // What the readiness check reads: it has the environment of the instance and nothing else.
+      // The readiness check reads these variables: it has only the environment of the instance.
       DB_LOGIN: login,
       DB_PASSWORD: password,
     },

@@ -26,7 +26,7 @@ const backup: BackupTools = {
   dump: (credentials) => redis(['--rdb', '-'], credentials),
   contents: (credentials) => redis(['info', 'keyspace'], credentials),
   readContents: readKeyspace,
-  // The server reads a file at its start or when it is told to reload; without the log of changes, which would win over it.
+  // The server reads a dump only at its start or on a reload, and only without the append-only log, which would win.
   restore: (credentials) => ({
     before: [],
     load: tool(['dd', `of=${RESTORED}`, 'bs=64k', 'status=none']),
@@ -55,7 +55,7 @@ const inImage: Edition = {
         content: [
           `requirepass ${password}`,
           'dir /data',
-          // The log of changes alone: nothing but a restore writes a dump.
+          // Append-only log alone: only a restore writes a dump.
           'appendonly yes',
           'save ""',
           'enable-debug-command local',
