@@ -8,8 +8,8 @@ const PATIENCE_MS = 5_000;
 const LOOK_MS = 10;
 
 /**
- * Ends the processes that work in a folder or below, which may be gone already: what a killed or frozen predecessor had started there would
- * go on writing beside its successor (docs/contributing/engine.md, *The queue*). Only where there is /proc.
+ * Ends the processes that work in a folder, which may be deleted already, or below it. Processes that a killed or suspended predecessor
+ * started would otherwise continue to write beside its successor (docs/contributing/engine.md, *The queue*). Needs /proc.
  */
 export async function endProcessesIn(directory: string): Promise<void> {
   for (const end = performance.now() + PATIENCE_MS; ; await sleep(LOOK_MS)) {

@@ -182,7 +182,7 @@ test('after a restart of the machine nothing counts as running and no pid is tou
   expect(isRunning(other, readBootId())).toBe(false);
 });
 
-/** A liveness check by a command that is to be well twice in a row, of a workload entered by the arguments of `wrap`. */
+/** Returns a liveness check by a command that must succeed twice in a row. The arguments of `wrap` enter the workload. */
 const livenessOf = (command: string[], wrap: string[] = []) => ({
   probe: {
     check: { type: 'exec', command },
