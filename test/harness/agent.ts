@@ -13,7 +13,7 @@ import { addBusybox, addLibraries, addProgram, importImage } from '#test/harness
 
 const run = promisify(execFile);
 
-/** The program's own package for this machine: what `@anthropic-ai/claude-code` would install. */
+/** Native package of the program for this machine: what `@anthropic-ai/claude-code` would install. */
 const PACKAGE = `@anthropic-ai/claude-code-linux-${process.arch}`;
 
 export interface AgentProgram {
@@ -65,7 +65,7 @@ export async function pushAgentImage(socketPath: string, registry: string, progr
   return `${repository}:1.0`;
 }
 
-/** An address of this machine that its containers reach. */
+/** Returns an address of this machine that its containers reach. */
 export const machineAddress = (): string =>
   Object.values(networkInterfaces())
     .flat()
@@ -76,7 +76,7 @@ interface AskedModel {
   model: string;
   /** The last message of the conversation, as JSON. */
   last: string;
-  /** All of it. */
+  /** All messages of the conversation, as JSON. */
   messages: string;
 }
 
@@ -87,8 +87,8 @@ export interface MessagesApi {
 }
 
 /**
- * A server that speaks the Messages API with streaming: it has the agent run one command with its tool `Bash`, then answers with what came
- * of it.
+ * Starts a server that speaks the Messages API with streaming. It has the agent run one command with its tool `Bash`, then answers with the
+ * output.
  */
 export async function startMessagesApi(command: string): Promise<MessagesApi> {
   const asked: AskedModel[] = [];

@@ -6,7 +6,7 @@ import { ensureBaseImages, removeImages } from '#test/harness/docker-images.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The Docker Engine of this run. */
+    /** Docker Engine of this run. */
     docker: TestEngine;
   }
 }

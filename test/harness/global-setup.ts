@@ -14,7 +14,7 @@ declare module 'vitest' {
     postgres: ClientConfig;
     /** Name of the migrated database that test files clone. */
     template: string;
-    /** A git repository with the example application and nothing else. */
+    /** URL of a git repository with the example application and nothing else. */
     example: string;
   }
 }

@@ -1,8 +1,8 @@
-/** Random numbers that a seed repeats (mulberry32). */
+/** Source of random numbers that a seed repeats (mulberry32). */
 export interface Random {
-  /** From 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   next(): number;
-  /** A whole number from 0 to below `count`. */
+  /** Returns a whole number from 0 to below `count`. */
   below(count: number): number;
   pick<T>(list: readonly T[]): T;
 }
@@ -20,7 +20,7 @@ export function makeRandom(seed: number): Random {
   return { next, below, pick: (list) => list[below(list.length)]! };
 }
 
-/** The seed of a random test: given by SEED, else another one each time. */
+/** Returns the seed of a random test: SEED, else a new one each time. */
 export const seedOf = (): number => Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 /** Selection of the steps of a long walk: `first`, and each `step`-th from there. */

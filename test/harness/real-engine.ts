@@ -74,7 +74,7 @@ function useEngineOn(app: TestApp, makeRuntime: (base: RuntimeBase) => Promise<R
   });
   afterAll(async () => {
     await stop();
-    // Instances outlive the control plane: those of the file end with it.
+    // Instances outlive the control plane: those of the file are removed with it.
     await removeInstallation(engine.runtime, app.db, app.installationId);
     await engine.runtime.close();
   });

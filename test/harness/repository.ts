@@ -21,7 +21,7 @@ export interface RepositoryRoot {
 
 const START = Date.UTC(2026, 0, 1);
 
-/** A folder for the repositories of a test file. */
+/** Creates a folder for the repositories of a test file. */
 export function makeRepositoryRoot(): RepositoryRoot {
   const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'qd-repositories-')));
   let made = 0;

@@ -6,7 +6,7 @@ interface Part {
   text: string;
 }
 
-/** Partitions are left out: which ones there are depends on the day. */
+/** Query for tables without partitions, which depend on the day. */
 const TABLES = `
   select c.oid, c.relname::text as name, pg_get_partkeydef(c.oid) as partitioned
   from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition`;

@@ -15,7 +15,7 @@ export interface Sent {
   data: any;
 }
 
-/** A client of Server-Sent Events over a real socket, which reads all the time. */
+/** Client of Server-Sent Events over a real socket, which reads all the time. */
 export interface StreamClient {
   status: number;
   /** Body of the answer, if it is an error. */
@@ -34,7 +34,7 @@ export interface StreamClient {
   close(): Promise<void>;
 }
 
-/** The address of an application's server on a socket of its own. */
+/** Lets an application's server listen on a socket, and returns its address. */
 export async function listen(server: FastifyInstance): Promise<string> {
   return server.server.listening
     ? `http://127.0.0.1:${(server.server.address() as { port: number }).port}`
@@ -67,7 +67,7 @@ export interface Ask {
   lastId?: string;
 }
 
-/** Path of an organization's stream. */
+/** Returns the path of an organization's stream. */
 export const streamPath = ({ organizationId }: Pick<Actor, 'organizationId'>, query = ''): string =>
   `/organization/${organizationId}/eventStream${query}`;
 
@@ -93,7 +93,7 @@ export function useStreams(app: TestApp) {
 export const dataOf = (events: Sent[], event: string): any[] =>
   events.filter((one) => one.event === event).map(({ data }) => data);
 
-/** Whether a deployment has ended with success. */
+/** Returns whether a deployment has ended with success. */
 export const isDeployed = (events: Sent[]): boolean =>
   dataOf(events, 'deployment').some(({ status }) => status === 'DEPLOYED');
 
@@ -147,7 +147,7 @@ async function read(client: StreamClient, response: Response): Promise<void> {
   }
 }
 
-/** As the standard says: an `id` without `data` is taken over, and nothing is dispatched. */
+/** Processes a block of the stream. As the standard says, an `id` without `data` is stored, and no event is dispatched. */
 function take(client: StreamClient, block: string): void {
   const fields = new Map(
     block
