@@ -25,7 +25,7 @@ const common = {
   transaction: false,
 } as const;
 
-/** Checks of what a service is going to be made from. */
+/** Makes the routes that check the source of a service before the service is created. */
 export const checkRoutes = (needs: CheckNeeds): Route[] => [
   defineRoute({
     ...common,

@@ -15,11 +15,11 @@ import { listOf } from '#services/hcl/long-running.ts';
 import { iconOf } from '#services/service/service.ts';
 import { listAllServicesByEnvironment, type ServiceRow } from '#services/service/queries.ts';
 
-/** A service that the provider has a resource for. */
+/** Service that the Terraform provider has a resource for. */
 interface Exported {
   row: ServiceRow;
   kind: Kind;
-  /** Name of the resource, which its references are made of. */
+  /** Name of the resource, which references to it contain. */
   label: string;
 }
 
@@ -139,7 +139,7 @@ function environmentFile({ environment, label, stages, variables, withSecrets }:
       ...variableAttributes(label, variables.get(environment.id) ?? [], withSecrets),
     },
   };
-  // Those that every environment begins with are there already.
+  // The default stages are left out: each new environment already has them.
   const made = stages.map((stage, index): HclBlock => ({
     type: 'resource',
     labels: ['qovery_deployment_stage', labelOf('stage', stage.id)],

@@ -17,7 +17,7 @@ export async function chooseForService(
   return choice;
 }
 
-/** An entry of a list in `POST /environment/{id}/service/deploy`: an id, or an id and what is asked for. */
+/** Entry of a list in `POST /environment/{id}/service/deploy`: an id, or an id with deploy options. */
 type Entry = string | ({ id?: string | null; application_id?: string } & Record<string, unknown>);
 
 /** Reads the deploy options of the lists of a body, by service id. Options that are configuration are stored in the services. */

@@ -19,7 +19,7 @@ const STICKY = 'network.ingress.enable_sticky_session';
 /** Returns the default advanced settings of a kind. */
 export const defaultSettings = (kind: Kind) => advancedSettingsOf({ kind: kind.kind, advanced_settings: {} });
 
-/** Replaces the advanced settings: what is absent or null falls back to its default. */
+/** Replaces the advanced settings. Settings that are absent or null get their default. */
 export async function editAdvancedSettings(context: Context, service: ServiceTarget, input: Record<string, unknown>) {
   refuseDeleting(service);
   refuseUnknown(service.kind, input);
@@ -34,12 +34,12 @@ export async function editAdvancedSettings(context: Context, service: ServiceTar
   return after;
 }
 
-/** The network settings are one of the advanced ones under another name. */
+/** Returns the network settings, which are an advanced setting under another name. */
 export const toNetworkView = (service: ServiceTarget) => ({
   sticky_session: Boolean(advancedSettingsOf(service)[STICKY]),
 });
 
-/** Changes the network settings; what is left out falls back to its default. */
+/** Changes the network settings. Absent settings get their default. */
 export async function editNetwork(context: Context, service: ServiceTarget, input: NetworkInput) {
   refuseDeleting(service);
   const present = advancedSettingsOf(service);
@@ -68,7 +68,7 @@ async function write(
   });
 }
 
-/** A misspelt key would fall back to its default without a word. */
+/** Refuses unknown keys, because a misspelt key would get its default without an error. */
 function refuseUnknown(kind: string, input: Record<string, unknown>): void {
   const known = new Set(settingsOf(kind).map(([key]) => key));
   const errors: FieldError[] = Object.keys(input)

@@ -33,7 +33,7 @@ export function planRoutes(kind: Kind, needs: PlanNeeds): Route[] {
   ];
 }
 
-/** The same of an environment. */
+/** Makes the route that returns the plan of an action on an environment. */
 export const environmentPlanRoutes = (needs: PlanNeeds): Route[] => [
   defineRoute({
     id: 'planEnvironmentDeployment',

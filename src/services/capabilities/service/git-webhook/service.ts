@@ -39,7 +39,7 @@ function repositoryKey(source: GitSource): string {
   return `${hostOf(source) ?? ''}/${source.owner}/${source.name}`.toLowerCase();
 }
 
-/** Whether the provider tells us of pushes; what can't be known or is missing stands in the message. */
+/** Checks whether the provider sends pushes. The message says what is missing or could not be checked. */
 export async function gitWebhookStatus(context: ServiceContext, kinds: Kind[]): Promise<GitWebhookView> {
   const source = sourceOf(context.target, kinds);
   const { provider } = source;
@@ -124,7 +124,7 @@ async function prepare(context: ServiceContext, source: GitSource) {
   return { repository, webhook: await queries.findGitWebhook(context.db, scope, repositoryKey(source)) };
 }
 
-/** The webhook's record with its secret, made when the repository is synchronised for the first time. */
+/** Returns the webhook's record with its secret. Creates it when the repository is synchronised for the first time. */
 async function ensureWebhook(context: ServiceContext, source: GitSource): Promise<{ id: string; secret: string }> {
   const { organizationId } = context.target;
   const repository = repositoryKey(source);
@@ -144,7 +144,7 @@ async function ensureWebhook(context: ServiceContext, source: GitSource): Promis
   });
 }
 
-/** The webhook is as it should be, and this installation has nothing yet that takes its calls. */
+/** Message for a correct webhook whose calls this installation does not process yet. */
 const NOT_RECEIVED =
   'The webhook is registered, but this release does not receive pushes yet: its calls are answered with 404. Deploy by POST …/deploy, for instance from a pipeline of the repository.';
 

@@ -22,8 +22,8 @@ function urlOf(settings: ProxySettings, host: string): { url: string; port: numb
 }
 
 /**
- * Addresses of a service: its public web ports under the installation's host names, then its custom domains, which lead to the default port
- * (or, where that is not public, to the first that is).
+ * Returns the addresses of a service. Its public web ports come first, under the installation's host names. Custom domains follow; they
+ * lead to the default port or, if that is not public, to the first public one.
  */
 export function linksOf(
   settings: ProxySettings,

@@ -4,6 +4,6 @@ import type { ServiceNeeds } from '#services/service/needs.ts';
 /** Dependencies of service sockets on the rest of the program. */
 export interface ServiceSocketNeeds extends Pick<ServiceNeeds, 'runtimeOf'> {
   streams: EventStreams;
-  /** Kinds that run to an end: their log is that of their runs. */
+  /** Kinds that run to an end. Their log is that of their executions. */
   kindsWithRuns: readonly string[];
 }

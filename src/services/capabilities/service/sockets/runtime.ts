@@ -7,7 +7,7 @@ import { RuntimeError, type Handle, type InstanceEndpoints, type Runtime } from 
 /** Milliseconds that a runtime may take to answer a question. */
 const ASK_MS = 15_000;
 
-/** The runtime of a service that was deployed, and what it is known by there. 409 where it was not. */
+/** Returns the runtime and the handle of a deployed service. Throws 409 if it is not deployed. */
 export async function deployedOn(
   needs: Pick<ServiceSocketNeeds, 'runtimeOf'>,
   service: ServiceTarget,
@@ -28,7 +28,7 @@ export async function runtimeOf(
   }
 }
 
-/** Waits for what a cluster answers. 502 where it does not answer in time. */
+/** Waits for the answer of a cluster. Throws 502 if it does not come in time. */
 export async function inTime<T>(answer: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(badGateway(`The cluster did not answer within ${ASK_MS / 1000} s.`)), ASK_MS);
@@ -60,11 +60,11 @@ export async function endpointsOf(
   return inTime(runtime.endpoints(handle));
 }
 
-/** 400: clusters of this runtime cannot do it. */
+/** Creates the 400 for an operation that clusters of this runtime do not support. */
 export const unsupported = (service: ServiceTarget, what: string): AppError =>
   badRequest(`${service.cluster_name}: ${what} on clusters of the runtime ${service.cluster_runtime}.`);
 
-/** An error of a runtime as clients are told it: what cannot be is 400, what is not now 409, what does not answer 502. */
+/** Turns an error of a runtime into one for clients: 400 if the runtime refuses, 409 if it fails, 502 if it does not answer. */
 export function toAppError(error: unknown): unknown {
   if (!(error instanceof RuntimeError)) return error;
   if (error.code === 'refused') return badRequest(error.message);

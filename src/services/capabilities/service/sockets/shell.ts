@@ -28,7 +28,7 @@ type ShellCall = SocketCall<ServiceTarget, Static<typeof ShellQuery>>;
 /** Byte that a client sends in a frame of its own to end its input. */
 const END_OF_INPUT = 0x04;
 
-/** A program beside a service. */
+/** Makes the socket of a program that runs in an instance of a service. */
 export const shellSocket = (needs: ServiceSocketNeeds): Socket =>
   defineSocket({
     id: 'openServiceShell',
@@ -76,7 +76,7 @@ export const shellSocket = (needs: ServiceSocketNeeds): Socket =>
     },
   });
 
-/** Size of the terminal, undefined without one. 400 for one that has a single side. */
+/** Returns the size of the terminal; undefined without one. Throws 400 if only one side is given. */
 function terminalOf({ tty_width: columns = 0, tty_height: rows = 0 }: ShellCall['query']): ExecRequest['terminal'] {
   if (columns === 0 && rows === 0) return undefined;
   if (columns === 0) throw invalidField('tty_width', 'must be more than 0 with a tty_height');
@@ -97,7 +97,7 @@ function endingInput(peer: Peer): Readable {
   );
 }
 
-/** Containers beside an instance, which no runtime can make yet. */
+/** Socket for containers beside an instance, which is refused: no runtime can create them yet. */
 export const ephemeralShellSocket: Socket = defineSocket({
   id: 'openEphemeralShell',
   path: '/shell/ephemeral',

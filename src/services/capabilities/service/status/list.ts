@@ -11,7 +11,7 @@ export const GROUP_NAMES = Object.keys(GROUPS);
 const group = (statuses: (ServiceStatus & { kind: string })[]) =>
   Object.fromEntries(GROUP_NAMES.map((name) => [name, statuses.filter((status) => status.kind === GROUPS[name])]));
 
-/** The environment's status and those of all its services, in two statements. */
+/** Reads the status of the environment and of all its services, in two statements. */
 export async function allStatuses(context: Context, environment: EnvironmentTarget) {
   const [own] = await environmentStatuses(context.db, environment, [environment.id]);
   return {
@@ -20,7 +20,7 @@ export async function allStatuses(context: Context, environment: EnvironmentTarg
   };
 }
 
-/** The same, by stage. */
+/** Reads the status of the environment and of all its services, grouped by stage. */
 export async function statusesByStage(context: Context, environment: EnvironmentTarget) {
   const { db } = context;
   const [own] = await environmentStatuses(db, environment, [environment.id]);
@@ -62,7 +62,7 @@ const stepsOfStage = (id: string, statuses: ServiceStatus[]) => {
   return { stage_id: id, total_duration_sec: durations.length === 0 ? null : Math.max(...durations), details: [] };
 };
 
-/** A stage's status from those of its services: the worst that is under way, else the worst end. */
+/** Returns a stage's status from those of its services: the worst that is under way, else the worst end. */
 export function stageStatus(statuses: string[]): 'QUEUED' | 'ONGOING' | 'DONE' | 'ERROR' | 'SKIPPED' | 'CANCELED' {
   if (statuses.length === 0 || statuses.every((status) => status === 'NEVER')) return 'SKIPPED';
   if (statuses.some((status) => ['ONGOING', 'EXECUTING', 'CANCELING'].includes(status))) return 'ONGOING';

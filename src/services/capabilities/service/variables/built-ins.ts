@@ -9,7 +9,7 @@ import { hostnameOf, publicHosts, type PortSpec } from '#services/ports/ports.ts
 /** Connection data of a database, as its spec stores it under `access`. */
 export interface StoredDatabaseAccess {
   port: number;
-  /** Port outside, null while it isn't publicly accessible. */
+  /** Port for connections from outside, null while the database is not publicly accessible. */
   external_port: number | null;
   login: string;
   /** Sealed for `databasePasswordPlace(id)`, base64. */
@@ -67,7 +67,7 @@ async function findProjectSurroundings(
   };
 }
 
-/** The same for an environment alone, whose project is read with it. */
+/** Finds the surroundings of an environment by its id alone; the project is read with it. */
 export async function findEnvironmentSurroundings(
   context: Context,
   scope: Scope,

@@ -11,7 +11,7 @@ import type { Holder, HolderTarget } from '#services/service/holder.ts';
 /** Paths, names and views of either variables or secrets. Both follow the same rules. */
 interface Sort {
   wanted: 'variable' | 'secret';
-  /** Last segment of the paths, and the parameter of one. */
+  /** Last segment of the paths; `param` is the parameter of a single variable. */
   path: string;
   param: 'environmentVariableId' | 'secretId';
   /** In operation ids and tags. */
