@@ -7,7 +7,7 @@ const common = {
   // A test that fails now and then has a cause, in the product or in itself.
   retry: 0,
   expect: { poll: { timeout: 15_000 } },
-  // What failed is told whole, not as `[ Array(1) ]`.
+  // Failed assertions print whole values instead of `[ Array(1) ]`.
   chaiConfig: { truncateThreshold: 0 },
 } as const;
 

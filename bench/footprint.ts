@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { stopProxy } from '#runtimes/proxy/builtin/index.ts';
 
 const MAIN = path.join(import.meta.dirname, '../src/main.ts');
-/** After the start the program is left alone for so long before its memory is read: then connections that nobody uses are closed. */
+/** Milliseconds of rest between the start and the reading of memory: idle connections are closed meanwhile. */
 const IDLE_MS = 25_000;
 
 export interface Footprint {
@@ -88,7 +88,7 @@ function proportionalMemory(root: number, directory: string): number {
   return kilobytes.reduce((sum, each) => sum + each, 0) / 1024;
 }
 
-/** Pid and parent; nothing for a process that is gone meanwhile. */
+/** Returns the pid and the parent of a process; nothing if the process has ended meanwhile. */
 function entryOf(pid: number): [number, number][] {
   try {
     return [[pid, Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])]];

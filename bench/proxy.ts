@@ -74,7 +74,7 @@ export interface ProxyFigures {
   resting: number;
 }
 
-/** Measures in turns, so that a busy machine is unfair to all alike. */
+/** Measures the contestants in turns, so that load from elsewhere affects all of them equally. */
 export async function benchProxy(): Promise<ProxyFigures> {
   const directory = mkdtempSync(join(tmpdir(), 'bench-proxy-'));
   const upstream = start('upstream');
@@ -186,7 +186,7 @@ async function load(port: number, connections: number): Promise<void> {
   process.exit(0);
 }
 
-/** Opens connections that rest after one request each, and says so. */
+/** Opens connections that stay idle after one request each, and prints a line when all are open. */
 async function rest(port: number, connections: number): Promise<void> {
   const enter = async (n: number) => {
     const socket = connect({ port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (n % 10)}` });

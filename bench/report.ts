@@ -23,10 +23,10 @@ export interface Figures {
   deployments: DeploymentFigures;
   claims: ClaimFigures;
   proxy: ProxyFigures;
-  /** Undefined where no engine could be had. */
+  /** Undefined if no Docker engine is available. */
   docker: DockerFigures | undefined;
   footprint: Footprint;
-  /** Load average before the run: above 0 somebody else was working on the machine. */
+  /** Load average before the run. Above 0 other programs use the machine. */
   loadBefore: number;
 }
 

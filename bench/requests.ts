@@ -91,7 +91,7 @@ async function measurePair({ service, bare, load }: Parts, seed: Seed, work: Wor
   };
   const statements = await record(service, `${seed.url}${work.path}`, work, headers);
   const again = await record(service, `${seed.url}${work.path}`, work, headers);
-  // What only one of two equal requests sent is not the request's, but something that went on beside it.
+  // Statements that only one of two equal requests sent come from other work of the process.
   const sentAgain = new Set(again.map(({ text }) => text));
   const own = statements.filter(({ text }) => sentAgain.has(text));
   await bare.ask('serve', { statements: work.pick(own), fresh: differing(statements, again) });

@@ -33,7 +33,7 @@ const DATABASE_STOP_MS = 5_000;
 /** The running program. */
 export interface Running {
   base: Base;
-  /** As given, with the ports that are really listened on. */
+  /** Settings as given, with the ports that the program listens on in place of 0. */
   settings: Settings;
   runtimes: Runtimes;
   /** Address of the API, null where this process has none (role worker). */

@@ -58,7 +58,7 @@ export const TASKS: RecurringTask[] = [
       await removeExpiredReports(db);
     },
   },
-  // What an older key seals: after a rotation that was broken off, by a process that knew of none, or a key put in front by hand.
+  // Seals values of older vault keys with the newest: after an interrupted rotation, a write by a process without it, or a manual change.
   {
     name: 'older-vault-keys',
     everySeconds: HOUR,

@@ -51,7 +51,7 @@ async function isAnythingDeployed({ base }: Running): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Answers whether it was removed again. */
+/** Deploys the example and removes it, unless the options keep it. Returns whether it was removed. */
 async function deployAndRemove(demo: Demo, options: { remove?: true; keep?: true }): Promise<boolean> {
   try {
     await new Listr<Demo>(deploying(), { ctx: demo, renderer: 'default', fallbackRenderer: 'simple' }).run();
@@ -113,7 +113,7 @@ function deploying() {
 const make = async ({ api }: Demo, path: string, body: unknown): Promise<string> =>
   (await api.call<{ id: string }>('POST', path, body)).id;
 
-/** The state with the last lines of the log. */
+/** Returns a message with the state and the last lines of the log. */
 async function whyFailed({ api, applicationId }: Demo, state: string): Promise<string> {
   const { environment } = await api.call<{ environment: { id: string } }>('GET', `/application/${applicationId}`);
   const lines = await api.call<

@@ -6,7 +6,7 @@ import type { Settings } from '#platform/settings/index.ts';
 /** Folder of the example application. */
 const EXAMPLE = path.join(import.meta.dirname, '../../examples/hello');
 
-/** The branch that the example stands on: a clone may be at a commit without one. */
+/** Returns the branch of the example's repository. A clone may be at a commit without a branch. */
 function exampleBranch(): string {
   const result = spawnSync(
     'git',

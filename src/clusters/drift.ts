@@ -8,9 +8,9 @@ export type Difference =
   | 'missing'
   /** Runs, but should be stopped. */
   | 'running'
-  /** A later deployment made it than the last that the database knows of. */
+  /** Applied by a later deployment than the last one that the database has. */
   | 'newer'
-  /** An earlier deployment made it. */
+  /** Applied by an earlier deployment than the last one that the database has. */
   | 'older';
 
 /** Service as the database has it. */
@@ -20,14 +20,14 @@ export interface KnownService {
   /** Organization, project and environment, for people. */
   place: string;
   runtime: string;
-  /** Whether it would be found here: its cluster belongs to this machine or to none. */
+  /** Whether this machine would find it: its cluster belongs to this machine or to none. */
   here: boolean;
   wanted: 'absent' | 'stopped' | 'running';
   /** Generation of the last successful apply; null if there was none. */
   generation: number | null;
   /** Should run with zero instances. */
   scaledToNothing: boolean;
-  /** A deployment works on it at this moment: it differs because of that. */
+  /** Whether a deployment is working on it, so that a difference is expected. */
   underWay: boolean;
 }
 

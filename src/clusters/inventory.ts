@@ -19,13 +19,15 @@ export interface World extends Comparison {
 
 const LOCAL = ['host', 'docker', 'fake'];
 
-/** Compares what runs on this machine, and on clusters that belong to none, with what the database has. Only looks. */
+/** Compares the workloads on this machine, and on clusters without a machine, with the database. Changes nothing. */
 export async function takeInventory(parts: InventoryParts): Promise<World> {
   const { found, unseen } = await findAll(parts);
   return { ...compareWorld(await listKnown(parts), found), unseen };
 }
 
-/** Finds what the database does not know; of that only the services named, where some are. Throws where one of them is none. */
+/**
+ * Finds the workloads that the database does not know. `only` restricts the result to these services. Throws if one of them is not unknown.
+ */
 export async function findUnknown(parts: InventoryParts, only?: string[]): Promise<Comparison['differences']> {
   const { differences } = await takeInventory(parts);
   const all = differences.filter(({ difference }) => difference === 'unknown');
@@ -34,7 +36,7 @@ export async function findUnknown(parts: InventoryParts, only?: string[]): Promi
   return all.filter(({ serviceId }) => only?.includes(serviceId) ?? true);
 }
 
-/** Removes what `findUnknown` found, with its storage. */
+/** Removes the workloads that `findUnknown` returned, with their storage. */
 export async function removeFound(
   { platform, runtimes }: InventoryParts,
   unknown: Comparison['differences'],

@@ -26,13 +26,16 @@ import type { Platform } from '#platform/context.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
 import type { DiskUse, Runtime, RuntimeProvider } from '#runtimes/runtime.ts';
 
-/** Least pause between two rounds; after a long one it is `REST` times as long as that took, so that measuring takes a tenth of the time. */
+/**
+ * Least pause between two rounds. The pause is at least `REST` times as long as the round before, so that measuring takes a tenth of the
+ * time.
+ */
 const LEAST_PAUSE_MS = 30_000;
 const REST = 9;
 /** Seconds that a runtime has to measure what it holds. */
 const MEASURE_SECONDS = 300;
 
-/** Measures folders; those that it does not reach in time keep their last figures. */
+/** Measures folders. A folder that is not reached in time keeps its last figure. */
 export interface FolderMeter {
   measure(
     folders: readonly { key: string; paths: string[] }[],
@@ -57,7 +60,7 @@ const VOLUME_STATES: Partial<Record<WarningCode, string>> = {
 };
 
 /**
- * Measures again and again what services take of the disk of this machine, and holds them to their limits
+ * Measures the disk use of services on this machine repeatedly and enforces their limits
  * (docs/decisions/0060-disk-is-measured-and-held.md).
  */
 export class DiskGuard {
@@ -216,7 +219,7 @@ export class DiskGuard {
   }
 }
 
-/** Makes what `/metrics` shows of the last round. */
+/** Creates the gauges of the last round for `/metrics`. */
 function createGauges(registry: Registry): {
   organizations: Gauge<'organization_id' | 'kind'>;
   volumes: Gauge<'state'>;

@@ -29,7 +29,7 @@ export async function forgetLostImages(
   }
 }
 
-/** Images that were built for releases on a machine, once each; those of a registry can be pulled again. */
+/** Lists the images that were built for releases on a machine, each once. Images of a registry are left out: they can be pulled again. */
 const listNamedImages = (db: CollectorParts['platform']['db'], nodeId: string) =>
   db
     .selectFrom('release')
