@@ -67,7 +67,7 @@ async function measureIdle(config: pg.ClientConfig, directory: string) {
   const slots = { deployments: 4, builds: 1, perOrganization: 4 };
   const workers = Array.from({ length: IDLE_WORKERS }, () => new DeploymentWorker({ ...parts, slots } as never));
   for (const worker of workers) await worker.start();
-  // Workers that started first know few of the others until their next report.
+  // Workers that started first know few of the others at first.
   await sleep(60_000);
   const before = processorSeconds(directory);
   await sleep(IDLE_SECONDS * 1000);
