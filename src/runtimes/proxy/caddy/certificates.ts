@@ -98,7 +98,7 @@ async function stateOf(file: string): Promise<unknown> {
   return found === '' ? null : [file, found.ino, found.size, found.mtimeMs];
 }
 
-/** Replaces the content of a file that is missing or gone: Caddy rotates its log. */
+/** Returns the empty text for a file that is missing: Caddy rotates its log. */
 function nothing(error: NodeJS.ErrnoException): '' {
   if (error.code === 'ENOENT') return '';
   throw error;
