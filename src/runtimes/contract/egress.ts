@@ -97,7 +97,7 @@ export function describeEgress(contract: () => Contract, options: ContractOption
     const { end, lines } = await c.run(sandboxed(program, [{ host: '*' }], { identity }));
     expect(end, lines.join('\n')).toMatchObject({ exitCode: 0 });
     expect(lines).toContain('reached []');
-    // The same, with nothing to keep it in, does reach them.
+    // The same program without restrictions does reach them.
     const free = await c.run({ ...sandboxed(program, [], { identity, name: 'free' }), egress: undefined });
     const reached = free.lines.find((line) => line.startsWith('reached '));
     const siblings = options.without?.siblings ? [] : [`${server.hostname}:8080`, `"${server.hostname}"`];
@@ -164,7 +164,7 @@ export function describeEgress(contract: () => Contract, options: ContractOption
       console.log(execFileSync('/work/answer/here/a/run', { encoding: 'utf8' }));
       appendFileSync('/work/answer/here/a/b.txt', ' and changed'); writeFileSync('/work/answer/here/new', '');
       writeFileSync('/work/answer/answer.json', readFileSync('/work/answer/here/a/b.txt'));`;
-    // Where its output goes, and, once more, on a volume.
+    // The given folder is first below the output's folder, then on a volume.
     const folders = [{ path: '/work/answer/here', directory }];
     const storage = [{ id: crypto.randomUUID(), mountPath: '/work/answer/here', sizeGib: 1 }];
     for (const one of [{}, { storage }]) {

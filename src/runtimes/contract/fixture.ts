@@ -67,7 +67,7 @@ process.exit(status);
 export async function writeFixture(directory: string, baseImage: string): Promise<void> {
   await mkdir(directory, { recursive: true });
   const text = await readFile(new URL('../fake/application.ts', import.meta.url), 'utf8');
-  // In the image it stands alone.
+  // In the image the file has no other modules beside it.
   const source = text.replace(`'#kernel/node-http.ts'`, `'node:http'`);
   await writeFile(join(directory, 'application.mjs'), stripTypeScriptTypes(source));
   await writeFile(join(directory, 'server.mjs'), MAIN.trimStart());
@@ -208,7 +208,7 @@ export function newContext(signal: AbortSignal = new AbortController().signal): 
     signal,
     lines,
     log: (line) => void lines.push(line),
-    // As of an operator who shares every image of the engine.
+    // As if the operator shared every image of the engine.
     resolveImage: async (name) => ({ reference: name, onBuild: [], registry: null }),
     checkHost: async () => undefined,
   };

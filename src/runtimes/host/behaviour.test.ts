@@ -35,7 +35,7 @@ const probe = (check: Probe['check'], failureThreshold = 3): Probe => ({
   failureThreshold,
 });
 
-/** A server of a port of its own, or of the one in PORT. */
+/** Returns a server that listens on a port of its own, or on the one in PORT. */
 const server = (listen: string) => ({
   'server.mjs': `import { createServer } from 'node:http';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
@@ -149,7 +149,7 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
       const running = host.runtime.exec!(
         handle,
         {
-          // Its output stays open, so that its end is still waited for.
+          // Its output stays open, so that the caller still waits for its end.
           command: [
             'node',
             '-e',
@@ -428,7 +428,7 @@ describe.skipIf(!machine.namespaces || !findCgroups('quarterdeck-test').usable)(
   },
 );
 
-/** Sends a text and answers what comes back until the other side ends. */
+/** Sends a text and returns the answer up to the end of the connection. */
 function askTcp(to: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(to, '127.0.0.1', () => socket.write(text));
@@ -471,7 +471,7 @@ async function pretendRestart(host: TestHost, spec: WorkloadSpec): Promise<void>
     execFileSync('ip', ['netns', 'delete', name]);
 }
 
-/** Folders of the machine's control groups whose paths end as wanted. */
+/** Returns the folders of the machine's control groups whose paths have the given end. */
 function groupFolders(end: string): string[] {
   return execFileSync('find', ['/sys/fs/cgroup', '-type', 'd', '-path', `*${end}`])
     .toString()

@@ -127,7 +127,7 @@ function legacyFolders(): { memory: string; cpu: string; pids: string[] } | null
     const group = groups.find(([, controllers]) => controllers?.split(',').includes(controller));
     if (!mount || !group) return null;
     const folder = join(mount[1]!, group[2]!);
-    // In a container the path may be that of the machine's tree, of which only a part is mounted.
+    // In a container the path may be relative to the machine's tree, of which only a part is mounted.
     return existsSync(folder) ? folder : mount[1]!;
   };
   const [memory, cpu] = [find('memory'), find('cpu')];
@@ -152,7 +152,7 @@ function removeGroup(group: string): void {
     rmdirSync(group);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    // Processes that are just ending keep a group busy: the next removal of the service, or of its parent, takes it.
+    // Processes that are just ending keep a group busy: the next removal of the service, or of its parent, removes it.
     if (code !== 'ENOENT' && code !== 'EBUSY' && code !== 'ENOTEMPTY') throw error;
   }
 }

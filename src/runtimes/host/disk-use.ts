@@ -27,7 +27,7 @@ export class HostDisk {
   constructor(parts: HostParts) {
     this.#parts = parts;
     const { mode, asRoot, tools } = parts.machine;
-    // An ordinary user's instances may close folders to the user that they share with us, and not to the root of a user namespace.
+    // An ordinary user's instances may close folders to the account that they share with us, but not to the root of a user namespace.
     const isClosed = mode === 'namespaces' && !asRoot;
     this.#meter = new TreeMeter(isClosed ? { prefix: [tools.unshare, '--user', '--map-root-user', '--'] } : {});
   }

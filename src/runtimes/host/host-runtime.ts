@@ -180,7 +180,7 @@ export class HostRuntime implements Runtime {
       requireHeld(context);
       await this.#parts.published.remove(serviceId);
       requireHeld(context);
-      // Their ends take their time: nothing of them is removed by who may have been replaced since.
+      // Stopping takes time, in which another attempt may replace this one: the check follows before anything is removed.
       await this.#stopAll(layout.instances(serviceId));
       requireHeld(context);
       await Promise.all(layout.instances(serviceId).map((at) => this.#instances.remove(at, this.#graceOf(at))));

@@ -195,7 +195,7 @@ export class Launcher {
     removeTree(tree);
     if (folder === null) mkdirSync(tree, { recursive: true });
     else cpSync(join(folder, 'tree'), tree, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
-    // What stands for a folder of the tree wherever the command names it.
+    // Paths that stand for a folder of the tree wherever the command names them.
     const paths = new PlainPaths(tree, [...record.workdirs, ...place.folders]);
     for (const path of place.folders) mkdirSync(paths.real(path), { recursive: true });
     for (const { path, content } of spec.files) {

@@ -73,7 +73,7 @@ async function stateOf(
   if (!shim?.alive) return 'failed';
   if (shim.state.state === 'backoff') return 'restarting';
   if (!shim.running) return 'starting';
-  // Ready since its present process started, or found so now (one look: this is asked every few seconds).
+  // Ready since its present process started, or by a single check now (watchers call this every few seconds).
   const readyAt = instances.record(at)?.readyAt ?? null;
   if (readyAt !== null && readyAt >= shim.state.startedAt!) return 'ready';
   return (await readiness.once(at, spec)) ? 'ready' : 'running';

@@ -30,7 +30,7 @@ export async function makeOwnedFolders(layer: string, tops: readonly string[], u
   const closed = tops.flatMap((top) => mirror(`/${top}`, join(making, 'top', top)));
   const [first, ...others] = closed;
   if (first !== undefined) {
-    // What overlayfs takes as "not there": a device that anybody may make inside a user namespace (Linux 5.8).
+    // Overlayfs treats this device as an absent file; every account may make it inside a user namespace (Linux 5.8).
     await runChecked(unshare, ['--user', '--map-root-user', '--', 'mknod', first, 'c', '0', '0']);
     for (const path of others) linkSync(first, path);
   }
@@ -54,7 +54,7 @@ function mirror(from: string, to: string): string[] {
   const folders = entries.filter((entry) => entry.isDirectory());
   const closed = folders.flatMap(({ name }) => mirror(join(from, name), join(to, name)));
   chmodSync(to, (lstatSync(from).mode & 0o1777) | 0o700);
-  // Locks and logs that only root may open would be in the way of whoever installs something.
+  // Locks and logs that only root may open would make package managers fail.
   const files = /^\/(etc|var)(\/|$)/.test(from) ? entries.filter((entry) => entry.isFile()) : [];
   const shut = files.filter(({ name }) => !isReadable(join(from, name))).map(({ name }) => join(to, name));
   return [...closed, ...shut];

@@ -37,7 +37,7 @@ function socketInodes(pid: number): string[] {
       return match ? [match[1]!] : [];
     });
   } catch (error) {
-    // One that ended, or a helper of another account that the workload cannot be.
+    // The process ended, or it is a helper with another account and thus not the workload.
     if (isGone(error) || (error as NodeJS.ErrnoException).code === 'EACCES') return [];
     throw error;
   }

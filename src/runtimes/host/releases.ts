@@ -42,7 +42,7 @@ export class Releases {
     try {
       writeAtomically(this.#file(serviceId, generation), JSON.stringify(release));
     } catch (error) {
-      // An empty one would stay until the next release.
+      // An empty folder would stay until the next release.
       if (readdirSync(folder).length === 0) rmSync(folder, { recursive: true });
       throw error;
     }

@@ -49,7 +49,7 @@ export class Rollout {
       fence.require();
       await this.#parts.published.set(spec.identity.serviceId, this.#published(spec, wanted));
     } catch (error) {
-      // A later attempt may wait for what this one has made.
+      // A later attempt may already use the instances of this one.
       if (!fence.isReplaced()) await this.#undo(spec, wanted, makeRoom ? others : [], fence);
       throw error;
     }

@@ -93,7 +93,7 @@ export class Tasks {
       const launch = await this.#launcher.prepare(place, spec, context.signal);
       requireGoing(context);
       const once = { timeoutMs: spec.timeoutSeconds * 1000, graceMs: spec.gracePeriodSeconds * 1000 };
-      // First, so that no sandbox is ever without: it waits for it.
+      // The proxy starts first and waits for the sandbox, so that no sandbox runs without a proxy.
       await startProxy(this.#parts, place.directory, spec);
       await startShim({ directory: place.directory, once, ...launch });
     } catch (error) {

@@ -13,7 +13,7 @@ export function onTerminal(
   env: Record<string, string>,
   { columns, rows }: NonNullable<ExecRequest['terminal']>,
 ): { argv: string[]; env: Record<string, string> } {
-  // Of the machine, whatever the PATH of the service names so.
+  // The machine's own programs, independent of the service's PATH.
   const [script, stty] = [findProgram('script'), findProgram('stty')];
   if (process.platform !== 'linux' || script === null || stty === null)
     throw new RuntimeError(
@@ -22,7 +22,7 @@ export function onTerminal(
     );
   const names = command.map((_, index) => `QUARTERDECK_ARGUMENT_${index}`);
   const values = Object.fromEntries(names.map((name, index) => [name, command[index]!]));
-  // By this one `script` chooses the shell that reads the line: the service's own stands in its place until then.
+  // By SHELL `script` chooses the shell that reads the line: the service's own value waits in another variable until then.
   const own = env['SHELL'];
   const line = [
     `${stty} rows ${Math.trunc(rows)} cols ${Math.trunc(columns)}`,

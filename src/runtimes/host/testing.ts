@@ -44,7 +44,7 @@ export type Variant = Pick<HostRuntimeOptions, 'mode' | 'network'>;
 
 /** Returns the contract's subject in one mode and network of the runtime. */
 export const contractSubject = (variant: Variant) => async (setup: ContractSetup) => {
-  // Without namespaces the workloads' accounts need a way to their folders; the one of the suite is closed to others.
+  // Without namespaces the workloads' accounts must reach their folders; the suite's folder is closed to other accounts.
   if (variant.mode === 'plain') chmodSync(dirname(setup.directory), 0o711);
   const { directory: dataDir, installation, router } = setup;
   const reopen = () => createHostRuntime({ dataDir, installation, router, log: () => undefined, ...variant });

@@ -40,7 +40,7 @@ export async function runCommand(
   args: readonly string[],
   options: CommandOptions = {},
 ): Promise<CommandResult> {
-  // Loaded with the first command: it takes its time and 8 MB.
+  // Loaded with the first command, because it costs time and 8 MB.
   const { execa } = await import('execa');
   options.signal?.throwIfAborted();
   const kept = { stdout: new TailBuffer(options.keepBytes), stderr: new TailBuffer(options.keepBytes) };

@@ -47,7 +47,7 @@ export async function withinDisk<T>(work: DiskWork<T>): Promise<T> {
     await refuseTooMuch({ ...work, limits }, signal);
     return result;
   } catch (error) {
-    // What the work says of its end is only that it was ended.
+    // The error of the aborted work tells only that it was ended.
     if (over.signal.aborted && !signal.aborted) throw over.signal.reason;
     throw error;
   } finally {

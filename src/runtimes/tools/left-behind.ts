@@ -33,7 +33,7 @@ function isIn(pid: number, directory: string): boolean {
     const folder = readlinkSync(`/proc/${pid}/cwd`).replace(/ \(deleted\)$/, '');
     return folder === directory || folder.startsWith(`${directory}/`);
   } catch (error) {
-    // Somebody else's process is none of ours.
+    // A process of another account is not one of the predecessor's.
     if (isGone(error) || (error as NodeJS.ErrnoException).code === 'EACCES') return false;
     throw error;
   }

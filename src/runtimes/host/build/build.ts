@@ -46,7 +46,7 @@ export async function buildImage(
   const target = builder.images.folder(image)!;
   const folder = workFolder(target);
   removeTree(folder);
-  // Accounts of services pass through to their own image, and list nothing.
+  // Accounts of services can enter the folder of their own image but list no folder above.
   for (const above of [dirname(dirname(folder)), dirname(folder)]) {
     mkdirSync(above, { recursive: true });
     chmodSync(above, 0o711);
@@ -75,7 +75,7 @@ export async function buildImage(
     };
     const work = { name: 'The build', folders: [folder], disk: folder, limits: builder.disk, run };
     const signal = anySignal([context.signal, deadline]);
-    // Asked before what was made is removed.
+    // The free space is checked before the files of a failed build are removed.
     await tellingNoSpace(builder.dataDir, () => withinDisk({ ...work, signal }));
     removeTree(target);
     renameSync(folder, target);

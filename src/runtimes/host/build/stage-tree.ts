@@ -57,7 +57,7 @@ export class ViewStage implements StageTree {
   }
 
   enter(): void {
-    // The folder is made by whatever runs or is copied in it next.
+    // The next RUN or COPY makes the folder.
   }
 
   async #inView(action: ViewAction, from: StageTree | null): Promise<void> {

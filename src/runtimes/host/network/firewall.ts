@@ -40,7 +40,7 @@ export async function findFirewall(iptables: string | null): Promise<Firewall> {
     outside: true,
     async open(bridge, subnet) {
       writeFileSync('/proc/sys/net/ipv4/ip_forward', '1');
-      // Each goes to the top, so the last one first.
+      // Each rule is inserted at the top, so the last one goes first.
       for (const { table, chain, rule } of rulesOf(bridge, subnet).toReversed())
         if (!(await there(table, chain, rule)))
           await runChecked(iptables, ['--wait', '10', '--table', table, '--insert', chain, ...rule]);

@@ -55,7 +55,7 @@ export class MachineNetwork implements InstanceNetwork {
   }
 
   async publish(): Promise<void> {
-    // Nobody looks names up in the machine's network.
+    // The machine's network resolves no internal names.
   }
 
   async detach(name: string): Promise<void> {

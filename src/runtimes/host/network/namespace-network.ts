@@ -106,7 +106,7 @@ export class NamespaceNetwork implements InstanceNetwork {
     return this.#lock.run('networks', async () => {
       const record = this.#records.read(environmentId);
       if (!record) return;
-      // Places that an attempt took that ended before it made anything else.
+      // Host numbers of attempts that ended before they made anything else.
       for (const name of Object.keys(record.hosts)) await this.#deleteNamespace(name);
       await this.#removeBridge(environmentId, record.index);
     });
@@ -166,7 +166,7 @@ export class NamespaceNetwork implements InstanceNetwork {
     const namespace = this.#namespace(instance);
     const there = () => existsSync(namespacePath(namespace));
     if (!there()) return;
-    // Another process may be taking it down, too.
+    // Another process may be deleting it at the same time.
     await this.#ip(['netns', 'delete', namespace]).catch((error: unknown) => {
       if (there()) throw error;
     });

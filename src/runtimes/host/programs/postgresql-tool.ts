@@ -42,7 +42,7 @@ function initialise(): void {
   const passwordFile = join(data, 'password.new');
   rmSync(fresh, { recursive: true, force: true });
   writeFileSync(passwordFile, `${required('POSTGRES_PASSWORD')}\n`, { mode: 0o600 });
-  // The socket lies in the folder of the files, where nobody else comes.
+  // The socket lies in the folder of the files, which only this account may enter.
   const ways = ['--auth-local=trust', '--auth-host=scram-sha-256'];
   const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
   run('initdb', [
@@ -73,7 +73,7 @@ function takeRestored(): void {
 function start(): void {
   takeRestored();
   if (!existsSync(join(files, 'PG_VERSION'))) initialise();
-  // One that was killed left it, and in namespaces of its own pids begin anew: any process could pass for it.
+  // A killed server leaves this file. Pids start over in a new namespace: any process could be taken for that server.
   rmSync(join(files, 'postmaster.pid'), { force: true });
   const settings = {
     listen_addresses: args[0] ?? '*',
@@ -132,7 +132,7 @@ async function ask(
   statement: string,
   take: (message: Message) => Promise<void> | void,
 ): Promise<void> {
-  // A path has at most 107 bytes, so it is named from within.
+  // A socket's path has at most 107 bytes: a relative path is short enough.
   process.chdir(files);
   const socket = connect({ path: `.s.PGSQL.${port}` });
   const version = Buffer.from([0, 3, 0, 0]);

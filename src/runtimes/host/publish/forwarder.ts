@@ -117,7 +117,7 @@ function openUdpSender(upstream: Upstream, answer: (packet: Buffer) => void): Ud
     timer.refresh();
     inner.send(packet, upstream.port, upstream.address);
   });
-  // An instance that isn't there answers with an ICMP error: as without us, the packet is lost.
+  // A missing instance answers with an ICMP error: the packet is lost, as without the forwarder.
   inner.on('error', () => inner.close());
   inner.once('close', () => clearTimeout(timer));
   return inner;

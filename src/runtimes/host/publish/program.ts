@@ -17,7 +17,7 @@ async function reload(): Promise<void> {
   const name = tableName(table);
   if (name === present) return;
   const errors = await forwarder.apply(table);
-  // A port that was taken is tried again at the next look.
+  // The next look tries failed ports again.
   present = Object.keys(errors).length ? '' : name;
   writeStatus(join(folder, STATUS_FILE), { table: name, errors });
 }

@@ -137,7 +137,7 @@ function copyFolder(
     const path = join(below, name);
     const source = join(from, name);
     if (kindOf(source) === 'directory') {
-      // A folder that is left out may hold something that an exception (`!`) takes in: it is made only for that.
+      // An ignored folder may hold files that an exception (`!`) includes: the folder is made only for those.
       if (ignored(path) && !holdsKept(source, path, ignored)) continue;
       copyFolder(root, source, join(to, name), changes, ignored, path);
       chmodSync(resolveInRoot(root, join(to, name)), changes.mode ?? (lstatSync(source).mode & 0o777) | 0o700);

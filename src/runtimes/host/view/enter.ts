@@ -52,7 +52,7 @@ function copy(job: CopyJob): void {
 async function makeWayOut(port: number): Promise<void> {
   if (plan.tools.ip === null) throw new Error('ip (iproute2) is not installed');
   run(plan.tools.ip, ['link', 'set', 'lo', 'up']);
-  // Only those that have a proxy load what it takes.
+  // Loaded here, so that only views with a proxy load it.
   const { awaitProxy } = await import('#runtimes/host/view/await-proxy.ts');
   await awaitProxy(port);
 }
@@ -69,7 +69,7 @@ async function main(): Promise<void> {
   if (owner !== null) chownSync(makeInRoot(plan.root, HOME), owner, owner);
   if (typeof plan.network === 'object') await makeWayOut(plan.network.proxyPort);
   const [program, ...args] = runArguments(plan, moveAway(), action);
-  // Last, so that the limits of a small instance don't slow this down; the files are covered next.
+  // Joined last, so that the limits of a small instance do not slow this program down; the next step covers these files.
   for (const file of plan.cgroups) writeFileSync(file, '0');
   coverOuterTree(plan, mount);
   process.chdir('/');

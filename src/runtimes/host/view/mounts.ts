@@ -30,7 +30,7 @@ export function assemble(plan: ViewPlan, mount: Mount): void {
   if (!plan.nested) mount(['-t', 'sysfs', '-o', 'ro,nosuid,nodev,noexec', 'sysfs', join(root, 'sys')]);
   if (plan.resolv !== null) provideResolver(root, plan.resolv);
   bind(root, { from: plan.node, to: `${OURS}/bin/node`, readOnly: true }, mount);
-  // Before what is shown in them, whose mount points would be made otherwise, and after what may hold them.
+  // Before the binds inside them, which would make these folders as mount points, and again after the binds that may hold them.
   makeFolders(plan);
   for (const one of plan.binds) bind(root, one, mount);
   makeFolders(plan);
@@ -84,7 +84,7 @@ function devices(root: string, mount: Mount): void {
   for (const name of ['shm', 'pts']) mkdirSync(join(dev, name));
   mount(['-t', 'tmpfs', '-o', 'mode=1777,nosuid,nodev', 'tmpfs', join(dev, 'shm')]);
   mount(['-t', 'devpts', '-o', 'newinstance,ptmxmode=0666,mode=0620,nosuid,noexec', 'devpts', join(dev, 'pts')]);
-  // Where programs look for the maker of terminals.
+  // Path at which programs open new terminals.
   symlinkSync('pts/ptmx', join(dev, 'ptmx'));
 }
 
@@ -133,10 +133,10 @@ function provideResolver(root: string, content: string): void {
 export function coverOuterTree(plan: ViewPlan, mount: Mount): void {
   const kept = new Set(['usr', 'bin', 'sbin', ...readdirSync('/').filter((name) => name.startsWith('lib'))]);
   const names = readdirSync('/').filter((name) => !kept.has(name) && name !== 'proc' && `/${name}` !== plan.anchor);
-  // Before /dev is covered: /dev/null stands in the place of files.
+  // Before /dev is covered, because /dev/null covers files.
   for (const path of plan.hidden) cover(path, mount);
   for (const name of names) if (kindOf(`/${name}`) === 'directory') cover(`/${name}`, mount);
-  // Who makes a nested user namespace needs the /proc of these namespaces; the machine's settings in it are not ours to write.
+  // The creation of a nested user namespace needs the /proc of these namespaces; the machine's settings in it stay read-only for us.
   if (plan.nested) mount(['-t', 'proc', '-o', 'nosuid,nodev,noexec', 'proc', '/proc']);
   else cover('/proc', mount);
 }

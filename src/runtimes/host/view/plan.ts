@@ -90,7 +90,7 @@ const BUILDER = ['chown', 'dac_override', 'fowner', 'fsetid', 'kill', 'setgid', 
 
 /** Returns the account that owns the files made for a view; null for the account that makes them. */
 export function ownerOf({ nested, action }: ViewPlan): number | null {
-  // In a nested user namespace everything that we make belongs to the one account that there is.
+  // A nested user namespace has a single account, which owns every new file.
   if (nested) return null;
   if (action.kind === 'copy') return action.job.owner ?? null;
   return action.account.kind === 'instance' ? action.account.uid : null;

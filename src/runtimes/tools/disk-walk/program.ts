@@ -21,7 +21,7 @@ export interface WalkLine extends TreeSize {
 const REPORT_MS = 1000;
 
 const job = JSON.parse(readFileSync(0, 'utf8')) as WalkJob;
-// Linux gives reading the disk the priority of its process.
+// Linux derives the priority of disk reads from that of the process.
 setPriority(constants.priority.PRIORITY_LOW);
 
 for (const [tree, paths] of job.trees.entries()) {

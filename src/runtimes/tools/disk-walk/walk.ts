@@ -131,7 +131,7 @@ class Walk {
     const path = join(this.#here.path, name);
     const below = openFolder(path);
     if (below === null) {
-      // It may be closed to us; removed since, it takes nothing.
+      // The folder is closed to this account, or was removed and counts nothing.
       if (lookAt(path) !== null) this.#size.isWhole = false;
       return;
     }
@@ -182,7 +182,7 @@ class Walk {
       for (let seen = 1; ; seen++) {
         const entry = folder.readSync();
         if (entry === null) return;
-        // The walk ends with the next look.
+        // The next check of the time ends the walk.
         if (seen % LOOK_EVERY === 0 && this.#isLate()) return;
         const stats = lookAt(join(this.#here.path, entry.name));
         if (stats === null || stats.dev !== this.#device) continue;

@@ -29,7 +29,7 @@ export function createEgressProxy(options: EgressProxyOptions): Server {
   const gate = new Gate(options);
   const server = createServer((request, response) => void forward(gate, request, response));
   server.maxConnections = MOST_CONNECTIONS;
-  // A tunnel, and the answer to a long question, take as long as they take.
+  // Tunnels and slow answers have no time limit.
   server.requestTimeout = 0;
   server.on('connect', (request: IncomingMessage, client: Duplex, head: Buffer) => {
     client.on('error', () => client.destroy());
@@ -71,7 +71,7 @@ class Gate {
     const found = literal === undefined ? await this.#resolve(target.host) : [literal];
     const allowed = rule.isPrivate ? ['0.0.0.0/0', '::/0'] : allowedPrivateAddresses;
     const good = found.filter((address) => !isForbiddenAddress(address, allowed));
-    // What a name leads to is left out: users of an agent read this, and the addresses of private names are none of theirs.
+    // The message omits the address: users of an agent read it, and must not learn the addresses of private names.
     const leads = literal === undefined ? 'leads to' : 'is';
     if (good.length === 0) throw this.#refusal(target, `${leads} a private, local or reserved address`);
     return good;
@@ -84,7 +84,7 @@ class Gate {
         : (await lookup(host, { all: true })).map(({ address }) => address);
       if (found.length > 0) return found;
     } catch {
-      // Said below: a resolver's reasons differ, what it comes to doesn't.
+      // The error below covers every reason of the resolver.
     }
     throw new Refusal(502, `The name ${host} does not resolve.`);
   }

@@ -45,7 +45,7 @@ export function gitEnvironment(location: GitLocation, access: GitAccess): Record
     SSH_ASKPASS: '/bin/false',
     GIT_ALLOW_PROTOCOL: location.kind === 'local' ? 'file' : location.kind,
     GIT_OPTIONAL_LOCKS: '0',
-    // What is not there is not fetched in passing (promises.ts).
+    // Missing objects are not fetched implicitly (promises.ts).
     GIT_NO_LAZY_FETCH: '1',
     GIT_LITERAL_PATHSPECS: '1',
     GIT_LFS_SKIP_SMUDGE: '1',
@@ -64,7 +64,7 @@ export function gitEnvironment(location: GitLocation, access: GitAccess): Record
 /** Returns the settings that depend on the location: its credentials, its checked addresses, its owner. */
 function placeSettings(location: GitLocation, credentials: GitCredentials | null): [string, string][] {
   const { kind, url, host, addresses, origin } = location;
-  // The folder is one that the settings allow, whoever owns it.
+  // The operator's settings allow this folder, whichever account owns it.
   if (kind === 'local') return [['safe.directory', '*']];
   if (kind === 'ssh') return [];
   const settings: [string, string][] = [];

@@ -212,7 +212,7 @@ export class Git {
   async #open(source: GitSource, directory: string, home: string, log: (line: string) => void): Promise<Repository> {
     let location = await this.#locate(source.url);
     const credentials = source.credentials ?? location.credentials;
-    // Tokens are for https: the same repository is read there.
+    // Tokens work over https only: the same repository is read there.
     const web = credentials && location.kind === 'ssh' ? overHttps(location) : null;
     if (web) location = await this.#locate(web);
     const repository = new Repository({

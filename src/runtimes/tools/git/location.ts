@@ -72,7 +72,7 @@ function remote(kind: 'https' | 'http' | 'ssh', parsed: URL, scp: string | null)
 function local(folder: string, localRoots: readonly string[]): GitLocation {
   const real = realFolder(folder);
   const roots = localRoots.map(realFolder).filter((root) => root !== null);
-  // One answer for what is not there and what may not be seen, so that nobody can look around on the machine.
+  // Absent and forbidden folders have the same answer, so that users cannot explore the machine.
   if (real === null || !roots.some((root) => isWithin(real, root)))
     throw refused(
       folder,

@@ -205,7 +205,7 @@ export class Repository {
   }
 
   async #fetch(refs: readonly string[], options: readonly string[]): Promise<CommandResult> {
-    // What a filter left out is a promise of the remote, whose name is the URL and may not begin with a slash.
+    // Filtered objects are promised by the remote; its name is the URL and must not begin with a slash.
     const mayLeaveOut = this.#location.kind !== 'local' && (await keepsPromises());
     const wanted = mayLeaveOut ? options : options.filter((one) => !one.startsWith('--filter'));
     const args = ['fetch', '--quiet', '--no-tags', '--no-write-commit-graph', ...wanted];

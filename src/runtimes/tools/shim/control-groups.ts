@@ -15,7 +15,7 @@ function join(file: string, pid: number): void {
   try {
     writeFileSync(file, String(pid));
   } catch (error) {
-    // It has just ended.
+    // The process has just ended.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

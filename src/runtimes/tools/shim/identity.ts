@@ -89,7 +89,7 @@ export function isGone(error: unknown): boolean {
 function linuxStart(pid: number): string | null {
   const stat = readStat(pid);
   if (stat === null || stat.state === 'X') return null;
-  // While others of its threads are still ending, its files and sockets are still open.
+  // While other threads of a zombie are still ending, its files and sockets are still open.
   return stat.state === 'Z' && stat.threads <= 1 ? null : stat.startTime;
 }
 

@@ -131,7 +131,7 @@ function spawnShim(
       resolve();
     });
     child.once('exit', (code) => {
-      // The other one shows soon: its state is what is answered.
+      // Another shim holds the directory and shows soon: its state is returned.
       if (code === HELD_STATUS) return resolve(shows(directory));
       const last = readFileSync(errorsPath, 'utf8').trim().slice(-500);
       reject(new RuntimeError('failed', `The shim in ${directory} ended with status ${code}: ${last}`));
@@ -161,7 +161,7 @@ export async function stopShim(directory: string, graceMs: number, bootId: strin
   if (!present) return;
   if (present.alive) {
     const asked = await request(directory, { do: 'stop', graceMs }, graceMs + 10_000).catch((error: Error) => error);
-    // One that just ended, or hangs: its process is ended by identity below.
+    // The shim just ended, or hangs: its process is ended by identity below.
     if (asked instanceof Error) signalProcess(present.state.shim, 'SIGKILL', bootId);
     await gone(() => isRunning(present.state.shim, bootId), `The shim in ${directory} does not end.`);
   }

@@ -50,7 +50,7 @@ export class RotatingLog {
     } catch (error) {
       if (!isDiskFull(error)) throw error;
     }
-    // A part of a line would be glued to the next one.
+    // Otherwise the partial line would run into the next one.
     ftruncateSync(this.#fd, this.#size);
     return false;
   }

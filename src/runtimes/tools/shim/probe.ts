@@ -83,7 +83,7 @@ function tcpCheck(host: string, port: number, timeoutMs: number, forwarded: bool
 
 /** Checks for a status from 200 to 399, as Kubernetes does. Certificates are not verified: an instance has none from a known authority. */
 async function httpCheck(origin: string, path: string, timeoutMs: number): Promise<string | null> {
-  // Not resolved against the origin: `//host/` would lead to another.
+  // The path is not resolved against the origin: `//host/` would lead to another host.
   const url = new URL(`${origin}${path.startsWith('/') ? path : `/${path}`}`);
   const { get } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'));
   return new Promise((resolve) => {
@@ -177,7 +177,7 @@ export function startEntered(
     ...(target.uid === undefined ? {} : { uid: target.uid, gid: target.gid }),
   };
   if (!target.sealed) return spawn(program, args, { ...options, stdio, env: target.env });
-  // What was there of the workload before, too: its libraries are its own, and what enters it by them may leave something running.
+  // The workload's first process is moved, too: the entering program loads the workload's libraries, which may leave a process running.
   const confine = (pid: number) => joinGroups(target.groups ?? [], [pid, pids.init]);
   return spawnSealed(program, args, target.env, { ...options, stdio }, confine);
 }

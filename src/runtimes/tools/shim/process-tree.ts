@@ -11,7 +11,7 @@ export const processTree = (pid: number): number[] => below([pid], allProcesses(
 export function endSession(leader: number, isReaped: boolean): void {
   if (process.platform !== 'linux') return void sendSignal(-leader, 'SIGKILL');
   const all = allProcesses();
-  // A pid is given away only when no session has its name any more.
+  // The kernel reuses a pid only after the session of that id is gone.
   if (isReaped && all.has(leader)) return;
   const members = [...all].filter(([pid, { session }]) => pid === leader || session === leader).map(([pid]) => pid);
   const tree = below(members, all);

@@ -68,7 +68,7 @@ class Shim {
 
 function main(directory: string): void {
   const config = JSON.parse(readFileSync(0, 'utf8')) as ShimConfig;
-  // The socket's path is relative to this: absolute ones may be longer than the 108 bytes that a socket's name can have.
+  // The socket's path is relative to this folder: an absolute path may exceed the limit of 108 bytes.
   process.chdir(directory);
   holdDirectory(() => supervise(config));
 }
@@ -97,7 +97,7 @@ function holderName(): string {
   if (!existsSync(HOLDER_FILE)) {
     try {
       writeFileSync(temporary, randomBytes(32).toString('hex'), { mode: 0o600 });
-      // Of two that begin at once both read what one of them wrote.
+      // If two shims start at once, one of them writes the file and both read it.
       linkSync(temporary, HOLDER_FILE);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -123,5 +123,5 @@ function supervise(config: ShimConfig): void {
   });
 }
 
-// Loaded only, it is compiled for the next time.
+// A mere import compiles the program for the next start.
 if (import.meta.main) main(process.argv[2]!);

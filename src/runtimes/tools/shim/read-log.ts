@@ -14,7 +14,7 @@ export function readShimLog(directory: string, tail: number): ShimLogLine[] {
   const lines: string[] = [];
   for (let n = 0; lines.length < tail; n++) {
     const found = lastLines(n === 0 ? logFile(directory) : `${logFile(directory)}.${n}`, tail - lines.length);
-    // The newest one is missing for a moment while files are rotated.
+    // The newest file is missing for a moment during a rotation.
     if (found === null && n > 0) break;
     lines.unshift(...(found ?? []));
   }

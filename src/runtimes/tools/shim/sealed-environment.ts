@@ -52,7 +52,7 @@ export function spawnSealed(
     stdio: [...options.stdio, 'pipe'],
   } as SpawnOptions);
   const given = child.stdio[3] as Duplex;
-  // One that ended before it took them tells why by its end.
+  // A child that ends before it reads them gives the reason by its end.
   given.on('error', () => undefined);
   given.once('data', () => {
     try {

@@ -209,7 +209,7 @@ test('a process whose liveness check fails is started anew with the reason', asy
 });
 
 test('a process is not checked before its namespaces are made, however long that takes', async () => {
-  // What stands in our own root is not yet in one of its own.
+  // A process in the test's own root has not yet entered its namespaces.
   const { directory } = await start('setInterval(()=>console.log("still here"),50)', {
     liveness: livenessOf(['false'], ['env']),
   });

@@ -185,7 +185,7 @@ export class Supervisor {
   }
 
   #onEnd(child: Child, { code, signal, why }: ChildEnd): void {
-    // One that was replaced is nobody to start again.
+    // A replaced process is not restarted.
     if (child !== this.#child) return;
     const now = new Date();
     const stopping = this.#state.state === 'stopping';
@@ -242,7 +242,7 @@ export class Supervisor {
       if (this.#config.once && this.#state.state === 'stopped') this.#done.resolve();
     } catch (error) {
       if (!isDiskFull(error)) throw error;
-      // What runs does not depend on it; whoever asks over the socket is told all the same.
+      // The process does not depend on the file, and requests on the socket still get the state.
       this.#unsaved = setTimeout(() => this.#save({}), SAVE_AGAIN_MS);
     }
   }
