@@ -133,7 +133,7 @@ beforeAll(async () => {
   );
 });
 
-/** Asks so that nothing changes even where it is allowed: access comes before what is refused here. */
+/** Calls an operation so that nothing changes even if access is allowed: access is checked before what is refused here. */
 function ask(caller: Caller, route: Route): Promise<Answer> {
   const headers: Record<string, string> =
     route.method === 'POST' ? { 'idempotency-key': 'x'.repeat(300) } : { 'if-match': '"never"' };
@@ -191,7 +191,7 @@ describe('every endpoint', () => {
     const wrong: string[] = [];
     for (const route of guarded.filter(({ method }) => !['GET', 'POST'].includes(method))) {
       const { status, body } = await ask(limited, route);
-      // Some operations are closed to every policy, whatever it says.
+      // Some operations are closed to every policy, whatever its text.
       if (![...allowedStatuses(route), 403].includes(status))
         wrong.push(`${nameOf(route)}: ${status} ${body?.message}`);
     }

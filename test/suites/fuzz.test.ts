@@ -38,7 +38,7 @@ const [succeeded, refused] = [new Set<string>(), new Set<string>()];
 beforeAll(async () => {
   console.info(`fuzz: FUZZ_RUNS=${RUNS} FUZZ_SEED=${SEED}`);
   [world, other] = [await makeWorld(app), await makeWorld(app)];
-  // What both have, such as templates, is nobody's.
+  // Shared ids, such as those of templates, belong to neither.
   const own = idsOf(world);
   const foreign = idsOf(other).filter((id) => !own.includes(id));
   ids = { own, foreign, gone: [newId(), ...(await deletedIds())] };
@@ -79,14 +79,14 @@ async function deletedIds(): Promise<string[]> {
   return [project.id, environment.id, application.id];
 }
 
-/** Words of the inside of the program, which no answer says. */
+/** Words from the inside of the program, which no answer may contain. */
 const INSIDE = /\.ts:\d|node_modules|violates |invalid input syntax|\bat \S+ \(|pg_|relation "/;
 
 /** Returns what is wrong with an answer, or undefined. */
 function wrongWith(route: Route, sent: Sent, answer: Answer): string | undefined {
   const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
   if (answer.status === 500) return `answered 500: ${text}`;
-  // A query or path that is not even a URL never gets as far as the operation.
+  // A query or path that is no valid URL never reaches the operation.
   const unrouted = answer.status === 400 && answer.body?.message === 'The request is malformed.';
   const unlike = unrouted ? undefined : undocumented(route, answer);
   if (unlike) return unlike;
@@ -98,7 +98,7 @@ function wrongWith(route: Route, sent: Sent, answer: Answer): string | undefined
   return leaked && `names ${leaked} of another organization: ${text}`;
 }
 
-/** The digest once nothing moves any more: what was answered before may still have had something to note. */
+/** Returns the digest once it is stable: an earlier request may still have had something to write. */
 async function quiet(): Promise<string> {
   for (let last = await digest(); ;) {
     const again = await digest();
@@ -107,7 +107,7 @@ async function quiet(): Promise<string> {
   }
 }
 
-/** Tables that differ. */
+/** Returns the tables that differ. */
 const changed = (before: string, after: string): string[] => {
   const was = new Set((JSON.parse(before) as object[]).map((table) => JSON.stringify(table)));
   return (JSON.parse(after) as object[]).map((table) => JSON.stringify(table)).filter((table) => !was.has(table));
@@ -154,7 +154,7 @@ describe('whatever is asked, the answer is one of the document, in time, and a r
 test('most operations were tried with success, and all that name something with refusal', () => {
   const never = (seen: Set<string>) => routes.filter((route) => !seen.has(route.id));
   const possible = never(succeeded).filter((route) => exampleOf(world, route).refused === undefined);
-  // What was edited at random does not always allow what comes after it.
+  // Random edits do not always allow what comes after them.
   expect(possible.length, possible.map((route) => route.id).join(' ')).toBeLessThan(routes.length / 10);
   expect(never(refused).filter((route) => route.path.includes('{'))).toEqual([]);
 });

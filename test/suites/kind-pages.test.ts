@@ -76,7 +76,7 @@ describe.each(SERVICE_KINDS)('the page of %s', (kind) => {
       expect(answer.status, `${request.method} ${url}: ${JSON.stringify(answer.body)}`).toBeLessThan(300);
       if (url.includes('/deploy?')) expect(answer.body.state).toBe('DEPLOYED');
       if (answer.status === 201) ids[`${request.path.split('/').at(-1)}Id`] = answer.body.id;
-      // What the program does besides.
+      // The program does this in the background.
       await new ArgoCdWatcher(app.platform).look();
     }
     const { results } = ok(await admin.get(`/organization/${organizationId}/services`), 200);

@@ -60,13 +60,13 @@ beforeAll(async () => {
   tenant = new Set(columns.rows.map((row) => row.table_name));
 }, 300_000);
 
-/** Tenant's tables that a statement reads or writes. */
+/** Returns the tenant's tables that a statement reads or writes. */
 const tablesOf = (text: string): string[] =>
   [...text.matchAll(/\b(?:from|join|update|into) "?(\w+)"?/gi)]
     .map((match) => match[1]!)
     .filter((name) => tenant.has(name));
 
-/** Compares the organization with a value that is given, or writes it into a new row. */
+/** Matches statements that compare the organization with a given value, or write it into a new row. */
 const SCOPED = /organization_?id"? ?(?:=|in) ?(?:any ?)?\(?\$|^insert into "?\w+"? \([^)]*organization_id/i;
 
 const isUnscoped = (text: string): boolean => tablesOf(text).length > 0 && !SCOPED.test(text);

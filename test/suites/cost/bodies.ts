@@ -3,7 +3,7 @@ import type { Route } from '#platform/http/route.ts';
 import { newId } from '#kernel/ids.ts';
 import { valid, type Schema } from '../fuzz/values.ts';
 
-/** A body as it is sent, and what is the most of it. */
+/** Body of a request, and the name of its heaviest part. */
 export interface Heavy {
   what: string;
   text: string;
@@ -60,7 +60,7 @@ function unlike(base: object): Heavy[] {
   ];
 }
 
-/** Bodies of operations that take a text. */
+/** Returns bodies of operations that take a text. */
 const texts = (): string[] => [
   'x'.repeat(BYTES),
   '['.repeat(BYTES),
@@ -105,7 +105,7 @@ function longLists({ items = {}, maxItems = Infinity }: Schema, bytes: number): 
   const alike = Array.from({ length: count(item) }, () => item);
   const different = Array.from({ length: count(item) }, (_, n) => numbered(item, n));
   const wrong = Array.from({ length: count(1) }, () => 1);
-  // One item whose own parts are as long as they may be.
+  // An item whose own parts are as long as possible.
   const inner = placesIn(items, []).flatMap(({ path, fills }) =>
     fills(bytes).map((value) => [putAt(item, path, value)]),
   );
@@ -118,7 +118,7 @@ function wideObjects(schema: Schema, bytes: number): unknown[] {
   return [Object.fromEntries(Array.from({ length: count }, (_, n) => [`KEY_${n}`, value]))];
 }
 
-/** An item with the number in its texts and ids, as lists refuse what is there twice. */
+/** Returns an item with the number in its texts and ids, as lists refuse duplicates. */
 function numbered(item: Json, n: number): Json {
   if (typeof item === 'string') return /^[0-9a-f-]{36}$/.test(item) ? newId() : `${item.slice(0, 20)}${n}`;
   if (typeof item === 'number') return n + 1;

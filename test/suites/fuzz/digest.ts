@@ -22,7 +22,7 @@ export async function digestOf(app: TestApp): Promise<() => Promise<string>> {
   return async () => JSON.stringify((await all.execute(app.db)).rows);
 }
 
-/** Rows of all tables that hold a text in any column, bytes as hexadecimal digits included. */
+/** Returns the rows of all tables that hold a text in any column, also as hexadecimal digits of bytes. */
 export async function rowsWith(app: TestApp, text: string): Promise<{ table: string; row: string }[]> {
   const hex = Buffer.from(text).toString('hex');
   const parts = (await tablesOf(app)).map(

@@ -69,7 +69,7 @@ const logOf = async (admin: Actor, job: string, id: string) =>
 const logsOf = async ({ admin, environmentId }: Place) =>
   JSON.stringify(ok(await admin.get(`/environment/${environmentId}/logs`), 200));
 
-/** Jobs with real builds and processes. */
+/** Tests jobs with real builds and processes. */
 export function testJobs(stage: JobStage): void {
   const { app, router } = stage;
 

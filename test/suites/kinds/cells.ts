@@ -12,7 +12,7 @@ export interface Cell extends SamplePlace {
   url: string;
   id: string;
   name: string;
-  /** Whether the fake runtime has something of it. */
+  /** Returns whether the fake runtime has anything of the service. */
   isThere(): boolean;
   stranger: Actor;
 }
@@ -20,7 +20,7 @@ export interface Cell extends SamplePlace {
 type CellTest = (cell: Cell) => Promise<void>;
 
 const listUrl = ({ kind, environmentId }: Cell) => `/environment/${environmentId}/${kind.path}`;
-/** A kind without a call of its own is deployed with its environment. */
+/** Deploys the service. A kind without a deploy operation is deployed with its environment. */
 const deploy = async ({ admin, url, kind, environmentId }: Cell) =>
   ok(await admin.post(`${kind.operations ? `/environment/${environmentId}` : url}/deploy?wait=30`), 200);
 const stateOf = async ({ admin, url }: Cell) => ok(await admin.get(`${url}/status`), 200);

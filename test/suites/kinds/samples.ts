@@ -7,7 +7,7 @@ import { makeRegistry, type ImageServer } from '#test/harness/images.ts';
 export interface SamplePlace {
   admin: Actor;
   environmentId: string;
-  /** A registry that has every image. */
+  /** Registry that has every image. */
   images: Pick<ImageServer, 'url'>;
   /** Tag of images; a digest if no registry answers at its address. */
   tag: string;
@@ -30,7 +30,7 @@ export interface Sample {
 const git_repository = { url: EXAMPLE, branch: 'HEAD' };
 const ports = [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }];
 
-/** A sample of each kind that can be created. A kind without one fails the suite. */
+/** Sample of each kind that can be created. A kind without a sample fails the suite. */
 export const SAMPLES: Partial<Record<ServiceKind, Sample>> = {
   AGENTIC_WORKFLOW: {
     deletion: 202,

@@ -24,7 +24,7 @@ function open(): Socket {
   return socket;
 }
 
-/** Sends bytes as they are and answers all that comes until the server closes or answers in full. */
+/** Sends raw bytes and returns everything received until the server closes or has answered in full. */
 function exchange(text: string | Buffer): Promise<string> {
   const socket = open();
   return new Promise((resolve) => {

@@ -73,7 +73,7 @@ async function productionMarks(): Promise<string[]> {
   return [...closed, ...services.map(({ id }) => id)];
 }
 
-/** A policy and a role that close PRODUCTION and nothing else. */
+/** Creates a policy and a role that close PRODUCTION and nothing else, with a caller for each. */
 async function callersByMode(): Promise<Record<string, Caller>> {
   const { admin } = world;
   const of = `/organization/${admin.organizationId}`;
@@ -104,7 +104,7 @@ test('a cluster that a policy closes appears in no answer of any GET', async () 
   const { id } = ok(await admin.post(`${of}/onPremise/credentials`, { name: newId() }), 201);
   const account = { cloud_provider: 'ON_PREMISE', credentials: { id }, region: 'here' };
   ok(await admin.post(`${of}/cluster/${closed}/cloudProviderInfo`, account), 201);
-  // Policies stand in lists and events too: this one does not name the id whole.
+  // Policies appear in lists and events too: this policy does not contain the whole id.
   const opa_policy = `package p
     default allow := false
     allow if not startswith(input.cluster_id, "${closed.slice(0, -1)}")

@@ -15,7 +15,7 @@ let world: World;
 beforeAll(async () => void (world = await makeWorld(app)));
 
 const long = 'x'.repeat(12_000);
-/** Values as they stand in a request line, with every parameter of every operation. */
+/** Values in the form of a request line that are tried with every parameter of every operation. */
 const ALWAYS = ['', '-1', '1e999', 'NaN', '%00', '%zz'];
 const VALUES = [
   ...ALWAYS,
@@ -66,7 +66,7 @@ const VALUES = [
   'AAAA.AAAA',
   long,
 ];
-/** Forms of a parameter besides `name=value`. */
+/** Returns forms of a parameter besides `name=value`. */
 const formsOf = (name: string) => [
   name,
   `${name}=1&${name}=2`,
@@ -90,7 +90,7 @@ function queriesFor(route: Route, name: string): string[] {
   const isFirst = !seen.has(key) && !isSlow(route);
   seen.add(key);
   const values = (isFirst ? VALUES : ALWAYS).map((value) => `${name}=${value}`);
-  // A parameter by another name is none, so that what deletes would delete.
+  // A parameter by another name is ignored, so that deletions would delete.
   return isFirst && route.method === 'GET' ? [...values, ...formsOf(name)] : values;
 }
 

@@ -62,7 +62,7 @@ describe('an id of another organization is like one that never was', () => {
       const ask = (id: string) =>
         own.admin.call(route.method, pathWith(id) + (example.query ?? ''), example.body, typeOf(example));
       const answer = await asksForBoth(ask, foreign, name);
-      // Existing clients send any organization there: the cluster's own decides.
+      // Existing clients send any organization here: the cluster's own decides.
       if (name === '{organizationId}' && route.target?.inAnyOrganization) continue;
       expect(answer.status, `${name}: ${JSON.stringify(answer.body)}`).toBe(404);
     }
@@ -133,7 +133,7 @@ function withValue(value: any, [key, ...rest]: Place, id: string): any {
   return { ...base, [key]: withValue(base[key], rest, id) };
 }
 
-/** Ids of the other organization that a field of this name could mean. */
+/** Returns the ids of the other organization that a field of this name could mean. */
 function foreignFor(field: string): string[] {
   const kinds: Record<string, string> = {
     organization: other.organizationId,
@@ -149,7 +149,7 @@ function foreignFor(field: string): string[] {
 }
 
 describe('what no schema names', () => {
-  /** Columns of tables, which a handler that spreads a body would fill. */
+  /** Returns columns of tables, which a handler that spreads a body would write. */
   const columns = (mark: string) => ({
     id: mark,
     organization_id: mark,

@@ -27,7 +27,7 @@ export interface Sources {
   projectId: string;
 }
 
-/** Puts the next release into repository and registry. */
+/** Pushes the next release to repository and registry. */
 export async function release({ images }: Stage, { code }: Pick<Sources, 'code'>, name: string): Promise<void> {
   code.commit(sourceOf(name));
   if (!images) return;
@@ -38,7 +38,7 @@ export async function release({ images }: Stage, { code }: Pick<Sources, 'code'>
   });
 }
 
-/** Makes an environment that has a service of each kind that the runtime runs; each uses something of another. */
+/** Creates an environment with a service of each kind that the runtime supports; each uses something of another. */
 export async function build(stage: Stage): Promise<{ place: Place; sources: Sources }> {
   const { program, images } = stage;
   const organization = (await program.ask('GET', '/organization')).results[0].id;
@@ -122,7 +122,7 @@ async function makeTerraform({ program, terraform }: Stage, make: Make): Promise
   });
 }
 
-/** Gives built-in variables of one service the names by which others look for them. */
+/** Creates aliases of built-in variables, under the names that other services read. */
 async function tellEachOther({ program, id, services }: Place): Promise<void> {
   const url = `/environment/${id}`;
   const aliases: [name: string, part: string, key: string, secret?: true][] = [
@@ -151,7 +151,7 @@ async function tellEachOther({ program, id, services }: Place): Promise<void> {
     await program.ask('POST', `${url}/environmentVariable`, { key, value });
 }
 
-/** Moves a service to the databases' stage, so that its outputs are there for the jobs. */
+/** Moves a service to the databases' stage, so that the jobs can use its outputs. */
 async function putFirst({ program, id, services }: Place, name: string): Promise<void> {
   const { results } = await program.ask('GET', `/environment/${id}/deploymentStage`);
   const [, serviceId] = services[name]!.slice(1).split('/');

@@ -38,7 +38,7 @@ export class Place {
     return Object.keys(this.services).map((name) => this.idOf(name));
   }
 
-  /** Does an action on the environment; what ends otherwise shows its log. Answers the execution. */
+  /** Runs an action on the environment and returns the id of its execution. The error of another end shows the log. */
   async act(action: string, wanted: string, body?: object): Promise<string> {
     const { program, id } = this;
     const { state, last_deployment_id } = await program.ask('POST', `/environment/${id}/${action}?${WAIT}`, body);
@@ -67,13 +67,13 @@ export class Place {
     return promise;
   }
 
-  /** States in which the runs of a job ended, the newest first. */
+  /** Returns the final states of the runs of a job, the newest first. */
   async runs(job: string): Promise<string[]> {
     const { results } = await this.program.ask('GET', `${this.services[job]}/execution`);
     return results.map(({ event, state }: { event: string; state: string }) => `${event} ${state}`);
   }
 
-  /** Lets the cron job be due now, and waits until that run has ended. */
+  /** Makes the cron job due now, and waits until that run has ended. */
   async tick(): Promise<void> {
     const { db } = this.program.running.base.engineDatabase;
     const before = (await this.runs('tick')).length;
@@ -83,7 +83,7 @@ export class Place {
     await poll.toEqual(Array.from({ length: before + 1 }, () => 'CRON SUCCEEDED'));
   }
 
-  /** Replaces what the database holds by the backup. */
+  /** Replaces the contents of the database by the backup. */
   async restore(database: string, backupId: string): Promise<void> {
     const url = `${this.services[database]}/restore`;
     const plan = await this.program.ask('POST', url, { backup_id: backupId });

@@ -44,7 +44,7 @@ const filesOf = (dataDir: string): string[] =>
     .filter((name) => !/^(postgres|log|audit-heads|proxy\/compiled|host\/(skeleton|compiled|passwd-))/.test(name))
     .toSorted();
 
-/** Tables that still tell of one of these ids, with how many rows do. */
+/** Returns the tables that still contain one of these ids, with the number of rows. */
 async function rowsAbout({ program }: Stage, ids: string[]): Promise<string[]> {
   const { db } = program.running.base.engineDatabase;
   const { rows } = await sql<{ table: string; column: string }>`
@@ -62,7 +62,7 @@ async function rowsAbout({ program }: Stage, ids: string[]): Promise<string[]> {
   return found.toSorted();
 }
 
-/** The life of an environment that has every kind, on the runtime of the stage. */
+/** Tests the life of an environment that has every kind, on the runtime of the stage. */
 export function testWholeEnvironment(given: () => Stage): void {
   test(
     'an environment with every kind is deployed, changed, stopped, restarted, rolled back, cloned and deleted, and leaves nothing',
@@ -148,7 +148,7 @@ async function backupsOf({ program }: Stage): Promise<any[]> {
   return (await program.ask('GET', `/organization/${organization}/databaseBackup`)).results;
 }
 
-/** The backup that was made before the environment's database was removed. */
+/** Returns the backup that was made before the environment's database was removed. */
 async function lastBackup(stage: Stage, place: Place): Promise<string> {
   const made = (await backupsOf(stage)).filter(
     ({ origin, database }) => origin === 'BEFORE_DELETE' && database.id === place.idOf('store'),
