@@ -42,7 +42,7 @@ export class Deadline {
     this.touch();
   }
 
-  /** Aborted with the outer signal, or when the time is over. */
+  /** Signal that is aborted with the outer one, or when the time is over. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
@@ -92,7 +92,7 @@ export class Deadline {
   }
 }
 
-/** Does the work under a deadline; throws what it throws, or what `late` makes of the deadline's being over. */
+/** Runs work under a deadline. Throws the error of the work; after the deadline, the error that `late` makes. */
 export async function withDeadline<T>(
   outer: AbortSignal,
   options: DeadlineOptions & { late(cause: unknown): Error },

@@ -5,7 +5,7 @@ import type { Platform } from '#platform/context.ts';
 import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 
 const EVENTS_AT_ONCE = 100;
-/** A statement takes 65,535 parameters. */
+/** Rows of one insert: a statement takes at most 65,535 parameters. */
 const ROWS_AT_ONCE = 5_000;
 
 /**

@@ -88,7 +88,7 @@ export const fenced = <T>(db: Database, claim: Claim, work: (db: Database) => Pr
     }),
   );
 
-/** Repeats reads or writes that end in a deadlock, and tells a lost claim and an unreachable database apart from failures of the work. */
+/** Repeats work that ends in a deadlock. Throws ClaimLost or DatabaseAway where that is the cause, else the error of the work. */
 export async function again<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await untilDone(work);

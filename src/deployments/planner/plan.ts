@@ -42,7 +42,7 @@ export function makePlan(
   return { format: FORMAT, action: snapshot.action, stages: ordered };
 }
 
-/** Adds a step in which a build waits for its turn, so that the wait does not count as time of the build. */
+/** Adds a step in which a build waits for its turn: its time does not count as the build's. */
 const withTurns = (planned: PlannedService): PlannedService => ({
   ...planned,
   steps: planned.steps.flatMap((step) => (step === 'BUILD' ? (['BUILD_QUEUEING', 'BUILD'] as const) : [step])),

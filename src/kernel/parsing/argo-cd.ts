@@ -1,7 +1,7 @@
 import { Texts, toParts } from '#kernel/parsing/parts.ts';
 import type { ArgoCdList } from '#kernel/parsing/formats.ts';
 
-/** More than an Argo CD serves well. */
+/** Limits of the lists, higher than an Argo CD serves well. */
 const MAX_APPS = 10_000;
 const MAX_CLUSTERS = 5_000;
 
@@ -39,7 +39,7 @@ export interface ArgoCdCluster {
   name: string;
 }
 
-/** A resource of an app: states are JSON, empty where there is none. */
+/** Resource of an app: states are JSON, empty if there is none. */
 export interface ManagedResource {
   kind: string;
   name: string;
@@ -81,13 +81,13 @@ const textOf = (value: unknown): string =>
 const oneOf = <V extends string>(values: readonly V[], value: unknown, otherwise: V): V =>
   values.find((one) => one === value) ?? otherwise;
 
-/** A time as RFC 3339 with milliseconds, null for none. */
+/** Returns a time as RFC 3339 with milliseconds; null for none. */
 function timeOf(value: unknown): string | null {
   const time = Date.parse(textOf(value));
   return Number.isNaN(time) ? null : new Date(time).toISOString();
 }
 
-/** Go writes an empty list as null. */
+/** Returns the items of a list. Go writes an empty list as null. */
 function itemsOf(body: unknown): Fields[] {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new Error('it is no list of Argo CD');
   const { items } = body as Fields;

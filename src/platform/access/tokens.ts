@@ -94,7 +94,7 @@ interface TokenRow {
   access_version: string | null;
 }
 
-/** A token once for each organization that it acts in: its own and those that it made, while its creator is a member there. */
+/** Finds a token, with a row for each organization that it acts in: its own and those that it made, while its creator is a member there. */
 const findTokenRows = async (db: Database, id: string): Promise<TokenRow[]> =>
   (
     await sql<TokenRow>`

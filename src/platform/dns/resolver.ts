@@ -21,7 +21,9 @@ export class ResolverError extends Error {
 const ABSENT = new Set(['ENOTFOUND', 'ENODATA']);
 const LOOPBACK = ['127.0.0.1', '::1'];
 
-/** Asks the DNS servers of the machine, or those given (`address:port`) if there are any. Each question ends within about four seconds. */
+/**
+ * Creates a resolver for the DNS servers of the machine, or for the given ones (`address:port`). Each query ends within about four seconds.
+ */
 export function createResolver(servers: string[] = [], timeoutMs = 2000): HostResolver {
   const resolver = new Resolver({ timeout: timeoutMs, tries: 2 });
   if (servers.length > 0) resolver.setServers(servers);

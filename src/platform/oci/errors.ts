@@ -38,11 +38,13 @@ export class RegistryError extends Error {
   }
 }
 
-/** The registry answered 429. */
+/** Returns the error for a status of 429. */
 export const limited = (host: string) =>
   new RegistryError('limited', `The registry ${host} wants fewer requests: try again later, or with credentials.`);
 
-/** As it is answered: 400 for what the user can mend (naming the field, if there is one), else 502. Anything else passes as it is. */
+/**
+ * Returns the error for the API: 400 if the user can mend it (naming the field, if there is one), else 502. Other errors pass unchanged.
+ */
 export function registryProblem(error: unknown, field?: string): AppError | unknown {
   if (!(error instanceof RegistryError)) return error;
   if (!OF_THE_USER.has(error.failure)) return badGateway(error.message, error);

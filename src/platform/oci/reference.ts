@@ -1,11 +1,11 @@
 import { badRequest } from '#kernel/errors.ts';
 
-/** An image (or a chart) in a registry, as the registry's HTTP interface names it. */
+/** Image (or chart) in a registry, as the registry's HTTP interface names it. */
 export interface ImageReference {
   /** Origin of the registry's interface. */
   base: string;
   name: string;
-  /** A tag or a digest. */
+  /** Tag or digest. */
   tag: string;
   /** Text as people write it. */
   text: string;
@@ -26,7 +26,7 @@ const HUB_NAME = 'docker.io';
 export interface RegistryAddress {
   /** Origin of its HTTP interface. */
   base: string;
-  /** As the first part of an image's name: `docker.io`, `registry.acme.net:5000`. */
+  /** First part of an image's name: `docker.io`, `registry.acme.net:5000`. */
   host: string;
   /** Prefix of the names of images in it, without slashes at its ends; empty for none. */
   prefix: string;
@@ -44,7 +44,7 @@ export function parseRegistry(address: string): RegistryAddress {
   return { base: hub ? HUB : url.origin, host: hub ? HUB_NAME : url.host, prefix };
 }
 
-/** Docker's own rule: the machine itself is spoken to without TLS, everything else with it, unless the URL says otherwise. */
+/** Returns the scheme by Docker's own rule: http for the machine itself, https for everything else, unless the URL says otherwise. */
 function schemeOf(registry: string): 'http' | 'https' {
   return /^(localhost|127\.\d+\.\d+\.\d+)(:\d+)?(\/|$)/.test(registry) ? 'http' : 'https';
 }
@@ -52,7 +52,7 @@ function schemeOf(registry: string): 'http' | 'https' {
 /** Host of a registry as images are named by it: `docker.io` for each spelling of Docker Hub. */
 export const registryHost = (url: string): string => parseRegistry(url).host;
 
-/** Whether the registry is Docker Hub, which is unlike the others: it has no catalog, and official images in `library/`. */
+/** Returns whether the registry is Docker Hub, which has no catalog, and has official images in `library/`. */
 export const isDockerHub = (base: string): boolean => base === HUB;
 
 /**
@@ -83,8 +83,8 @@ export function imageReference(registryUrl: string, imageName: string): string {
   return `${registry.host}/${nameWithin(registry, imageName)}`;
 }
 
-/** Docker's rule for whether the first part of a name is a host. */
+/** Returns whether the first part of a name is a host, by Docker's rule. */
 const namesHost = (first: string): boolean => first.includes('.') || first.includes(':') || first === 'localhost';
 
-/** Whether something that stands for a version of an image is its digest. */
+/** Returns whether the version of an image is a digest. */
 export const isDigest = (reference: string): boolean => /^sha256:[0-9a-f]{64}$/.test(reference);

@@ -13,7 +13,7 @@ export interface Credentials {
   password: string;
 }
 
-/** A registry that is spoken to, and as whom. */
+/** Connection to a registry, with credentials. */
 export interface Session {
   http: HttpClient;
   /** Origin of its HTTP interface. */
@@ -21,7 +21,7 @@ export interface Session {
   /** Name of the registry in messages. */
   host: string;
   credentials: Credentials | null;
-  /** Whether any certificate will do: what its owner wants of a repository of theirs. */
+  /** Whether any certificate is accepted, because the owner of the registry wants it so. */
   skipTlsVerification?: boolean;
   signal?: AbortSignal;
 }
@@ -42,7 +42,7 @@ export type Ask = Pick<OutgoingRequest, 'method' | 'headers' | 'maxBytes' | 'tim
  */
 export class RegistrySender {
   readonly #session: Session;
-  /** By scope; the empty one is for a registry that wants a password. */
+  /** Authorization headers by scope; the empty scope is for a registry that wants a password. */
   readonly #authorizations = new Map<string, string>();
 
   constructor(session: Session) {
@@ -63,7 +63,7 @@ export class RegistrySender {
     return request(this.#session, url.href, ask, { authorization: fresh ?? known, first: answer });
   }
 
-  /** The header that answers a challenge; undefined where there is nothing to answer it with. */
+  /** Returns the header that answers a challenge; undefined without credentials for it. */
   async #authorize({ scheme, parameters }: Challenge, wanted: string): Promise<string | undefined> {
     const { credentials } = this.#session;
     const basic = credentials
@@ -127,7 +127,7 @@ export async function request(
 const authorized = (ask: Ask, authorization: string | undefined): Ask =>
   authorization ? { ...ask, headers: { ...ask.headers, authorization } } : ask;
 
-/** A token service that may be told what the registry may be told. */
+/** Returns the URL of a token service, if it may have the credentials that the registry may have. */
 function realmOf(base: string, realm: string | undefined): URL | undefined {
   if (!realm || !URL.canParse(realm)) return undefined;
   const url = new URL(realm);

@@ -53,7 +53,7 @@ const url =
     return value.replace(/\/$/, '');
   };
 
-/** An address whose parts in braces are filled in. */
+/** Parses an address with placeholders in braces. */
 const template = (value: string): string => {
   url('http:', 'https:')(value.replaceAll(/\{\w+\}/g, 'x'));
   return value.replace(/\/$/, '');
@@ -172,7 +172,7 @@ const nodeRules = (value: string): OrganizationRules =>
 const EXAMPLES = path.join(import.meta.dirname, '../../../examples');
 const OWN_PROJECT = path.join(import.meta.dirname, '../../..');
 
-/** All settings of the program. docs/settings.md is generated from this. */
+/** Settings of the program. docs/settings.md is generated from this. */
 export const SETTINGS = {
   host: setting('QUARTERDECK_HOST', '127.0.0.1', text, 'Address that the API listens on.'),
   port: setting('QUARTERDECK_PORT', 8080, integer(0, 65535), 'Port of the API; 0 takes a free one.'),

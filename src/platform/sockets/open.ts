@@ -107,7 +107,7 @@ async function admit(
   };
 }
 
-/** The ids by which the target is found. */
+/** Returns the ids by which the target is found. */
 function paramsOf(socket: Socket, query: Record<string, unknown>): Record<string, string> {
   const { param } = socket.target!;
   const id = query[param];

@@ -66,7 +66,7 @@ export class SocketServer {
     );
   }
 
-  /** Whether a request asks for one of the sockets; all others, those for HTTP/2 included, are requests. */
+  /** Returns whether a request asks for one of the sockets; all others, those for HTTP/2 included, are requests. */
   wants(request: IncomingMessage): boolean {
     return request.headers.upgrade?.toLowerCase() === 'websocket' && this.#byPath.has(pathOf(request.url).path);
   }
@@ -218,7 +218,7 @@ function pathOf(url = '/'): { path: string; search: string } {
 const protocolsOf = ({ headers }: IncomingMessage): string[] =>
   (headers['sec-websocket-protocol'] ?? '').split(',').map((protocol) => protocol.trim());
 
-/** The `Authorization` that the subprotocols of a browser stand for. */
+/** Returns the `Authorization` that the subprotocols of a browser stand for. */
 function tokenOf(offered: string[]): string | undefined {
   const token = offered.find((protocol) => protocol.startsWith(TOKEN_PROTOCOL));
   return token && `Bearer ${token.slice(TOKEN_PROTOCOL.length)}`;
@@ -259,7 +259,7 @@ async function close(socket: WebSocket, code: number, reason: string, ms: number
   });
 }
 
-/** Answers an upgrade as a request would be answered, and closes the connection. */
+/** Refuses an upgrade with the answer of a request, and closes the connection. */
 function refuse(stream: Duplex, error: unknown, requestId: string): void {
   const { status, headers, body } = answerTo(error, requestId);
   const text = JSON.stringify(body);

@@ -16,10 +16,10 @@ export interface SocketCall<T = unknown, Q = Record<string, unknown>> extends Co
   signal: AbortSignal;
 }
 
-/** Goes on until the socket is to be closed with 1000; answers the reason that the client is told. Throws what ends it otherwise. */
+/** Runs until the socket is to be closed with 1000; returns the reason for the client. Throws the error of any other end. */
 export type SocketRun = (peer: Peer) => Promise<string | void>;
 
-/** A web socket is a value as a route is: server, page and access tests read it (docs/sockets.md). */
+/** Web socket as a value, like a route: server, page and access tests read it (docs/sockets.md). */
 export interface SocketDefinition<Q extends TObject, T extends Location> {
   /** Unique among routes and sockets. */
   id: string;
@@ -41,7 +41,7 @@ export interface SocketDefinition<Q extends TObject, T extends Location> {
   open(call: SocketCall<T, Static<Q>>): Promise<SocketRun> | SocketRun;
 }
 
-/** A socket with its types forgotten, as the server sees it. */
+/** Socket with its types forgotten, as the server sees it. */
 export type Socket = Omit<SocketDefinition<TObject, Location>, 'event' | 'open'> & {
   event?(call: SocketCall): Omit<AuditEntry, 'organizationId'>;
   open(call: SocketCall): Promise<SocketRun> | SocketRun;

@@ -2,7 +2,7 @@ import { pino, type Logger } from 'pino';
 import { printable, spelledJson } from '#kernel/printable.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
-/** The log of commands, whose standard output is their answer: warnings, on standard error. */
+/** Creates the log of commands, whose standard output is their answer: warnings, on standard error. */
 export const createQuietLog = (): Logger =>
   pino({ level: 'warn', base: null, hooks: { streamWrite: printable } }, pino.destination(2));
 

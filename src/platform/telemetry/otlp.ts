@@ -19,7 +19,7 @@ import type { Span, Tracer } from '#platform/telemetry/tracer.ts';
 /** Milliseconds of a send with its repetitions; also the longest that an absent collector delays the end of the program. */
 const SEND_TIMEOUT_MS = 3_000;
 
-/** Only to be imported by telemetry/index.ts, when a collector is set. */
+/** Creates a tracer for a collector. Only telemetry/index.ts imports it, when a collector is set. */
 export function createOtlpTracer(endpoint: string, nodeId: string, log: Logger): Tracer {
   diag.setLogger(diagnosticsTo(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: SEND_TIMEOUT_MS });
@@ -57,7 +57,7 @@ function toSpan(tracer: ApiTracer, span: ApiSpan): Span {
 const TRACEPARENT =
   /^(?:00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})|(?!ff|00)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?)$/;
 
-/** The caller's span, or none where the header is missing or not valid: then a trace of its own begins. */
+/** Returns the context of the caller's span, or an empty one if the header is missing or not valid: then a new trace begins. */
 function callerOf(traceparent: string | undefined): Context {
   const parts = TRACEPARENT.exec(traceparent ?? '')?.filter((part) => part !== undefined);
   if (!parts) return ROOT_CONTEXT;

@@ -9,7 +9,7 @@ import { countByKey, countOlder, rewrapOlder } from '#platform/vault/rotation.ts
 /** Parts of the program that a rotation needs. */
 interface Base {
   platform: Platform;
-  /** A direct connection, not through a pooler: the lock of the rotation is its session's. */
+  /** Direct connection, not through a pooler: the lock of the rotation is its session's. */
   directConfig: pg.ClientConfig;
   nodeId: string;
 }
@@ -18,7 +18,7 @@ export interface Rotation {
   file: string;
   /** Id of the key that encrypts now. */
   keyId: string;
-  /** Whether an earlier rotation was gone on with, so that no new key was made. */
+  /** Whether an earlier rotation was continued, so that no new key was made. */
   resumed: boolean;
   /** Values that were sealed anew. */
   rewrapped: number;

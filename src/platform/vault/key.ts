@@ -133,7 +133,7 @@ export async function openInstallation(
   return { vault, installationId: row.id, epoch: row.epoch };
 }
 
-/** The key that signs audit events. Several processes may start at once: the first one's counts. */
+/** Makes the key that signs audit events. Several processes may start at once: the first one's counts. */
 async function makeAuditKey(db: Database, vault: Vault): Promise<Buffer> {
   await db
     .updateTable('installation')

@@ -5,7 +5,7 @@ import { CANARY } from '#platform/vault/key.ts';
 /** Rows that are read at a time. */
 const BATCH = 200;
 
-/** A value that the installation's own key encrypts. */
+/** Value that the installation's own key encrypts. */
 interface Sealed {
   place: string;
   sealed: Buffer;
@@ -14,7 +14,7 @@ interface Sealed {
 }
 
 interface OwnValues {
-  /** The sealed bytes in a row of the table. */
+  /** Sealed bytes in a row of the table. */
   bytes: ReturnType<typeof sql<Buffer>>;
   table: 'installation' | 'organization' | 'idempotency_record';
   /** Lists a batch of the values that another key than the given one encrypts. */

@@ -199,7 +199,7 @@ export class WorkLoop<C extends Claim, Reason extends string = never> {
   }
 }
 
-/** Whether the database could not be reached, also behind an error of the engine. */
+/** Returns whether the database could not be reached, also behind an error of the engine. */
 function isAway(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) if (isDatabaseAway(at)) return true;
   return false;

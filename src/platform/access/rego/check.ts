@@ -4,7 +4,7 @@ import type { Expression, Rule, Statement } from '#platform/access/rego/syntax.t
 
 /** Longest body: its statements are solved by recursion. */
 const MAX_STATEMENTS = 200;
-/** Most rules: each may need the next one. */
+/** Limit of rules: each may need the next one. */
 const MAX_RULES = 200;
 
 /** Refuses rules that could only surprise: unknown names, unknown functions, rules that need themselves. Throws PolicyError. */
