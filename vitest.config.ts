@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
-/** What is waited for comes when the machine has come to it: `expect.poll` gives up after a second otherwise. */
+/** Settings of all projects. `expect.poll` would give up after one second, which is too short on a busy machine. */
 const common = {
   pool: 'forks',
   // A test that fails now and then has a cause, in the product or in itself.
   retry: 0,
   expect: { poll: { timeout: 15_000 } },
-  // What failed is told whole, not as `[ Array(1) ]`.
+  // Failed assertions print whole values instead of `[ Array(1) ]`.
   chaiConfig: { truncateThreshold: 0 },
 } as const;
 
@@ -19,11 +19,13 @@ const shared = {
   maxWorkers: 3,
 };
 
-/** Tests that ask a real registry are left out, and that is said, where Debian's program of it is not there (`.ci/run` installs it). */
+/**
+ * Presence of Debian's docker-registry (`.ci/run` installs it). Tests that need a real registry are left out without it, with a warning.
+ */
 const hasRegistry = ['/usr/bin/docker-registry', '/usr/local/bin/docker-registry'].some((file) => existsSync(file));
 if (!hasRegistry) console.warn('Left out: **/*.registry.test.ts, which take the package docker-registry.');
 
-/** Tests that run Caddy, and those that ask an ACME server for certificates, are left out where the programs are not there. */
+/** Reports whether a program is installed. Tests with Caddy or an ACME server are left out without the programs. */
 const isOnPath = (name: string) =>
   [...(process.env.PATH ?? '').split(':'), '/usr/local/bin', '/usr/bin'].some((folder) =>
     existsSync(`${folder}/${name}`),
@@ -35,8 +37,8 @@ else if (!hasPebble)
   console.warn('Left out: **/*.pebble.test.ts, which take openssl and the programs that `.ci/pebble` builds.');
 
 /**
- * What walks over every operation with many requests, or over a thousand deployments, and what is slow by nature: it waits for minutes to pass,
- * for time limits to run out or for many processes to start.
+ * Tests of every operation with many requests, tests with more than a thousand deployments, and slow tests. The slow ones wait for minutes
+ * to pass, for time limits to run out or for many processes to start.
  */
 const EXHAUSTIVE = [
   'test/suites/fuzz.test.ts',

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { Pool } from 'undici';
 import { offer } from './processes.ts';
 
-/** Where the attack goes, and with whose token. */
+/** Address and token of an attack, with the project and application that it uses. */
 export interface Attack {
   url: string;
   token: string;

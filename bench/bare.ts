@@ -67,7 +67,7 @@ offer(
       pool = new pg.Pool({ ...database, max: 16 });
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     },
-    /** What each request does from now on; `fresh` names recorded texts that are new in every request. */
+    /** Sets the statements that each request executes from now on; `fresh` names recorded texts that are new in every request. */
     serve: (work: { statements: Statement[]; fresh: string[] }) => {
       statements = work.statements.map((statement) => ({ ...statement, name: nameOf(statement.text) }));
       fresh = work.fresh;

@@ -16,7 +16,7 @@ export interface ClaimFigures {
   /** Deployments claimed by 1, 20 and 60 loops; times of one claim in ms. */
   rates: { loops: number; perSecond: number; median: number; p99: number }[];
   idleWorkers: number;
-  /** What PostgreSQL takes for the idle workers. */
+  /** Processor time of PostgreSQL for the idle workers, in percent of one core. */
   percentOfACore: number;
 }
 
@@ -67,7 +67,7 @@ async function measureIdle(config: pg.ClientConfig, directory: string) {
   const slots = { deployments: 4, builds: 1, perOrganization: 4 };
   const workers = Array.from({ length: IDLE_WORKERS }, () => new DeploymentWorker({ ...parts, slots } as never));
   for (const worker of workers) await worker.start();
-  // Those that began first know of few others.
+  // Workers that started first know few of the others at first.
   await sleep(60_000);
   const before = processorSeconds(directory);
   await sleep(IDLE_SECONDS * 1000);
@@ -89,7 +89,7 @@ function processorSeconds(directory: string): number {
   return ticks / 100;
 }
 
-/** What Linux tells of a process, times in hundredths of a second; undefined once it has ended. */
+/** Reads the parent and the processor times of a process from Linux, in hundredths of a second. Undefined once it has ended. */
 function statOf(pid: string): { parent: number; ticks: number; ofEnded: number } | undefined {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ').map(Number);

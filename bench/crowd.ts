@@ -8,7 +8,7 @@ const PROJECTS = 10;
 const ENVIRONMENTS = 10;
 const EVENTS = 1_000_000;
 
-/** Requests per second in a large database and in an empty one, and the median of the ratios of the rounds. */
+/** Requests per second in a large and in an empty database, with the median of the rounds' ratios. */
 export interface Crowded {
   path: string;
   crowded: number;
@@ -17,8 +17,8 @@ export interface Crowded {
 }
 
 /**
- * What stands in a large database, as statements: organizations with projects and environments, and audit events over the last year. They
- * are written past the triggers, which would take minutes; what they would have noted is written as well.
+ * Statements that fill a large database: organizations with projects and environments, and audit events over the last year. They bypass the
+ * triggers, which would take minutes, and insert the rows that the triggers would write.
  */
 export const CROWD = [
   `set session_replication_role = replica`,
@@ -51,7 +51,7 @@ export const CROWD = [
   `vacuum analyze`,
 ];
 
-/** What is asked in both databases. */
+/** Returns the paths that are requested in both databases. */
 const pathsOf = ({ environmentIds, organizationId, projectId }: Seed): string[] => [
   `/environment/${environmentIds[0]}`,
   `/project/${projectId}/environment?page_size=20`,
@@ -60,7 +60,7 @@ const pathsOf = ({ environmentIds, organizationId, projectId }: Seed): string[] 
   `/organization/${organizationId}/project?page_size=20`,
 ];
 
-/** The same requests to a service with a large database and to one with nothing but what is asked for, in turn. */
+/** Measures the same requests in turn on two services. One has a large database, the other only the requested rows. */
 export async function measureCrowd(crowded: Seed, empty: Seed, load: Part): Promise<Crowded[]> {
   const rate = ({ url, token }: Seed, path: string) =>
     load.ask<number>('measure', {

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { stopProxy } from '#runtimes/proxy/builtin/index.ts';
 
 const MAIN = path.join(import.meta.dirname, '../src/main.ts');
-/** After the start the program is left alone for so long before its memory is read: then connections that nobody uses are closed. */
+/** Milliseconds of rest between the start and the reading of memory: idle connections are closed meanwhile. */
 const IDLE_MS = 25_000;
 
 export interface Footprint {
@@ -72,7 +72,7 @@ async function ready(output: AsyncIterable<Buffer> & NodeJS.ReadableStream): Pro
   });
 }
 
-/** Of the process, of all that descend from it, and of what works in the directory. */
+/** Returns the memory (PSS, MiB) of the process, its descendants and the processes that work in the directory. */
 function proportionalMemory(root: number, directory: string): number {
   const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const parents = new Map(processes.flatMap((name) => entryOf(Number(name))));
@@ -88,7 +88,7 @@ function proportionalMemory(root: number, directory: string): number {
   return kilobytes.reduce((sum, each) => sum + each, 0) / 1024;
 }
 
-/** Pid and parent; nothing for a process that is gone meanwhile. */
+/** Returns the pid and the parent of a process; nothing if the process has ended meanwhile. */
 function entryOf(pid: number): [number, number][] {
   try {
     return [[pid, Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])]];

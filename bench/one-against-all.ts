@@ -13,7 +13,7 @@ export interface OneAgainstAll {
   alone: number;
   attacked: number;
   ratio: number;
-  /** How often the attacker was answered with each status. */
+  /** Number of the attacker's answers by HTTP status. */
   answers: Record<number, number>;
 }
 
@@ -60,7 +60,7 @@ export async function measureOneAgainstAll(
   };
 }
 
-/** What the attacker has: a project of many environments, and an application. */
+/** Creates the attacker's project with many environments, and deploys an application. */
 async function prepare(url: string, { token, organizationId }: Tenant): Promise<Attack> {
   const post = makingWith({ url, token });
   const projectId = await post(`/organization/${organizationId}/project`, { name: 'attacker' });

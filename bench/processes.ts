@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 
-/** What the parent asks a part for, and what comes back. */
+/** Message of the parent to a part, and its reply. */
 interface Question {
   id: number;
   name: string;
@@ -9,17 +9,17 @@ interface Question {
 }
 type Reply = { id: number; value?: unknown; error?: string };
 
-/** What a part does by name. Who asks says with what, and what comes back. */
+/** Function that a part offers by name. The caller decides on the types of its argument and result. */
 type Action = (argument: never) => unknown;
 
-/** A process of a measurement: it does by name what its file offers. */
+/** Process of a measurement, which runs the actions that its file offers. */
 export interface Part {
   child: ChildProcess;
   ask<T = void>(name: string, argument?: unknown): Promise<T>;
   end(): Promise<void>;
 }
 
-/** Starts a file of this folder that calls `offer`. Its standard output is thrown away: that is where the service writes its log. */
+/** Starts a file of this folder that calls `offer`. Its standard output is discarded, because the service writes its log there. */
 export function startPart(file: string, nodeArguments: string[] = []): Part {
   const child = fork(path.join(import.meta.dirname, file), {
     serialization: 'advanced',
@@ -52,7 +52,7 @@ export function startPart(file: string, nodeArguments: string[] = []): Part {
   };
 }
 
-/** Answers the questions of the parent by name; `close` is called when the parent lets go, then the process ends. */
+/** Answers the messages of the parent. When the parent disconnects, `close` is called and the process ends. */
 export function offer(given: Record<string, Action>, close: () => Promise<void>): void {
   const actions: Record<string, Action> = { ...given, processorTime };
   process.on('message', async ({ id, name, argument }: Question) => {

@@ -33,7 +33,7 @@ const ROUNDS = 5;
 /** Connections that rest while memory is measured: as many as the load's process may open, at most 10,000. */
 const RESTING = Math.min(10_000, openFilesLimit() - 500);
 
-/** What one run of the load found. */
+/** Result of one run of the load. */
 interface Run {
   /** Answered requests per second. */
   rate: number;
@@ -67,14 +67,14 @@ export interface ContestantFigures {
 export interface ProxyFigures {
   direct: ContestantFigures;
   builtin: ContestantFigures;
-  /** Ours and those by hand, as far as they are installed. */
+  /** Figures of the other proxies that are installed, as Quarterdeck runs them and as configured by hand. */
   others: ContestantFigures[];
   /** Median of the rounds' ratios of Caddy as we run it to Caddy by hand; undefined where Caddy is not installed. */
   caddyRatio: number | undefined;
   resting: number;
 }
 
-/** Measures in turns, so that a busy machine is unfair to all alike. */
+/** Measures the contestants in turns, so that load from elsewhere affects all of them equally. */
 export async function benchProxy(): Promise<ProxyFigures> {
   const directory = mkdtempSync(join(tmpdir(), 'bench-proxy-'));
   const upstream = start('upstream');
@@ -186,7 +186,7 @@ async function load(port: number, connections: number): Promise<void> {
   process.exit(0);
 }
 
-/** Opens connections that rest after one request each, and says so. */
+/** Opens connections that stay idle after one request each, and prints a line when all are open. */
 async function rest(port: number, connections: number): Promise<void> {
   const enter = async (n: number) => {
     const socket = connect({ port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (n % 10)}` });

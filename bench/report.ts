@@ -23,10 +23,10 @@ export interface Figures {
   deployments: DeploymentFigures;
   claims: ClaimFigures;
   proxy: ProxyFigures;
-  /** Undefined where no engine could be had. */
+  /** Undefined if no Docker engine is available. */
   docker: DockerFigures | undefined;
   footprint: Footprint;
-  /** Load average before the run: above 0 somebody else was working on the machine. */
+  /** Load average before the run. Above 0 other programs use the machine. */
   loadBefore: number;
 }
 
@@ -47,7 +47,7 @@ function pairRow(what: string, beside: string, pair: Pair, goal: number): string
   return [what, beside, figures, pair.ratio.toFixed(2), `${goal}: ${verdict(pair.ratio >= goal)}`];
 }
 
-/** What a service costs in an environment of so many: flat is good. */
+/** Returns a row with the cost of a service in an environment of this size. The cost should not grow with the size. */
 function costRow({ services, statuses, plan, deploy }: EnvironmentCost): string[] {
   const each = (value: number) => `${((value * 1000) / services).toFixed(0)} µs`;
   return [

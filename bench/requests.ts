@@ -13,13 +13,13 @@ export interface Pair {
   ours: number;
   bare: number;
   ratio: number;
-  /** Statements of one request of ours. */
+  /** Number of statements of one request to the service. */
   statements: number;
   /** Microseconds of the process's processor time for one request; the least of the rounds, which others disturbed least. */
   processor: { ours: number; bare: number };
 }
 
-/** Of one round: requests per second, and microseconds of processor time of one. */
+/** Result of one round: requests per second, and microseconds of processor time of one request. */
 interface Measured {
   rate: number;
   processor: number;
@@ -29,7 +29,7 @@ interface Work {
   path: string;
   method: 'GET' | 'POST';
   body?: string;
-  /** What the bare server sends of what one request of ours was seen to send. */
+  /** Selects the statements for the bare server from those that the service sent for one request. */
   pick(statements: Statement[]): Statement[];
 }
 
@@ -91,7 +91,7 @@ async function measurePair({ service, bare, load }: Parts, seed: Seed, work: Wor
   };
   const statements = await record(service, `${seed.url}${work.path}`, work, headers);
   const again = await record(service, `${seed.url}${work.path}`, work, headers);
-  // What only one of two equal requests sent is not the request's, but something that went on beside it.
+  // Statements that only one of two equal requests sent come from other work of the process.
   const sentAgain = new Set(again.map(({ text }) => text));
   const own = statements.filter(({ text }) => sentAgain.has(text));
   await bare.ask('serve', { statements: work.pick(own), fresh: differing(statements, again) });
@@ -126,7 +126,7 @@ async function measurePair({ service, bare, load }: Parts, seed: Seed, work: Wor
   };
 }
 
-/** What one request of ours sends to the database. */
+/** Records the statements that the service sends to the database for one request. */
 async function record(service: Part, url: string, work: Work, headers: Record<string, string>): Promise<Statement[]> {
   await service.ask('record');
   const body = work.body?.replaceAll('$new', crypto.randomUUID());

@@ -1,7 +1,7 @@
 import type { ClientConfig } from 'pg';
 import type { Part } from './processes.ts';
 
-/** What the measurements work on. */
+/** Data that the measurements work on. */
 export interface Seed {
   url: string;
   bareUrl: string;
@@ -16,7 +16,7 @@ export interface Seed {
 const PROJECTS = 3;
 const ENVIRONMENTS = 100;
 
-/** Where the measured service is, and who may call it. */
+/** Address of the measured service and of its database, with a token. */
 export interface Place extends Pick<Seed, 'url' | 'token' | 'organizationId'> {
   database: ClientConfig;
 }

@@ -38,7 +38,7 @@ const settings = readSettings({
   QUARTERDECK_ORGANIZATION_SLOTS: SLOTS,
 });
 
-// Everything that is sent to the database, while somebody wants to know.
+// Statements sent to the database while a recording is on.
 let recorded: Statement[] | undefined;
 const query = pg.Client.prototype.query as (...args: unknown[]) => unknown;
 pg.Client.prototype.query = function (this: pg.Client, first: Partial<Statement> | undefined, ...rest: unknown[]) {
@@ -89,7 +89,7 @@ const url = await server.listen({ host: '127.0.0.1', port: 0 });
 const newWorker = () => createWorker(base, { get: async () => runtime }, sources as never);
 let worker: ReturnType<typeof newWorker> | undefined;
 
-/** The first cluster wants to be deployed before anything can be deployed on it. */
+/** Deploys the first cluster, without which nothing can be deployed on it. */
 async function deployCluster(): Promise<void> {
   const clusters = createClusterWorker({ ...base, checkRuntime: () => runtime.check() });
   clusters.start();
@@ -114,7 +114,7 @@ offer(
   {
     deployCluster,
     place: (): Place => ({ url, token, organizationId, database: { ...base.directConfig } }),
-    /** Another organization with somebody of its own; its cluster needs no deployment. */
+    /** Creates another organization with an administrator. Its cluster needs no deployment. */
     newTenant: () =>
       inTransaction(systemContext(base.platform), async (context) => {
         const userId = await makeAdministrator(context);
@@ -132,7 +132,7 @@ offer(
         await deployCluster();
         return tenant;
       }),
-    /** Fills the database with what others have in it. */
+    /** Fills the database with the data of other organizations. */
     crowd: async () => {
       const client = new pg.Client(base.directConfig);
       await client.connect();
@@ -145,7 +145,7 @@ offer(
       recorded = undefined;
       return statements;
     },
-    /** The next deployments find something new to build. */
+    /** Adds a commit, so that the next deployments have something new to build. */
     newCommit: () => void commit++,
     startWorker: async () => {
       worker = newWorker();
@@ -156,7 +156,7 @@ offer(
       worker = undefined;
     },
     drained,
-    /** Lets the waiting deployments go and answers how long they took, in ms, and how many did not succeed. */
+    /** Starts the worker for the waiting deployments. Returns how long they took, in ms, and how many did not succeed. */
     drain: async () => {
       const before = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(db);
       worker = newWorker();
@@ -171,7 +171,7 @@ offer(
         where ended_at > ${before.rows[0]!.now} and outcome <> 'SUCCESS'`.execute(db);
       return { ms, failed: rows[0]!.failed };
     },
-    /** One deployment: ms from its answered request to the beginning of its first step. */
+    /** Deploys once and returns the milliseconds from the answered request to the beginning of the first step. */
     startLatency: async (environmentId: string) => {
       commit++;
       const began = new Promise<number>((resolve) => (checkedOut = () => resolve(performance.now())));

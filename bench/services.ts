@@ -5,7 +5,7 @@ import type { Seed } from './seed.ts';
 const SIZES = [10, 100, 1000];
 const ROUNDS = 5;
 
-/** What one environment of so many services costs; ms, medians of five. */
+/** Cost of an environment by its number of services, in milliseconds: medians of five rounds. */
 export interface EnvironmentCost {
   services: number;
   statuses: number;
@@ -20,7 +20,10 @@ export interface ServiceFigures {
   statuses: Pair;
 }
 
-/** Environments of services of all kinds that the fake runtime deploys without a registry: their statuses, their plan, their deployment. */
+/**
+ * Measures the statuses, the plan and a deployment of environments. Their services are of all kinds that the fake runtime deploys without a
+ * registry.
+ */
 export async function measureServices(parts: Parts, seed: Seed): Promise<ServiceFigures> {
   const costs: EnvironmentCost[] = [];
   let ofHundred: string | undefined;
@@ -48,7 +51,7 @@ export async function measureServices(parts: Parts, seed: Seed): Promise<Service
     });
     if (services === 100) ofHundred = at;
   }
-  // What is recorded of a request are all statements of the process: a worker that looks for work would be among them.
+  // The recording contains all statements of the process, also those of a worker that polls for work.
   await parts.service.ask('stopWorker');
   return { costs, statuses: await getPath(parts, seed, `${ofHundred}/statuses`) };
 }

@@ -3,7 +3,7 @@ import { BUILT_IN_ROLES } from '#platform/access/roles.ts';
 
 const SCOPES = LEVELS.filter((level) => level !== 'NONE');
 
-/** Who may do what, as Markdown: docs/access.md. */
+/** Returns the page docs/access.md: the access levels that each action requires. */
 export function accessTable(): string {
   return [
     '# Who may do what',
@@ -23,7 +23,7 @@ export function accessTable(): string {
   ].join('\n');
 }
 
-/** One row an action, one column for each of those that hold a level. */
+/** Returns the rows of a table with a row for each action and a column for each role or scope. */
 function table(holders: [name: string, held: Level][]): string[] {
   const rows = Object.entries(ACTIONS).map(([action, needed]) => [
     `\`${action}\``,

@@ -15,7 +15,7 @@ import { table } from './table.ts';
 
 const TRIGGERS = Object.keys(TRANSITIONS) as Trigger[];
 
-/** What each trigger stands for. */
+/** Meaning of each trigger. */
 const MEANING: Record<Trigger, string> = {
   start: 'its deployment starts; its stage is not reached',
   build: 'its stage starts and there is something to build',

@@ -16,7 +16,7 @@ const HEADLESS = new Set(
    how where when why ours theirs nothing everything another others`.split(/\s+/),
 );
 
-/** Words that stand for nobody in particular, in the first sentence of a doc comment. */
+/** Words without a definite meaning, in the first sentence of a doc comment. */
 const VAGUE = /(?<!`)\b(somebody|nobody|anybody|whoever|of ours|of theirs)\b/i;
 
 /** Phrases that messages to people do not have, with what they say instead. */
@@ -96,7 +96,7 @@ const comments = (text: string): string =>
     .map((line) => (/^\s*(\/\/|\/?\*|#|--)/.test(line) ? line : (/(?<=\s)\/\/ .*$/.exec(line)?.[0] ?? '')))
     .join('\n');
 
-/** A file that a comment names is there: below the root, beside the file, or with the end of its path (`http/stream.ts`). */
+/** Reports whether a cited file exists: below the root, beside the citing file, or with that end of its path (`http/stream.ts`). */
 const isThere = (root: string, file: string, cited: string): boolean =>
   [root, path.join(root, path.dirname(file))].some((folder) => existsSync(path.join(folder, cited))) ||
   filesOf(root).some((known) => known.endsWith(`/${cited.replace(/^[./]+/, '')}`));
@@ -111,13 +111,13 @@ function filesOf(root: string): string[] {
 
 const anyPaths = (text: string) => [...text.matchAll(CITED)].map((match) => ({ cited: match[1]!, index: match.index }));
 
-/** Pages name files in code spans and links; a name without a folder may be anybody's (`main.tf`, `values.yaml`). */
+/** Returns the paths that a page cites. A name without a folder is left out: it may be a file of the users (`main.tf`, `values.yaml`). */
 const markdownPaths = (text: string) =>
   anyPaths(text).filter(
     ({ cited }) => cited.includes('/') && /^(src|docs|test|bench|scripts|migrations|\.)/.test(cited),
   );
 
-/** A name without a folder is taken for a file of the project if it is a page; source files are found beside. */
+/** Returns the paths that a comment cites. A name without a folder counts only if it is a page; source files are found beside. */
 const commentPaths = (text: string) =>
   anyPaths(text).filter(({ cited }) => cited.endsWith('.md') || cited.includes('/'));
 

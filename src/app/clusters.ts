@@ -4,7 +4,10 @@ import { holdCredentials } from '#resources/credentials/index.ts';
 import { holdGroups } from '#resources/metadata-group/index.ts';
 import { stopEnvironments } from '#services/capabilities/environment/actions/stop-cluster.ts';
 
-/** What clusters need of the rest of the program. `nodeId` is this machine's: others can't be measured from here. */
+/**
+ * Returns the functions that clusters need from the rest of the program. `nodeId` is this machine: metrics of other machines are not
+ * available here.
+ */
 export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds & Pick<ClusterSocketNeeds, 'nodeUsage'> => ({
   holdCredentials: async ({ db }, organizationId, id) => {
     const row = await holdCredentials(db, { organizationId }, id);

@@ -11,7 +11,7 @@ import { RuntimeError, type RuntimeReport } from '#runtimes/runtime.ts';
 export { inspectProxy } from '#runtimes/proxy/inspect.ts';
 export { inspectTerraform, inspectTools } from '#runtimes/tools/inspect.ts';
 
-/** What each runtime says of this machine, and which one a first cluster would get. */
+/** Checks each runtime of this machine and returns the findings, with the runtime that a first cluster would get. */
 export async function inspectRuntimes(settings: Settings): Promise<{ chosen: string; findings: Finding[] }> {
   // Without a data directory the machine is tried in a folder that is gone afterwards.
   const own = existsSync(settings.dataDir);

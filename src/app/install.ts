@@ -25,12 +25,12 @@ import {
   makeOrganization,
 } from '#resources/organization/index.ts';
 
-/** What every command of the program stands on: a migrated database, the vault, the notifier. */
+/** Parts that every command of the program needs: a migrated database, the vault, the notifier. */
 export interface Base {
   settings: Settings;
   log: Logger;
   embedded: EmbeddedPostgres | null;
-  /** Of requests; the engine has a pool of its own. */
+  /** Database of the requests; the engine has a connection pool of its own. */
   database: OpenDatabase;
   engineDatabase: OpenDatabase;
   directConfig: pg.ClientConfig;
@@ -39,7 +39,7 @@ export interface Base {
   installation: { id: string; epoch: number };
   nodeId: string;
   migrated: string[];
-  /** Does a part of the start again while the database is away. */
+  /** Repeats a part of the start while the database is not available. */
   patiently<T>(work: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -47,7 +47,10 @@ export interface Base {
 /** Seconds that a statement may take. Locks are waited for 15 s at most; the longest deletions take some seconds. */
 const ANSWER_SECONDS = 120;
 
-/** Opens what the settings say, and makes what is missing. `progress` is told what takes its time. */
+/**
+ * Opens the database, the vault and the notifier of the settings, and creates what is missing. `progress` gets a line before each step that
+ * takes long.
+ */
 export async function openBase(
   settings: Settings,
   log: Logger,
@@ -119,15 +122,16 @@ export async function openBase(
 
 export const tokenFile = (settings: Settings): string => path.join(settings.dataDir, 'admin-token');
 
-/** What the first start made. */
+/** Organization and administrator's token that the first start created. */
 export interface FirstSteps {
   organizationId: string;
   token: string;
 }
 
 /**
- * The first start: an organization, its administrator with a token, and a cluster for this machine (docs/contributing/rules.md 26). The token is written to
- * its file before the commit, so that a crash leaves either everything or a file that means nothing. Undefined when it was done before.
+ * Runs the first start: creates an organization, its administrator with a token, and a cluster for this machine (docs/contributing/rules.md
+ * 26). The token is written to its file before the commit, so that a crash leaves either everything or a file whose token is not valid.
+ * Returns undefined if an earlier start did it.
  */
 export async function firstSteps(
   base: Pick<Base, 'platform' | 'settings' | 'nodeId' | 'patiently'>,
@@ -137,7 +141,7 @@ export async function firstSteps(
   const take = async (context: Context) => {
     // One process at a time: several may start on an empty database.
     await lockInTransaction(context.db, 'firstStart');
-    // What was restored is all that there is to be, even if that is nothing.
+    // A restored installation gets no first organization, even if the backup is empty.
     if ((await readInstallation(context.db)).restoredAt) return undefined;
     const present = await hasOrganization(context.db);
     // A connection that broke during the commit leaves open whether what the attempt before made is there.

@@ -13,8 +13,8 @@ import { RuntimeError, type Runtime, type RuntimeProvider } from '#runtimes/runt
 type Name = Runtime['name'];
 
 /**
- * What no workload may see: the key that encrypts the secrets, with its folder, where rotation puts the next one, and the settings, which
- * may hold a database's password.
+ * Returns the paths that no workload may see. They are the key that encrypts the secrets, its folder, where a rotation puts the next key,
+ * and the settings file, which may contain a database password.
  */
 function hiddenFrom({ vaultKeyFile, config }: Settings): string[] {
   const keys = vaultKeyFile ? [path.resolve(vaultKeyFile), real(vaultKeyFile)] : [];
@@ -22,21 +22,21 @@ function hiddenFrom({ vaultKeyFile, config }: Settings): string[] {
   return [...keys, ...keys.map((file) => path.dirname(file)), ...files];
 }
 
-/** Where links of a path lead; one that isn't there stays as written. */
+/** Resolves the symbolic links of a path. A path that does not exist is only made absolute. */
 const real = (file: string): string => (existsSync(file) ? realpathSync(file) : path.resolve(file));
 
-/** The runtimes of this machine, each made when it is first asked for. */
+/** Runtimes of this machine. Each is created when it is first used. */
 export interface Runtimes extends RuntimeProvider {
   router(): Promise<Router>;
   /** Runtime for the first cluster: what the setting names, else Docker where an engine answers, else the host. */
   choose(): Promise<'docker' | 'host' | 'fake'>;
-  /** Lets go of everything; what runs goes on. */
+  /** Releases all resources of the runtimes; workloads go on. */
   close(): Promise<void>;
   /** Ends the reverse proxy, for when nothing is deployed any more. */
   endProxy(): Promise<void>;
 }
 
-/** `router` replaces the node's own reverse proxy, which is otherwise started when it is first needed. */
+/** Creates the runtimes of this machine. `router` replaces the node's own reverse proxy, which is otherwise started on first use. */
 export function createRuntimes(
   settings: Settings,
   installation: string,
@@ -117,7 +117,7 @@ export function createRuntimes(
       if (present) return present;
       const fresh = make(name);
       made.set(key, fresh);
-      // What could not be made is tried again the next time: an engine may have been started meanwhile.
+      // A failed runtime is tried again on the next call: an engine may have been started meanwhile.
       fresh.catch(() => made.delete(key));
       return fresh;
     },
@@ -132,7 +132,7 @@ export function createRuntimes(
           (ready) => ready.close(),
           () => undefined,
         );
-      // One that did not start was told to whoever asked for it.
+      // A failed start was already reported to the caller of `router`.
       await routing?.then(
         (proxy) => proxy.close(),
         () => undefined,

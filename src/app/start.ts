@@ -33,7 +33,7 @@ const DATABASE_STOP_MS = 5_000;
 /** The running program. */
 export interface Running {
   base: Base;
-  /** As given, with the ports that are really listened on. */
+  /** Settings as given, with the ports that the program listens on in place of 0. */
   settings: Settings;
   runtimes: Runtimes;
   /** Address of the API, null where this process has none (role worker). */
@@ -45,7 +45,7 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-/** Starts what the role asks for, in an order in which each part finds what it needs, and answers when it is ready. */
+/** Starts the parts of the role in the order of their dependencies, and returns when the service is ready. */
 export async function start(
   given: Settings,
   log: Logger,
@@ -128,7 +128,7 @@ export async function start(
   }
 }
 
-/** What verifies sessions is loaded where there is an identity provider. */
+/** Creates the session verifier, which is loaded only if an identity provider is configured. */
 async function sessionsOf({ platform }: Base): Promise<SessionVerifier | null> {
   if (!platform.settings.oidcIssuer) return null;
   return (await import('#platform/access/oidc.ts')).createSessionVerifier(platform);

@@ -21,7 +21,7 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Everything that recurs in the database. What looks at runtimes stands in watchers.ts. */
+/** Recurring tasks on the database. Watchers of runtimes are started in `src/app/background.ts`. */
 export const TASKS: RecurringTask[] = [
   { name: 'audit-event-partitions', everySeconds: DAY, run: maintainEventPartitions },
   {
@@ -58,7 +58,7 @@ export const TASKS: RecurringTask[] = [
       await removeExpiredReports(db);
     },
   },
-  // What an older key seals: after a rotation that was broken off, by a process that knew of none, or a key put in front by hand.
+  // Seals values of older vault keys with the newest: after an interrupted rotation, a write by a process without it, or a manual change.
   {
     name: 'older-vault-keys',
     everySeconds: HOUR,

@@ -6,7 +6,7 @@ import type { OrganizationSources } from '#services/sources/sources.ts';
 import { terraformHooks } from '#services/kinds/terraform/index.ts';
 import { createStateServer, type StateServer } from '#services/terraform-state/index.ts';
 
-/** Programs of this machine that Terraform services may be run with. */
+/** Finds the programs of this machine that can run Terraform services. */
 export const machinePrograms = (settings: { terraformPrograms: string }) => () =>
   findPrograms(settings.terraformPrograms);
 
@@ -17,7 +17,7 @@ export const createStates = (platform: Platform): StateServer =>
     publicUrl: platform.settings.terraformStateUrl,
   });
 
-/** What of Terraform services needs this machine. */
+/** Creates the hooks of Terraform services that need this machine. */
 export const createTerraformHooks = (
   platform: Platform,
   states: StateServer,

@@ -15,7 +15,7 @@ import type { Settings } from '#platform/settings/index.ts';
 const DEPLOY_SECONDS = 600;
 const REMOVE_SECONDS = 120;
 
-/** What the demo made so far. */
+/** Objects that the demo has created so far. */
 interface Demo {
   api: ApiClient;
   projectId?: string;
@@ -24,7 +24,7 @@ interface Demo {
   answer?: string;
 }
 
-/** Deploys the example on the service that runs, or on one started for it, and leaves nothing when it is removed. */
+/** Deploys the example on the running service, or starts a service for it. After the removal nothing is left. */
 export async function demoCommand(settings: Settings, options: { remove?: true; keep?: true }): Promise<void> {
   const running = (await answersReady(settings)) ? undefined : await startShowing(settings, createQuietLog());
   try {
@@ -51,7 +51,7 @@ async function isAnythingDeployed({ base }: Running): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Answers whether it was removed again. */
+/** Deploys the example and removes it, unless the options keep it. Returns whether it was removed. */
 async function deployAndRemove(demo: Demo, options: { remove?: true; keep?: true }): Promise<boolean> {
   try {
     await new Listr<Demo>(deploying(), { ctx: demo, renderer: 'default', fallbackRenderer: 'simple' }).run();
@@ -113,7 +113,7 @@ function deploying() {
 const make = async ({ api }: Demo, path: string, body: unknown): Promise<string> =>
   (await api.call<{ id: string }>('POST', path, body)).id;
 
-/** The state with the last lines of the log. */
+/** Returns a message with the state and the last lines of the log. */
 async function whyFailed({ api, applicationId }: Demo, state: string): Promise<string> {
   const { environment } = await api.call<{ environment: { id: string } }>('GET', `/application/${applicationId}`);
   const lines = await api.call<

@@ -6,7 +6,7 @@ import type { Settings } from '#platform/settings/index.ts';
 /** Folder of the example application. */
 const EXAMPLE = path.join(import.meta.dirname, '../../examples/hello');
 
-/** The branch that the example stands on: a clone may be at a commit without one. */
+/** Returns the branch of the example's repository. A clone may be at a commit without a branch. */
 function exampleBranch(): string {
   const result = spawnSync(
     'git',
@@ -28,7 +28,9 @@ export const exampleApplication = () => ({
   },
 });
 
-/** Lines of `curl` that deploy the example in a project of its own, each time that they are pasted, and end with its URL answering. */
+/**
+ * Returns `curl` commands that deploy the example in a new project and end with a request to its URL. Each paste creates another project.
+ */
 export function firstDeployment(url: string, settings: Settings, organizationId: string): string {
   const body = JSON.stringify(exampleApplication());
   return `QD=${url}

@@ -11,7 +11,7 @@ import { readSettings } from '#platform/settings/index.ts';
 
 const MAIN = path.join(import.meta.dirname, '../main.ts');
 
-/** What the program says, and its end. */
+/** Process of the program, with its output and its exit. */
 export interface Program {
   said: { stdout: string; stderr: string };
   ended: Promise<number | null>;
@@ -20,7 +20,7 @@ export interface Program {
   kill(signal: NodeJS.Signals): void;
 }
 
-/** The real program with these settings and nothing else of the environment but the search path. */
+/** Starts the real program with these settings. From the environment it gets only the search path. */
 export function launchProgram(args: string[], settings: Record<string, string>): Program {
   const env = { PATH: process.env.PATH, HOME: settings.QUARTERDECK_DATA_DIR, ...settings };
   const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -48,7 +48,7 @@ export async function runProgram(args: string[], settings: Record<string, string
   return { status: await program.ended, ...program.said };
 }
 
-/** One statement on a connection of its own; answers its rows. */
+/** Runs a statement on a connection of its own. Returns its rows. */
 export async function query(
   config: pg.ClientConfig,
   text: string,
@@ -82,7 +82,7 @@ export const ON_FREE_PORTS = {
   QUARTERDECK_RATE_LIMIT_PER_HOUR: '0',
 };
 
-/** An installation of a test file of its own: a data directory, a vault key, and a database on the server of the tests. */
+/** Sets up an installation for a test file: a data directory, a vault key, and a database on the server of the tests. */
 export function useInstallation(name: string) {
   const home = mkdtempSync(path.join(tmpdir(), `qd-${name}-cli-`));
   chmodSync(home, 0o755);
@@ -109,7 +109,10 @@ export function useInstallation(name: string) {
   return { home, keyFile, settings, here };
 }
 
-/** Starts the service, which is ended after the test, and well unless the test kills it; answers when its welcome is printed whole. */
+/**
+ * Starts the service and returns when its welcome is printed. The service is stopped after the test and must end without an error, unless
+ * the test kills it.
+ */
 export async function startService(settings: Record<string, string>, { isKilled = false } = {}) {
   const service = launchProgram(['start'], settings);
   onTestFinished(async () => {

@@ -14,7 +14,7 @@ export interface TokenOptions {
   expires?: string;
 }
 
-/** Makes a token and prints it, this once, on standard output; what it is goes to standard error. */
+/** Creates a token and prints it on standard output. It cannot be shown again. Its description goes to standard error. */
 export async function createTokenCommand(settings: Settings, organization: string | undefined, options: TokenOptions) {
   const made = await inOrganization(settings, organization, (context, id) =>
     createApiToken(context, id, {
@@ -47,7 +47,7 @@ export async function revokeTokenCommand(settings: Settings, organization: strin
   print(`Revoked ${token}.`);
 }
 
-/** Runs the work in the organization with that id or name; without one in the only one there is. */
+/** Runs the work in the organization with that id or name. Without one, the installation must have exactly one organization. */
 async function inOrganization<T>(
   settings: Settings,
   wanted: string | undefined,
@@ -71,7 +71,7 @@ const endOf = (expires: string | null): string => (expires ? `until ${expires}` 
 
 function readTime(text: string): string {
   const time = new Date(text);
-  if (Number.isNaN(time.getTime())) throw new Error(`--expires ${text}: a date such as 2030-01-31 is wanted.`);
+  if (Number.isNaN(time.getTime())) throw new Error(`--expires ${text}: must be a date such as 2030-01-31.`);
   return time.toISOString();
 }
 

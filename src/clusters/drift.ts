@@ -1,33 +1,33 @@
 import type { FoundWorkload } from '#runtimes/runtime.ts';
 
-/** How a service of the world differs from the database. */
+/** Difference between a service in the inventory and in the database. */
 export type Difference =
-  /** It is there, and the database has no such service, or nothing of it. */
+  /** Found, but the database has no such service, or has it as not deployed. */
   | 'unknown'
-  /** It should run, and nothing of it lives. */
+  /** Should run, but nothing of it runs. */
   | 'missing'
-  /** It lives, and should be stopped. */
+  /** Runs, but should be stopped. */
   | 'running'
-  /** A later deployment made it than the last that the database knows of. */
+  /** Applied by a later deployment than the last one that the database has. */
   | 'newer'
-  /** An earlier deployment made it. */
+  /** Applied by an earlier deployment than the last one that the database has. */
   | 'older';
 
-/** What the database has of a service. */
+/** Service as the database has it. */
 export interface KnownService {
   id: string;
   name: string;
   /** Organization, project and environment, for people. */
   place: string;
   runtime: string;
-  /** Whether it would be found here: its cluster belongs to this machine or to none. */
+  /** Whether this machine would find it: its cluster belongs to this machine or to none. */
   here: boolean;
   wanted: 'absent' | 'stopped' | 'running';
-  /** Of what was last applied with success; null where nothing was. */
+  /** Generation of the last successful apply; null if there was none. */
   generation: number | null;
-  /** It should run with no instance at all. */
+  /** Should run with zero instances. */
   scaledToNothing: boolean;
-  /** A deployment works on it at this moment: it differs because of that. */
+  /** Whether a deployment is working on it, so that a difference is expected. */
   underWay: boolean;
 }
 
@@ -38,10 +38,10 @@ export interface WorldEntry {
   serviceId: string;
   name: string;
   runtime: string;
-  /** Where the database has it; null where it does not know it. */
+  /** Organization, project and environment in the database; null for an unknown service. */
   place: string | null;
   found: FoundWorkload | null;
-  /** What the database has; null where it has nothing. */
+  /** Generation in the database; null if it has none. */
   generation: number | null;
 }
 
@@ -56,7 +56,7 @@ export interface Comparison {
 /** Epoch of the installation in a generation (docs/contributing/engine.md, *The queue*). */
 export const epochOf = (generation: number): number => Math.floor(generation / 2 ** 32);
 
-/** What runs beside what should run. Services that are deployed at this moment are left out. */
+/** Compares the inventory with the services of the database. Services with a deployment under way are left out. */
 export function compareWorld(known: KnownService[], found: Found[]): Comparison {
   const services = new Map(known.map((service) => [service.id, service]));
   const there = new Map(found.map((workload) => [workload.identity.serviceId, workload]));

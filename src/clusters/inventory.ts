@@ -13,19 +13,21 @@ export interface InventoryParts {
 }
 
 export interface World extends Comparison {
-  /** What could not be looked at from here, and why, a sentence each. */
+  /** Sentences that name each cluster or runtime that was not inspected from this machine, with the reason. */
   unseen: string[];
 }
 
 const LOCAL = ['host', 'docker', 'fake'];
 
-/** Compares what runs on this machine, and on clusters that belong to none, with what the database has. Only looks. */
+/** Compares the workloads on this machine, and on clusters without a machine, with the database. Changes nothing. */
 export async function takeInventory(parts: InventoryParts): Promise<World> {
   const { found, unseen } = await findAll(parts);
   return { ...compareWorld(await listKnown(parts), found), unseen };
 }
 
-/** Finds what the database does not know; of that only the services named, where some are. Throws where one of them is none. */
+/**
+ * Finds the workloads that the database does not know. `only` restricts the result to these services. Throws if one of them is not unknown.
+ */
 export async function findUnknown(parts: InventoryParts, only?: string[]): Promise<Comparison['differences']> {
   const { differences } = await takeInventory(parts);
   const all = differences.filter(({ difference }) => difference === 'unknown');
@@ -34,7 +36,7 @@ export async function findUnknown(parts: InventoryParts, only?: string[]): Promi
   return all.filter(({ serviceId }) => only?.includes(serviceId) ?? true);
 }
 
-/** Removes what `findUnknown` found, with its storage. */
+/** Removes the workloads that `findUnknown` returned, with their storage. */
 export async function removeFound(
   { platform, runtimes }: InventoryParts,
   unknown: Comparison['differences'],
@@ -70,7 +72,7 @@ async function findAll({ platform, runtimes, nodeId }: InventoryParts): Promise<
   return { found, unseen };
 }
 
-/** What the runtime has, or why that cannot be said. */
+/** Lists the workloads of a runtime. Returns a sentence with the reason if it cannot list them. */
 async function listOf(runtimes: RuntimeProvider, name: string) {
   try {
     const runtime = await runtimes.get(name);

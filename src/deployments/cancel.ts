@@ -43,7 +43,7 @@ export async function cancelDeployment(
   context.afterCommit(() => context.notify(CANCELLATIONS, id));
 }
 
-/** Webhooks hear of a service whose request is over without having run; of the others they hear when their work has come to its end. */
+/** Tells webhooks of the services whose request is over without having run; for the others, the end of their work tells them. */
 async function tellCancelled(
   context: Context,
   scope: Scope,
@@ -81,7 +81,7 @@ export async function cancelEnvironment(
   });
 }
 
-/** Before a delete: cancels each request under way that has nothing but covered services, and the running one that has any of them. */
+/** Cancels requests before a delete: each one that has nothing but covered services, and the running one that has any of them. */
 export async function cancelCovered(
   context: Context,
   place: { organizationId: string; environmentId: string },

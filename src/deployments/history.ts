@@ -1,6 +1,6 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
-/** What a history is of: an environment, or a service, or several. */
+/** Subject of a history: an environment, a service, or several services. */
 export type HistoryOf = { environmentId: string } | { serviceId: string | string[] };
 
 export interface HistoryDeployment {
@@ -43,7 +43,7 @@ export interface HistoryService {
   updated_at: Date;
 }
 
-/** Deployments of an environment, or those that have a service. */
+/** Returns a query for the deployments of an environment, or for those that have a service. */
 function selectDeployments(db: Database, scope: Scope, of: HistoryOf) {
   const query = db
     .selectFrom('deployment as d')
@@ -60,7 +60,7 @@ function selectDeployments(db: Database, scope: Scope, of: HistoryOf) {
   return query.where('d.id', 'in', withService);
 }
 
-/** Deployments, newest first: a page of them, or those up to the one whose id is `startId`; `total` counts all of them. */
+/** Lists deployments, newest first: a page of them, or those up to the one whose id is `startId`; `total` counts all of them. */
 export async function listHistory(
   db: Database,
   scope: Scope,
@@ -98,11 +98,11 @@ export const listHistoryServices = (
   return (serviceId ? query.where('service_id', '=', sql<string>`any(${[serviceId].flat()})`) : query).execute();
 };
 
-/** Deployments that have not ended, in their order. */
+/** Lists deployments that have not ended, in their order. */
 export const listQueue = (db: Database, scope: Scope, of: HistoryOf): Promise<HistoryDeployment[]> =>
   selectDeployments(db, scope, of).where('d.status', '<>', 'ENDED').orderBy('d.number').execute();
 
-/** The deployment that an execution id or a deployment's id names, in an environment. */
+/** Finds the deployment that an execution id or a deployment's id names, in an environment. */
 export async function findExecution(
   db: Database,
   scope: Scope,

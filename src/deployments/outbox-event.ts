@@ -3,7 +3,7 @@ import type { Names } from '#deployments/executor/claims.ts';
 import type { DeploymentRow } from '#deployments/queries.ts';
 import type { Snapshot } from '#deployments/model/snapshot.ts';
 
-/** What webhooks are told of a deployment, without the service that it is about. */
+/** Returns the event of a deployment for webhooks, without the service that it is about. */
 export function outboxEventOf(
   type: DeploymentOutboxEvent['type'],
   deployment: Pick<DeploymentRow, 'id' | 'number' | 'organization_id' | 'snapshot'>,

@@ -6,10 +6,10 @@ import { changesOf, compareShared, type ServiceChanges } from '#deployments/plan
 import { makePlan } from '#deployments/planner/plan.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 
-/** What a request would do if it were made now. */
+/** Preview of a request that would be made now. */
 export interface DeploymentPreview {
   plan: Plan;
-  /** What differs from the last release, by service; of deploys only. */
+  /** Differences from the last release, by service; of deploys only. */
   changes: Map<string, ServiceChanges>;
 }
 
@@ -48,7 +48,7 @@ export async function previewDeployment(
   return { plan, changes };
 }
 
-/** What the services' last releases were made of, and by which deployments. */
+/** Returns the snapshots of the services' last releases, and the deployments that made them. */
 async function listReleased(db: Database, scope: Scope, serviceIds: string[]) {
   const rows = await db
     .selectFrom('service')

@@ -50,7 +50,7 @@ export const listServicesOf = (db: Database, scope: Scope, deploymentIds: string
     .where('deployment_id', '=', sql<string>`any(${deploymentIds})`)
     .execute();
 
-/** The next number of an environment, given under its row's lock: the order of numbers is the order of commits. */
+/** Takes the next number of an environment under its row's lock: the order of numbers is the order of commits. */
 export const takeNumber = async (db: Database, scope: Scope, environmentId: string): Promise<number> => {
   const row = await db
     .updateTable('environment')
@@ -139,12 +139,12 @@ export const joinDeployment = (
     .returning(NODE)
     .executeTakeFirst();
 
-/** Which services a trigger moves, and what goes with it. */
+/** Selection of the services that a trigger moves, and values that are stored with the move. */
 export interface MoveOptions {
-  /** Only these; all of the deployment where it is left out. */
+  /** Services to move; all of the deployment if absent. */
   serviceIds?: string[];
   error?: ServiceError;
-  /** Commits that services were resolved to, by their id. */
+  /** Commits that services were resolved to, by service id. */
   commits?: Record<string, unknown>;
 }
 
@@ -188,10 +188,10 @@ export function moveServices(
   return options.serviceIds ? query.where('service_id', '=', sql<string>`any(${options.serviceIds}::uuid[])`) : query;
 }
 
-/** Triggers after which nothing more becomes of a service in its deployment. */
+/** Triggers that end a service in its deployment. */
 const FINAL_TRIGGERS: readonly Trigger[] = ['succeed', 'fail', 'cancelled', 'cancel'];
 
-/** Steps that are under way, for when their deployment ends without them: the worker that was at them was killed or cut off. */
+/** Ends the open steps of a deployment whose worker was killed or cut off. */
 export const endOpenSteps = (db: Database, scope: Scope, deploymentId: string, status: 'ERROR' | 'CANCEL') =>
   db
     .updateTable('deployment_step')
@@ -212,7 +212,7 @@ export const lockRunningOf = (db: Database, organizationIds: string[], serviceId
     .forUpdate('deployment')
     .execute();
 
-/** What the row of an ended deployment says. It ends after it was begun, even if that was while the transaction waited for its row. */
+/** Columns of an ended deployment. Its end is after its beginning, even if the transaction waited for the row in between. */
 export const ENDED = {
   status: 'ENDED',
   ended_at: sql<Date>`clock_timestamp()`,
@@ -222,7 +222,7 @@ export const ENDED = {
   lease_until: null,
 } as const;
 
-/** Ends a deployment that was cancelled without a worker's doing; `leftover` keeps the worker that may still be at it. */
+/** Ends a deployment that was cancelled without its worker taking part; `leftover` keeps the worker that may still be at it. */
 export const endCancelled = (db: Database, scope: Scope, id: string, leftover: boolean) =>
   db
     .updateTable('deployment')
@@ -236,7 +236,7 @@ export const endCancelled = (db: Database, scope: Scope, id: string, leftover: b
     .where('status', '<>', 'ENDED')
     .execute();
 
-/** What was at work on these services was cut off: their next deployment skips nothing (docs/contributing/engine.md, *The queue*). */
+/** Marks services whose work was cut off: their next deployment skips nothing (docs/contributing/engine.md, *The queue*). */
 export const markDirty = (db: Database, scope: Scope, serviceIds: string[]) =>
   db
     .updateTable('service')
@@ -258,8 +258,8 @@ export const requestCancel = (db: Database, scope: Scope, id: string, forced: bo
     .execute();
 
 /**
- * A delete that was cancelled or failed: what is left of it is usable again, and can be deleted again. What another delete waits for stays as
- * it is.
+ * Revives the services, environment and project of a delete that was cancelled or failed: they are usable, and can be deleted again.
+ * Anything that another delete still covers stays as it is.
  */
 export async function revive(
   db: Database,

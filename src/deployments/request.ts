@@ -25,9 +25,9 @@ export interface DeploymentPlace {
 export interface DeploymentRequest {
   place: DeploymentPlace;
   action: DeploymentAction;
-  /** Which call asked: `REDEPLOY` repeats the commits of the last release. */
+  /** Call that made the request: `REDEPLOY` repeats the commits of the last release. */
   trigger: 'DEPLOY' | 'REDEPLOY' | 'ROLLBACK' | 'STOP' | 'RESTART' | 'DELETE' | 'UNINSTALL' | 'RUN';
-  /** Every service of the environment, or some of them. */
+  /** Whether every service of the environment is meant, not some of them. */
   whole: boolean;
   services: ServiceSnapshot[];
   /** Variables that all services of the environment see. */
@@ -35,7 +35,7 @@ export interface DeploymentRequest {
   bestEffort?: boolean;
   /** Requested by a push, a rule or a schedule. */
   automatic?: boolean;
-  /** Of a rollback: the execution that it goes back to, with what that was resolved to. */
+  /** Execution that a rollback goes back to, with its resolution. */
   rollback?: { to: NonNullable<Snapshot['rollbackTo']>; resolution: Resolution };
 }
 
@@ -63,7 +63,7 @@ export async function requestDeployment(context: Context, request: DeploymentReq
   return id;
 }
 
-/** What is frozen of a request. */
+/** Returns the snapshot that a request freezes. */
 export const snapshotOf = (request: Omit<DeploymentRequest, 'whole'>): Snapshot => ({
   format: FORMAT,
   action: request.action,
@@ -175,7 +175,7 @@ const sameSet = (a: string[], b: string[]): boolean => a.length === b.length && 
 const requesters = (present: string, added: string): string =>
   present.split(', ').includes(added) ? present : `${present}, ${added}`;
 
-/** Events of a request go under its service when it is for just one, else under the environment. */
+/** Returns the audit event of a request: under its service if it is for just one, else under the environment. */
 export function eventOf(request: Pick<DeploymentRequest, 'place' | 'whole' | 'services'>, type: EventType) {
   const { place } = request;
   const single = !request.whole && request.services.length === 1 ? request.services[0]! : undefined;

@@ -9,8 +9,8 @@ import * as queries from '#deployments/queries.ts';
 import { eventOf } from '#deployments/request.ts';
 
 /**
- * Ends what a restored database says is running: the workers that had it are gone, and how it ended in the world nobody here knows. Its
- * services are marked dirty, so that their next deployment skips nothing. Answers how many there were.
+ * Ends the deployments that a restored database says are running: their workers are gone, and their real end is unknown. Their services are
+ * marked dirty, so that the next deployment skips nothing. Returns their number.
  */
 export async function endInterrupted(context: Context, why: string): Promise<number> {
   const running = await listByStatus(context, ['RUNNING', 'RECAP']);
@@ -18,7 +18,7 @@ export async function endInterrupted(context: Context, why: string): Promise<num
   return running.length;
 }
 
-/** Cancels all that waits in the queue of a restored database. Answers how many requests there were. */
+/** Cancels all requests that wait in the queue of a restored database. Returns their number. */
 export async function cancelAllWaiting(context: Context): Promise<number> {
   const waiting = await listByStatus(context, ['WAITING']);
   for (const deployment of waiting)
@@ -27,8 +27,8 @@ export async function cancelAllWaiting(context: Context): Promise<number> {
 }
 
 /**
- * Ends what schedules ran and what waited to be run by them in a restored database, and lets every schedule begin anew from the time at which
- * somebody goes on with it: what was due in between was perhaps run in the world.
+ * Ends the running and waiting executions of schedules in a restored database, and resets every schedule. Each begins anew from the time at
+ * which work resumes: executions that were due in between may have run after the backup.
  */
 export async function endExecutions({ db }: Context, why: string): Promise<void> {
   await sql`update job_execution set state = case state when 'RUNNING' then 'FAILED' else 'CANCELED' end, error = ${why},
@@ -96,7 +96,7 @@ async function endOne(context: Context, deployment: queries.DeploymentRow, why: 
   if (!cancelled) await tell(context, deployment);
 }
 
-/** The event of its end (docs/contributing/rules.md 42). Webhooks are not called: what they would say may be wrong by now. */
+/** Records the event of a deployment's end (docs/contributing/rules.md 42). Webhooks are not called: their content may be wrong by now. */
 async function tell(context: Context, deployment: queries.DeploymentRow): Promise<void> {
   const place = await context.db
     .selectFrom('environment')

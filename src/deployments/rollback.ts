@@ -6,11 +6,11 @@ import { executionIdOf } from '#deployments/status.ts';
 import { findDeployment } from '#deployments/queries.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 
-/** An execution that can be gone back to: what was deployed then, of the services that are still there. */
+/** Execution that a rollback can go back to: its services that still exist, as they were deployed then. */
 export interface EarlierExecution {
   to: NonNullable<Snapshot['rollbackTo']>;
   services: ServiceSnapshot[];
-  /** Variables that all of them saw. */
+  /** Variables that all of its services saw. */
   shared: FrozenVariable[];
   resolution: Resolution;
   /** Whether the execution was of the whole environment. */
@@ -69,7 +69,7 @@ export async function findEarlierExecution(
   };
 }
 
-/** The execution that made the release which a service has; undefined without one. */
+/** Finds the execution that made the present release of a service; undefined without a release. */
 export async function findLastExecution(
   db: Database,
   scope: Scope,
@@ -95,7 +95,10 @@ const commitsOf = ({ commit, valuesCommit }: ResolvedService = {}) => ({
 const imageOf = ({ image, build_key }: { image: string | null; build_key: string | null }) =>
   image ? { image, ...(build_key ? { buildKey: build_key } : {}) } : {};
 
-/** Services that a deployment deployed with success and that are still there, with the release that it made where it is kept. */
+/**
+ * Returns the services that a deployment deployed with success and that still exist. Each comes with the image of its release, if that is
+ * kept.
+ */
 async function listDeployed(db: Database, scope: Scope, deploymentId: string) {
   const rows = await db
     .selectFrom('deployment_service as ds')

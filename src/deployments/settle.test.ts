@@ -12,7 +12,7 @@ afterEach(() => void vi.useRealTimers());
 /** Statements that look whether deployments have ended. */
 const looks = () => statements.filter((text) => /^select "id" from "deployment".*"status" <> /.test(text)).length;
 
-/** A deployment that waits, since nobody works here. */
+/** Creates a deployment that stays waiting, since no worker runs here. */
 async function openDeployment() {
   const admin = await app.organization();
   const { application } = await makeExample(admin);

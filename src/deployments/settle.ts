@@ -4,9 +4,9 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { createListener } from '#platform/database/notify.ts';
 import { PROGRESS } from '#deployments/model/channels.ts';
 
-/** Between two looks at all deployments that are waited for, where nothing tells of their ends. */
+/** Milliseconds between two looks at all awaited deployments, if nothing notifies of their ends. */
 const LOOK_MS = 250;
-/** The same where ends are told: a message may be lost, and what is deleted tells nothing. */
+/** Milliseconds between two looks if ends are notified: a message may be lost, and a deleted deployment sends none. */
 const LISTENING_LOOK_MS = 2_000;
 
 interface Waiter {
@@ -14,7 +14,7 @@ interface Waiter {
   done(): void;
 }
 
-/** Deployments whose ends callers wait for, looked at in one statement for all of them. */
+/** Watch for the ends of awaited deployments, with one statement for all of them. */
 class EndWatch {
   readonly #db: Database;
   readonly #waiting = new Map<string, Set<Waiter>>();
@@ -27,7 +27,7 @@ class EndWatch {
     this.#db = db;
   }
 
-  /** Ends are told by `moved` from now on, or no more. */
+  /** Whether `moved` is called for ends from now on. */
   set isTold(told: boolean) {
     this.#isTold = told;
   }
@@ -42,7 +42,7 @@ class EndWatch {
     };
   }
 
-  /** Looks if somebody waits for the deployment, or with an empty id for any. */
+  /** Looks at the database if a caller waits for the deployment; an empty id stands for any deployment. */
   moved(id: string): void {
     if (id === '' || this.#waiting.has(id)) this.#nudge();
   }
@@ -94,7 +94,7 @@ function watchOf(db: Database): EndWatch {
   return watch;
 }
 
-/** Has those who wait for ends of deployments told of them, over one connection for the whole process. Answers what ends that. */
+/** Listens for ends of deployments, over one connection for the whole process. Returns the function that stops it. */
 export function listenForEnds(db: Database, directConfig: pg.ClientConfig, log: Logger): () => Promise<void> {
   const watch = watchOf(db);
   watch.isTold = true;

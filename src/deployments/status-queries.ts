@@ -1,7 +1,7 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { Observed } from '#deployments/model/observed.ts';
 
-/** Which services' statuses are wanted. */
+/** Filter for the services whose statuses are listed. */
 export interface StatusFilter {
   environmentIds?: string[];
   serviceIds?: string[];
@@ -19,7 +19,7 @@ export interface ServiceStatusRow {
   wanted: string;
   deployed: boolean;
   current: boolean;
-  /** Whether something should be there, and its cluster has not answered for long. */
+  /** Whether the service should be running, and its cluster has not answered for UNREACHABLE_SECONDS. */
   unreachable: boolean;
   action: string | null;
   sub_action: string | null;
@@ -37,16 +37,16 @@ export interface ServiceStatusRow {
   last_number: number | null;
   steps: { name: string; status: string; started_at: string; ended_at: string }[] | null;
   warnings: { code: string; message: string; since: string }[] | null;
-  /** Set where something else than our deployments runs it: then that is its state. */
+  /** State of a service that an external system runs; null for deployed services. */
   observed: Observed | null;
 }
 
 /**
- * The state of services, derived in one statement: of the running deployment, else of the first waiting one, else of the last one that ended
- * (docs/contributing/engine.md, *What is stored, what is derived*). The lateral look-ups go by index, so that a long history and a large environment cost
- * nothing: `offset 0` keeps the planner, where it has no statistics yet, from reading all deployments that ever ended, or all services of one
- * for each of them. For the same reason what the services of an environment share is looked up once, and each combination of filters is a
- * statement of its own, whose plan may go by their indexes.
+ * Lists the states of services in one statement: of the running deployment, else of the first waiting one, else of the last one that ended
+ * (docs/contributing/engine.md, *What is stored, what is derived*). The lateral look-ups go by index, so that a long history and a large
+ * environment cost nothing: `offset 0` keeps the planner, where it has no statistics yet, from reading all deployments that ever ended, or
+ * all services of one for each of them. For the same reason the values that the services of an environment share are looked up once, and
+ * each combination of filters is a statement of its own, whose plan may go by their indexes.
  */
 export async function listServiceStatusRows(
   db: Database,
@@ -130,7 +130,7 @@ export interface EnvironmentStatusRow {
   started_at: Date | null;
   ended_at: Date | null;
   last_ended_at: Date | null;
-  /** Why the deployment as a whole failed, or its first service that did, with its name. */
+  /** Error of the deployment as a whole, or of its first service that failed, with its name. */
   error: string | null;
   error_code: string | null;
   error_step: string | null;
@@ -143,7 +143,10 @@ export interface EnvironmentStatusRow {
   current: number;
 }
 
-/** The state of environments: of the request under way, else of the last one, deletes of single services aside (docs/contributing/rules.md 11). */
+/**
+ * Returns the state of environments: of the request under way, else of the last one, deletes of single services aside
+ * (docs/contributing/rules.md 11).
+ */
 export async function listEnvironmentStatusRows(
   db: Database,
   scope: Scope,

@@ -29,7 +29,7 @@ export function pollingStatus(state: State, status: string): string {
 const toServiceStatus = (row: ServiceStatusRow) =>
   row.observed ? toObservedStatus(row, row.observed) : toDeployedStatus(row);
 
-/** Of what something else runs: no request of ours is behind its state. */
+/** Returns the status of a service that an external system runs: no deployment stands behind its state. */
 function toObservedStatus(row: ServiceStatusRow, observed: Observed) {
   const { action, phase } = observed;
   const known = action && phase ? stateOf(action, phase) : action ? 'UNAVAILABLE' : 'READY';

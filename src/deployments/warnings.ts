@@ -1,6 +1,6 @@
 import type { Database, Scope } from '#platform/database/index.ts';
 
-/** What may be wrong with a service that runs, for programs; the message beside it is for people. */
+/** Problems that a running service may have, for programs; the message beside the code is for people. */
 export const WARNING_CODES = {
   INSTANCE_DISK_LIMIT:
     'An instance wrote more disk than it may besides its volumes, and was started anew from its image.',

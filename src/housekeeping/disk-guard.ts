@@ -26,13 +26,16 @@ import type { Platform } from '#platform/context.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
 import type { DiskUse, Runtime, RuntimeProvider } from '#runtimes/runtime.ts';
 
-/** Least pause between two rounds; after a long one it is `REST` times as long as that took, so that measuring takes a tenth of the time. */
+/**
+ * Least pause between two rounds. The pause is at least `REST` times as long as the round before, so that measuring takes a tenth of the
+ * time.
+ */
 const LEAST_PAUSE_MS = 30_000;
 const REST = 9;
 /** Seconds that a runtime has to measure what it holds. */
 const MEASURE_SECONDS = 300;
 
-/** Measures folders; those that it does not reach in time keep their last figures. */
+/** Measures folders. A folder that is not reached in time keeps its last figure. */
 interface FolderMeter {
   measure(
     folders: readonly { key: string; paths: string[] }[],
@@ -57,13 +60,13 @@ const VOLUME_STATES: Partial<Record<WarningCode, string>> = {
 };
 
 /**
- * Measures again and again what services take of the disk of this machine, and holds them to their limits
+ * Measures the disk use of services on this machine repeatedly and enforces their limits
  * (docs/decisions/0060-disk-is-measured-and-held.md).
  */
 export class DiskGuard {
   readonly #parts: DiskGuardParts;
   readonly #abort = new AbortController();
-  /** What was measured last, by runtime. */
+  /** Last measurement by runtime. */
   readonly #uses = new Map<Runtime['name'], DiskUse>();
   readonly #verdicts = new Map<Runtime['name'], Verdict[]>();
   #gauges: ReturnType<typeof createGauges> | undefined;
@@ -84,7 +87,7 @@ export class DiskGuard {
     await this.#round;
   }
 
-  /** What was measured last of each runtime. */
+  /** Last measurement of each runtime. */
   get uses(): DiskUse[] {
     return [...this.#uses.values()];
   }
@@ -160,7 +163,7 @@ export class DiskGuard {
     });
   }
 
-  /** One that cannot be done keeps none of the others from being done; the next round tries it again. */
+  /** Acts on a verdict. An error is logged and does not stop the other verdicts; the next round tries again. */
   async #act(runtime: Runtime, service: MeasuredService, verdict: Verdict): Promise<void> {
     const { platform, installation, stopService } = this.#parts;
     const { signal } = this.#abort;
@@ -216,7 +219,7 @@ export class DiskGuard {
   }
 }
 
-/** Makes what `/metrics` shows of the last round. */
+/** Creates the gauges of the last round for `/metrics`. */
 function createGauges(registry: Registry): {
   organizations: Gauge<'organization_id' | 'kind'>;
   volumes: Gauge<'state'>;

@@ -32,12 +32,12 @@ function sizesOf(volumes: [string | undefined, unknown][]): Map<string, number> 
   );
 }
 
-/** What a measurement says of one thing of a service. */
+/** Warning about the disk use of an item of a service. */
 export interface Verdict {
   code: WarningCode;
   item: DiskItem;
   message: string;
-  /** Why an instance or an execution is ended. */
+  /** Reason that is given when the instance or execution is ended. */
   reason?: string;
 }
 
@@ -47,7 +47,7 @@ export interface DiskRules {
   volumeLimitPercent: number;
 }
 
-/** Judges an item by the limits; null where all is well. A tree that was not seen whole takes at least what was counted of it. */
+/** Judges an item by the limits; null if it is within them. Bytes of an incompletely measured tree are a lower bound. */
 export function judge(item: DiskItem, sizeBytes: number | undefined, rules: DiskRules): Verdict | null {
   if (item.kind === 'instance' || item.kind === 'task') return judgeWritten(item, rules);
   if (item.kind === 'volume' && sizeBytes !== undefined) return judgeVolume(item, sizeBytes, rules);
@@ -79,7 +79,7 @@ function judgeVolume(item: DiskItem, sizeBytes: number, { volumeLimitPercent: pe
 /** Use of disk of one organization, by kind. */
 export type DiskTotals = Map<DiskItemKind | 'checkout', { bytes: number; isWhole: boolean }>;
 
-/** Adds up items by the organization of their services; those of services that are gone belong to none. */
+/** Adds up items by the organization of their services. Items of removed services belong to no organization. */
 export function totalsOf(
   items: readonly Pick<DiskItem, 'kind' | 'serviceId' | 'bytes' | 'isWhole'>[],
   organizationOf: (serviceId: string) => string | undefined,

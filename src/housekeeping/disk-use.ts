@@ -56,8 +56,8 @@ export const createDiskGauges = (registry: Registry): DiskGauges => ({
 });
 
 /**
- * Measures what the data directory and the database take, and shows it with what the runtimes of this machine took when they were last
- * measured. It looks at every file: seconds.
+ * Measures the disk use of the data directory and the database. Sets the gauges from it and from the runtimes' last measurement. Takes
+ * seconds, because it looks at every file.
  */
 export async function measureDisk(
   platform: Platform,

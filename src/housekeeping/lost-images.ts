@@ -3,9 +3,9 @@ import { generationOf } from '#deployments/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
 /**
- * Looks whether the images that releases on this machine name are still there, and takes the names of those that are not out of the
- * releases: somebody removed them, the service was uninstalled, or the machine lost its disk. The next deployment or rollback builds them
- * again of the same commit instead of failing for want of them each time.
+ * Removes the names of missing images from the releases on this machine. An image is missing if it was removed by hand, the service was
+ * uninstalled, or the machine lost its disk. The next deployment or rollback then rebuilds it from the same commit instead of failing each
+ * time.
  */
 export async function forgetLostImages(
   { platform, nodeId, installation }: Pick<CollectorParts, 'platform' | 'nodeId' | 'installation'>,
@@ -29,7 +29,7 @@ export async function forgetLostImages(
   }
 }
 
-/** Images that were built for releases on a machine, once each; those of a registry can be pulled again. */
+/** Lists the images that were built for releases on a machine, each once. Images of a registry are left out: they can be pulled again. */
 const listNamedImages = (db: CollectorParts['platform']['db'], nodeId: string) =>
   db
     .selectFrom('release')

@@ -14,9 +14,9 @@ import type { Platform } from '#platform/context.ts';
 import type { Runtime, RuntimeProvider } from '#runtimes/runtime.ts';
 
 const ROUND_MS = 10 * 60_000;
-/** The first round comes when a start is over. */
+/** Milliseconds until the first round, which waits until the start is over. */
 const FIRST_MS = 60_000;
-/** Releases that go at once where images take too much; the next round sees what it brought. */
+/** Releases that one round removes if images take too much. The next round measures the effect. */
 const TOO_MANY = 20;
 /** Milliseconds that a runtime has to trim its caches. */
 const TRIM_MS = 180_000;
@@ -29,12 +29,12 @@ export interface HousekeepingParts extends Pick<DiskGuardParts, 'checkoutMeter' 
   runtimes: RuntimeProvider;
   nodeId: string;
   installation: { id: string; epoch: number };
-  /** Where the disk use is shown, once it was measured. */
+  /** Registry that the gauges of the disk use are added to after the first measurement. */
   registry: Registry;
   folderBytes: FolderSize;
 }
 
-/** Keeps this machine clean: what the database has buried, what killed processes left half made, and how much all of it takes. */
+/** Removes leftovers on this machine: resources with a tombstone and incomplete work of killed processes. Measures the disk use. */
 export class NodeHousekeeping {
   readonly #parts: HousekeepingParts;
   readonly #collector: Collector;
@@ -62,7 +62,7 @@ export class NodeHousekeeping {
     await Promise.all([this.#collector.stop(), this.#guard.stop(), this.#round]);
   }
 
-  /** One round now; one that is under way is joined. */
+  /** Runs a round now, or joins the round that is under way. */
   round(): Promise<void> {
     return (this.#round ??= this.#goRound()
       .catch((error: unknown) => {
@@ -92,7 +92,10 @@ export class NodeHousekeeping {
     for (const runtime of runtimes) await this.#trimCaches(runtime, images);
   }
 
-  /** Removes what a runtime keeps beyond its limits. What every release of a registry names can be pulled again. */
+  /**
+   * Trims the caches of a runtime to their limits. If images take too much, pulled images of releases are removed too: they can be pulled
+   * again.
+   */
   async #trimCaches(runtime: Runtime, images: number): Promise<void> {
     if (!runtime.trimCaches) return;
     const { platform, nodeId } = this.#parts;

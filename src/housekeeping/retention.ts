@@ -2,13 +2,13 @@ import { sql, type Database } from '#platform/database/index.ts';
 
 /** Rows that one transaction removes at most: a deployment may carry megabytes of log. */
 const BATCH = 200;
-/** What is left of a snapshot that no kept release needs: nothing of it can be deployed again. */
+/** Content of a snapshot that no kept release needs. It cannot be deployed again. */
 const EXPIRED = '{"services": [], "shared": [], "expired": true}';
 
 /**
- * Removes releases beyond the newest `kept` of each service that are older than `days`. Their images get tombstones in the same transaction,
- * and their snapshots lose what only a rollback needs. One that runs stays, and so does everything of a service with a deployment under way,
- * which may be a rollback to one of them. Answers how many went.
+ * Removes releases that are older than `days` and beyond the newest `kept` of their service. Their images get tombstones in the same
+ * transaction, and their snapshots lose what only a rollback needs. A running release stays, and so does everything of a service with a
+ * deployment under way, which may be a rollback to one of them. Returns the number of removed releases.
  */
 export async function trimReleases(db: Database, limits: { kept: number; days: number }): Promise<number> {
   return removeReleases(
@@ -17,7 +17,9 @@ export async function trimReleases(db: Database, limits: { kept: number; days: n
   );
 }
 
-/** Removes the oldest releases on a machine beyond the newest `kept` of each service, whatever their age: its images take too much. */
+/**
+ * Removes the oldest releases on a machine beyond the newest `kept` of each service, whatever their age. Called when images take too much.
+ */
 export async function trimReleasesOfNode(
   db: Database,
   limits: { kept: number; nodeId: string; count: number },
@@ -55,8 +57,8 @@ async function removeReleases(db: Database, condition: ReturnType<typeof sql>): 
 }
 
 /**
- * Takes the configuration out of snapshots of deployments that ended yesterday and left no release: stops, deletes and what failed. They name
- * versions of secrets, which would be kept for them.
+ * Removes the configuration from snapshots of deployments that ended between one and three days ago and left no release: stops, deletes and
+ * failures. The versions of secrets that they name would otherwise be kept for them.
  */
 export async function thinSnapshots(db: Database): Promise<void> {
   await sql`update deployment set snapshot = snapshot || ${EXPIRED}::jsonb
@@ -66,8 +68,9 @@ export async function thinSnapshots(db: Database): Promise<void> {
 }
 
 /**
- * Removes ended deployments with their steps and logs: those older than `days`, and those of which every service has `kept` newer ones. What a
- * kept release names stays, and what the present state of a service or an environment is derived from. Answers how many went.
+ * Removes ended deployments that are older than `days`, or of which every service has `kept` newer ones. Their steps and logs go with them.
+ * Deployments that a kept release names stay, and those that the present state of a service or an environment is derived from. Returns the
+ * number of removed deployments.
  */
 export async function trimDeployments(
   db: Database,
@@ -110,7 +113,7 @@ async function removeDeployments(db: Database, limits: { kept: number; days: num
   return Number(result.numAffectedRows ?? 0);
 }
 
-/** Repeats a statement that removes a batch until it finds nothing more: one of them all would hold up whoever follows the stream of events. */
+/** Repeats a statement that deletes a batch until no row is left. A single large delete would delay all readers of the event stream. */
 async function inBatches(db: Database, signal: AbortSignal, batch: ReturnType<typeof sql>): Promise<void> {
   for (let gone = 1; gone > 0;) {
     signal.throwIfAborted();
@@ -118,7 +121,10 @@ async function inBatches(db: Database, signal: AbortSignal, batch: ReturnType<ty
   }
 }
 
-/** Removes the logs of deployments that ended longer than `days` ago, and the oldest while all take more than `megabytes` (0: no limit). */
+/**
+ * Removes logs of deployments that ended more than `days` ago. While all logs together take more than `megabytes` (0: no limit), the oldest
+ * are removed too.
+ */
 export async function trimLogs(
   db: Database,
   limits: { days: number; megabytes: number },
@@ -152,8 +158,8 @@ export async function trimLogs(
 }
 
 /**
- * Removes executions of services that ended longer than `days` ago, and those beyond the newest `kept` of each, with their logs; and the logs
- * alone after `logDays`. What is left of one in its runtime goes first: until then it stays.
+ * Removes executions that ended more than `days` ago or are beyond the newest `kept` of their service. Their logs go with them, and logs
+ * alone after `logDays`. An execution stays while its runtime still has tasks of it.
  */
 export async function trimExecutions(
   db: Database,
@@ -200,11 +206,12 @@ export const trimClusterWork = (db: Database, days: number, signal: AbortSignal)
       limit ${BATCH})`,
   );
 
-/** Days that the checkouts of a deployment that is gone are looked for, and that a machine may be away before what lies there is given up. */
+/** Days for which machines look for the checkouts of a removed deployment. */
 const CHECKOUT_DAYS = 30;
+/** Days for which a machine may be away before its tombstones are given up. */
 const NODE_DAYS = 90;
 
-/** Removes tombstones that nobody works off any more. Answers how many were of a machine that has been away for long. */
+/** Removes tombstones that no machine processes any more. Returns how many belong to machines that have been away for NODE_DAYS. */
 export async function trimTombstones(db: Database): Promise<number> {
   await sql`delete from tombstone where kind = 'DEPLOYMENT' and created_at < now() - make_interval(days => ${CHECKOUT_DAYS})`.execute(
     db,

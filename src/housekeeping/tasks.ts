@@ -11,7 +11,10 @@ import type { RecurringTask } from '#platform/work/schedule.ts';
 
 const HOUR = 3600;
 
-/** Which rows are kept how long, by the settings. What they name outside the database goes by the tombstones that this writes. */
+/**
+ * Recurring tasks that remove old rows according to the settings. Resources outside the database are removed through the tombstones that
+ * these tasks write.
+ */
 export const RETENTION_TASKS: RecurringTask[] = [
   {
     name: 'old-releases',

@@ -1,7 +1,7 @@
 import { storable } from '#kernel/storable.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
-/** What is left outside the database of a row that is gone (migrations/0075_tombstone.sql). */
+/** Record of resources outside the database that a deleted row leaves behind (migrations/0075_tombstone.sql). */
 export interface Tombstone {
   id: number;
   kind: 'SERVICE' | 'IMAGE' | 'ENVIRONMENT';
@@ -22,8 +22,8 @@ const FIRST_WAIT = 30;
 const MAX_WAIT = 6 * 3600;
 
 /**
- * Takes tombstones of this machine that are due, oldest first, and puts off their next attempt: whoever dies over one leaves it to be
- * done again. Those younger than `graceSeconds` wait: a worker that lost its claim may still be making something.
+ * Takes the due tombstones of this machine, oldest first, and postpones their next attempt. They are retried if this process dies.
+ * Tombstones younger than `graceSeconds` wait: a worker that lost its claim may still be creating something.
  */
 export const takeTombstones = async (
   db: Database,
@@ -53,7 +53,7 @@ export const noteFailure = (db: Database, id: number, message: string) =>
     .where('id', '=', id)
     .execute();
 
-/** Puts one off that is not to be done yet; it doesn't count as an attempt. */
+/** Postpones a tombstone that cannot be processed yet. This does not count as an attempt. */
 export const postpone = (db: Database, id: number, seconds: number) =>
   db
     .updateTable('tombstone')
@@ -61,7 +61,7 @@ export const postpone = (db: Database, id: number, seconds: number) =>
     .where('id', '=', id)
     .execute();
 
-/** What the database says of what a tombstone names, asked right before something is removed. */
+/** State of a tombstone's resource in the database, read right before the resource is removed. */
 export interface Present {
   environment: boolean;
   service: boolean;
@@ -90,7 +90,7 @@ export const findPresent = async (db: Database, tombstone: Tombstone): Promise<P
   return rows[0]!;
 };
 
-/** Deletes the tombstones that this transaction's triggers made: what they name may be what serves. */
+/** Deletes the tombstones that triggers wrote in this transaction (a restore), because they may name resources in use. */
 export const keepOlderTombstones = (db: Database) =>
   db
     .deleteFrom('tombstone')

@@ -24,17 +24,17 @@ function contains(network: string, address: ipaddr.IPv4 | ipaddr.IPv6): boolean 
   return base.kind() === address.kind() && address.match([base, bits]);
 }
 
-/** The address that a URL's host is literally (`[::1]`, `127.0.0.1`), or undefined for a name. */
+/** Returns the address in a URL's host (`[::1]`, `127.0.0.1`), or undefined for a name. */
 export function literalAddress(hostname: string): string | undefined {
   const bare = hostname.replace(/^\[(.*)\]$/, '$1');
   return ipaddr.isValid(bare) ? bare : undefined;
 }
 
-/** An address as people write it: IPv4 that is mapped into IPv6 (`::ffff:192.0.2.1`) as IPv4. */
+/** Returns an address as people write it: IPv4 mapped into IPv6 (`::ffff:192.0.2.1`) as IPv4. */
 export const clientAddress = (address: string): string =>
   address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address;
 
-/** Whether one of the networks (CIDR, or single addresses) holds an address. Text that is no address is in none. */
+/** Returns whether one of the networks (CIDR, or single addresses) contains an address. Text that is no address is in none. */
 export function isWithin(address: string, networks: readonly string[]): boolean {
   if (networks.length === 0 || !ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);

@@ -1,4 +1,4 @@
-/** JSON of a value with the keys of objects in order: equal values have equal texts, whatever way they have come (jsonb orders keys anew). */
+/** Returns the JSON of a value with sorted keys: equal values have equal texts, even after jsonb has reordered the keys. */
 export const canonicalJson = (value: unknown): string =>
   JSON.stringify(value, (_key, part: unknown) =>
     typeof part === 'object' && part !== null && !Array.isArray(part)

@@ -95,7 +95,7 @@ function parse(expression: string): Pattern {
 
 const LONGEST_MONTHS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** Tells whether any year has a day of the pattern. Croner would look through 10,000 years for a 31st of February. */
+/** Returns whether any year has a day of the pattern. Croner would search 10,000 years for a 31st of February. */
 function comes({ values: [, , days, months], bothDays }: Pattern): boolean {
   return !bothDays || months!.some((month) => days!.some((day) => day <= LONGEST_MONTHS[month - 1]!));
 }

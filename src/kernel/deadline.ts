@@ -1,9 +1,9 @@
 import { leaseController } from '#kernel/lease-signal.ts';
 
-/** Seconds that work outside has to come back after it was told to end, besides what a workload may take for its own end. */
+/** Seconds for outside work to return after it was told to end, on top of a workload's grace period. */
 export const UNWIND_SECONDS = 10;
 
-/** Thrown where work was told to end and did not come back: nobody waits for it any more. */
+/** Error for work that was told to end and did not return: its caller has stopped waiting. */
 export class Abandoned extends Error {
   constructor(seconds: number) {
     super(`It was told to end and did not within ${seconds} s.`);
@@ -42,12 +42,12 @@ export class Deadline {
     this.touch();
   }
 
-  /** Aborted with the outer signal, or when the time is over. */
+  /** Signal that is aborted with the outer one, or when the time is over. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** Whether the work may still change something: its caller waits for it, and nobody else may have taken its place. */
+  /** Returns whether the work may still change something: its caller waits for it, and no other worker can have taken over. */
   holds(): boolean {
     return !this.#isAbandoned && !(this.#outer.aborted && this.#outer.reason === 'lost');
   }
@@ -92,7 +92,7 @@ export class Deadline {
   }
 }
 
-/** Does the work under a deadline; throws what it throws, or what `late` makes of the deadline's being over. */
+/** Runs work under a deadline. Throws the error of the work; after the deadline, the error that `late` makes. */
 export async function withDeadline<T>(
   outer: AbortSignal,
   options: DeadlineOptions & { late(cause: unknown): Error },

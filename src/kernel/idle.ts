@@ -2,9 +2,9 @@ import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** How often is looked. */
+/** Milliseconds between two looks at the use of the processor. */
 const LOOK_MS = 5_000;
-/** Whoever uses less of a processor is idle. */
+/** Share of a processor below which the process counts as idle. */
 const IDLE_SHARE = 0.05;
 
 type Collect = (options: { type: 'major'; flavor: 'last-resort' }) => void;

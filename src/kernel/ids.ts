@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** A random identifier (UUID version 4): host names use its first 8 digits, which version 7 would repeat within a minute. */
+/** Makes a random identifier (UUID version 4): host names use its first 8 digits, which version 7 would repeat within a minute. */
 export const newId = (): string => randomUUID();
 
 let lastMillis = 0;
@@ -27,8 +27,8 @@ export function newOrderedId(now: number = Date.now()): string {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether the text is a lower-case UUID (docs/contributing/rules.md 8). */
+/** Returns whether the text is a lower-case UUID (docs/contributing/rules.md 8). */
 export const isId = (text: string): boolean => UUID.test(text);
 
-/** The first 8 digits of an id, which names hosts and built-in variables (docs/contributing/rules.md 37). */
+/** Returns the first 8 digits of an id, which names hosts and built-in variables (docs/contributing/rules.md 37). */
 export const shortId = (id: string): string => id.slice(0, 8);

@@ -15,7 +15,7 @@ export function findJsonError(text: string): { line: number; column: number } | 
 
 type Wanted = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | ', or ]' | ', or }' | 'end';
 
-/** The position of the first error. */
+/** Returns the position of the first error; undefined for valid JSON. */
 function scan(text: string): number | undefined {
   const open: ('{' | '[')[] = [];
   const afterValue = (): Wanted => (open.length === 0 ? 'end' : open.at(-1) === '{' ? ', or }' : ', or ]');

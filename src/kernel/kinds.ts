@@ -20,7 +20,7 @@ export const factsOf = (kind: string): Partial<KindFacts> => (KIND_FACTS as Reco
 export const kindsWith = <Fact extends keyof KindFacts>(fact: Fact): KindWith<Fact>[] =>
   SERVICE_KINDS.filter((kind) => factsOf(kind)[fact] !== undefined) as KindWith<Fact>[];
 
-/** Whether a kind has a fact. */
+/** Returns whether a kind has a fact. */
 export const hasFact = <Fact extends keyof KindFacts>(kind: string | null, fact: Fact): kind is KindWith<Fact> =>
   kind !== null && factsOf(kind)[fact] !== undefined;
 

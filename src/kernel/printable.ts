@@ -9,7 +9,7 @@ const spelled = (character: string): string => `\\u${character.charCodeAt(0).toS
 /** Makes foreign text safe to print: spells out characters that a terminal would obey, such as `\u001b`. */
 export const printable = (text: string): string => text.replaceAll(OBEYED, spelled);
 
-/** A line of JSON whose texts are printable also after it is parsed: what stands escaped in it becomes the spelling. */
+/** Makes a line of JSON whose texts are printable also after parsing: escaped control characters become their spelling. */
 export const spelledJson = (line: string): string =>
   // A raw character has become an escape by now.
   printable(line).replaceAll(/\\(?:u[0-9a-fA-F]{4}|[^u])/g, (escape) => {

@@ -22,7 +22,7 @@ interface Span {
 /** Days that are looked through for a change: within them every weekday comes, also in a zone that left out a whole day. */
 const LOOK_DAYS = 16;
 
-/** The hours of the day that begin on a date, unless it is none of the weekdays. Empty where the clocks jump over all of them. */
+/** Returns the hours of the day that begin on a date, if that is one of the weekdays. Empty where the clocks jump over all of them. */
 function spanOf(hours: RunningHours, date: Temporal.PlainDate): Span | undefined {
   if (!hours.weekdays.includes(date.dayOfWeek as Weekday)) return undefined;
   const stop = hours.stop > hours.start ? hours.stop : hours.stop + MINUTES_A_DAY;
@@ -45,20 +45,20 @@ function spansAround(hours: RunningHours, at: Date, first: number, last: number)
   return spans;
 }
 
-/** Whether an instant lies in the hours. Their beginning does, their end does not. */
+/** Returns whether an instant lies in the hours. Their beginning does, their end does not. */
 export function isOn(hours: RunningHours, at: Date): boolean {
   const time = at.getTime();
   return spansAround(hours, at, -2, 1).some((span) => span.from <= time && time < span.until);
 }
 
-/** The next instant at which on and off change, or null where they never do. */
+/** Returns the next instant at which on and off change, or null if they never do. */
 export function nextEdge(hours: RunningHours, after: Date): Date | null {
   const time = after.getTime();
   const next = edgesOf(spansAround(hours, after, -2, LOOK_DAYS)).find((edge) => edge > time);
   return next === undefined ? null : new Date(next);
 }
 
-/** The last instant up to `at`, it included, at which on and off changed, or null where they never do. */
+/** Returns the last instant at which on and off changed, up to and including `at`. Null if they never do. */
 export function lastEdge(hours: RunningHours, at: Date): Date | null {
   const time = at.getTime();
   const last = edgesOf(spansAround(hours, at, -LOOK_DAYS, 2)).findLast((edge) => edge <= time);

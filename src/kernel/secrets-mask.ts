@@ -4,9 +4,9 @@ const COVER = '***';
 
 /** Masks secrets in text that comes in pieces, across the borders of the pieces too. */
 export interface SecretsMask {
-  /** Takes a piece and answers what can be shown of it already; the rest waits for what follows. */
+  /** Takes a piece and returns the part that can be shown already; the rest waits for the next pieces. */
   push(piece: string): string;
-  /** Answers what still waits, at the end of the text; the mask is as new then. */
+  /** Returns the remaining text at the end; the mask is then as new. */
   flush(): string;
 }
 
@@ -25,7 +25,7 @@ export function createMask(secrets: readonly string[], cover = COVER): SecretsMa
   /** Whether what was shown last is a `***`, which goes on if the next character is covered too. */
   let isCover = false;
 
-  /** Shows the text up to `end`, at least one character; what is covered beyond it is remembered. */
+  /** Shows the text up to `end`, at least one character; a cover that reaches beyond it is remembered. */
   const show = (text: string, end: number): string => {
     let shown = '';
     let at = 0;
@@ -67,7 +67,7 @@ export function maskOf(secrets: readonly string[], cover?: string): (text: strin
 
 /** Secrets of at least so many characters are masked in the encodings below, too: the encoding of a shorter one occurs by chance. */
 const LEAST_ENCODED = 8;
-/** Longer forms are looked for in pieces of this length, which bounds the work at each character of a text. */
+/** Limit of the length of a search text: longer forms are searched in pieces, which bounds the work at each character. */
 const LONGEST_NEEDLE = 64;
 /** Line lengths of `base64` (RFC 2045 and PEM). */
 const BASE64_LINES = [76, 64];
@@ -105,7 +105,7 @@ function encodingsOf(secret: string): string[] {
   return [...base64, ...urlSafe, hex, hex.toUpperCase(), url, lowerUrl, form];
 }
 
-/** A form, or its pieces, of which the last ends where it ends. */
+/** Returns a form, or its pieces, the last of which ends where the form ends. */
 function piecesOf(form: string): string[] {
   if (form.length <= LONGEST_NEEDLE) return [form];
   const pieces: string[] = [];
@@ -148,7 +148,7 @@ function finderOf(needles: readonly string[]): Finder {
   };
 }
 
-/** A number of the four characters there. */
+/** Returns a number for the four characters at a position. */
 const beginningOf = (text: string, at: number): number =>
   (text.charCodeAt(at) +
     31 * text.charCodeAt(at + 1) +

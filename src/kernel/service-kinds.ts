@@ -25,19 +25,19 @@ export interface KindFacts {
   hostPrefix?: string;
   /** Groups of advanced settings that it has. */
   settings?: readonly SettingGroup[];
-  /** Its removal takes the right `workload.delete`. */
+  /** Whether its removal takes the right `workload.delete`. */
   guarded?: true;
   /** Instances run until they are stopped; those of other kinds run to an end. */
   longRunning?: true;
   /** Services are run elsewhere and only read here. */
   observed?: true;
-  /** Its services are CRON or LIFECYCLE ones, by their schedule. */
+  /** Whether its services are CRON or LIFECYCLE ones, by their schedule. */
   scheduled?: true;
   /** Variables, lists of the services of a cluster and selections of services of an environment name it. */
   linked?: true;
-  /** The first form of histories has a list for it, whose entries have these fields besides. */
+  /** Further fields of the kind's list in the first form of histories; absent if it has no list there. */
   historyV1?: readonly ('commit' | 'image' | 'schedule' | 'repository')[];
-  /** The first form of a deployment's log names it as the scope of a line. */
+  /** Whether the first form of a deployment's log names it as the scope of a line. */
   logScope?: true;
   /** Alert rules may be about it. */
   alerts?: true;

@@ -1,14 +1,14 @@
 import type { Logger } from 'pino';
 
-/** What is undone when the process ends, by a name for the log. */
+/** Step of the shutdown, with a name for the log. */
 export interface ShutdownStep {
   name: string;
   run(): Promise<unknown>;
-  /** Milliseconds that it has in any case; LEAST_MS without. */
+  /** Milliseconds that the step has in any case; LEAST_MS if absent. */
   leastMs?: number;
 }
 
-/** Milliseconds that all of it may take: supervisors give a process 30 s before they kill it. */
+/** Milliseconds for all steps together: supervisors give a process 30 s before they kill it. */
 const WHOLE_MS = 27_000;
 /**
  * Milliseconds that each step has in any case, however long those before it took. The first one, which ends the work in the background, has what

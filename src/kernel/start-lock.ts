@@ -8,7 +8,7 @@ const LOOK_MS = 20;
 /** Age from which a mark of a process that removes a stale lock counts as left behind: removing takes no time. */
 const BREAK_MS = 5_000;
 
-/** A process, told from a later one with the same id by when it began. */
+/** Process that holds the lock; its time of start tells it from a later one with the same id. */
 interface Holder {
   pid: number;
   began: string;
@@ -55,7 +55,7 @@ function create(file: string, content: string): boolean {
   }
 }
 
-/** Undefined where the file is gone meanwhile. */
+/** Returns the text of the file; undefined if it is gone meanwhile. */
 function read(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
@@ -91,7 +91,7 @@ function beginningOf(pid: number): string {
   }
 }
 
-/** Removes a lock that is still the stale one: one process at a time, so that nobody removes the lock of the next. */
+/** Removes a lock that is still the stale one, in one process at a time: a second one would remove the next process's lock. */
 function removeStale(file: string, text: string): void {
   const mark = `${file}.break`;
   if (!create(mark, '')) {

@@ -1,2 +1,5 @@
-/** Replaces what PostgreSQL keeps in no text: NUL, and halves of surrogate pairs, which text that was cut has. For what workloads and engines say. */
+/**
+ * Replaces characters that PostgreSQL keeps in no text: NUL, and halves of surrogate pairs, which truncated text has. For output of
+ * workloads and engines.
+ */
 export const storable = (text: string): string => text.replaceAll('\0', '\uFFFD').toWellFormed();

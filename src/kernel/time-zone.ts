@@ -1,4 +1,4 @@
-/** A time of a day on a clock, in minutes after midnight. */
+/** Time of day on a clock, in minutes after midnight. */
 export type MinuteOfDay = number;
 
 export const MINUTES_A_DAY = 1440;
@@ -6,7 +6,7 @@ export const MINUTES_A_DAY = 1440;
 /** Names of zones only: an offset such as `+02:00` knows no summer time, and `Intl` would take it. */
 const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/;
 
-/** The zone's name in its usual spelling (`europe/paris` is `Europe/Paris`), or undefined where there is no such IANA zone. */
+/** Returns the zone's name in its usual spelling (`europe/paris` is `Europe/Paris`), or undefined if there is no such IANA zone. */
 export function timeZoneNamed(name: string): string | undefined {
   if (!ZONE_NAME.test(name)) return undefined;
   try {
@@ -29,6 +29,6 @@ export function instantOf(date: Temporal.PlainDate, minute: MinuteOfDay, timeZon
   return shown.getTimeZoneTransition('next')!.toInstant();
 }
 
-/** The date that a zone's calendars show at an instant. */
+/** Returns the date that a zone's calendars show at an instant. */
 export const dateAt = (at: Temporal.Instant, timeZone: string): Temporal.PlainDate =>
   at.toZonedDateTimeISO(timeZone).toPlainDate();

@@ -21,13 +21,13 @@ export interface Context {
   requestId: string | null;
   /** Wakes listeners on the channel, in this process or another. Only a nudge, from `afterCommit`: listeners poll as well. */
   notify(channel: string, payload?: string): void;
-  /** Whether the caller of the request may do the action at the place; absent where nobody calls, as for what is recorded in events. */
+  /** Whether the caller of the request may do the action at the place; absent without a caller, as in the records of events. */
   may?(action: Action, at: Location): boolean;
-  /** Done after the commit: wake a worker, close a stream. Never what must not be lost. */
+  /** Runs work after the commit: wake a worker, close a stream. Never work that must not be lost. */
   afterCommit(work: () => void): void;
 }
 
-/** The parts of a context that don't change from call to call. */
+/** Parts of a context that don't change from call to call. */
 export type Platform = Pick<Context, 'vault' | 'settings' | 'clock' | 'log' | 'notify'> & { db: Database };
 
 /** Creates a context for work without a request over HTTP: schedules, watchers, the command line. */

@@ -1,7 +1,7 @@
 import { unsupportedCertificates, type Router } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** For who only looks at the machine: no proxy is started for that. */
+/** Router of commands that only inspect the machine: they start no proxy. */
 export const NO_ROUTER: Router = {
   port: 0,
   set: () => Promise.reject(new RuntimeError('refused', 'There are no routes while the machine is only looked at.')),

@@ -1,11 +1,11 @@
 /**
- * What the engine asks of a place where workloads run (docs/contributing/engine.md, *Runtimes*). A runtime knows nothing of the
- * database or of HTTP: it gets plain data, and what it answers is plain data that another process can go on with.
+ * Interface between the engine and a runtime, which runs workloads (docs/contributing/engine.md, *Runtimes*). A runtime knows nothing of
+ * the database or of HTTP: it receives plain data and returns plain data that another process can continue with.
  */
 import type { Readable, Writable } from 'node:stream';
 import { portRefusal, type PortRange } from '#kernel/port-range.ts';
 
-/** Who a workload is. Every external object (process, container, network, directory) carries it. */
+/** Identity of a workload. Every external object (process, container, network, directory) carries it. */
 export interface WorkloadIdentity {
   /** Id of this installation of the control plane: objects of another installation are never touched. */
   installation: string;
@@ -13,45 +13,47 @@ export interface WorkloadIdentity {
   projectId: string;
   environmentId: string;
   serviceId: string;
-  /** Grows with each deployment (epoch of the installation × 2^32 + number): a lower one never overwrites a higher one. */
+  /**
+   * Generation, which grows with each deployment (epoch of the installation × 2^32 + number): a lower one never overwrites a higher one.
+   */
   generation: number;
 }
 
 export type EnvironmentIdentity = Pick<WorkloadIdentity, 'installation' | 'environmentId'>;
 
-/** Bytes on disk by what they are for. */
+/** Bytes on disk by purpose. */
 export interface DiskUse {
   images: number;
   volumes: number;
   /** Trees and writable layers of instances, with their logs. */
   workloads: number;
-  /** Layers that an engine keeps for later builds; they belong to no service. */
+  /** Layers that an engine keeps for later builds; no service owns them. */
   buildCache: number;
-  /** What services take. Where a measurement ran out of time some are missing: they keep what was known of them. */
+  /** Disk use of the services. A measurement that runs out of time lacks some items: those keep their last known values. */
   items: DiskItem[];
 }
 
-/** Disk that one thing of a service takes. */
+/** Disk use of one item of a service: an image, a volume, an instance, an execution or a log. */
 export interface DiskItem {
   kind: DiskItemKind;
   serviceId: string;
-  /** Reference of the image, id of the storage, name of the instance or of the execution. */
+  /** Reference of the image, id of the storage, or name of the instance or execution. */
   name: string;
   bytes: number;
-  /** Whether all of it was seen; else it takes at least `bytes`. */
+  /** Whether the item was measured completely; otherwise `bytes` is a lower bound. */
   isWhole: boolean;
 }
 
-/** `instance` and `task` are what an instance or an execution wrote besides its volumes and its log. */
+/** Kind of item. `instance` and `task` are the files that an instance or an execution wrote outside of its volumes and its log. */
 export type DiskItemKind = 'image' | 'volume' | 'instance' | 'task' | 'log';
 
-/** Limits of what a runtime keeps to be faster, and no longer needs. */
+/** Limits of the caches of a runtime: build layers, and pulled images that nothing uses any longer. */
 export interface CacheLimits {
   /** Bytes that the build cache may take; null for no limit. */
   buildCacheBytes: number | null;
   /** References of pulled images that stay although nothing runs from them. */
   keptImages: readonly string[];
-  /** Seconds that a pulled image stays in any case. */
+  /** Minimum age in seconds before a pulled image may be removed. */
   pulledSeconds: number;
 }
 
@@ -69,7 +71,7 @@ export interface WorkloadPort {
   isDefault: boolean;
 }
 
-/** TCP and UDP ports that are published on the machine, each by one service only. */
+/** Returns the TCP and UDP ports that are published on the machine, each by one service only. */
 export const publishedPorts = <P extends Pick<WorkloadPort, 'protocol' | 'publiclyAccessible'>>(
   ports: P[],
 ): (P & { protocol: 'TCP' | 'UDP' })[] =>
@@ -78,7 +80,7 @@ export const publishedPorts = <P extends Pick<WorkloadPort, 'protocol' | 'public
       port.publiclyAccessible && (port.protocol === 'TCP' || port.protocol === 'UDP'),
   );
 
-/** Published ports of a workload that are outside of the operator's range, a sentence each; null stands for no range. */
+/** Returns a sentence for each published port outside of the operator's range; a null range allows every port. */
 export function rangeRefusals({ ports }: Pick<WorkloadSpec, 'ports'>, range: PortRange | null): string[] {
   if (range === null) return [];
   return publishedPorts(ports).flatMap(({ externalPort }) => {
@@ -112,7 +114,7 @@ export interface Route {
   certificate?: boolean;
 }
 
-/** How a runtime gets at a registry. It goes with each request and never into a file. */
+/** Access to a registry. Sent with each request and never written to a file. */
 export interface RegistryAccess {
   /** Host and port as they stand in image references (`registry.example.com:5000`, `docker.io`). */
   host: string;
@@ -126,14 +128,14 @@ export interface Annotations {
   values: Record<string, string>;
 }
 
-/** What a runtime starts, whether it runs for ever or to an end: variables expanded. */
+/** Program that a runtime starts, as a service or as an execution, with its variables expanded. */
 export interface ProgramSpec {
   identity: WorkloadIdentity;
   /** Human name of the service, for labels and logs only. */
   displayName: string;
-  /** What `build` answered, or a registry reference pinned by digest (`registry.example.com/name@sha256:…`), pulled where it isn't there. */
+  /** Result of `build`, or a registry reference pinned by digest (`registry.example.com/name@sha256:…`), which is pulled if absent. */
   image: string;
-  /** Where `image` is of a registry that wants to know who asks; null for built and public ones. */
+  /** Credentials for the registry of `image`; null for built and public images. */
   registry: RegistryAccess | null;
   /** Replaces the image's entry point, one argument per element; empty keeps it. */
   entrypoint: string[];
@@ -145,117 +147,123 @@ export interface ProgramSpec {
   resources: { cpuMilli: number; memoryMib: number };
   /** Volumes that survive redeploys. A workload with storage is recreated: old gone, then new. */
   storage: { id: string; mountPath: string; sizeGib: number }[];
-  /** Labels to carry on what the runtime makes, besides its own. */
+  /** Labels for the objects that the runtime makes, besides its own. */
   labels: Record<string, string>;
-  /** Annotations to carry likewise, each set on the kinds of objects that its scopes name; later ones win. */
+  /** Annotations for the objects that the runtime makes, each set on the kinds of objects that its scopes name; later ones win. */
   annotations?: Annotations[];
-  /** How long an instance may take to end after SIGTERM, in seconds. */
+  /** Seconds that an instance may take to end after SIGTERM. */
   gracePeriodSeconds: number;
-  /** Secret values of 4 characters or more: must not appear in anything a runtime writes to a log (docs/contributing/rules.md 36). */
+  /**
+   * Secret values of 4 characters or more: they must not appear in anything that a runtime writes to a log (docs/contributing/rules.md 36).
+   */
   secrets: string[];
 }
 
-/** A long-running service with everything that it needs. */
+/** Long-running service with all its settings. */
 export interface WorkloadSpec extends ProgramSpec {
   /** Internal host name by which siblings of the environment reach it (`app-z1a2b3c4d`, docs/contributing/rules.md 37). */
   hostname: string;
   ports: WorkloadPort[];
   readiness: Probe | null;
   liveness: Probe | null;
-  /** As many instances as `min` run; `max` is for runtimes that scale by load. 0 means that none runs. */
+  /** Number of instances: `min` run; `max` is for runtimes that scale by load. 0 runs none. */
   instances: { min: number; max: number };
   routes: Route[];
-  /** How long `apply` waits until every instance is ready, in seconds. */
+  /** Seconds that `apply` waits until every instance is ready. */
   readyTimeoutSeconds: number;
 }
 
-/** A place that a command may connect to. */
+/** Destination that a command may connect to. */
 export interface EgressRule {
   /** Lower-case host name, `*.example.com` for all below it, `*` for every host, or an address (without brackets). */
   host: string;
-  /** Null for all. */
+  /** Port; null for every port. */
   port: number | null;
-  /** Whether it may have a private, local or reserved address: only what the operator named. */
+  /** Whether the host may have a private, local or reserved address: only for hosts that the operator named. */
   isPrivate: boolean;
 }
 
-/** What a command reaches over HTTP(S) through a proxy outside of its sandbox, which is its only way out. */
+/** HTTP(S) destinations of a command. A proxy outside of its sandbox enforces them and is the command's only route to a network. */
 export interface Egress {
   rules: EgressRule[];
   /** Networks (CIDR) that listed hosts may be in although private. */
   allowedPrivateAddresses: string[];
 }
 
-/** A command that runs to its end: an execution of a job, a command of Terraform. It reaches siblings of the environment by name. */
+/** Command that runs to its end: an execution of a job, or a Terraform command. Siblings of the environment are reachable by name. */
 export interface TaskSpec extends ProgramSpec {
   /**
-   * Names this execution among all of the service, `[a-z0-9-]{1,40}`: the same generation and name are the same execution. One that is there
-   * already, running or ended, is adopted, whatever else the spec says now; none is begun twice until `removeTasks` took it away. Generations
+   * Name of the execution, unique within the service, `[a-z0-9-]{1,40}`: the same generation and name are the same execution. An execution
+   * that exists, running or ended, is adopted, whatever else the spec says; none starts twice until `removeTasks` removed it. Generations
    * do not supersede each other here.
    */
   name: string;
   /**
-   * Seconds after its beginning at which it is ended as `stop` does it (SIGTERM, after the grace period SIGKILL, its children with it);
-   * `TaskEnd.reason` is `timeout` then, whatever it answered to the signal. While nobody waits for it, it may run longer.
+   * Time limit in seconds from the start. The command is then stopped as by `stop` (SIGTERM, after the grace period SIGKILL, with its
+   * children). `TaskEnd.reason` is then `timeout`, whatever exit status the command returned. While no process waits for the command, it
+   * may run longer.
    */
   timeoutSeconds: number;
   /**
-   * Absolute path of a file whose content is read as UTF-8 after exit status 0 (docs/contributing/engine.md, *Snapshot, resolution, plan*); null reads none.
-   * Its folder is there when the command begins, and whoever runs in it may write there.
+   * Absolute path of a file whose content is read as UTF-8 after exit status 0 (docs/contributing/engine.md, *Snapshot, resolution, plan*);
+   * null reads none. The folder of the file exists when the command starts, and the command's account may write there.
    */
   outputPath: string | null;
   /**
-   * With it nothing else is reached, siblings and this machine included, by whatever protocol; the variables HTTP_PROXY and HTTPS_PROXY name
-   * the way out. Refused connections are told in the log. The proxy is of this execution alone, lives as long as it does, whatever
-   * becomes of this process, and goes with it. Needs the feature `egress`.
+   * Restricts the command to these destinations: siblings, this machine and all other protocols are unreachable. The variables HTTP_PROXY
+   * and HTTPS_PROXY name the proxy. The log reports refused connections. The proxy belongs to this execution alone, survives this process
+   * and ends with the execution. Needs the feature `egress`.
    */
   egress?: Egress;
-  /** Local folders whose files are put into it before it begins, where whoever runs in it may change them. */
+  /** Local folders whose files are copied to `path` before the command starts; its account may change them. */
   folders?: { path: string; directory: string }[];
-  /** Graphics processors that it gets. */
+  /** Number of graphics processors. */
   gpus?: number;
 }
 
-/** What `run` gets besides. */
+/** Context of `run`. */
 export interface TaskContext extends RuntimeContext {
-  /** Puts the spec's `folders` in place. Called before the command is begun, and not where one is adopted. */
+  /** Fills the spec's `folders`. Called before the command starts, and not for an adopted execution. */
   prepare?(): Promise<void>;
 }
 
-/** How an execution ended. */
+/** End of an execution. */
 export interface TaskEnd {
-  /** `lost`: it was begun and its end can't be known (a reboot, or it was removed while it ran): it must not be run again unasked. */
+  /**
+   * Reason of the end. `lost`: the execution started and its end cannot be known (a reboot, or it was removed while it ran); it must not
+   * run again unless a person asks.
+   */
   reason: 'exited' | 'timeout' | 'lost';
-  /** Exit status, null where a signal ended it or nothing is known, and where it was ended by us, whatever it answered to that. */
+  /** Exit status; null after a signal, after an unknown end, and when the runtime stopped the command, whatever status it then returned. */
   exitCode: number | null;
-  /** Name of the signal that ended it (`SIGKILL`; that it was for want of memory says a line of the log). */
+  /** Name of the signal that ended the command (`SIGKILL`). A line of the log reports a lack of memory. */
   signal: string | null;
   /** ISO 8601 with milliseconds. */
   startedAt: string;
   endedAt: string;
-  /** Content of the file at `outputPath`; null without one, and after any end but a good one. */
+  /** Content of the file at `outputPath`; null without one, and after any end other than exit status 0. */
   output: string | null;
 }
 
-/** A program that runs beside a workload, in one of its instances. */
+/** Program that runs beside a workload, in one of its instances. */
 export interface ExecRequest {
   /** Program and arguments: no shell, never a secret. */
   command: string[];
-  /** Besides the variables of the instance; secrets go here. */
+  /** Variables besides those of the instance; secrets go here. */
   environment: Record<string, string>;
-  /** Its standard input, read to the end; it is empty without. */
+  /** Standard input of the program, read to the end; empty if absent. */
   stdin?: Readable;
-  /** Takes its standard output as it comes, no faster than it is taken. It is not ended; an abort destroys it. */
+  /** Receives the standard output with back-pressure. The stream is not ended; an abort destroys it. */
   stdout: Writable;
-  /** Takes its standard error likewise; without it only the end is kept (`ExecEnd.stderr`). */
+  /** Receives the standard error likewise; if absent, only the last bytes are kept (`ExecEnd.stderr`). */
   stderr?: Writable;
-  /** Name of the instance that it runs in; any that serves without. */
+  /** Name of the instance to run in; if absent, any instance that serves. */
   instance?: string;
-  /** It runs on a terminal of this size, to whose output standard error belongs. */
+  /** Size of a terminal to run the program on; its output then includes standard error. */
   terminal?: { columns: number; rows: number };
 }
 
-/** How this process reaches the ports of an instance that serves. */
+/** Addresses at which this process reaches the ports of an instance that serves. */
 export interface InstanceEndpoints {
   instance: string;
   ports: { internalPort: number; address: string; port: number }[];
@@ -263,13 +271,13 @@ export interface InstanceEndpoints {
 
 export interface ExecEnd {
   exitCode: number;
-  /** The last 4 KB of its standard error. */
+  /** Last 4 KB of the standard error. */
   stderr: string;
 }
 
-/** Everything that another process needs to find the workload again. JSON, at most a few KB, without secrets. */
+/** Data by which another process finds the workload again. JSON, at most a few KB, without secrets. */
 export interface Handle {
-  /** Format of `data`, of the runtime's own counting; it reads its present one and the one before. */
+  /** Format of `data`, numbered by the runtime, which reads the present format and the one before. */
   format: number;
   runtime: string;
   identity: WorkloadIdentity;
@@ -294,21 +302,21 @@ export interface InstanceExit {
 }
 
 export interface Observation {
-  /** `absent`: nothing of the service is there; `partial`: fewer instances are ready than wanted. */
+  /** State of the service. `absent`: nothing of the service exists; `partial`: fewer instances are ready than required. */
   state: 'absent' | 'stopped' | 'partial' | 'running' | 'failed';
-  /** Generation that serves, null when nothing does. */
+  /** Generation that serves; null if none does. */
   generation: number | null;
   instances: InstanceObservation[];
-  /** What a person should know (why it is partial or failed), in a sentence; empty when all is well. */
+  /** Explanation for people (why the state is partial or failed), in a sentence; empty when all is well. */
   message: string;
 }
 
-/** A workload that is there, found by its identity: whoever asks need not have known of it. */
+/** Workload that exists, found by its identity, without a handle. */
 export interface FoundWorkload {
-  /** Its generation is the one that serves, else the highest of which something is there. */
+  /** Identity with the generation that serves, otherwise the highest of which anything exists. */
   identity: WorkloadIdentity;
   displayName: string;
-  /** `running`: at least one process of it lives, whether it is ready or not. */
+  /** State of the workload. `running`: at least one of its processes lives, ready or not. */
   state: 'running' | 'stopped';
 }
 
@@ -325,78 +333,82 @@ export interface InstanceMetrics {
   instance: string;
   cpuMilli: number;
   memoryBytes: number;
-  /** What it may take at most; where the machine cannot limit it, what its service asks for. */
+  /** Limit of CPU; where the machine cannot limit it, the amount that the service requests. */
   cpuLimitMilli: number;
   memoryLimitBytes: number;
-  /** ISO 8601; null where it is not known. */
+  /** Start time in ISO 8601; null if unknown. */
   startedAt: string | null;
   restarts: number;
   at: string;
 }
 
-/** A container image to be made from a checked-out repository. */
+/** Container image to build from a checked-out repository. */
 export interface BuildSpec {
   identity: WorkloadIdentity;
-  /** Folder of the checkout. It is read only; nothing outside it may be read (links are followed within it only). */
+  /** Folder of the checkout. The build must not write to it, nor read outside of it (links are followed within it only). */
   directory: string;
-  /** Folder inside the checkout, relative, that is the build context (`/` or `.` for the whole). */
+  /** Build context: a folder relative to the checkout (`/` or `.` for the whole). */
   rootPath: string;
   /** Path of the Dockerfile relative to `rootPath`. */
   dockerfilePath: string;
   targetStage: string | null;
   arguments: Record<string, string>;
-  /** Names what is built: the same key with the same content needs no second build. */
+  /** Key of the build: the same key with the same content needs no second build. */
   cacheKey: string;
-  /** Seconds (setting `build.timeout_max_sec`). */
+  /** Time limit in seconds (setting `build.timeout_max_sec`). */
   timeoutSeconds: number;
   resources: { cpuMilli: number; memoryMib: number };
   secrets: string[];
 }
 
 /**
- * Attempt at a deployment. Several may follow each other with the same generation, and an earlier one may go on for a while after a later
- * one has begun: it was frozen, or a call of its hung.
+ * Attempt at a deployment. Several may follow each other with the same generation. An earlier attempt may continue for a while after a
+ * later one has begun: its process was suspended, or a call hung.
  */
 export interface Attempt {
-  /** Grows with each attempt at the deployment. What is made carries it: a lower one touches nothing where a higher one has begun. */
+  /**
+   * Number that grows with each attempt at the deployment. Objects carry it: a lower attempt changes nothing once a higher one has begun.
+   */
   number: number;
-  /** Whether this attempt still acts: false once its claim is lost, or its caller has given up waiting for it. */
+  /** Whether this attempt may still act: false once its lease is lost, or its caller has stopped waiting for it. */
   holds(): boolean;
 }
 
-/** What every verb gets besides its data. */
+/** Context of every method that changes something. */
 export interface RuntimeContext {
-  /** Aborted when the deployment is cancelled, the lease is lost or the deadline is over: end children, then throw. */
+  /** Signal that aborts when the deployment is cancelled, the lease is lost or the deadline has passed: end child processes, then throw. */
   signal: AbortSignal;
-  /** Absent where no other attempt can follow. An attempt that does not hold any more cleans up nothing: its successor may use it. */
+  /** Attempt that calls; absent if no other attempt can follow. A superseded attempt cleans up nothing: its successor may use it. */
   attempt?: Attempt;
-  /** A line for the people who read the deployment's log. Masking is done by the caller. */
+  /** Writes a line for people to the deployment's log. The caller masks secrets. */
   log(line: string): void;
 }
 
-/** Image that a build may start or take files from, as a registry answered it to the organization. */
+/** Image that a build may start from or copy files from, as its registry resolved it for the organization. */
 export interface BaseImage {
-  /** Reference with its digest, or the name of an image on the engine that the operator shares with everybody. */
+  /** Reference with its digest, or the name of an image on the engine that the operator shares with every organization. */
   reference: string;
-  /** Instructions that it adds to what is built upon it. */
+  /** ONBUILD instructions that the image adds to images built upon it. */
   onBuild: string[];
-  /** How its registry is read; null where anybody may, and for images on the engine. */
+  /** Credentials for the image's registry; null for public images and for images on the engine. */
   registry: RegistryAccess | null;
 }
 
-/** What `build` gets besides. */
+/** Context of `build`. */
 export interface BuildContext extends RuntimeContext {
-  /** Asks the organization's registries for an image of a platform (`linux/amd64`). Throws an error for people where it may not be used. */
+  /**
+   * Asks the organization's registries for an image of a platform (`linux/amd64`). Throws an error for people if the image may not be used.
+   */
   resolveImage(name: string, platform: string): Promise<BaseImage>;
-  /** Throws an error for people where tenants may not have a builder fetch from a host. */
+  /** Throws an error for people if tenants may not make a builder fetch from the host. */
   checkHost(host: string): Promise<void>;
 }
 
-/** What not every runtime can do; services say what they need of it (`service.requires`). */
+/** Optional feature of a runtime; services list the features that they need (`service.requires`). */
 export type RuntimeFeature =
   'registry-images' | 'machine-programs' | 'tasks' | 'egress' | 'kubernetes' | 'keda' | 'older-databases';
 
-/** What each runtime can do, whatever machine it is on: requests are refused by it before anything is queued. */
+/** Features of each runtime, independent of the machine: requests that need a missing one are refused before anything is queued. */
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
   host: ['machine-programs', 'tasks', 'egress'],
   docker: ['registry-images', 'tasks', 'egress'],
@@ -409,114 +421,118 @@ export const MACHINE_RUNTIME = 'host' satisfies Runtime['name'];
 
 export interface RuntimeReport {
   ok: boolean;
-  /** Which engine, version and mode was found (`Docker Engine 28.2`, `host, namespaces`). */
+  /** Engine, version and mode (`Docker Engine 28.2`, `host, namespaces`). */
   description: string;
-  /** What doesn't work here and what would mend it, a sentence each. */
+  /** Features that do not work on this machine, and the remedy, a sentence each. */
   limits: string[];
 }
 
 export interface Runtime {
   readonly name: 'host' | 'docker' | 'kubernetes' | 'fake';
 
-  /** Whether it runs nothing of what it is given: a checkout may be empty then. */
+  /** Whether the runtime only simulates workloads: a checkout may then be empty. */
   readonly pretends?: boolean;
 
-  /** Whether the runtime can be used now, and what it can't do here. Never throws. */
+  /** Reports whether the runtime is usable now, and its limits on this machine. Never throws. */
   check(): Promise<RuntimeReport>;
 
   /**
-   * Why this spec can't run here at all, as sentences for the user that say what would help; empty if it can.
-   * Asked before anything is changed.
+   * Returns the reasons why this spec cannot run here at all, as sentences for the user that name a remedy; empty if it can. Called before
+   * anything is changed.
    */
   refusals(spec: WorkloadSpec | TaskSpec): string[];
 
   /**
-   * Makes the spec true and waits until it is: new instances ready, routes moved to them, older ones drained and gone.
-   * Idempotent and converging: called again after a crash in any place it goes on. Throws RuntimeError `superseded`
-   * when a higher generation is there. If the candidate does not get ready, it is removed, the previous release keeps
-   * running and serving, and RuntimeError `not_ready` says why with the last lines of its log.
+   * Makes the workload match the spec and waits for it: new instances ready, routes moved to them, older instances drained and removed.
+   * Idempotent and converging: called again after a crash at any point, it continues. Throws RuntimeError `superseded` if a higher
+   * generation exists. If the candidate does not become ready, it is removed, the previous release keeps running and serving, and
+   * RuntimeError `not_ready` gives the reason with the last lines of its log.
    */
   apply(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle>;
 
-  /** What runs of the service. Cheap: it is asked by watchers every few seconds. */
+  /** Returns the present state of the service. Cheap: watchers call it every few seconds. */
   observe(handle: Handle): Promise<Observation>;
 
-  /** Ends all instances, keeps storage, image and what `restart` or `apply` needs. Stopping what is stopped is done. */
+  /** Ends all instances; keeps storage, image and the data that `restart` or `apply` needs. Succeeds if already stopped. */
   stop(handle: Handle, context: RuntimeContext): Promise<void>;
 
   /**
-   * New processes of the same release, without a failed request where the kind of workload allows it. Ready when it returns. `asked` is the
-   * generation of the deployment that asks: called again with the same one, after a crash in any place, it goes on and restarts nothing twice.
+   * Replaces the processes of the same release, without a failed request if the kind of workload allows it; returns when the new ones are
+   * ready. `asked` is the generation of the deployment that asks: called again with the same one, after a crash at any point, it continues
+   * and restarts nothing twice.
    */
   restart(handle: Handle, asked: number, context: RuntimeContext): Promise<Handle>;
 
   /**
-   * Removes everything of the service: instances, routes, storage, images, files, and the environment's network when it was
-   * the last in it. By identity, not by `handle.data` alone: what a crashed `apply` left behind goes too. Absent is done.
+   * Removes everything of the service: instances, routes, storage, images, files, and the environment's network after its last service.
+   * Removes by identity, not by `handle.data` alone: leftovers of a crashed `apply` go too. Succeeds if nothing exists.
    */
   remove(identity: WorkloadIdentity, handle: Handle | null, context: RuntimeContext): Promise<void>;
 
   /** Lines of all instances, oldest first: the last `tail`, then with `follow` the new ones until `signal` is aborted. */
   logs(handle: Handle, options: { tail: number; follow: boolean; signal: AbortSignal }): AsyncIterable<LogLine>;
 
-  /** Builds an image; answers the reference for `WorkloadSpec.image`. Same `cacheKey` still there: answers at once. */
+  /** Builds an image and returns the reference for `WorkloadSpec.image`. Returns at once if the image of the same `cacheKey` exists. */
   build?(spec: BuildSpec, context: BuildContext): Promise<{ image: string; cached: boolean }>;
 
   /**
-   * Runs a command to its end and answers how it ended; what it writes goes to `context.log`, line by line and each once, also what it wrote
-   * before it was adopted (as far as it is kept: some 15 MB). Lines come in the order of their stream; those of both streams roughly by time.
-   * Masking is done by the caller; what a runtime keeps on disk itself is masked there already.
-   * Aborted, it ends the command and throws `aborted`; called again it tells that end. Throws where it could not be begun (`failed`, and
-   * `refused` where it never can be), and `failed` where the output file is larger than 1 MiB. `unreachable` says nothing of the command:
-   * called again it is adopted. What is left of it (its container, its record) stays until `removeTasks`, so that a successor finds its end.
+   * Runs a command to its end and returns how it ended. Its output goes to `context.log`, each line once, including output from before an
+   * adoption (as far as it is kept: some 15 MB). Lines of one stream keep their order; both streams are merged roughly by time. The caller
+   * masks secrets; files that the runtime keeps on disk are already masked. Aborted, it ends the command and throws `aborted`; called again
+   * it returns that end. Throws `failed` if the command could not start, `refused` if it never can, and `failed` if the output file is
+   * larger than 1 MiB. `unreachable` tells nothing of the command: the next call adopts it. The remains (its container, its record) stay
+   * until `removeTasks`, so that a successor finds the end.
    */
   run?(spec: TaskSpec, context: TaskContext): Promise<TaskEnd>;
 
-  /** Ends and removes executions of a service, of whatever generation: all of them, or those of these names. Storage stays. Absent is done. */
+  /**
+   * Ends and removes executions of a service of every generation: all of them, or the named ones. Storage stays. Succeeds if none exists.
+   */
   removeTasks?(identity: Omit<WorkloadIdentity, 'generation'>, names: string[] | 'all'): Promise<void>;
 
   /**
-   * Runs a program in an instance that serves, as its account, and answers how it ended. Throws RuntimeError `failed` where none runs, or
-   * the program can't be started, `refused` where there is no terminal to be had; `aborted` when the signal ends it.
+   * Runs a program in an instance that serves, as the instance's account, and returns how it ended. Throws RuntimeError `failed` if no
+   * instance runs or the program cannot start, `refused` if no terminal is available, and `aborted` when the signal ends it.
    */
   exec?(handle: Handle, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd>;
 
-  /** The ports of a service's specification that speak TCP, of each instance that serves. */
+  /** Returns the TCP ports of the service's specification, for each instance that serves. */
   endpoints?(handle: Handle): Promise<InstanceEndpoints[]>;
 
   /**
-   * Address of this machine under which what runs in the environment reaches it; made where it isn't there yet. Without it that is 127.0.0.1.
+   * Returns the address at which the environment's workloads reach this machine; creates the network if needed. If the method is absent,
+   * the address is 127.0.0.1.
    */
   hostAddress?(identity: WorkloadIdentity): Promise<string>;
 
-  /** CPU and memory of each instance that runs now; none where nothing of the service is there. */
+  /** Returns CPU and memory of each running instance; empty if nothing of the service exists. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;
 
-  /** Whether an image that `build` answered is still here. Throws where that can't be known now. */
+  /** Returns whether an image that `build` returned still exists. Throws if that cannot be determined now. */
   hasImage?(identity: WorkloadIdentity, image: string): Promise<boolean>;
 
   /**
-   * Removes images that were built for a service: those named, or all of a service that is gone. What isn't named stays, also if
-   * nobody knows what it is for. One that isn't there is done; RuntimeError `failed` where one is still in use.
+   * Removes images that were built for a service: the named ones, or all of a deleted service. Every other image stays, even if its purpose
+   * is unknown. Succeeds for a missing image; RuntimeError `failed` if one is in use.
    */
   removeImages?(identity: WorkloadIdentity, images: string[] | 'all'): Promise<void>;
 
-  /** Removes what the services of an environment shared (its network). All of them are removed; absent is done. */
+  /** Removes shared objects of an environment (its network) after all its services are removed. Succeeds if none exists. */
   removeEnvironment?(identity: EnvironmentIdentity): Promise<void>;
 
-  /** Removes what processes of ours that are gone left half made. What another process still makes is left alone. */
+  /** Removes unfinished work of processes that no longer run. Work of living processes stays. */
   removeBroken?(): Promise<void>;
 
-  /** Every workload of this installation that is there, running or stopped. For people who compare it with the database. */
+  /** Returns every workload of this installation that exists, running or stopped, for the comparison with the database. */
   list?(): Promise<FoundWorkload[]>;
 
-  /** Bytes on disk of what the runtime made here. Slow: it looks at every file, with low priority. */
+  /** Measures the bytes on disk of the runtime's files. Slow: it visits every file, with low priority. */
   diskUse?(signal: AbortSignal): Promise<DiskUse>;
 
   /**
-   * Ends one instance and starts it anew from its image, under its name and its address: what it wrote besides its volumes is gone. `reason`
-   * becomes the reason of its last end, and it counts as a restart. Returns the last lines that it wrote, secret values
-   * of its variables masked; null where it is not there, or is stopped.
+   * Ends one instance and starts it again from its image, under the same name and address: files outside of its volumes are lost. `reason`
+   * becomes the reason of its last end, and the restart is counted. Returns the instance's last lines with the secret values of its
+   * variables masked; null if it does not exist or is stopped.
    */
   replaceInstance?(
     identity: Omit<WorkloadIdentity, 'generation'>,
@@ -525,26 +541,26 @@ export interface Runtime {
     context: RuntimeContext,
   ): Promise<LogLine[] | null>;
 
-  /** Removes what is kept to be faster above its limits. Nothing that runs needs it. Returns what was removed, a sentence each. */
+  /** Removes caches above their limits; nothing that runs needs them. Returns a sentence for each removed item. */
   trimCaches?(limits: CacheLimits, signal: AbortSignal): Promise<string[]>;
 
-  /** Called when the process ends: closes connections; what runs stays up. */
+  /** Closes connections when the process ends; workloads continue to run. */
   close(): Promise<void>;
 }
 
-/** Lines of an instance that did not get ready that an error carries. */
+/** Number of log lines that an error carries of an instance that did not become ready. */
 export const LAST_LINES = 200;
 
 export type RuntimeErrorCode =
   'not_ready' | 'superseded' | 'build_failed' | 'refused' | 'unreachable' | 'aborted' | 'failed';
 
-/** Why a verb did not do its work. `message` is for the user who reads the deployment's log. */
+/** Failure of a runtime's method. `message` is for the user who reads the deployment's log. */
 export class RuntimeError extends Error {
   readonly code: RuntimeErrorCode;
-  /** What an instance wrote last that is removed because of the error, the oldest first; not masked. */
+  /** Last log lines of an instance that was removed because of the error, the oldest first; not masked. */
   lastLines?: readonly LogLine[];
 
-  /** The same error with what the instance wrote. */
+  /** Returns the same error with the instance's log lines. */
   withLines(lines: readonly LogLine[]): this {
     this.lastLines = lines;
     return this;

@@ -12,19 +12,21 @@ import type { ServiceNeeds } from '#services/service/needs.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
-/** What every body that creates or edits a service may say, besides the kind's own part. */
+/** Fields that every create and edit body of a service has, besides the kind's own part. */
 export interface CommonInput {
   name: string;
   description?: string | null;
   icon_uri?: string;
 }
 
-/** A kind of service as it is shown. One that is no more than this is only read here: it is made and run elsewhere. */
+/**
+ * Kind of service that answers can show. A kind with nothing more than this is read-only here: its services are created and run elsewhere.
+ */
 export interface ShownKind<Spec = any> {
   kind: ServiceKind;
   /** First segment of its paths. */
   path: string;
-  /** How its tags begin (`Application`). */
+  /** Prefix of its tags (`Application`). */
   tag: string;
   schemas: { answer: TObject };
   /** The kind's own part of an answer. */
@@ -34,8 +36,8 @@ export interface ShownKind<Spec = any> {
 }
 
 /**
- * A kind of service: a descriptor and the few functions that are its own. What kinds have in common is written once, as
- * capabilities, which mount.ts joins with the kinds.
+ * Kind of service: a descriptor and the functions that only this kind has. Code that kinds share is written once, as capabilities, which
+ * mount.ts joins with the kinds.
  */
 export interface Kind<Spec = any, Input extends CommonInput = any> extends ShownKind<Spec> {
   /** Tag of its lists (`Applications`). */
@@ -44,46 +46,46 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
   defaultStage: string;
   schemas: { create: TObject; edit: TObject; answer: TObject };
   /**
-   * The configuration to store, made of a body and, when a service is edited, of what it was: what the body leaves out stays.
-   * Throws 400 that names the field.
+   * Makes the configuration to store from a body. When a service is edited, fields that the body leaves out keep their value. Throws 400
+   * that names the field.
    */
   toSpec(context: Context, place: SpecPlace, input: Input, present: Spec | null): Promise<Spec>;
-  /** How it is deployed; pure functions that app/ hands to the engine. */
+  /** Deployment of the kind as pure functions, which app/ hands to the engine. */
   deployment: DeployableKind;
-  /** What of its deployment needs the database. */
+  /** Steps of its deployment that need the database. */
   hooks?: KindHooks;
-  /** What of a runtime a configuration needs: a cluster without it is refused before anything is queued. */
+  /** Returns the runtime features that a configuration needs. A cluster without them is refused before anything is queued. */
   requires?(spec: Spec): RuntimeFeature[];
   /** Last part of its icon's address, where that is not `path`. */
   icon?(spec: Spec): string;
-  /** What histories show of a configuration (image, tag, schedule), by the names of the reference. */
+  /** Returns what histories show of a configuration (image, tag, schedule), by the names of the reference. */
   details?(spec: Spec): Record<string, unknown>;
-  /** What a deploy call may say; without it it says nothing. */
+  /** Options of its deploy calls; without it they take none. */
   deploy?: DeployInput<Spec>;
-  /** As a resource of the Terraform provider; without it exports leave services of the kind out, and say so. */
+  /** Resource of the Terraform provider. Without it, exports leave services of the kind out, and say so. */
   terraform?: KindTerraform<Spec>;
-  /** What calls that remove it may say besides. */
+  /** Options of the calls that remove its services. */
   removal?: {
     uninstallQuery: TObject;
     deleteQuery: TObject;
-    /** `keep`: what runs goes, the service stays. */
+    /** `keep`: the workload is removed, the service stays. */
     choose(said: any): { keep?: boolean; skipDestroy?: boolean };
   };
-  /** Ids of the common calls that it has, where the reference has a few of them only; they stand under `listTag` then. */
+  /** Ids of the common calls that the kind has, if the reference has only a few of them; they stand under `listTag` then. */
   operations?: readonly string[];
   /** Services whose executions its history shows besides its own. */
   historyOf?(context: Context, service: ServiceTarget): Promise<string[]>;
   capabilities?: KindCapabilities<Spec>;
 }
 
-/** What a service is in Terraform, besides what every service has there (its name, its variables, its stage, …). */
+/** Terraform resource of a kind, without the attributes of every service (name, variables, stage, …). */
 export interface KindTerraform<Spec = any> {
   /** Type of the resource. */
   resource: string;
   attributes(spec: Spec): Record<string, HclValue | undefined>;
 }
 
-/** What a deploy call may say besides that a service is deployed (docs/contributing/rules.md 15). */
+/** Options of a deploy call (docs/contributing/rules.md 15). */
 interface DeployInput<Spec = any> {
   /** Body of `POST …/deploy`. */
   body?: TObject;
@@ -91,60 +93,68 @@ interface DeployInput<Spec = any> {
   query?: TObject;
   /** Name of its list in `POST /environment/{id}/service/deploy`. */
   group: string;
-  /** Entry of that list: an id, or an object with one and what the call may say. Without it there is no such list. */
+  /** Entry of that list: an id, or an object with an id and options. Without it there is no such list. */
   entry?: TSchema;
-  /** What body and query ask for. Throws 400 that names the field, below `path` where it stands in a list. */
+  /** Reads the options of body and query. Throws 400 that names the field, below `path` where it stands in a list. */
   choose(spec: Spec, said: any, path: string): DeployChoice<Spec>;
 }
 
 export interface DeployChoice<Spec = any> {
-  /** The configuration that the call makes the service's. */
+  /** Configuration that the call stores in the service. */
   spec?: Spec;
   /** Commit of this deployment only. */
   commitId?: string;
-  /** The same of the repository that its values come from. */
+  /** Commit of this deployment in the repository of its values. */
   valuesCommitId?: string;
-  /** Only this is run, and nothing deployed. */
+  /** Event that is run instead of a deployment. */
   event?: RunEvent;
-  /** Of a removal: what would be run first is left out. */
+  /** Removal only: skips the `terraform destroy` that would run first. */
   skipDestroy?: boolean;
-  /** The service has no such thing: nothing is requested. */
+  /** Set if the service has nothing that the call asks for: no deployment is requested. */
   nothing?: true;
 }
 
-/** What a kind has besides the common calls. mount.ts mounts the endpoints of what stands here. */
+/** Capabilities of a kind besides the common calls. mount.ts mounts the endpoints of those that are present. */
 interface KindCapabilities<Spec = any> {
-  /** Ports that the proxy leads to; links and custom domains need it. */
+  /** Returns the ports that the proxy forwards to; links and custom domains need it. */
   ports?(spec: Spec): PortSpec[];
-  /** Repository that it is built from, null where it has none; commits and git webhooks need it. `of` is what the query asks for. */
+  /**
+   * Returns the repository that the service is built from; null if it has none. Commits and git webhooks need it. `of` is the query
+   * parameter of that name.
+   */
   gitSource?(spec: Spec, of?: string): GitSource | null;
-  /** The first version of its history: FAILED and SUCCESS instead of states, or none at all; states without it. */
+  /**
+   * Form of the first version of its history: FAILED and SUCCESS instead of states (`outcomes`), or no such history (`none`). States if
+   * absent.
+   */
   historyV1?: 'outcomes' | 'none';
-  /** Image of a registry that it runs, null where it is built; `withTag` is the same configuration with another tag. */
+  /** Registry image that the service runs; null if its image is built. `withTag` returns the same configuration with another tag. */
   image?: { of(spec: Spec): ImageName | null; withTag(spec: Spec, tag: string): Spec };
-  /** Whether environments with it can be previewed with another tag of the image. */
+  /** Present if environments with the service can be previewed with another tag of its image. */
   imagePreview?: object;
-  /** `GET …/customDomain/{id}` or `GET …/customDomain/{id}/status`: the reference has either. */
+  /** Endpoint of a single domain, of which the reference has either `GET …/customDomain/{id}` or `GET …/customDomain/{id}/status`. */
   customDomains?: { one: 'get' | 'status' };
   deploymentRestrictions?: object;
-  /** It runs to an end: what it ran can be looked at. */
+  /** Present if services of the kind run to an end: then their executions are listed. */
   executions?: object;
-  /** The keys stand in advanced-settings/settings.ts. */
+  /** Present if the kind has advanced settings; their keys stand in advanced-settings/settings.ts. */
   advancedSettings?: object;
   /** False where the reference has no restart. */
   restart?: boolean;
-  /** False where nothing of it runs that could be stopped. */
+  /** False if nothing runs that could be stopped. */
   stop?: boolean;
   network?: object;
   links?: object;
-  /** `of`: values of the query of that name, which chooses among several repositories; the first is the default. */
+  /**
+   * Lists of commits. `of` has the values of the query parameter `of`, which chooses among several repositories; the first is the default.
+   */
   commits?: { contributors?: boolean; of?: readonly string[] };
   clone?: {
     /** Whether a configuration has sealed values, which a copy has as well. */
     hasSecrets?(spec: Spec): boolean;
     /**
-     * The configuration of a copy, whose ids of parts and sealed values must be its own. Without it the ids of `ports` and
-     * `storage` are renewed, and the rest is as it is.
+     * Makes the configuration of a copy, with new ids of its parts and newly sealed values. By default the ids of `ports` and `storage` are
+     * renewed, and the rest is copied unchanged.
      */
     copySpec?(
       context: Context,
@@ -154,12 +164,12 @@ interface KindCapabilities<Spec = any> {
   };
 }
 
-/** Where a configuration is for: ids that it names must be of the same organization. */
+/** Scope of a configuration: ids that the configuration names must be of the same organization. */
 export interface SpecPlace {
   organizationId: string;
   environmentId: string;
   environment?: EnvironmentTarget;
-  /** Id of the service: what is sealed for it is bound to it. */
+  /** Id of the service, which its sealed values are bound to. */
   serviceId: string;
   /** The service as it was; null for a new one. */
   service: ServiceRow | null;

@@ -32,13 +32,16 @@ import { serviceRoutes } from '#services/service/routes.ts';
 
 export { KINDS, READ_KINDS };
 
-/** How each kind is deployed, for the engine. */
+/** Deployments of all kinds, for the engine. */
 export const DEPLOYMENTS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.deployment]));
 
-/** What of deployments of each kind needs the database, for the engine. */
+/** Hooks of all kinds, for the engine: the steps of deployments that need the database. */
 export const HOOKS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.hooks]));
 
-/** What variables stand on: no scope of theirs is of databases (docs/contributing/rules.md 29), nor of what is only read; some have theirs through `/variable` alone. */
+/**
+ * Holders with endpoints for variables. Databases (docs/contributing/rules.md 29) and read-only kinds have no scope of variables; variables
+ * of kinds that name their operations are reached through `/variable` alone.
+ */
 const VARIABLE_HOLDERS: Holder[] = [
   projectHolder,
   environmentHolder,
@@ -93,7 +96,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
   ];
 }
 
-/** Of the common calls those that a kind has: all, unless it names them. */
+/** Returns the common routes that a kind has: all, unless the kind names them. */
 function chosenOf({ operations, listTag }: Kind, routes: Route[]): Route[] {
   if (!operations) return routes;
   return routes.filter(({ id }) => operations.includes(id)).map((route) => ({ ...route, tag: listTag }));

@@ -17,7 +17,7 @@ import { startChild } from '#test/crash/harness/process.ts';
 import { until } from '#test/crash/harness/until.ts';
 
 const FIXTURE = path.join(import.meta.dirname, 'backups.fixture.ts');
-/** What a dead worker had claimed is free so soon. */
+/** Lease of a claim, in seconds: short, so that a dead worker's claim is soon free. */
 const LEASE_SECONDS = 1;
 const CONTENT_BYTES = 300_000;
 
@@ -34,7 +34,7 @@ beforeAll(async () => {
 interface Database {
   id: string;
   file: string;
-  /** What it holds at first. */
+  /** Initial content of the file. */
   content: Buffer;
 }
 
@@ -66,7 +66,7 @@ const endOf = async (table: Table, id: string) => {
   return ['READY', 'FAILED'].includes(row.status) && row;
 };
 
-/** A worker in this process, which goes on where another one was killed, brings it to its end. */
+/** Completes the backup or restore with a worker in this process, after another worker was killed. */
 async function carryOn(table: Table, id: string) {
   const runtime = createFileServer(() => undefined) as Runtime;
   const { platform } = machine;
@@ -75,7 +75,7 @@ async function carryOn(table: Table, id: string) {
   worker.start();
   try {
     const end = await until('it has ended', () => endOf(table, id));
-    // What another one had begun beside it ends too.
+    // The other work that the killed worker began ends too.
     await until('nothing is under way', async () => {
       const query = machine.db.selectFrom('database_backup').select('id').where('status', 'in', ['QUEUED', 'RUNNING']);
       return !(await query.limit(1).executeTakeFirst());
@@ -86,7 +86,7 @@ async function carryOn(table: Table, id: string) {
   }
 }
 
-/** Lets a worker die at its first doing, the next at its second, and so on until one lives to the end. */
+/** Kills a worker at its first kill point, the next at its second, and so on until one survives. Returns the number of kill points. */
 async function walk(
   table: Table,
   prepare: () => Promise<string>,
@@ -118,7 +118,7 @@ async function contentOf(backupId: string): Promise<Buffer> {
   return buffer(readBackup(await fileOf(systemContext(machine.platform), row)));
 }
 
-/** There is a file for each backup that is made, and no other. */
+/** Checks that each finished backup has a file, and that there is no other file. */
 async function expectNothingLeft(): Promise<void> {
   const rows = await machine.db.selectFrom('database_backup').select('id').where('status', '=', 'READY').execute();
   const folder = path.join(machine.dataDir, 'backups', actor.organizationId);

@@ -1,4 +1,4 @@
-// A worker of backups and restores that kills itself at its n-th doing. Its order comes as JSON on the standard input.
+// Worker of backups and restores that kills itself at its n-th kill point. Reads its options as JSON from standard input.
 import { text } from 'node:stream/consumers';
 import type { ClientConfig } from 'pg';
 import { pino } from 'pino';

@@ -8,7 +8,7 @@ import { until } from '#test/crash/harness/until.ts';
 import { findFaults } from '#test/crash/harness/world.ts';
 import { useImages } from '#test/harness/images.ts';
 
-/** An environment whose services are what the scenario needs. */
+/** Environment with the services that the scenario needs. */
 interface Place {
   id: string;
   services: Record<string, string>;
@@ -18,9 +18,9 @@ interface Scenario {
   name: string;
   /** Names of the services, one list for each stage. */
   stages: string[][];
-  /** Makes a service; an application without. */
+  /** Creates a service; without it an application is created. */
   make?(actor: HttpActor, environmentId: string, name: string): Promise<string>;
-  /** What is deployed before the request. */
+  /** Whether the services are deployed before the request. */
   deployed: boolean;
   request(actor: HttpActor, place: Place): Promise<unknown>;
 }
@@ -55,7 +55,7 @@ const ACTIONS: Omit<Scenario, 'stages'>[] = [
   },
 ];
 
-/** A job whose events are run by commands that end by themselves. */
+/** Creates a job whose event commands end by themselves. */
 const makeJob = async (actor: HttpActor, environmentId: string, name: string): Promise<string> => {
   const body = {
     name,
@@ -87,10 +87,10 @@ const JOB_ACTIONS: Omit<Scenario, 'stages'>[] = [
 ];
 
 const images = await useImages();
-/** Names are given once. */
+/** Counter that keeps the names of services unique. */
 let made = 0;
 
-/** How a service of another kind is made: its path, and what its body says. */
+/** Create requests of the other kinds of services: path, and function that returns the body. */
 const OTHERS: Record<string, (actor: HttpActor, name: string) => Promise<object> | object> = {
   container: async (actor, name) => {
     const body = { name: `of ${name} ${++made}`, kind: 'GENERIC_CR', url: images.url, config: {} };
@@ -106,7 +106,7 @@ const OTHERS: Record<string, (actor: HttpActor, name: string) => Promise<object>
   }),
 };
 
-/** What the other kinds do that applications do not. */
+/** Actions of the other kinds of services, beyond those that applications cover. */
 const OTHER_ACTIONS: Omit<Scenario, 'stages'>[] = [
   ['container', 'deploy'],
   ['database', 'deploy'],
@@ -123,12 +123,12 @@ const OTHER_ACTIONS: Omit<Scenario, 'stages'>[] = [
   request: (actor, { services }) => actor.ask('POST', `/${kind}/${services['web']}/${action}`, 200, {}),
 }));
 
-/** Scenarios run two at a time, each on a machine of its own: most of it is waiting for processes to start. */
+/** Settings of the machines. Scenarios run two at a time, each on a machine of its own, because they mostly wait for processes to start. */
 const settings = { QUARTERDECK_DATABASE_IMAGE_PREFIX: `${images.host}/` };
 const machines = [useMachine(settings), useMachine(settings)];
 const free = [...machines];
 
-/** Places are made and deployed so many at a time, each for one worker that dies. */
+/** Number of environments that are created and deployed at a time. Each serves one worker that dies. */
 const PLACES = 20;
 
 async function makePlaces(machine: Machine, actor: HttpActor, { stages, deployed, make }: Scenario): Promise<Place[]> {
@@ -150,10 +150,10 @@ async function makePlaces(machine: Machine, actor: HttpActor, { stages, deployed
   return places;
 }
 
-/** The doings at which workers die. */
+/** Kill points at which workers die. */
 const { first, step, seed } = strideOf(5);
 
-/** Lets a worker die at its first doing, the next at a later one, and so on until one brings the request to its end. */
+/** Kills a worker at its first kill point, the next at a later one, until one completes the request. */
 async function walk(machine: Machine, scenario: Scenario): Promise<void> {
   const actor = await machine.organization(`organization of ${scenario.name}`);
   const places = await makePlaces(machine, actor, scenario);
@@ -162,7 +162,7 @@ async function walk(machine: Machine, scenario: Scenario): Promise<void> {
   await scenario.request(actor, calm);
   await carryOn(machine);
   const expected = await endState(calm);
-  // What differs, with where the workers died that it differs for.
+  // Differences from the expected end state, each with the kill points that lead to it.
   const wrong = new Map<string, string[]>();
   for (let dieAt = first, ended = false; !ended; dieAt += step) {
     if (places.length === 0) places.push(...(await makePlaces(machine, actor, scenario)));

@@ -11,7 +11,7 @@ import { makeExample } from '#test/harness/engine.ts';
 
 const app = useApp();
 let runtime: FakeRuntime;
-/** The call of git that fails, once. */
+/** Call of git that fails once. */
 let failing: 'resolve' | 'checkout' | undefined;
 let stop: () => Promise<void>;
 
@@ -63,7 +63,7 @@ beforeEach(async () => {
   runtime.faults = {};
 });
 
-/** The next call of the verb fails, and no other. */
+/** Lets the next call of the verb fail, and no other. */
 function failNext(verb: FakeVerb): void {
   const call = runtime.calls.filter((made) => made.verb === verb).length + 1;
   runtime.faults = { failAt: { [verb]: call } };
@@ -87,7 +87,7 @@ const FAILURES: {
   deployed: boolean;
   fails: FakeVerb | 'resolve' | 'checkout';
   state: string;
-  /** What the failed step's name is, none where no step had begun. */
+  /** Name of the failed step; absent if no step had begun. */
   step?: string;
 }[] = [
   { request: 'deploy', deployed: false, fails: 'resolve', state: 'DEPLOYMENT_ERROR' },

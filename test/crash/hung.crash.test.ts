@@ -10,7 +10,7 @@ import { until } from '#test/crash/harness/until.ts';
 import { findFaults } from '#test/crash/harness/world.ts';
 import { useImages, type ImageServer } from '#test/harness/images.ts';
 
-/** Within which a process ends that is asked to: what starts it kills it afterwards. */
+/** Time within which a process must end after SIGTERM: service managers kill it afterwards. */
 const SHUTDOWN_MS = 30_000;
 
 let postgres: OwnPostgres;
@@ -51,16 +51,16 @@ afterEach(async () => {
   for (const process of machine.processes) if (process.role === 'worker' && process.running) await process.kill();
 });
 
-/** A deployment in the middle of a call that is never answered. */
+/** Deployment in the middle of a call that is never answered. */
 interface Hanging {
   environment: string;
   url: string;
-  /** State of its service after the deployment failed, and after another worker went on with it. */
+  /** State of its service after the deployment failed (`failed`), and after another worker completed it (`done`). */
   failed: string;
   done: string;
 }
 
-/** What answers no more, and a deployment that waits for it. */
+/** External systems that stop answering, each with a deployment that waits for it. */
 const HANGING: Record<string, () => Promise<Hanging>> = {
   engine: async () => {
     const environment = await actor.environment(`p ${++made}`);
@@ -94,7 +94,7 @@ const HANGING: Record<string, () => Promise<Hanging>> = {
   },
 };
 
-/** A deployment at each of them. The engine's comes last: the others need one that answers up to where they are. */
+/** Starts a deployment on each hanging system. The engine's comes last: the others need a working engine to reach their calls. */
 async function hangAll(): Promise<Hanging[]> {
   const [engine, ...others] = Object.values(HANGING);
   const all = [];
@@ -124,7 +124,7 @@ async function untilAll(hanging: Hanging[], state: (one: Hanging) => string, tim
   );
 }
 
-/** SIGTERM or SIGKILL; a process that is asked to end does so in time. */
+/** Sends SIGTERM or SIGKILL and waits for the end; SIGTERM must end the process in time. */
 async function end(process: ServiceProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
   const asked = performance.now();
   if (signal === 'SIGKILL') return process.kill();
@@ -132,7 +132,7 @@ async function end(process: ServiceProcess, signal: 'SIGTERM' | 'SIGKILL'): Prom
   expect(performance.now() - asked).toBeLessThan(SHUTDOWN_MS);
 }
 
-/** Everything answers again, and another worker brings all to the end that was asked for, with nothing left behind or taken away. */
+/** Lets all systems answer again and starts another worker, which must complete every request, leave nothing behind and lose nothing. */
 async function goOn(hanging: Hanging[]): Promise<void> {
   answerAgain();
   await machine.start('next', { role: 'worker' });
@@ -183,7 +183,7 @@ describe('a PostgreSQL that stops answering in the middle of deployments', () =>
   test('what was hanging meanwhile is cancelled as soon as it answers again', async () => {
     const hanging = await hangAll();
     await postgres.relay.set('silent');
-    // Longer than the deadline of a step, and than a worker may go without renewing its leases.
+    // Longer than the deadline of a step, and than the lease of a worker that does not renew it.
     await sleep(12_000);
     await postgres.relay.set('open');
     for (const { environment } of hanging) await actor.call('POST', `/environment/${environment}/cancelDeployment`);

@@ -18,7 +18,7 @@ let made = 0;
 
 const begin = async (folder?: string, parameters?: Record<string, string>): Promise<void> => {
   postgres = await startOwnPostgres(folder, parameters);
-  // The test itself looks past the relay; the processes go over it.
+  // The test itself connects past the relay; the processes connect over it.
   machine = await makeMachine({ database: postgres.direct, processes: postgres.relayed });
   await machine.start('api', { role: 'api' });
   await machine.start('worker', { role: 'worker' });
@@ -46,7 +46,7 @@ const untilBack = () =>
     100,
   );
 
-/** A deployment in the middle of its last step, which lasts so long. */
+/** Starts a deployment and waits until it is in its last step, which takes `applyMs` milliseconds. */
 async function deploying(applyMs: number) {
   const made = await place();
   setFaults(machine.dataDir, { delayMs: { apply: applyMs } });
@@ -111,7 +111,7 @@ describe('a git server', () => {
     const repository = machine.repositories.make('large');
     repository.commit({
       Dockerfile: 'FROM scratch\n',
-      // Nothing that compresses: the transfer is long enough to be cut.
+      // Incompressible data, so that the transfer is long enough to be cut.
       large: Array.from({ length: 200_000 }, () => Math.random().toString(36)).join('\n'),
     });
     await using server = await startGitServer({ root: machine.repositories.folder });
@@ -179,7 +179,7 @@ describe.runIf(process.getuid?.() === 0)('the disk of the database', () => {
     const { application, environment, acknowledged } = await deploying(1_000);
     const filler = path.join(folder, 'filler');
     fill(folder, filler);
-    // Requests are answered or refused; what is answered counts.
+    // Requests may be refused, but a successful answer must hold.
     let refused = 0;
     await until(
       'writes are refused',
@@ -193,7 +193,7 @@ describe.runIf(process.getuid?.() === 0)('the disk of the database', () => {
       60_000,
     );
     rmSync(filler);
-    // A server whose log was full ends itself; who runs it starts it again.
+    // A database server without room for its WAL ends itself; its operator starts it again.
     await until(
       'the database answers',
       async () => {

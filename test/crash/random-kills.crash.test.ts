@@ -4,7 +4,7 @@ import { killAtRandom } from '#test/crash/harness/kills.ts';
 import { useMachine } from '#test/crash/harness/machine.ts';
 import { startReceiver, type Receiver } from '#test/crash/harness/receiver.ts';
 
-/** Enough for a few minutes in CI; the soak goes on for hours. */
+/** Number of kills: a few minutes in CI, hours in the soak. */
 const KILLS = process.env.SOAK ? 1000 : 30;
 
 const machine = useMachine({ QUARTERDECK_WORKER_SLOTS: '4' });

@@ -14,7 +14,7 @@ import { findFaults } from '#test/crash/harness/world.ts';
 import { ok, useApp, type Actor, type Answer } from '#test/harness/app.ts';
 import { exampleBody } from '#test/harness/engine.ts';
 
-/** Rounds of requests, each followed by a look at everything. */
+/** Rounds of requests, each followed by a check of everything. */
 const ROUNDS = process.env.SOAK ? 500 : 12;
 const REQUESTS = 14;
 const ENVIRONMENTS = 3;
@@ -53,18 +53,18 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(stops.map((stop) => stop())));
 
-/** An environment of which several people make requests, with what the model knows of it. */
+/** Environment in which several users make requests, and the model of it. */
 class Place {
   readonly services: ModelService[] = [];
   readonly gone: string[] = [];
   readonly requests = new Map<string, ModelRequest>();
-  /** What was done, for when something is found wrong. */
+  /** Log of requests and answers, printed when a check fails. */
   readonly story: string[] = [];
   readonly #people: Actor[];
   readonly #random: Random;
   #id = '';
   #names = 0;
-  /** Requests of one environment go out one after the other, so that the model knows their order; the work goes on beside. */
+  /** Serializes the requests of one environment, so that the model knows their order; deployments run in the meantime. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(people: Actor[], random: Random) {
@@ -92,7 +92,7 @@ class Place {
     }
   }
 
-  /** A random request of a random person. */
+  /** Makes a random request as a random user. */
   act(): Promise<void> {
     const doing = this.#turn.then(() => this.#act());
     this.#turn = doing.catch(() => undefined);
@@ -187,7 +187,7 @@ class Place {
     });
   }
 
-  /** The last deployment: what a request has just made or joined (an answer tells of the one that runs). */
+  /** Returns the last deployment, which a request has just created or joined (the answer names the running one). */
   async #last(): Promise<string> {
     const { id } = await app.db
       .selectFrom('deployment')
@@ -199,7 +199,7 @@ class Place {
     return id;
   }
 
-  /** A deploy was answered: it takes what the services are now, also where it joined one that waits. */
+  /** Records that a deploy request succeeded: it applies the current configuration, also if it joined a waiting deployment. */
   async #took(answer: Answer, services: ModelService[]): Promise<void> {
     const deleting = services.some((service) => service.deleting) || services.length === 0;
     this.#allowed(answer, deleting ? [200, 404, 409] : [200]);
@@ -211,14 +211,14 @@ class Place {
 
   #allowed(answer: Answer, statuses: number[], edited?: ModelService): void {
     expect(statuses, JSON.stringify(answer.body)).toContain(answer.status);
-    // A delete that was cancelled meanwhile leaves a service that can be edited.
+    // A delete that was cancelled in the meantime leaves a service that can be edited.
     if (edited) {
       if (answer.status === 200) edited.edits++;
       else edited.cpu -= 10;
     }
   }
 
-  /** The deployments as they ended. */
+  /** Reads the ended deployments. */
   async #ended(): Promise<Ended[]> {
     const { rows } = await sql<Ended>`select d.id, d.number, d.action, d.cancel_forced as forced,
         (select json_agg(json_build_object('id', s.service_id, 'state', s.state, 'began', exists (
@@ -227,7 +227,7 @@ class Place {
     return rows.map((row) => ({ ...row, services: row.services ?? [] }));
   }
 
-  /** What is otherwise than the model has it. */
+  /** Returns differences from the model, a sentence each. */
   async compare(): Promise<string[]> {
     const ended = await this.#ended();
     const store = createDirectoryStore(path.join(app.platform.settings.dataDir, 'fake'));
@@ -251,7 +251,7 @@ class Place {
         continue;
       }
       if (!row) {
-        // Of what was never applied nothing has to be taken down: it is gone at once.
+        // Services that were never applied have nothing to remove: they are deleted at once.
         if (!service.deleting || expected.wanted !== 'absent') say('is gone');
         this.services.splice(this.services.indexOf(service), 1);
         continue;

@@ -8,7 +8,7 @@ import { startReceiver, type Receiver } from '#test/crash/harness/receiver.ts';
 import { until } from '#test/crash/harness/until.ts';
 import { findFaults } from '#test/crash/harness/world.ts';
 
-/** Requests an hour and token; the other tests stay far below. */
+/** Requests per hour and token; the other tests stay far below. */
 const RATE_LIMIT = 1000;
 const ORGANIZATION_SLOTS = 3;
 
@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => receiver.close());
 beforeEach(() => setFaults(machine.dataDir, {}));
 
-/** An organization with so many environments, each with one application. */
+/** Creates an organization with `count` environments, each with one application. */
 async function manyApplications(
   name: string,
   count: number,
@@ -49,14 +49,14 @@ async function manyApplications(
 const deployAll = (actor: HttpActor, applications: string[]) =>
   Promise.all(applications.map((id) => actor.ask('POST', `/application/${id}/deploy`, 200)));
 
-/** How many deployments run, by worker. */
+/** Returns the number of running deployments of each worker. */
 const load = async (): Promise<number[]> =>
   (
     await sql<{ n: number }>`select count(*) as n from deployment
       where status in ('RUNNING', 'RECAP') and worker_id is not null group by worker_id`.execute(machine.db)
   ).rows.map((row) => row.n);
 
-/** How often those that have not ended were begun without one finished step since. */
+/** Returns, for each deployment that has not ended, its number of attempts without a finished step since. */
 const attempts = async (): Promise<number[]> =>
   (await machine.db.selectFrom('deployment').select('attempts').where('status', '<>', 'ENDED').execute()).map(
     (row) => row.attempts,
@@ -67,7 +67,7 @@ test('work spreads over the workers, and what a killed one had goes on elsewhere
   clearJournal(machine.dataDir);
   setFaults(machine.dataDir, { delayMs: { apply: 3_000 } });
   const answers = await deployAll(actor, applications);
-  // Each has two places: one has two of the three, the other one.
+  // Each worker has two slots: one worker runs two of the three deployments, the other runs one.
   await until(
     'all of them are being applied',
     async () => (await load()).reduce((sum, n) => sum + n, 0) === ORGANIZATION_SLOTS,
@@ -79,9 +79,9 @@ test('work spreads over the workers, and what a killed one had goes on elsewhere
   const busy = workers.findIndex(({ pid }) => builds(pid).length === 2);
   await workers[busy]!.kill();
   const killed = performance.now();
-  // One of the two goes to the place that the other worker has left; the third waits for a place, not for a lease.
+  // One of the two takes the free slot of the other worker; the third waits for a slot, not for a lease.
   await until('the other worker has taken one over', async () => (await attempts()).filter((n) => n > 1).length === 1);
-  // Half of it is what a poll may take; the rest is for a busy machine.
+  // A poll may take half of this time; the rest is for a busy machine.
   expect(performance.now() - killed).toBeLessThan(2_000);
   await machine.settled();
   const deployments = answers.map((answer, index) => ({
@@ -158,7 +158,7 @@ test('a token that one process has revoked is refused by the other at once', asy
     fetch(`${api.url}/organization`, { headers: { authorization: `Token ${made.token}` } }).then(
       ({ status }) => status,
     );
-  // Both have seen it, so that whatever they keep they have.
+  // Both servers have read it, so that their caches hold it.
   for (const api of [...apis, ...apis]) expect(await at(api)).toBe(200);
   expect((await actor.call('DELETE', `/organization/${actor.organizationId}/apiToken/${made.id}`)).status).toBe(204);
   for (const api of [...apis, ...apis]) expect(await at(api)).toBe(401);
@@ -197,7 +197,7 @@ test(
   'a rolling restart of all processes under load fails no request and no deployment',
   { timeout: 180_000 },
   async () => {
-    // Of an organization each, so that none uses up its token's requests.
+    // Each in an organization of its own, so that none uses up its token's rate limit.
     const places = await Promise.all([1, 2, 3].map((index) => manyApplications(`rolling ${index}`, 1)));
     setFaults(machine.dataDir, { delayMs: { apply: 100 } });
     let restarting = true;

@@ -10,7 +10,7 @@ import { freePort, type ServiceProcess } from '#test/crash/harness/process.ts';
 import { until } from '#test/crash/harness/until.ts';
 import { findFaults } from '#test/crash/harness/world.ts';
 
-/** What is made takes a while, in which somebody is killed. */
+/** Module whose apply takes 5 seconds, during which a test kills processes. */
 const MODULE = `
 resource "terraform_data" "slow" {
   input = timestamp()
@@ -21,7 +21,7 @@ output "NOTE" { value = "made" }
 
 const machine = useMachine({
   QUARTERDECK_RUNTIME: 'host',
-  // Programs go on under this address while the worker is started anew.
+  // Running programs use this address while the worker restarts.
   QUARTERDECK_TERRAFORM_STATE_PORT: String(await freePort()),
 });
 let runtimes: Runtimes;
@@ -46,7 +46,7 @@ async function makeService(name: string): Promise<Service> {
   return { id, environmentId };
 }
 
-/** Programs of a service that apply, by what they are told of its state. */
+/** Returns the process ids of a service that run `apply`, found by its id in their environment. */
 const applying = ({ id }: Service): number[] =>
   readdirSync('/proc')
     .map(Number)

@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const child of children.splice(0)) if (child.running) await child.kill();
 });
 
-/** A worker of another version, which knows these formats. */
+/** Starts a worker of another version, which supports these formats. */
 function startWorker(formats: number[]): ChildOfTest {
   const child = startDyingWorker(machine, 0, { formats });
   children.push(child);
@@ -36,7 +36,7 @@ const statusOf = async (deployment: string) =>
 test('two versions side by side: each carries out the formats that it knows, and leaves the others to those who do', async () => {
   await machine.start('api', { role: 'api' });
   const actor = await machine.organization('upgrade');
-  /** A deployment as the version with this format has requested it. */
+  /** Inserts a deployment as a version with this format requests it. */
   const requested = async (format: number): Promise<string> => {
     const environment = await actor.environment(`format ${format}`);
     const application = await actor.application(environment, 'hello');
@@ -56,7 +56,7 @@ test('two versions side by side: each carries out the formats that it knows, and
   await until('the newer version is at what only it knows', async () => (await statusOf(after)).worker_id !== null);
   const { worker_id } = await statusOf(after);
   await first.kill();
-  // The older one, which is there, is not who takes it over.
+  // The older worker, which still runs, must not take it over.
   startWorker([FORMAT + 1, FORMAT]);
   await until('it has ended', async () => (await statusOf(after)).outcome === 'SUCCESS');
   expect(old.running).toBe(true);
@@ -66,7 +66,7 @@ test('two versions side by side: each carries out the formats that it knows, and
   await machine.processes[0]!.terminate();
 });
 
-/** Answer of a service by its name, over the machine's proxy. */
+/** Returns the answer of a service by its name, over the machine's proxy. */
 const reach = (port: string, host: string): Promise<{ status: number; body: string }> =>
   new Promise((resolve, reject) => {
     const sent = request({ host: '127.0.0.1', port, path: '/', headers: { host } }, (response) => {
@@ -77,7 +77,7 @@ const reach = (port: string, host: string): Promise<{ status: number; body: stri
 
 test('after a reboot of the machine everything that should run serves again by itself', async () => {
   const all = await machine.start('all', { role: 'all' });
-  // The organization of the first start: its cluster lives on this machine.
+  // The organization of the first start has its cluster on this machine.
   const token = readFileSync(path.join(machine.dataDir, 'admin-token'), 'utf8').trim();
   const account = new HttpActor('', token, machine.source.url, () => machine.processes.flatMap(({ url }) => url ?? []));
   const { id } = await account.ask('GET', '/organization', 200);
@@ -97,7 +97,7 @@ test('after a reboot of the machine everything that should run serves again by i
   for (const name of readdirSync(folder).filter((file) => file.endsWith('.json'))) {
     const file = path.join(folder, name);
     const service = JSON.parse(readFileSync(file, 'utf8'));
-    // The same pid and start time on another run of the machine are somebody else.
+    // The same pid and start time with another boot id belong to another process.
     service.owner = { ...service.owner, pid: process.pid, bootId: '00000000-0000-0000-0000-000000000000' };
     writeFileSync(file, JSON.stringify(service));
   }

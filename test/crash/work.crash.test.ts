@@ -31,7 +31,7 @@ const effectsOf = async (item: string) =>
     }>`select worker, step from test_effect where item = ${item} order by at`.execute(app.db)
   ).rows.map(({ worker, step }) => `${worker} ${step}`);
 
-/** Items that did not end exactly once, or of which two runs were under way at the same time. */
+/** Returns items that did not end exactly once, or that had two concurrent runs. */
 async function findWrong(): Promise<string[]> {
   const { rows } = await sql<{ item: string }>`
     select w.id as item from test_work w
@@ -64,7 +64,7 @@ test('a process that was frozen for longer than its lease does nothing more to i
   begin('heir');
   await expect.poll(() => countEnded(app.db, [id!])).toBe(1);
   frozen.wake();
-  // It works on: what it begins next is another item.
+  // The process continues to work: it begins with another item.
   const [next] = await makeItems(app.db, 1);
   await expect.poll(() => countEnded(app.db, [next!])).toBe(1);
   expect(await frozen.terminate()).toBe(0);

@@ -1,4 +1,4 @@
-// A process that works on the items of a test (src/platform/work/work.fixture.ts). Its order comes as JSON on the standard input.
+// Process that works on the items of a test (src/platform/work/work.fixture.ts). Reads its options as JSON from standard input.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { text } from 'node:stream/consumers';
 import type { ClientConfig } from 'pg';
@@ -13,7 +13,7 @@ interface Order {
   worker: string;
   leaseSeconds: number;
   slots: number;
-  /** Milliseconds between two effects of a run, of which there are two. */
+  /** Milliseconds between the two effects of a run. */
   stepMs: number;
 }
 

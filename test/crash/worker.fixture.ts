@@ -1,5 +1,5 @@
-// A worker that kills itself at its n-th doing: a statement that it sends, or a call of git or of the runtime that begins or has ended.
-// Its order comes as JSON on the standard input. It says each doing that it comes to, so that a test that fails can tell where.
+// Worker that kills itself at its n-th kill point: a statement that it sends, or the end of a call of git or the runtime.
+// Reads its options as JSON from standard input. Prints the kill point at which it dies, so that a failed test can tell where it was.
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { ClientConfig } from 'pg';
@@ -18,7 +18,7 @@ interface Order extends Death {
   config: ClientConfig;
   environment: Record<string, string>;
   nodeId: string;
-  /** Formats that it knows, for another version of the program than this one. */
+  /** Formats that it supports, to stand for another version of the program. */
   formats?: number[];
 }
 

@@ -34,7 +34,7 @@ const place = async (more: Record<string, unknown> = {}) => {
 const stateOf = async (application: string): Promise<string> =>
   (await actor.ask('GET', `/application/${application}/status`, 200)).state;
 
-/** Applies that were let through, by whom. */
+/** Returns the applies that were let through, with their workers. */
 const applied = () =>
   readJournal(machine.dataDir)
     .filter(({ verb }) => verb === 'apply')
@@ -52,7 +52,7 @@ test('a worker that is frozen in the middle of a step for 20 s, while another go
   expect(performance.now() - frozen).toBeLessThan(25_000);
   await until('20 s have passed', () => performance.now() - frozen > 20_000);
   first.wake();
-  // It goes on as a worker: it alone is there for the next one.
+  // The first worker continues: it alone can take the next deployment.
   await second.kill();
   const next = await place();
   setFaults(machine.dataDir, {});
@@ -77,7 +77,7 @@ test('a worker that is frozen and wakes before anybody took over goes on where i
   expect(await findFaults(machine)).toEqual([]);
 });
 
-/** Processes of git that work for the server, false without any. */
+/** Returns the git processes that connect to the server, or false if there are none. */
 function gitsOf(url: string): number[] | false {
   const found = processesWith(url);
   return found.length > 0 && found;

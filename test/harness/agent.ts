@@ -13,13 +13,13 @@ import { addBusybox, addLibraries, addProgram, importImage } from '#test/harness
 
 const run = promisify(execFile);
 
-/** The program's own package for this machine: what `@anthropic-ai/claude-code` would install. */
+/** Native package of the program for this machine: what `@anthropic-ai/claude-code` would install. */
 const PACKAGE = `@anthropic-ai/claude-code-linux-${process.arch}`;
 
 export interface AgentProgram {
-  /** Path of the program; null where it can't be had. */
+  /** Path of the program; null if it is not available. */
   program: string | null;
-  /** Why not. */
+  /** Reason why the program is not available. */
   reason: string;
   remove(): void;
 }
@@ -42,7 +42,10 @@ export async function fetchAgent(): Promise<AgentProgram> {
   }
 }
 
-/** Pushes an image to a registry on this machine that has what the program needs (its libraries, a shell, git), but not itself, which is large. */
+/**
+ * Pushes an image for the agent to a registry on this machine. It holds what the program needs (libraries, a shell, git), but not the
+ * program itself, which is large.
+ */
 export async function pushAgentImage(socketPath: string, registry: string, program: string): Promise<string> {
   const docker = new Docker({ socketPath });
   const repository = `${registry}/acme/agent`;
@@ -62,7 +65,7 @@ export async function pushAgentImage(socketPath: string, registry: string, progr
   return `${repository}:1.0`;
 }
 
-/** An address of this machine that its containers reach. */
+/** Returns an address of this machine that its containers reach. */
 export const machineAddress = (): string =>
   Object.values(networkInterfaces())
     .flat()
@@ -73,7 +76,7 @@ interface AskedModel {
   model: string;
   /** The last message of the conversation, as JSON. */
   last: string;
-  /** All of it. */
+  /** All messages of the conversation, as JSON. */
   messages: string;
 }
 
@@ -84,8 +87,8 @@ export interface MessagesApi {
 }
 
 /**
- * A server that speaks the Messages API with streaming: it has the agent run one command with its tool `Bash`, then answers with what came
- * of it.
+ * Starts a server that speaks the Messages API with streaming. It has the agent run one command with its tool `Bash`, then answers with the
+ * output.
  */
 export async function startMessagesApi(command: string): Promise<MessagesApi> {
   const asked: AskedModel[] = [];

@@ -29,7 +29,7 @@ import { makeAdministrator, makeOrganization } from '#resources/organization/boo
 import { cloneDatabase } from '#test/harness/database.ts';
 import { MADE_IMAGES } from '#test/harness/made-images.ts';
 
-/** An answer: status, parsed body, headers. */
+/** Answer of the API: status, parsed body, headers. */
 export interface Answer {
   status: number;
   body: any;
@@ -38,7 +38,7 @@ export interface Answer {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** Somebody who calls the API. */
+/** Client of the API. */
 export interface Caller {
   call(method: Method, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   get(url: string, headers?: Record<string, string>): Promise<Answer>;
@@ -47,12 +47,12 @@ export interface Caller {
   delete(url: string, headers?: Record<string, string>): Promise<Answer>;
 }
 
-/** Somebody who calls the API with a token. */
+/** Client of the API with a token. */
 export interface Actor extends Caller {
   organizationId: string;
   userId: string;
   token: string;
-  /** Another actor of the same organization with the given scope. */
+  /** Creates another actor of the same organization with a token of the given scope. */
   withScope(scope: 'ADMIN' | 'WRITE' | 'DEPLOY' | 'READ'): Promise<Actor>;
 }
 
@@ -60,27 +60,29 @@ export interface TestApp {
   server: FastifyInstance;
   platform: Platform;
   db: Database;
-  /** For the engine of a test (test/harness/engine.ts). */
+  /** Database connection for the engine of a test (test/harness/engine.ts). */
   database: OpenDatabase;
   databaseConfig: ClientConfig;
   installationId: string;
   context: Context;
-  /** Administrator of a new organization with a cluster on the fake runtime. */
+  /** Creates an organization with a cluster on the fake runtime, and returns its administrator. */
   organization(name?: string): Promise<Actor>;
-  /** Somebody with a session of the identity provider that the settings name. */
+  /** Returns a client with a session of the identity provider that the settings name. */
   session(token: string): Caller;
   /** Calls without credentials. */
   anonymous(method: Method, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   close(): Promise<void>;
 }
 
-/** What a test hands over instead of the program's own. */
+/** Dependencies that a test passes instead of the program's own. */
 export type TestNeeds = NonNullable<Parameters<typeof allRoutes>[0]> & {
   socketPingMs?: number;
   nodeUsage?: NonNullable<NonNullable<Parameters<typeof allSockets>[0]>['nodeUsage']>;
 };
 
-/** The whole application on a database of its own, without a socket. Closed after the file; a leaked connection fails it. */
+/**
+ * Provides the whole application on a database of its own, without a socket. It closes after the file; a leaked connection fails the file.
+ */
 export function useApp(
   settings: Record<string, string> = {},
   needs: TestNeeds = {},
@@ -106,7 +108,7 @@ export async function startTestApp(
     QUARTERDECK_RATE_LIMIT_PER_HOUR: '0',
     QUARTERDECK_LOCAL_GIT_ROOTS: path.dirname(inject('example')),
     ...MADE_IMAGES,
-    // Organizations of tests are their operator's.
+    // Every organization of a test may use every runtime.
     QUARTERDECK_ORGANIZATION_RUNTIMES: '*=*',
     ...extra,
   });
@@ -227,7 +229,7 @@ export async function startTestApp(
   };
 }
 
-/** What goes on until the caller leaves: only its beginning is read here (src/resources/event-stream has the rest). */
+/** Endpoints that answer until the caller leaves: only the beginning is read here (src/resources/event-stream tests the rest). */
 const STREAM = /\/eventStream(?:\?|$)/;
 
 async function beginningOf(response: Awaited<ReturnType<FastifyInstance['inject']>>): Promise<Answer> {
@@ -249,7 +251,7 @@ const callerOf = (call: Caller['call']): Caller => ({
   delete: (url, headers) => call('DELETE', url, undefined, headers),
 });
 
-/** Asserts the status and answers the body; the message shows the body when it is another. */
+/** Asserts the status and returns the body; the error shows the body of any other status. */
 export function ok<T = any>(answer: Answer, status: number): T {
   expect(answer.status, JSON.stringify(answer.body)).toBe(status);
   return answer.body as T;

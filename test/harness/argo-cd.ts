@@ -2,12 +2,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { newId } from '#kernel/ids.ts';
 
-/** An app as a test says it; the rest is what Argo CD makes of it. */
+/** App as a test defines it; the server derives the rest as Argo CD does. */
 export interface TestArgoCdApp {
   name: string;
   namespace?: string;
   project?: string;
-  /** Where it goes: address or name of a cluster, and the namespace there. */
+  /** Destination: address or name of a cluster, and the namespace there. */
   destination?: { server?: string; name?: string; namespace?: string };
   source?: Record<string, unknown>;
   sources?: Record<string, unknown>[];
@@ -16,35 +16,35 @@ export interface TestArgoCdApp {
   health?: string;
   operation?: { phase: string; startedAt?: string; finishedAt?: string };
   deleting?: boolean;
-  /** What belongs to it. */
+  /** Kubernetes resources of the application. */
   resources?: Record<string, unknown>[];
 }
 
 export const IN_CLUSTER = 'https://kubernetes.default.svc';
 
-/** What an account may see. */
+/** Account and the projects that it may see. */
 interface Account {
   username: string;
-  /** Its projects; null for all. */
+  /** Visible projects; null for all. */
   projects: string[] | null;
 }
 
 /**
- * A server that speaks the part of Argo CD's REST API that is read (its `swagger.json`: VersionService, SessionService, AccountService,
- * ApplicationService, ClusterService): bearer tokens, errors as gRPC gateways answer them, lists without what an account may not see,
- * selection of fields.
+ * Server with the part of Argo CD's REST API that the program reads (its `swagger.json`: VersionService, SessionService, AccountService,
+ * ApplicationService, ClusterService). It has bearer tokens, errors in the form of gRPC gateways, lists without what an account may not
+ * see, and selection of fields.
  */
 export class TestArgoCd {
   readonly apps = new Map<string, TestArgoCdApp>();
   readonly accounts = new Map<string, Account>();
   clusters: { server: string; name: string }[] = [{ server: IN_CLUSTER, name: 'in-cluster' }];
-  /** Paths with their query that were asked for. */
+  /** Requested paths with their query. */
   readonly requests: string[] = [];
-  /** Answers instead of the real one, while it is set. */
+  /** Replaces every answer while it is set. */
   instead: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
-  /** Holds every answer back until it is resolved. */
+  /** Holds every answer back until it resolves. */
   gate: Promise<void> = Promise.resolve();
-  /** Of an account that sees everything. */
+  /** Token of an account that sees everything. */
   readonly token = `argocd-${newId()}`;
   #server: Server | undefined;
   #port = 0;
@@ -57,7 +57,7 @@ export class TestArgoCd {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** Listens, after a stop where it did before. */
+  /** Listens; after a stop, on the same port as before. */
   async start(): Promise<this> {
     const server = createServer((request, response) => void this.#answer(request, response));
     await new Promise<void>((resolve) => server.listen(this.#port, '127.0.0.1', resolve));
@@ -73,7 +73,7 @@ export class TestArgoCd {
     await new Promise<void>((resolve) => (server ? server.close(() => resolve()) : resolve()));
   }
 
-  /** Makes or changes an app. */
+  /** Creates or changes an app. */
   put(app: TestArgoCdApp): void {
     const key = `${app.namespace ?? 'argocd'}/${app.name}`;
     this.apps.set(key, { ...this.apps.get(key), ...app });
@@ -118,7 +118,7 @@ export class TestArgoCd {
   #resources({ projects }: Account, name: string, query: URLSearchParams): { status: number; body: unknown } {
     const app = this.apps.get(`${query.get('appNamespace') || 'argocd'}/${name}`);
     const project = query.get('project');
-    // Who does not say the project is not told whether there is such an app.
+    // Without the project a caller does not learn whether the app exists.
     if (!app || (project && project !== (app.project ?? 'default')))
       return project
         ? failed(404, 5, `applications.argoproj.io "${name}" not found`)
@@ -166,7 +166,7 @@ function toApplication(app: TestArgoCdApp): Record<string, unknown> {
   };
 }
 
-/** `fields` as Argo CD takes it: paths with dots that go through lists; `-` in front, which leaves fields out, is not used here. */
+/** Selects `fields` as Argo CD does: paths with dots that go through lists. The prefix `-`, which leaves fields out, is not supported. */
 function select(body: Record<string, unknown>, fields: string | null): unknown {
   if (!fields) return body;
   return pick(
@@ -186,7 +186,7 @@ function pick(value: unknown, paths: string[][]): unknown {
   return Object.fromEntries(entries);
 }
 
-/** An Argo CD that listens while the tests of a file run. */
+/** Provides an Argo CD while the tests of a file run. */
 export function useArgoCd(hooks: {
   beforeAll(run: () => Promise<unknown>): void;
   afterAll(run: () => Promise<unknown>): void;

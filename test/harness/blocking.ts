@@ -1,13 +1,13 @@
-/** No request and no file may hold up the event loop for longer. */
+/** Longest time for which a request or file may block the event loop, in milliseconds. */
 export const LONGEST_BLOCK_MS = 50;
 
-/** Milliseconds that the processor has worked for this thread: what else the machine does is not in them. */
+/** Returns the processor time of this thread in milliseconds: other load of the machine does not count. */
 const worked = (): number => {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
 };
 
-/** Longest work of this thread between two turns of the event loop, in milliseconds of the processor. */
+/** Returns the longest processor time of this thread between two turns of the event loop, in milliseconds. */
 async function blockedBy(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   let last = worked();
@@ -26,7 +26,10 @@ async function blockedBy(work: () => Promise<unknown>): Promise<number> {
   return longest;
 }
 
-/** The least of several measurements of the same work: garbage of others is collected now and then. Ends with the first that is short enough. */
+/**
+ * Returns the least of several measurements of the same work, since garbage collection may fall into any of them. Ends with the first that
+ * is short enough.
+ */
 export async function leastBlockedBy(work: () => Promise<unknown>, tries = 4): Promise<number> {
   let least = Infinity;
   for (let at = 0; at < tries && least > LONGEST_BLOCK_MS; at++) least = Math.min(least, await blockedBy(work));

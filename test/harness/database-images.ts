@@ -19,25 +19,25 @@ import Docker from 'dockerode';
 const run = promisify(execFile);
 
 /**
- * Images of database servers, made of the machine's own programs (Debian's packages), because no registry need be reachable. They take what
- * the official ones take: the same variables, the same folders for the data.
+ * Image of a database server, made of the machine's own programs (Debian's packages), because no registry need be reachable. It takes the
+ * same variables and data folders as the official image.
  */
 interface ServerImage {
-  /** As the official one is called, and the release series of the machine's program. */
+  /** Name of the official image, and the release series of the machine's program. */
   name: string;
   version: string;
   /** Programs and folders of the machine. */
   paths: string[];
-  /** Names in the image's PATH, and what they stand for. */
+  /** Names in the image's PATH, and their targets. */
   links: Record<string, string>;
   /** Shell script that starts the server. */
   entrypoint: string;
 }
 
-/** By its path: busybox' shell has a program of its own of that name. */
+/** Prefix that runs a program as the database's account. It needs the full path: busybox' shell has a program of its own of that name. */
 const AS_SERVER = '/usr/bin/setpriv --reuid=999 --regid=999 --clear-groups --';
 
-/** PostgreSQL of the machine, null where it has none. */
+/** Returns the image of the machine's PostgreSQL, null if it is not installed. */
 function postgresql(): ServerImage | null {
   const base = '/usr/lib/postgresql';
   const version = existsSync(base) ? readdirSync(base).sort().at(-1) : undefined;
@@ -80,7 +80,7 @@ function redis(): ServerImage | null {
   };
 }
 
-/** MariaDB in the place of MySQL: Debian has no other. */
+/** Returns the image of MariaDB in place of MySQL, which Debian does not have. */
 function mysql(): ServerImage | null {
   if (!existsSync('/usr/sbin/mariadbd')) return null;
   return {
@@ -118,7 +118,7 @@ exec ${AS_SERVER} mariadbd $OPTIONS --init-file=/tmp/init.sql`,
   };
 }
 
-/** Types of databases that images can be made for here, with their versions. */
+/** Returns the types of databases for which images can be made here, with their versions. */
 export const makeableImages = (): { POSTGRESQL?: string; REDIS?: string; MYSQL?: string } => ({
   ...(postgresql() ? { POSTGRESQL: postgresql()!.version } : {}),
   ...(redis() ? { REDIS: '7' } : {}),
@@ -150,7 +150,7 @@ async function pushImage(docker: Docker, registry: string, image: ServerImage): 
         .push({ authconfig: { username: '', password: '', serveraddress: registry } })) as Readable,
     );
     if (pushed.includes('"error"')) throw new Error(pushed);
-    // The engine has to pull it, as it has to pull the official ones.
+    // The engine must pull this image, as it must pull the official one.
     await docker.getImage(`${repo}:${image.version}`).remove({ force: true });
   } finally {
     rmSync(root, { recursive: true, force: true });
@@ -179,7 +179,7 @@ async function fillRoot(root: string, { paths, links, entrypoint }: ServerImage)
   writeFileSync(path.join(root, 'entrypoint'), `#!/bin/sh\nset -e\n${entrypoint}\n`, { mode: 0o755 });
 }
 
-/** Shared libraries that a program loads; none for what is no program. */
+/** Returns the shared libraries that a program loads; none for a file that is not a program. */
 async function librariesOf(file: string): Promise<string[]> {
   const { stdout } = await run('ldd', [realpathSync(file)]).catch(() => ({ stdout: '' }));
   return [...stdout.matchAll(/(?:=> |^\s*)(\/\S+) \(/gm)].map(([, library]) => library!);

@@ -39,7 +39,7 @@ export async function startTestServer(parameters: Record<string, string> = {}): 
   };
 }
 
-/** Free memory that a server may fill: two clones per worker, 256 MB of WAL, and what tests write. */
+/** Free memory in bytes that a server may fill: two clones per worker, 256 MB of WAL, and test data. */
 const NEEDED_MEMORY = 4 * 2 ** 30;
 
 /**
@@ -81,7 +81,7 @@ export async function makeTemplate(config: pg.ClientConfig): Promise<string> {
   return 'template_quarterdeck';
 }
 
-/** A database of its own for one test file. */
+/** Creates a database for one test file. */
 export async function cloneDatabase(
   config: pg.ClientConfig,
   template: string,
@@ -91,7 +91,7 @@ export async function cloneDatabase(
   return { config: { ...config, database: name }, drop: () => execute(config, `drop database ${name} with (force)`) };
 }
 
-/** Runs something on a server with one migrated database, then removes both. */
+/** Runs `work` on a server with one migrated database, then removes both. */
 export async function withFreshDatabase(work: (config: pg.ClientConfig) => Promise<void>): Promise<void> {
   const server = await startTestServer();
   try {

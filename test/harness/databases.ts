@@ -7,7 +7,7 @@ import type { Runtime } from '#runtimes/runtime.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 import { removeInstallation } from '#test/harness/remove-everything.ts';
 
-/** A worker of deployments and one of backups on a real runtime, beside the application of the test file. */
+/** Runs a worker of deployments and one of backups on a real runtime, beside the application of the test file. */
 export function useDatabases(app: TestApp, runtimeOf: () => Promise<Runtime>): { nodeId: string } {
   const nodeId = newId();
   const stops: (() => Promise<void>)[] = [];
@@ -42,7 +42,7 @@ export function useDatabases(app: TestApp, runtimeOf: () => Promise<Runtime>): {
   return { nodeId };
 }
 
-/** An environment of a new organization on a cluster of that runtime. */
+/** Creates an environment of a new organization on a cluster of that runtime. */
 export async function placeOn(app: TestApp, runtime: string): Promise<{ admin: Actor; environment: string }> {
   const admin = await app.organization();
   await app.db.updateTable('cluster').set({ runtime }).where('organization_id', '=', admin.organizationId).execute();
@@ -50,7 +50,7 @@ export async function placeOn(app: TestApp, runtime: string): Promise<{ admin: A
   return { admin, environment: ok(await admin.post(`/project/${project}/environment`, { name: 'e' }), 201).id };
 }
 
-/** A database that is made and deployed. */
+/** Creates and deploys a database. */
 export async function deployedDatabase(admin: Actor, environment: string, body: object): Promise<string> {
   const given = { name: newId(), mode: 'MANAGED', accessibility: 'PUBLIC', memory: 512, storage: 1, ...body };
   const { id } = ok(await admin.post(`/environment/${environment}/database`, given), 201);
@@ -58,7 +58,7 @@ export async function deployedDatabase(admin: Actor, environment: string, body: 
   return id;
 }
 
-/** Does an action and waits for its end; a failure shows the deployment's log. */
+/** Requests an action and waits for its end; the error of a failure shows the deployment's log. */
 export async function act(admin: Actor, id: string, action: string, wanted: string): Promise<void> {
   const status = ok(await admin.post(`/database/${id}/${action}?wait=300`), 200);
   if (status.state === wanted) return;
@@ -73,7 +73,7 @@ export async function backUp(admin: Actor, id: string): Promise<any> {
   return backupEnd(admin, made.id);
 }
 
-/** The backup, once it is made or has failed. */
+/** Returns the backup, once it is finished or has failed. */
 async function backupEnd(admin: Actor, backupId: string): Promise<any> {
   const url = `/databaseBackup/${backupId}`;
   await expect
@@ -82,7 +82,7 @@ async function backupEnd(admin: Actor, backupId: string): Promise<any> {
   return ok(await admin.get(url), 200);
 }
 
-/** Plans a restore and does it; answers the plan and the end. */
+/** Plans and runs a restore; returns the plan and the result. */
 export async function restore(admin: Actor, id: string, backupId: string): Promise<{ plan: any; end: any }> {
   const plan = ok(await admin.post(`/database/${id}/restore`, { backup_id: backupId }), 201);
   const url = `/database/${id}/restore/${plan.id}`;

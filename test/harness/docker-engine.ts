@@ -13,10 +13,10 @@ const run = promisify(execFile);
 const READY_TIMEOUT_MS = 60_000;
 const END_TIMEOUT_MS = 30_000;
 
-/** A Docker Engine for tests. It is plain data: test files run in processes of their own and get it by `inject`. */
+/** Docker Engine for tests. It is plain data: test files run in processes of their own and get it by `inject`. */
 export interface TestEngine {
   socketPath: string;
-  /** Folder of an engine that we started; null for one that was there, which is left as it was. */
+  /** Folder of an engine that the tests started; null for an existing engine, which is left as it was. */
   directory: string | null;
 }
 
@@ -24,13 +24,13 @@ interface EngineFile {
   program: string;
   args: string[];
   bridge: string;
-  /** A rule that lets containers reach each other where an engine before us left forwarding forbidden. */
+  /** Rule that lets containers reach each other after another engine left forwarding forbidden. */
   rule: string[] | null;
 }
 
 /**
- * The engine that `DOCKER_HOST` names if it answers; else one of our own, so that nobody's engine is used unasked; and where
- * none can be started (it takes root and `dockerd`), one that answers at a usual socket.
+ * Returns the engine that `DOCKER_HOST` names if it answers; else it starts one, so that no engine is used unasked. If none can be started
+ * (that needs root and `dockerd`), it returns an engine that answers at a usual socket.
  */
 export async function findOrStartEngine(env: NodeJS.ProcessEnv): Promise<TestEngine> {
   const program = await findDockerd(env);
@@ -50,7 +50,7 @@ const HOW_TO =
  * collides neither with another engine nor with other tests; published ports go through the engine's own proxy then.
  */
 async function startEngine(program: string): Promise<TestEngine> {
-  // Sockets lie deep in here and may have 108 characters: the name is short.
+  // The name is short, because paths of sockets are limited to 108 characters.
   const directory = await mkdtemp(join(tmpdir(), 'qdd-'));
   const bridge = `qdt${process.pid.toString(36)}`;
   const socketPath = join(directory, 'sock');
@@ -85,14 +85,17 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** The default network of the engine stands on it: an own one, because every engine would call its own `docker0`. */
+/** Creates the bridge of the engine's default network. Its name is unique, because every engine would call its own `docker0`. */
 async function makeBridge(name: string): Promise<void> {
   await run('ip', ['link', 'add', name, 'type', 'bridge']);
   await run('ip', ['address', 'add', `10.203.${process.pid % 250}.1/24`, 'dev', name]);
   await run('ip', ['link', 'set', name, 'up']);
 }
 
-/** Engines forbid forwarding in general when they start and leave it so when they end; bridges of other programs suffer. */
+/**
+ * Allows forwarding for containers. Engines forbid it in general when they start and leave it so when they end, which cuts other bridges
+ * off.
+ */
 async function allowForwarding(): Promise<string[] | null> {
   const policy = await run('iptables', ['-S', 'FORWARD']).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return { stdout: '' };
@@ -133,7 +136,7 @@ async function launch(engine: TestEngine, directory: string): Promise<void> {
 const readEngineFile = async (directory: string): Promise<EngineFile> =>
   JSON.parse(await readFile(join(directory, 'engine.json'), 'utf8')) as EngineFile;
 
-/** Ends the engine and starts it again, as an upgrade or a reboot does; containers end with it. Only for an engine of ours. */
+/** Restarts the engine, as an upgrade or a reboot does; containers end with it. Only for an engine that the tests started. */
 export async function restartEngine(engine: TestEngine): Promise<void> {
   if (engine.directory === null) throw new Error('This engine is not ours to restart.');
   await endDaemon(engine.directory);
@@ -149,7 +152,7 @@ async function endDaemon(directory: string): Promise<void> {
   }
 }
 
-/** Removes everything that is in an engine of ours, then the engine; one that was there before stays as it is. */
+/** Removes everything in an engine that the tests started, then the engine itself. An engine that was there before stays as it is. */
 export async function stopEngine(engine: TestEngine): Promise<void> {
   if (engine.directory === null) return;
   const docker = new Docker({ socketPath: engine.socketPath });
@@ -164,7 +167,7 @@ export async function stopEngine(engine: TestEngine): Promise<void> {
   await rm(engine.directory, { recursive: true, force: true });
 }
 
-/** The engine leaves namespaces and layers mounted when it had to be killed. */
+/** Unmounts namespaces and layers, which a killed engine leaves mounted. */
 async function unmountBelow(directory: string): Promise<void> {
   const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n').map((line) => line.split(' ')[1] ?? '');
   for (const path of mounts.filter((mount) => mount.startsWith(`${directory}/`)).toReversed())

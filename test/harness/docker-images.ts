@@ -8,13 +8,13 @@ import type { Pack } from 'tar-stream';
 
 const run = promisify(execFile);
 
-/** Base images of the tests: made of the machine's own programs, because no registry need be reachable. */
+/** Base images of the tests, made of the machine's own programs, because no registry need be reachable. */
 export const BUSYBOX_IMAGE = 'busybox:latest';
 export const NODE_IMAGE = 'node:24-alpine';
 
 const PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Puts the base images into the engine that aren't there; answers the names of those it made. */
+/** Adds missing base images to the engine; returns the names of those it made. */
 export async function ensureBaseImages(socketPath: string): Promise<string[]> {
   const docker = new Docker({ socketPath });
   const made: string[] = [];
@@ -29,7 +29,7 @@ export async function ensureBaseImages(socketPath: string): Promise<string[]> {
   return made;
 }
 
-/** Terraform as its own image has it, made of the machine's. */
+/** Image with Terraform like the official one, made of the machine's program. */
 export const TERRAFORM_IMAGE = 'quarterdeck-test-terraform:1.11.4';
 
 export async function ensureTerraformImage(socketPath: string): Promise<void> {
@@ -87,26 +87,26 @@ export async function addBusybox(archive: Pack): Promise<void> {
   archive.entry({ name: 'etc/group' }, 'root:x:0:\nnode:x:1000:\n');
 }
 
-/** The Node.js that runs the tests, with the shared libraries that it needs at their own paths. */
+/** Adds the Node.js that runs the tests, with the shared libraries that it needs at their own paths. */
 async function addNode(archive: Pack): Promise<void> {
   await addBusybox(archive);
   await addProgram(archive, 'usr/local/bin/node', process.execPath);
 }
 
-/** A program with the shared libraries that it needs, at their own paths. */
+/** Adds a program with the shared libraries that it needs, at their own paths. */
 export async function addProgram(archive: Pack, name: string, path: string): Promise<void> {
   await addFile(archive, name, await realpath(path));
   await addLibraries(archive, path);
 }
 
-/** The shared libraries that a program needs, without itself. */
+/** Adds the shared libraries that a program needs, without the program itself. */
 export async function addLibraries(archive: Pack, path: string): Promise<void> {
   const { stdout } = await run('ldd', [path]);
   for (const [, library] of stdout.matchAll(/(?:=> |^\s*)(\/\S+) \(/gm))
     await addFile(archive, library!.slice(1), await realpath(library!));
 }
 
-/** What an archive has already: programs share libraries. */
+/** Names already in an archive: programs share libraries. */
 const added = new WeakMap<Pack, Set<string>>();
 
 async function addFile(archive: Pack, name: string, path: string): Promise<void> {
@@ -120,7 +120,7 @@ async function addFile(archive: Pack, name: string, path: string): Promise<void>
   });
 }
 
-/** Removes images that `ensureBaseImages` made in an engine that is not ours. */
+/** Removes images that `ensureBaseImages` made in an existing engine. */
 export async function removeImages(socketPath: string, names: string[]): Promise<void> {
   const docker = new Docker({ socketPath });
   for (const name of names) await docker.getImage(name).remove({ force: true });

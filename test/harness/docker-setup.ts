@@ -6,12 +6,12 @@ import { ensureBaseImages, removeImages } from '#test/harness/docker-images.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The Docker Engine of this run. */
+    /** Docker Engine of this run. */
     docker: TestEngine;
   }
 }
 
-/** One Docker Engine with base images for a whole run of the project `docker`. */
+/** Provides a Docker Engine with base images for a whole run of the project `docker`. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const engine = await findOrStartEngine(process.env);
   const made = await ensureBaseImages(engine.socketPath);

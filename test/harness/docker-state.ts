@@ -1,6 +1,6 @@
 import type Docker from 'dockerode';
 
-/** What is in the engine, by the name or id of each thing. */
+/** Contents of the engine, by the name or id of each object. */
 export interface EngineState {
   containers: string[];
   networks: string[];

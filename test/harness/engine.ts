@@ -9,19 +9,19 @@ import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { createFakeRuntime, type FakeOptions, type FakeRuntime } from '#runtimes/fake/index.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 
-/** The example application in a repository of its own: what is committed to this project meanwhile changes nothing. */
+/** URL of the example application in a repository of its own: commits to this project change nothing. */
 export const EXAMPLE = inject('example');
 
 export interface TestEngine {
-  /** Runs what schedules have; set once the file's tests begin. */
+  /** Worker of scheduled executions; set once the file's tests begin. */
   executions: ExecutionWorker;
-  /** Ends both workers in good order and starts others, as a restart of the program does. */
+  /** Stops both workers gracefully and starts new ones, as a restart of the program does. */
   restart(): Promise<void>;
   runtime: FakeRuntime;
   router: MemoryRouter;
 }
 
-/** A worker on the fake runtime beside the application of the test file. */
+/** Runs a worker on the fake runtime beside the application of the test file. */
 export function useEngine(
   app: TestApp,
   options: FakeOptions = {},
@@ -71,7 +71,7 @@ export function useEngine(
   return engine;
 }
 
-/** Project, environment and the example application in it. */
+/** Creates a project, an environment and the example application in it. */
 export async function makeExample(admin: Actor, body: Record<string, unknown> = {}) {
   const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: `p ${newId()}` }), 201);
   const environment = ok(

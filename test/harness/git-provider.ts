@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 
-/** A repository of the pretended providers. */
+/** Repository of the pretended providers. */
 interface PretendedRepository {
   id: number;
   owner: string;
@@ -17,23 +17,23 @@ interface PretendedAnswer {
   body?: unknown;
 }
 
-/** The APIs of GitHub, GitLab and Bitbucket on one local server, each under the path that its own servers have. */
+/** APIs of GitHub, GitLab and Bitbucket on one local server, each under the path that its own servers have. */
 export interface PretendedProvider {
   origin: string;
   repositories: PretendedRepository[];
-  /** The one token that is let in. */
+  /** Token that is accepted. */
   token: string;
-  /** Records on a page, whatever is asked for. */
+  /** Records per page, whatever the request asks for. */
   pageSize: number;
-  /** Requests as they came. */
+  /** Received requests, in order. */
   requests: { path: string; headers: IncomingHttpHeaders }[];
-  /** Answers instead, while it is set. */
+  /** Replaces every answer while it is set. */
   instead: ((path: string) => PretendedAnswer | undefined) | undefined;
-  /** How the server names itself in addresses of next pages; itself without. */
+  /** Origin that the server writes into addresses of next pages; undefined for its own. */
   namesItself: string | undefined;
 }
 
-/** A server that speaks like the providers document it, with what a test gives it. */
+/** Starts a server that answers as the providers document it, with the data of a test. */
 export function usePretendedProvider(): PretendedProvider {
   const provider = { namesItself: undefined } as PretendedProvider;
   const server = createServer((request, response) => {
@@ -132,7 +132,7 @@ function bitbucket(provider: PretendedProvider, path: string): unknown[] | undef
   }));
 }
 
-/** A page, and the address of the next one if there is one. */
+/** Returns a page, and the address of the next one, if any. */
 function pageOf(provider: PretendedProvider, url: URL, all: unknown[]): { page: unknown[]; next: string | undefined } {
   const number = Number(url.searchParams.get('page') ?? 1);
   const end = number * provider.pageSize;

@@ -10,16 +10,16 @@ const HELLO = path.join(import.meta.dirname, '../../examples/hello');
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** How to reach the PostgreSQL of this run. */
+    /** Connection to the PostgreSQL of this run. */
     postgres: ClientConfig;
     /** Name of the migrated database that test files clone. */
     template: string;
-    /** A git repository with the example application and nothing else. */
+    /** URL of a git repository with the example application and nothing else. */
     example: string;
   }
 }
 
-/** One PostgreSQL for a whole run, of which each test file clones the migrated template, and the example in a repository of its own. */
+/** Provides one PostgreSQL for a whole run, and the example in a git repository. Each test file clones the migrated template database. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startTestServer();
   project.provide('postgres', server.config);

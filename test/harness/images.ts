@@ -5,25 +5,25 @@ import type { Server } from 'node:http';
 import { createServer } from '#kernel/node-http.ts';
 import { ok, type Actor } from '#test/harness/app.ts';
 
-/** The setting with which the program may ask a registry on this machine. */
+/** Setting that allows the program to ask a registry on this machine. */
 export const ASKS_LOOPBACK = { QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '127.0.0.0/8' };
 
 /**
- * A registry that has every image, for tests that only need one to be resolved: the manifests part of the distribution protocol over HTTP. What
- * is really pulled comes from a real registry (test/harness/registry.ts).
+ * Registry that has every image, for tests that only resolve one: the manifests part of the distribution protocol over HTTP. Images that
+ * are pulled come from a real registry (test/harness/registry.ts).
  */
 export interface ImageServer {
   url: string;
-  /** Host and port, as names of images begin with it. */
+  /** Host and port, with which names of images begin. */
   host: string;
-  /** Makes a tag stand for another image from now on. */
+  /** Moves a tag to another image. */
   move(name: string, tag: string): void;
   digestOf(name: string, tag: string): string;
-  /** Makes it answer every request with this status; undefined ends that. */
+  /** Answers every request with this status; undefined ends that. */
   fail(status: number | undefined): void;
-  /** Makes it take requests without answering them. */
+  /** Accepts requests without answering them while `on` is true. */
   hang(on: boolean): void;
-  /** Requests that it took and never answered. */
+  /** Number of requests that it accepted and never answered. */
   readonly unanswered: number;
 }
 
@@ -72,7 +72,7 @@ export async function useImages(): Promise<ImageServer> {
   };
 }
 
-/** Makes the server a registry of the actor's organization; answers its id. */
+/** Adds the server as a registry of the actor's organization; returns its id. */
 export async function makeRegistry(admin: Actor, { url }: Pick<ImageServer, 'url'>): Promise<string> {
   const body = { name: 'images', kind: 'GENERIC_CR', url, config: {} };
   return ok(await admin.post(`/organization/${admin.organizationId}/containerRegistry`, body), 201).id;

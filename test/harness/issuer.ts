@@ -4,19 +4,19 @@ import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'j
 
 export const AUDIENCE = 'quarterdeck-test';
 
-/** A real identity provider on loopback: discovery, keys, signed tokens. */
+/** Real identity provider on loopback: discovery, keys, signed tokens. */
 export interface Issuer {
   url: string;
-  /** Settings that name it. */
+  /** Settings that name this identity provider. */
   settings: Record<string, string>;
-  /** A signed token; `null` leaves a claim out. */
+  /** Returns a signed token; `null` leaves a claim out. */
   sign(
     claims: Record<string, unknown>,
     options?: { algorithm?: string; kid?: string; key?: CryptoKey },
   ): Promise<string>;
-  /** The public key of an algorithm as it is published. */
+  /** Returns the published public key of an algorithm. */
   publicKey(algorithm: string): JWK;
-  /** How often a path was asked for. */
+  /** Returns the number of requests for a path. */
   asked(path: string): number;
   /** Answers every request with this status until it is set back to 200. */
   status: number;

@@ -9,12 +9,12 @@ import { expect, vi } from 'vitest';
 /** PgBouncer of this machine; undefined where it has none. */
 const program = ['pgbouncer', '/usr/sbin/pgbouncer'].find((name) => spawnSync(name, ['--version']).status === 0);
 
-/** Why tests of the pooler are skipped; undefined where they run. */
+/** Reason to skip the tests of the pooler; undefined if they run. */
 export const noPooler = program ? undefined : 'PgBouncer is not installed (`apt-get install pgbouncer`).';
 if (noPooler) console.warn(`Skipped: ${noPooler}`);
 
 export interface Pooler {
-  /** Through the pooler. */
+  /** Connection through the pooler. */
   config: pg.ClientConfig;
   url: string;
   stop(): Promise<void>;

@@ -13,10 +13,10 @@ import { removeEverything } from '#test/harness/remove-everything.ts';
 import { makeRepositoryRoot, type TestRepository } from '#test/harness/repository.ts';
 import { MADE_IMAGES } from '#test/harness/made-images.ts';
 
-/** Releases that are kept: the least that the settings take. */
+/** Number of kept releases: the least that the settings allow. */
 export const KEPT = 10;
 
-/** The program in this process, on a data directory, a database and a runtime of its own. */
+/** Program in this process, on a data directory, a database and a runtime of its own. */
 export class Program {
   readonly dataDir: string;
   readonly running: Running;
@@ -30,7 +30,7 @@ export class Program {
 
   static async start(settings: Record<string, string>, below = tmpdir()): Promise<Program> {
     const dataDir = realpathSync(mkdtempSync(path.join(below, 'qd-program-')));
-    // What runs under other accounts has to reach its folders.
+    // Programs under other accounts must reach their folders.
     chmodSync(dataDir, 0o755);
     const repositories = makeRepositoryRoot();
     const running = await start(
@@ -56,7 +56,7 @@ export class Program {
     return this.#repositories.make();
   }
 
-  /** Asks the API as the administrator; answers what it says. */
+  /** Calls the API as the administrator; returns the body. */
   async ask(method: string, route: string, body?: unknown): Promise<any> {
     const { status, text } = await this.send(method, route, body);
     expect(status, `${method} ${route}: ${text}`).toBeLessThan(300);
@@ -76,11 +76,11 @@ export class Program {
     return { status: response.status, text: await response.text() };
   }
 
-  /** Everything that recurs, two days later: some of it waits until nobody can still be at work. */
+  /** Runs all recurring tasks as if two days had passed: some wait until no worker can still use what they remove. */
   async keepHouse(): Promise<void> {
     const { base, runtimes } = this.running;
     const platform = { ...base.platform, db: base.engineDatabase.db };
-    // A service shows its end a moment before its deployment has come to its own: until then nothing is collected.
+    // A service shows its end shortly before its deployment ends; until then nothing is collected.
     const open = platform.db.selectFrom('deployment').select('id').where('status', '<>', 'ENDED');
     await expect.poll(() => open.execute()).toEqual([]);
     await sql`update deployment set ended_at = ended_at - interval '2 days' where status = 'ENDED'`.execute(
@@ -100,13 +100,13 @@ export class Program {
     await collector.collect();
   }
 
-  /** Tombstones that could not be worked off. */
+  /** Returns the remaining tombstones, other than those of deployments, with their last errors. */
   async unfinished(): Promise<unknown[]> {
     const { db } = this.running.base.platform;
     return db.selectFrom('tombstone').select(['kind', 'last_error']).where('kind', '<>', 'DEPLOYMENT').execute();
   }
 
-  /** Ends everything, also what a test that failed has left deployed, and removes the data directory. */
+  /** Stops everything, also what a failed test left deployed, and removes the data directory. */
   async close(): Promise<void> {
     const { runtimes, runtime } = this.running;
     await removeEverything(await runtimes.get(runtime));

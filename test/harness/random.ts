@@ -1,8 +1,8 @@
-/** Random numbers that a seed repeats (mulberry32). */
+/** Source of random numbers that a seed repeats (mulberry32). */
 export interface Random {
-  /** From 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   next(): number;
-  /** A whole number from 0 to below `count`. */
+  /** Returns a whole number from 0 to below `count`. */
   below(count: number): number;
   pick<T>(list: readonly T[]): T;
 }
@@ -20,18 +20,18 @@ export function makeRandom(seed: number): Random {
   return { next, below, pick: (list) => list[below(list.length)]! };
 }
 
-/** The seed of a random test: given by SEED, else another one each time. */
+/** Returns the seed of a random test: SEED, else a new one each time. */
 export const seedOf = (): number => Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-/** Which steps of a long walk are taken: `first`, and each `step`-th from there. */
+/** Selection of the steps of a long walk: `first`, and each `step`-th from there. */
 export interface Stride {
   first: number;
   step: number;
-  /** For what a failure says: SEED repeats it. */
+  /** Seed that a failure prints: SEED repeats it. */
   seed: number;
 }
 
-/** In the soak every step; else each n-th, from one that the seed chooses: a few runs have them all. */
+/** Returns every step in the soak, else each n-th from a start that the seed chooses: a few runs cover all. */
 export function strideOf(every: number): Stride {
   const seed = seedOf();
   console.log(`SEED=${seed}`);
@@ -39,7 +39,10 @@ export function strideOf(every: number): Stride {
   return { first: 1 + (seed % step), step, seed };
 }
 
-/** How many exchanges a proxy is fuzzed with: PROXY_FUZZ, else `slow` ones in CI and the soak; and the one that PROXY_FUZZ_ONLY names. */
+/**
+ * Returns how many exchanges a proxy is fuzzed with, and the one that PROXY_FUZZ_ONLY names. The count is PROXY_FUZZ, else `slow` in CI and
+ * the soak, else 2,000.
+ */
 export function proxyFuzz(slow: number): { count: number; only: string | undefined } {
   const { PROXY_FUZZ: given, PROXY_FUZZ_ONLY: only, CI, SOAK } = process.env;
   return { count: Number(given ?? (CI || SOAK ? slow : 2_000)), only };

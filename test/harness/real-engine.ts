@@ -12,29 +12,29 @@ import { removeInstallation } from '#test/harness/remove-everything.ts';
 
 interface RealEngine {
   runtime: Runtime;
-  /** What the runtime tells of where its services are reached. */
+  /** Routes that the runtime publishes for its services. */
   router: MemoryRouter;
 }
 
-/** A worker on the host runtime beside the application of the test file: real builds and processes, in the machine's own network. */
+/** Runs a worker on the host runtime beside the application of the test file: real builds and processes, in the machine's own network. */
 export const useHostEngine = (
   app: TestApp,
   log: (line: string) => void,
   network: 'machine' | 'auto' = 'machine',
 ): RealEngine => useEngineOn(app, (base) => createHostRuntime({ ...base, log, network }));
 
-/** A worker on a Docker Engine beside the application of the test file. */
+/** Runs a worker on a Docker Engine beside the application of the test file. */
 export const useDockerEngine = (app: TestApp, socketPath: string, log: (line: string) => void): RealEngine =>
   useEngineOn(app, (base) => createDockerRuntime({ ...base, socketPath, log }));
 
-/** What every runtime beside an application is made with. */
+/** Options that every runtime beside an application needs. */
 interface RuntimeBase {
   dataDir: string;
   installation: string;
   router: MemoryRouter;
 }
 
-/** A worker on a real runtime beside the application of the test file. */
+/** Runs a worker on a real runtime beside the application of the test file. */
 function useEngineOn(app: TestApp, makeRuntime: (base: RuntimeBase) => Promise<Runtime>): RealEngine {
   const engine = { router: new MemoryRouter() } as RealEngine;
   let stop: () => Promise<unknown>;
@@ -74,7 +74,7 @@ function useEngineOn(app: TestApp, makeRuntime: (base: RuntimeBase) => Promise<R
   });
   afterAll(async () => {
     await stop();
-    // Instances outlive the control plane: those of the file end with it.
+    // Instances outlive the control plane: those of the file are removed with it.
     await removeInstallation(engine.runtime, app.db, app.installationId);
     await engine.runtime.close();
   });

@@ -4,21 +4,21 @@ import type { AddressInfo } from 'node:net';
 import { SignJWT } from 'jose';
 import { selfSigned } from '#test/harness/self-signed.ts';
 
-/** A token service as registries have one beside them (`auth: token` of docker-registry). */
+/** Token service of a registry (`auth: token` of docker-registry). */
 export interface TokenServer {
   realm: string;
   service: string;
   issuer: string;
-  /** PEM: what the registry checks tokens with. */
+  /** Certificate in PEM, with which the registry checks tokens. */
   certificate: string;
-  /** A token for a scope such as `repository:team/app:pull,push`. */
+  /** Issues a token for a scope such as `repository:team/app:pull,push`. */
   issue(scope: string): Promise<string>;
-  /** Answers every request as it came: who asked for what. */
+  /** Received requests: credentials and scopes. */
   asked: { authorization: string | undefined; scope: string[] }[];
   stop(): Promise<void>;
 }
 
-/** Gives tokens: to anybody for what begins with `public/`, to the one user for everything. */
+/** Starts a token service. Anonymous callers get tokens for repositories below `public/`, the one user for all. */
 export async function startTokenServer(user: { username: string; password: string }): Promise<TokenServer> {
   const { cert, key } = selfSigned();
   const asked: TokenServer['asked'] = [];

@@ -8,9 +8,9 @@ import { gzipSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { startTokenServer, type TokenServer } from '#test/harness/registry-tokens.ts';
 
-/** Who may enter a registry that wants to know. */
+/** Account of registries that require authentication. */
 export const REGISTRY_USER = { username: 'ada', password: 'secret' };
-/** bcrypt of that password, the only hash that the program takes. */
+/** Bcrypt hash of that password; the registry accepts no other hash. */
 const HTPASSWD = 'ada:$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n';
 
 /** Setting under which the program calls registries on this machine. */
@@ -23,12 +23,12 @@ const IMAGE_LAYER = 'application/vnd.oci.image.layer.v1.tar+gzip';
 const CHART_CONFIG = 'application/vnd.cncf.helm.config.v1+json';
 const CHART_LAYER = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';
 
-/** A real registry (Debian's `docker-registry`) on loopback. */
+/** Real registry (Debian's `docker-registry`) on loopback. */
 export interface TestRegistry {
-  /** `127.0.0.1:41234`, as image references begin. */
+  /** Host and port, with which image references begin: `127.0.0.1:41234`. */
   host: string;
   url: string;
-  /** What wants to be known to enter it; null for an open one. */
+  /** Credentials that the registry requires; null for an open one. */
   credentials: { username: string; password: string } | null;
   /** Pushes an image whose files are `files`; answers the digest of its manifest. */
   pushImage(name: string, tag: string, options?: ImageOptions): Promise<string>;
@@ -52,7 +52,7 @@ export interface ChartOptions {
 }
 
 export interface RegistryOptions {
-  /** Nobody is asked, a password is asked for, or a token of a token service is. */
+  /** Authentication: none, a password, or a token of a token service. */
   auth?: 'none' | 'htpasswd' | 'token';
 }
 
@@ -112,13 +112,13 @@ function startProgram(program: string, folder: string, auth: RegistryOptions['au
     http: { addr: '127.0.0.1:0', secret: 'test' },
     ...access,
   };
-  // YAML takes JSON.
+  // JSON is valid YAML.
   const file = path.join(folder, 'config.yml');
   writeFileSync(file, JSON.stringify(configuration));
   return spawn(program, ['serve', file], { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env['PATH'] } });
 }
 
-/** The port that it says it listens on. Throws with all that it wrote when it ends before that. */
+/** Returns the port that the registry's output names. Throws with its whole output if it ends before that. */
 async function portOf(child: ChildProcess): Promise<number> {
   let said = '';
   return new Promise((resolve, reject) => {
@@ -175,7 +175,7 @@ function pusher(host: string, authorize: Authorize): Pick<TestRegistry, 'pushIma
       return putManifest({ host, authorize, name, tag }, OCI_INDEX, body);
     },
     pushChart: async (name, version, options = {}) => {
-      // A tag has no plus sign: helm writes an underscore.
+      // Tags have no plus sign: helm writes an underscore.
       const to = { host, authorize, name, tag: version.replaceAll('+', '_') };
       const archive = await packChart(name.split('/').at(-1)!, version, options);
       return (await pushManifest(to, CHART_CONFIG, chartFile(name, version, options), CHART_LAYER, archive)).digest;
@@ -183,7 +183,7 @@ function pusher(host: string, authorize: Authorize): Pick<TestRegistry, 'pushIma
   };
 }
 
-/** `Chart.yaml`; JSON is YAML. */
+/** Returns the text of `Chart.yaml`; JSON is YAML. */
 const chartFile = (name: string, version: string, { description = 'a chart' }: ChartOptions) => ({
   apiVersion: 'v2',
   name: name.split('/').at(-1)!,
@@ -191,7 +191,7 @@ const chartFile = (name: string, version: string, { description = 'a chart' }: C
   description,
 });
 
-/** A chart as `helm package` packs it. `files` are named from its folder. */
+/** Packs a chart as `helm package` does. `files` are named from its folder. */
 export async function packChart(name: string, version: string, options: ChartOptions = {}): Promise<Buffer> {
   const files = {
     'Chart.yaml': JSON.stringify(chartFile(name, version, options)),
@@ -207,7 +207,7 @@ interface Destination {
   host: string;
   authorize: Authorize;
   name: string;
-  /** Null for what is only named by its digest. */
+  /** Tag of the image; null if only its digest names it. */
   tag: string | null;
 }
 
@@ -260,6 +260,6 @@ async function archive(files: NonNullable<ImageOptions['files']>): Promise<Buffe
   return Buffer.concat(chunks);
 }
 
-/** As images call this machine's processor. */
+/** Returns this machine's architecture as images name it. */
 const machine = (): string => (process.arch === 'x64' ? 'amd64' : process.arch);
 const digestOf = (content: Buffer): string => `sha256:${createHash('sha256').update(content).digest('hex')}`;

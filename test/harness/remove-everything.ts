@@ -2,14 +2,17 @@ import type { Database } from '#platform/database/index.ts';
 import { newContext } from '#runtimes/contract/fixture.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
-/** Ends everything of an installation on a runtime, with what the services of an environment share, whatever a test came to. */
+/**
+ * Removes all workloads of an installation from a runtime, and what the services of an environment share. Tests call it whatever their
+ * outcome.
+ */
 export async function removeEverything(runtime: Runtime): Promise<void> {
   const found = (await runtime.list!()).map(({ identity }) => identity);
   for (const identity of found) await runtime.remove(identity, null, newContext());
   for (const identity of found) await runtime.removeEnvironment?.(identity);
 }
 
-/** The same, and what is left of the environments in which something only ran to its end: that is in no list. */
+/** Removes the same, and the remains of environments whose workloads all ran to their end: no list shows these. */
 export async function removeInstallation(runtime: Runtime, db: Database, installation: string): Promise<void> {
   await removeEverything(runtime);
   const environments = await db.selectFrom('environment').select('id').execute();

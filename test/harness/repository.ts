@@ -3,11 +3,11 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** A real git repository in a folder of its own, under a root that QUARTERDECK_LOCAL_GIT_ROOTS can name. */
+/** Git repository in a folder of its own, under a root that QUARTERDECK_LOCAL_GIT_ROOTS can name. */
 export interface TestRepository {
-  /** What a service gives as URL. */
+  /** URL of the repository, for services. */
   url: string;
-  /** Writes files and commits them; answers the commit. Commits are a minute apart from each other. */
+  /** Writes files and commits them; returns the commit. Commits are a minute apart from each other. */
   commit(files: Record<string, string>, options?: { author?: string; email?: string; message?: string }): string;
   git(...args: string[]): string;
 }
@@ -21,7 +21,7 @@ export interface RepositoryRoot {
 
 const START = Date.UTC(2026, 0, 1);
 
-/** A folder for the repositories of a test file. */
+/** Creates a folder for the repositories of a test file. */
 export function makeRepositoryRoot(): RepositoryRoot {
   const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'qd-repositories-')));
   let made = 0;

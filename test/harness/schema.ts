@@ -6,7 +6,7 @@ interface Part {
   text: string;
 }
 
-/** Partitions are left out: which ones there are depends on the day. */
+/** Query for tables without partitions, which depend on the day. */
 const TABLES = `
   select c.oid, c.relname::text as name, pg_get_partkeydef(c.oid) as partitioned
   from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition`;
@@ -45,7 +45,7 @@ const TYPES = `
   from pg_type t join pg_enum e on e.enumtypid = t.oid where t.typnamespace = 'public'::regnamespace
   group by t.typname order by t.typname collate "C"`;
 
-/** What a database holds besides rows, as text that is the same whenever the same migrations made it: migrations/schema.sql. */
+/** Returns the schema of a database as text, as in migrations/schema.sql. Equal migrations produce equal text. */
 export async function listSchema(config: pg.ClientConfig): Promise<string> {
   const client = new pg.Client(config);
   await client.connect();

@@ -18,24 +18,24 @@ interface Answer {
   body?: unknown;
 }
 
-/** AWS, Google Cloud, Scaleway and Vault on one local server, each under a path of its own. */
+/** APIs of AWS, Google Cloud, Scaleway and Vault on one local server, each under a path of its own. */
 export interface PretendedManagers {
   origin: string;
-  /** What each of them keeps, by name. */
+  /** Secrets that each manager holds, by name. */
   secrets: Record<string, string>;
   pageSize: number;
   requests: { method: string; path: string; action: string; body: string }[];
   instead: Answer | undefined;
-  /** Called instead of any answer, while it is set. */
+  /** Called instead of any answer while it is set. */
   hang: (() => void) | undefined;
   settings(): Record<string, string>;
-  /** Key of the service account that Google lets in. */
+  /** Returns the key of the service account that Google accepts. */
   serviceAccount(): string;
 }
 
 export const AWS_KEYS: AwsKeys = { accessKeyId: 'AKIATEST', secretAccessKey: 'aws-secret-key-0123456789' };
 const INSTALLATION_KEYS: AwsKeys = { accessKeyId: 'AKIAOURS', secretAccessKey: 'installation-key-0123456789' };
-/** What assuming the role gives; it asks for the external id. */
+/** AWS role that yields the credentials `ASSUMED`; the external id is required. */
 export const ROLE = { arn: 'arn:aws:iam::123456789012:role/reader', externalId: '' };
 const ASSUMED: AwsKeys = {
   accessKeyId: 'ASIAROLE',
@@ -47,7 +47,7 @@ export const VAULT = { token: 'vault-token', roleId: 'role', secretId: 'vault-se
 export const GCP_PROJECT = 'acme-prod';
 const EMAIL = 'reader@acme-prod.iam.gserviceaccount.com';
 
-/** A server that speaks like the providers document it, and checks what proves who asks. Its address is known once tests run. */
+/** Starts a server that answers as the providers document it, and checks the proof of identity. Its address is known once tests run. */
 export function usePretendedManagers(port: number): PretendedManagers {
   const origin = `http://127.0.0.1:${port}`;
   const keys = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -96,7 +96,7 @@ export function usePretendedManagers(port: number): PretendedManagers {
   return managers;
 }
 
-/** A port that is free now, before there is a server: settings want the address first. */
+/** Returns a port that is free now, for settings that need the address before the server starts. */
 export function freePort(): Promise<number> {
   const server = createServer();
   return new Promise((resolve) =>
@@ -118,7 +118,7 @@ function answerTo(managers: PretendedManagers, asked: Asked, key: KeyObject): An
 const base64 = (value: string): string => Buffer.from(value).toString('base64');
 const failure = (type: string): Answer => ({ status: 400, body: { __type: `com.amazonaws#${type}`, message: type } });
 
-/** A page of names by an opaque token, which is where it begins. */
+/** Returns a page of names. The token is opaque and names its first element. */
 function pageOf({ secrets, pageSize }: PretendedManagers, prefix: string, token: unknown) {
   const from = Number(token ?? 0);
   const names = Object.keys(secrets).filter((name) => name.startsWith(prefix));
@@ -239,7 +239,7 @@ function scaleway(managers: PretendedManagers, { url, headers }: Asked): Answer 
   return { status: 200, body: { secret_id: 'x', revision: 2, data: base64(value) } };
 }
 
-/** Its secrets are JSON objects; the KV engine is mounted at `kv/apps`. */
+/** Answers for Vault. Its secrets are JSON objects; the KV engine is mounted at `kv/apps`. */
 function vault(managers: PretendedManagers, { url, headers, body, method }: Asked): Answer {
   if (headers['x-vault-namespace'] !== VAULT.namespace) return { status: 403 };
   if (url.pathname === '/v1/auth/approle/login' && method === 'POST') {

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
-/** A certificate for `localhost` that nobody trusts, with its key, both PEM: for tests of what must be refused. */
+/** Returns a self-signed certificate for `localhost` and its key, both PEM, for tests of what must be refused. */
 export function selfSigned(): { cert: string; key: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   const algorithm = sequence(oid('2a8648ce3d040302')); // ecdsa-with-SHA256
@@ -23,10 +23,10 @@ export function selfSigned(): { cert: string; key: string } {
   };
 }
 
-/** A value in DER: tag, length, content. */
+/** Encodes a value in DER: tag, length, content. */
 function der(tag: number, ...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts);
-  // As short as it can be: others are refused.
+  // DER requires the shortest form of a length.
   const { length } = content;
   const head = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
   return Buffer.concat([Buffer.from([tag, ...head]), content]);

@@ -3,17 +3,17 @@ import { WebSocket, type ClientOptions } from 'ws';
 import { expect } from 'vitest';
 import type { TestApp } from '#test/harness/app.ts';
 
-/** A plain client of a web socket. */
+/** Plain client of a web socket. */
 export interface Client {
   socket: WebSocket;
   /** Subprotocol that the server chose. */
   protocol: string;
   frames: Buffer[];
   texts(): string[];
-  /** Whole of what came. */
+  /** Returns all received bytes. */
   bytes(): Buffer;
   closed: Promise<{ code: number; reason: string }>;
-  /** JSON of the first frame for which the test holds. */
+  /** Returns the JSON of the first frame that satisfies `wanted`. */
   frame<T = any>(wanted?: (frame: T) => boolean): Promise<T>;
 }
 
@@ -23,7 +23,7 @@ export interface ClientParts {
   options?: ClientOptions;
 }
 
-/** Listens on a free port if the server does not yet; answers the address for sockets. */
+/** Listens on a free port if the server does not yet; returns the address for sockets. */
 export async function listen({ server }: Pick<TestApp, 'server'>): Promise<string> {
   if (!server.server.listening) await server.listen({ host: '127.0.0.1', port: 0 });
   return `ws://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
@@ -36,7 +36,7 @@ export const search = (query: Record<string, unknown>): string =>
     ),
   ).toString();
 
-/** Opens a socket. Rejects with a `Refusal` where the server answers something else than a handshake. */
+/** Opens a socket. Rejects with a `Refusal` if the server answers anything but a handshake. */
 export async function connect(
   app: Pick<TestApp, 'server'>,
   path: string,
@@ -81,7 +81,7 @@ export async function connect(
   };
 }
 
-/** An answer to an upgrade that is no handshake. */
+/** Answer to an upgrade that is no handshake. */
 export class Refusal extends Error {
   readonly status: number;
   readonly body: any;
@@ -95,7 +95,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What opening is refused with; fails where it is not refused. */
+/** Returns the refusal of a connection; throws if the socket opens. */
 export async function refusal(...of: Parameters<typeof connect>): Promise<Refusal> {
   const answer = await connect(...of).catch((error: unknown) => error);
   if (answer instanceof Refusal) return answer;

@@ -8,40 +8,40 @@ import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { createServer } from '#platform/http/server.ts';
 import type { Actor, TestApp } from '#test/harness/app.ts';
 
-/** One event of a stream. */
+/** Event of a stream. */
 export interface Sent {
   id: string;
   event: string;
   data: any;
 }
 
-/** A client of Server-Sent Events over a real socket, which reads all the time. */
+/** Client of Server-Sent Events over a real socket, which reads all the time. */
 export interface StreamClient {
   status: number;
-  /** The error's body, where the answer is one. */
+  /** Body of the answer, if it is an error. */
   body: any;
   events: Sent[];
-  /** Id of the last event, or how far the server said it has come. */
+  /** Id of the last event, or the position that the server announced last. */
   lastId: string;
-  /** Where the stream began. */
+  /** Position at which the stream began. */
   begin: string;
-  /** Resolves when the server has said where. */
+  /** Resolves once the server has sent that position. */
   begun(): Promise<void>;
-  /** Waits for so many events, or for the condition. */
+  /** Waits for a number of events, or for the condition. */
   until(wanted: number | ((events: Sent[]) => boolean), milliseconds?: number): Promise<Sent[]>;
   /** Resolves when the server has ended the stream. */
   ended: Promise<void>;
   close(): Promise<void>;
 }
 
-/** The address of an application's server on a socket of its own. */
+/** Lets an application's server listen on a socket, and returns its address. */
 export async function listen(server: FastifyInstance): Promise<string> {
   return server.server.listening
     ? `http://127.0.0.1:${(server.server.address() as { port: number }).port}`
     : server.listen({ host: '127.0.0.1', port: 0 });
 }
 
-/** Another process of the same installation: a server of its own with readers of its own. */
+/** Starts another process of the same installation: a server of its own with readers of its own. */
 export async function startReplica(app: TestApp): Promise<{ base: string; close(): Promise<void> }> {
   const streams = createEventStreams({ platform: app.platform, directConfig: app.databaseConfig, channels: [] });
   const server = createServer({
@@ -60,18 +60,18 @@ export async function startReplica(app: TestApp): Promise<{ base: string; close(
   };
 }
 
-/** What a stream is asked with: query with its question mark, another server's address, `Last-Event-ID`. */
+/** Options of a stream request: query with its question mark, another server's address, `Last-Event-ID`. */
 export interface Ask {
   query?: string;
   base?: string;
   lastId?: string;
 }
 
-/** Path of an organization's stream. */
+/** Returns the path of an organization's stream. */
 export const streamPath = ({ organizationId }: Pick<Actor, 'organizationId'>, query = ''): string =>
   `/organization/${organizationId}/eventStream${query}`;
 
-/** Opens streams of the application; those that are still open after a test are closed. */
+/** Opens streams of the application, and closes open ones after each test. */
 export function useStreams(app: TestApp) {
   const open: StreamClient[] = [];
   const closeAll = async (): Promise<void> => void (await Promise.all(open.splice(0).map((client) => client.close())));
@@ -89,11 +89,11 @@ export function useStreams(app: TestApp) {
   return { stream, open, closeAll };
 }
 
-/** What events of a kind tell. */
+/** Returns the data of all events of a type. */
 export const dataOf = (events: Sent[], event: string): any[] =>
   events.filter((one) => one.event === event).map(({ data }) => data);
 
-/** Whether a deployment has ended with success. */
+/** Returns whether a deployment has ended with success. */
 export const isDeployed = (events: Sent[]): boolean =>
   dataOf(events, 'deployment').some(({ status }) => status === 'DEPLOYED');
 
@@ -147,7 +147,7 @@ async function read(client: StreamClient, response: Response): Promise<void> {
   }
 }
 
-/** As the standard says: an `id` without `data` is taken over, and nothing is dispatched. */
+/** Processes a block of the stream. As the standard says, an `id` without `data` is stored, and no event is dispatched. */
 function take(client: StreamClient, block: string): void {
   const fields = new Map(
     block

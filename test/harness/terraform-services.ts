@@ -55,7 +55,7 @@ async function makeEnvironment(admin: Actor): Promise<string> {
 
 export const tfVars = (...tf_vars: object[]) => ({ terraform_variables_source: { tf_var_file_paths: [], tf_vars } });
 
-/** Application and engine of a test file, and a function that makes Terraform services in them. */
+/** Provides the application and engine of a test file, and a function that creates Terraform services in them. */
 export function useTerraformServices(): {
   app: TestApp;
   engine: TestEngine;

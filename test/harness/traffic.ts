@@ -4,31 +4,31 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent as Dispatcher, WebSocket, type CloseEvent } from 'undici';
 
-/** What people's programs do while a release is replaced. */
+/** Kinds of client traffic while a release is replaced. */
 export type TrafficKind =
-  /** One request after the other on a connection that is kept. */
+  /** Sequential requests on a connection that is kept. */
   | 'kept'
-  /** A connection for each request. */
+  /** New connection for each request. */
   | 'fresh'
-  /** Answers that take most of a second, so that some are under way whenever something changes. */
+  /** Slow answers that take most of a second, so that some are under way at any change. */
   | 'slow'
-  /** Bodies that are sent piece by piece. */
+  /** Upload of bodies piece by piece. */
   | 'upload';
 
-/** How many of each send at once. */
+/** Number of concurrent lines of each kind. */
 const USUAL_LINES: Record<TrafficKind, number> = { kept: 6, fresh: 2, slow: 4, upload: 4 };
 
 export interface TrafficReport {
   sent: number;
-  /** Answers with status 200 and a whole body by the release that gave them. */
+  /** Number of answers with status 200 and a whole body, by release. */
   answered: Record<string, number>;
-  /** How many processes of each release answered. */
+  /** Number of processes of each release that answered. */
   processes: Record<string, number>;
-  /** What was not answered so: kind, milliseconds since the beginning, and why. */
+  /** Failed requests: kind, milliseconds since the beginning, and reason. */
   failures: string[];
 }
 
-/** Where the application of `trafficApplication` is reached. */
+/** Address of the application of `trafficApplication`. */
 export interface TrafficTarget {
   port: number;
   host: string;
@@ -39,7 +39,7 @@ const PIECES = 8;
 const PIECE = 'x'.repeat(1000);
 const PIECE_EVERY_MS = 60;
 
-/** Sends requests on several lines at once. Every request counts: nothing is sent a second time. */
+/** Sends requests on several lines at once. Every request counts: none is repeated. */
 export class Traffic implements AsyncDisposable {
   readonly #target: TrafficTarget;
   readonly #started = performance.now();
@@ -65,7 +65,7 @@ export class Traffic implements AsyncDisposable {
     }
   }
 
-  /** Lets what is under way end and answers what there was. */
+  /** Lets pending requests end and returns the report. */
   async stop(): Promise<TrafficReport> {
     this.#running = false;
     await this.#lines;
@@ -88,7 +88,7 @@ export class Traffic implements AsyncDisposable {
         this.#report.failures.push(`${kind} at ${at} ms: ${(error as Error).message}`);
       }
       for (const resolve of this.#waiters.splice(0)) resolve();
-      // As fast as it can, a line would leave nothing of the machine to what is tested.
+      // Without a pause, a line would take the whole processor from the tested program.
       await sleep(kind === 'kept' ? Math.random() * 8 : 10);
     }
     agent?.destroy();
@@ -99,7 +99,7 @@ export class Traffic implements AsyncDisposable {
     const method = kind === 'upload' ? 'POST' : 'GET';
     const { port, host } = this.#target;
     const sent = request({ port, host: '127.0.0.1', path, method, agent: agent ?? false, headers: { host } });
-    // The first error is that of `answered`; a body that is still being sent may meet more.
+    // The first error is that of `answered`; a body that is still being sent may cause more.
     sent.on('error', () => undefined);
     const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
     if (kind === 'upload') await Promise.race([sendPieces(sent), answered]);
@@ -125,8 +125,8 @@ async function sendPieces(sent: ReturnType<typeof request>): Promise<void> {
 }
 
 /**
- * Text of a CommonJS program that answers the traffic and listens on PORT. It is a careless one: asked to end it says goodbye to
- * its websockets and ends, whatever requests it has under way. Nobody may have sent it any by then.
+ * Returns the text of a CommonJS program that answers the traffic and listens on PORT. The program is careless: on SIGTERM it closes its
+ * websockets and ends, whatever requests it has under way. No client may have sent it any by then.
  */
 export const trafficApplication = (release: string): string => `
 const { createServer } = require('node:http');
@@ -167,15 +167,15 @@ process.on('SIGTERM', () => {
 server.listen(Number(process.env.PORT ?? 8080), () => console.log('listening'));
 `;
 
-/** Not every machine resolves names below localhost. */
+/** Sends every request to this machine: not every machine resolves names below localhost. */
 const TO_THIS_MACHINE = new Dispatcher({
   connect: { lookup: (_name, _options, done) => done(null, [{ address: '127.0.0.1', family: 4 }]) },
 });
 
-/** A websocket to the application that asks it for its release again and again. */
+/** Websocket to the application that asks it for its release again and again. */
 export class Conversation implements AsyncDisposable {
   readonly #socket: WebSocket;
-  /** Code of the close frame, 1006 without one; undefined while it is open. */
+  /** Code of the close frame, 1006 without one, and its time; undefined while the socket is open. */
   closed: { code: number; afterMs: number } | undefined;
 
   private constructor(socket: WebSocket) {
@@ -193,7 +193,7 @@ export class Conversation implements AsyncDisposable {
     return new Conversation(socket);
   }
 
-  /** The release at the other end. */
+  /** Returns the release at the other end. */
   async ask(): Promise<string> {
     if (this.closed) throw new Error(`the websocket was closed with ${this.closed.code}`);
     const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -204,7 +204,7 @@ export class Conversation implements AsyncDisposable {
     return promise.finally(() => this.#socket.removeEventListener('close', onClose));
   }
 
-  /** Resolves with the code of its end. */
+  /** Waits for the end of the socket and returns its close code. */
   async end(): Promise<number> {
     if (!this.closed) await once(this.#socket, 'close');
     return this.closed!.code;

@@ -3,7 +3,7 @@ import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
 import { freezeVariables } from '#services/capabilities/service/variables/index.ts';
 
-/** All that a service sees, as a snapshot of it alone would keep it: written as JSON and read again. */
+/** Returns all variables that a service sees, as a snapshot keeps them: written as JSON and read again. */
 export async function freezeSeen(context: Context, scope: Scope, environmentId: string, serviceId: string) {
   const { shared, own } = await freezeVariables(context, scope, environmentId, [serviceId]);
   return JSON.parse(JSON.stringify([...shared, ...(own.get(serviceId) ?? [])])) as FrozenVariable[];

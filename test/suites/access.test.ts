@@ -13,7 +13,7 @@ import { makeWorld, type World } from './world.ts';
 
 const SCOPES = LEVELS.filter((level) => level !== 'NONE');
 
-/** What needs no credentials: the secret in the link is the credential (or the call's signature), and the document is for anybody. */
+/** Operations without credentials: the secret in the link, or the signature of the call, is the credential; or the document is public. */
 const PUBLIC = [
   'getBuildUsageReport',
   'deleteBuildUsageReport',
@@ -23,7 +23,7 @@ const PUBLIC = [
   'listQoveryIps',
 ];
 
-/** What any token may ask: it concerns the caller alone, or the handler asks for the right that the body or query takes. */
+/** Operations that every token may call. They concern the caller alone, or the handler checks the right that body or query require. */
 const AUTHENTICATED = [
   'getAccountInformation',
   'editAccountInformation',
@@ -67,7 +67,7 @@ const AUTHENTICATED = [
   'updateBlueprint',
 ];
 
-/** Of what the path names as well the world has none: nobody gets further than 404. */
+/** Operations on something that the world does not have: 404 for every caller. */
 const ABSENT = [
   'getClusterAnalysis',
   'listClusterAnalysisLogs',
@@ -78,7 +78,7 @@ const ABSENT = [
   'getBlueprintCatalogServiceReadme',
 ];
 
-/** They ask another system, which is not there in the world: who may do it gets as far as 502. */
+/** Operations that ask another system, which the world does not have: 502 for a caller who has the right. */
 const ELSEWHERE = [
   'listUpstreamSecretsFromSecretProvider',
   'getArgoCdAppManifest',
@@ -86,7 +86,7 @@ const ELSEWHERE = [
   'planEnvironmentDeployment',
 ];
 
-/** Reads that take more of a query than `ask` gives, or another runtime than the world has: who may do it gets as far as 400. */
+/** Operations that need more of the query than `ask` sends, or another runtime than the world has: 400 for a caller who has the right. */
 const INCOMPLETE = [
   'getContainerVersions',
   'getHelmCharts',
@@ -105,13 +105,13 @@ const INCOMPLETE = [
   'getBlueprintCatalogServiceManifest',
 ];
 
-/** What of it is not made yet in the world: who may do it gets as far as 409. */
+/** Operations on something that is not ready in the world: 409 for a caller who has the right. */
 const UNFINISHED = ['downloadDatabaseBackup'];
 
-/** Deletions that take what they delete from the body or query. */
+/** Deletions that take the target from the body or query. */
 const QUERIED = ['deleteMember', 'deleteArgoCdDestinationClusterMapping'];
 
-/** What `ask` is answered that is allowed: a read is, a write is refused for its precondition or for what it lacks. */
+/** Returns the statuses of an allowed `ask`. A read succeeds; a write is refused for its precondition or for what it lacks. */
 function allowedStatuses({ id, method, body }: Route): number[] {
   if (ABSENT.includes(id)) return [404];
   if (ELSEWHERE.includes(id)) return [502];
@@ -133,7 +133,7 @@ beforeAll(async () => {
   );
 });
 
-/** Asks so that nothing changes even where it is allowed: access comes before what is refused here. */
+/** Calls an operation so that nothing changes even if access is allowed: access is checked before what is refused here. */
 function ask(caller: Caller, route: Route): Promise<Answer> {
   const headers: Record<string, string> =
     route.method === 'POST' ? { 'idempotency-key': 'x'.repeat(300) } : { 'if-match': '"never"' };
@@ -191,7 +191,7 @@ describe('every endpoint', () => {
     const wrong: string[] = [];
     for (const route of guarded.filter(({ method }) => !['GET', 'POST'].includes(method))) {
       const { status, body } = await ask(limited, route);
-      // Some operations are closed to every policy, whatever it says.
+      // Some operations are closed to every policy, whatever its text.
       if (![...allowedStatuses(route), 403].includes(status))
         wrong.push(`${nameOf(route)}: ${status} ${body?.message}`);
     }

@@ -16,7 +16,7 @@ engine.current = useEngine(app);
 const idle = useApp();
 
 const routes = allRoutes();
-/** What takes something of the world away, or wants a deployment that waits, has a world of its own, where no worker runs. */
+/** Selects operations that remove parts of the world or need a waiting deployment. Each has a world of its own, where no worker runs. */
 const alone = (route: Route) =>
   route.method === 'DELETE' || /\/(uninstall|delete|lock|cancelDeployment)$/.test(route.path);
 const by = (wanted: (route: Route) => boolean) =>

@@ -16,7 +16,7 @@ addFormats.default(ajv);
 ajv.addSchema(document, 'document');
 const validators = new Map<string, ValidateFunction>();
 
-/** The document with every schema that lists properties refusing others: what goes out is what is documented. */
+/** Returns the document with closed schemas: properties that are not listed are refused, so that an answer has only documented fields. */
 function closed(node: any): any {
   if (Array.isArray(node)) return node.map(closed);
   if (!node || typeof node !== 'object') return node;
@@ -27,11 +27,11 @@ function closed(node: any): any {
 
 const escaped = (text: string): string => encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1'));
 
-/** What is undocumented in an answer, or undefined. */
+/** Returns the difference between an answer and its documentation, or undefined. */
 export function undocumented(route: Route, answer: Answer): string | undefined {
   const method = route.method.toLowerCase();
   const described = document.paths[route.path][method].responses[answer.status];
-  // The answers of errors are components, named once for all operations.
+  // Answers of errors are components, named once for all operations.
   const shared = described?.$ref?.split('/').at(-1) as string | undefined;
   const content = (shared ? document.components.responses[shared] : described)?.content;
   const where = `${route.method} ${route.path} answered ${answer.status}`;
@@ -53,11 +53,11 @@ export function undocumented(route: Route, answer: Answer): string | undefined {
     : `${where} with a body that is not the documented one: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(answer.body).slice(0, 600)}`;
 }
 
-/** The header that says of which type an example's body is. */
+/** Returns the header with the content type of an example's body. */
 export const typeOf = ({ contentType }: Example): Record<string, string> =>
   contentType ? { 'content-type': contentType } : {};
 
-/** Calls an operation as its example says. */
+/** Calls an operation with its example. */
 export function callExample(caller: Caller, world: World, route: Route, example: Example): Promise<Answer> {
   return caller.call(
     route.method,
@@ -67,7 +67,7 @@ export function callExample(caller: Caller, world: World, route: Route, example:
   );
 }
 
-/** The example of an operation. Throws when it has a body or a required query and no example: write one. */
+/** Returns the example of an operation. Throws if the operation has a body or a required query and no example: write one. */
 export function exampleOf(world: World, route: Route): Example {
   const example = EXAMPLES[route.id];
   if (example) return example(world);

@@ -5,9 +5,12 @@ import { apiCalls, isOperation, shellBlocks, syntaxErrors } from '#test/harness/
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const TOP = 'src|test|scripts|migrations|docs|examples|bench';
-/** `src/main.ts`, `docs/decisions/`, `migrations/0001_organization.sql`; `*` stands for a part of a name. */
+/**
+ * Matches paths below the folders of the repository: `src/main.ts`, `docs/decisions/`, `migrations/0001_organization.sql`; `*` stands for a
+ * part of a name.
+ */
 const IN_FOLDER = new RegExp(`^(?:\\./)?(?:${TOP})/[\\w@./*-]*$`);
-/** A file at the top, such as `openapi.json`. */
+/** Matches a file at the top, such as `openapi.json`. */
 const AT_TOP = /^(?:\.\/)?(?:package|package-lock|tsconfig|openapi)\.json$|^(?:\.\/)?(?:[A-Z]+\.md|\w+\.config\.ts)$/;
 
 const files = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md', { cwd: ROOT })].filter(
@@ -71,7 +74,7 @@ describe('the commands of the documentation', () => {
   });
 });
 
-/** Messages that the page on troubleshooting quotes in its headings, each as its fixed parts. */
+/** Messages in the headings of the page on troubleshooting, each as its fixed parts. */
 const quoted = [...readFileSync(path.join(ROOT, 'docs/troubleshooting.md'), 'utf8').matchAll(/^### (`+)(.+)\1$/gm)].map(
   ([, , message]) => ({
     message: message!,
@@ -84,7 +87,7 @@ const quoted = [...readFileSync(path.join(ROOT, 'docs/troubleshooting.md'), 'utf
 
 describe('the page on troubleshooting', () => {
   const sources = globSync(['src/**/*.ts', 'scripts/*.mjs'], { cwd: ROOT, exclude: (name) => /\.test\.ts$/.test(name) })
-    // A message of several literals is one text; a quotation mark in a literal may be escaped.
+    // A message of several literals is one text; a literal may contain escaped quotation marks.
     .map((file) => readFileSync(path.join(ROOT, file), 'utf8').replace(/[`'"]\s*\+\s*[`'"]|\\(?=[`'"])/g, ''));
 
   test('quotes at least 25 messages, each with its cause and its cure', () => {

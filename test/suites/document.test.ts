@@ -13,20 +13,20 @@ const written = readFileSync(path.join(import.meta.dirname, '../../openapi.json'
 const document: Json = makeApiDocument(allRoutes());
 const operations: Json[] = Object.values<Json>(document.paths).flatMap((item) => Object.values<Json>(item));
 
-/** Parameters of an operation, those that are components as well. */
+/** Returns the parameters of an operation, shared components included. */
 const parametersOf = (operation: Json): Json[] =>
   operation.parameters.map((parameter: Json) =>
     parameter.$ref ? document.components.parameters[parameter.$ref.split('/').at(-1)] : parameter,
   );
 
-/** Every object in the document, with the way to it. */
+/** Yields every object in the document, with the path to it. */
 function* nodesOf(node: unknown, at: string[] = []): Generator<[string[], Json]> {
   if (!node || typeof node !== 'object') return;
   if (!Array.isArray(node)) yield [at, node];
   for (const [key, value] of Object.entries(node)) yield* nodesOf(value, [...at, key]);
 }
 
-/** Every schema: in components, parameters, bodies, and below them. Not the maps from names to schemas. */
+/** Every schema: in components, parameters, bodies, and below them. Maps from names to schemas are excluded. */
 const schemas = [...nodesOf(document)].filter(([at, node]) => {
   const [holder, parent] = [at.at(-2), at.at(-1)];
   if (parent === 'properties' && !('type' in node && typeof node.type === 'string')) return false;
@@ -233,7 +233,7 @@ describe('the API document', () => {
   });
 });
 
-/** A schema whose references lead into the document, wherever it is compiled. */
+/** Returns a schema with absolute references into the document, so that it compiles anywhere. */
 const absolute = (node: any): any =>
   Array.isArray(node)
     ? node.map(absolute)

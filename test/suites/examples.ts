@@ -5,15 +5,15 @@ import { newId } from '#kernel/ids.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
 import { ACCOUNTS, alertReceiver, deploymentRule, ARGO_CD, argoCdMapping, type World } from './world.ts';
 
-/** How an operation is called once with success, or with the refusal that is all there can be in a world of tests. */
+/** Successful call of an operation, or its refusal if a world of tests allows no success. */
 export interface Example {
-  /** Path, where the one of the world is not it. */
+  /** Path, if it differs from the world's. */
   path?: string;
   /** Query with its question mark. */
   query?: string;
   body?: unknown;
   contentType?: string;
-  /** Status of the refusal where success takes what is not there; without it the success of the document is wanted. */
+  /** Status of the refusal, if success needs what is not there; otherwise the documented success is required. */
   refused?: number;
 }
 
@@ -29,7 +29,7 @@ const ofVariables = (kind: string, scope: string): Record<string, (world: World)
   [`create${scope}${kind}`]: () => ({ body: { key: key(), value: 'v' } }),
   [`edit${scope}${kind}`]: () => ({ body: { key: key(), value: 'w' } }),
   [`create${scope}${kind}Alias`]: () => ({ body: { key: key() } }),
-  // What stands highest overrides nothing; the others override the project's.
+  // The highest scope overrides nothing; the others override the project's.
   [`create${scope}${kind}Override`]: (world) =>
     scope === 'Project'
       ? { body: { value: 'o' }, refused: 400 }
@@ -46,12 +46,12 @@ function overridePath(world: World, scope: string, kind: string): string {
 
 const operations = new Set(allRoutes().map(({ id }) => id));
 
-/** What every kind has; what is a kind's own stands by itself below. */
+/** Examples of operations that every kind has; those of a single kind stand below. */
 const ofKind = ({ kind, tag }: Kind): Record<string, (world: World) => Example> => ({
   [`create${tag}`]: (world) => ({ body: { ...world.bodies[kind], name: fresh(kind) } }),
   [`edit${tag}`]: (world) => ({ body: { ...world.bodies[kind], name: fresh(kind) } }),
   [`deploy${tag}`]: () => ({ body: {} }),
-  // Those two have one that is said to run (below).
+  // Applications and databases have a service that counts as running (below).
   ...(kind === 'APPLICATION' || kind === 'DATABASE' ? {} : { [`reboot${tag}`]: () => ({ refused: 409 }) }),
   [`uninstall${tag}`]: () => ({ body: {} }),
   [`clone${tag}`]: (world) => ({ body: { name: fresh('clone'), environment_id: world.environmentId } }),
@@ -90,7 +90,7 @@ const ofCredentials = (operation: string, body: object): Record<string, () => Ex
   [`edit${operation}`]: () => ({ body }),
 });
 
-/** Without the organization, which an edit does not name. */
+/** Body of an edit, which does not name the organization. */
 function editedReceiver() {
   const { organization_id: _organization, ...body } = alertReceiver('');
   return body;
@@ -109,7 +109,10 @@ const ALERT_RULE = {
 };
 const BLUEPRINT = { name: 'store', tag: 'aws/postgresql/16/1.0.0', icon: 'https://example.com/icon.svg' };
 
-/** What an installation of one's own has none of: refused with the reason, or not found (docs/decisions/0043). */
+/**
+ * Operations on things that a self-hosted installation does not have. They are refused with the reason, or answer 404
+ * (docs/decisions/0043).
+ */
 const ABSENT: Record<string, (world: World) => Example> = {
   postAccountRewardClaim: () => ({ body: { type: 'INVITATION' }, refused: 400 }),
   organizationGithubAppConnect: () => ({ body: { installation_id: '1', code: 'c' }, refused: 400 }),
@@ -161,7 +164,7 @@ const ABSENT: Record<string, (world: World) => Example> = {
   updateBlueprint: () => ({ body: BLUEPRINT, refused: 404 }),
 };
 
-/** What an operation needs besides its path. */
+/** Example calls by operation id, without the path. */
 export const EXAMPLES: Record<string, (world: World) => Example> = {
   editAccountInformation: () => ({ body: { communication_email: 'ada@example.com' } }),
   createUserSignUp: () => ({
@@ -176,15 +179,15 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   updateOrganizationOnboarding: () => ({ body: {} }),
   createOrganization: () => ({ body: { name: fresh('organization') } }),
   editOrganization: () => ({ body: { name: fresh('organization') } }),
-  // Each member is alone in the world: what concerns another is tested beside the members.
+  // The world has no other members: such changes are tested beside the members.
   editOrganizationMemberRole: () => ({ body: { user_id: newId(), role_id: newId() }, refused: 400 }),
   deleteMember: () => ({ body: { user_id: newId() }, refused: 400 }),
   postOrganizationTransferOwnership: () => ({ body: { user_id: newId() }, refused: 400 }),
   postInviteMember: () => ({ body: { email: `${newId()}@example.com` } }),
-  // Accepted by whoever was invited, in a session of theirs.
+  // Only the invited person can accept, in a session of their own.
   postAcceptInviteMember: () => ({ refused: 403 }),
   deleteOrganization: () => ({ refused: 409 }),
-  // The other one has environments.
+  // The other cluster has environments.
   deleteCluster: (world) => ({ path: `/organization/${world.organizationId}/cluster/${world.spareClusterId}` }),
   createOrganizationCustomRole: () => ({ body: { name: fresh('role') } }),
   editOrganizationCustomRole: () => ({ body: { name: fresh('role') } }),
@@ -210,7 +213,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   }),
   createAlertReceiver: (world) => ({ body: alertReceiver(world.organizationId) }),
   editAlertReceiver: () => ({ body: editedReceiver() }),
-  // Nobody is at the address of the receivers.
+  // No server answers at the address of the receivers.
   validateExistingAlertReceiver: () => ({ body: {}, refused: 502 }),
   validateNewAlertReceiver: (world) => ({
     body: { alert_receiver: alertReceiver(world.organizationId) },
@@ -222,15 +225,15 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   editMcpServer: () => ({ body: { name: fresh('tools'), url: 'https://mcp.example.com/mcp' } }),
   createContainerRegistry: () => ({ body: { name: fresh('registry'), kind: 'DOCKER_HUB', config: {} } }),
   editContainerRegistry: () => ({ body: { name: fresh('registry'), kind: 'ECR', config: {} } }),
-  // Its credentials take what is not there.
+  // The registry needs a role of AWS that the program cannot assume.
   getContainerVersions: () => ({ refused: 400 }),
-  // Its access has no credentials.
+  // The access has no credentials.
   listUpstreamSecretsFromSecretProvider: () => ({ refused: 502 }),
-  // The registry of the world's container is nowhere, and its cluster is no Kubernetes.
+  // The registry of the world's container does not exist, and its cluster is no Kubernetes.
   planContainerDeployment: () => ({ refused: 502 }),
   planEnvironmentDeployment: () => ({ refused: 502 }),
   getClusterToken: () => ({ refused: 400 }),
-  // No provider can be asked from here: without a token that may be used there is nothing.
+  // No provider is reachable from here, and there is no usable token.
   ...Object.fromEntries(
     ['Github', 'Gitlab', 'Bitbucket'].flatMap((name) =>
       [`getOrganization${name}RepositoryBranches`, `get${name}RepositoryBranches`].map((id) => [
@@ -242,7 +245,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   listDirectoriesFromGitRepository: () => ({ body: { ...repository, provider: 'GITHUB' } }),
   createHelmRepository: () => ({ body: helmRepository('OCI_DOCKER_HUB') }),
   editHelmRepository: () => ({ body: helmRepository('OCI_ECR') }),
-  // Its credentials take what is not there.
+  // The repository needs a role of AWS that the program cannot assume.
   getHelmCharts: () => ({ refused: 400 }),
   createOrganizationLabelsGroup: () => ({ body: LABELS_GROUP }),
   editOrganizationLabelsGroup: () => ({ body: LABELS_GROUP }),
@@ -284,7 +287,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   // The fake runtime is on no machine.
   getClusterMetrics: () => ({ query: '?endpoint=query&query=up', refused: 400 }),
   getClusterKubernetesEvents: () => ({ query: `?from_date_time=${hour(-1)}&to_date_time=${hour(0)}` }),
-  // What only a Kubernetes has, on a cluster of another runtime.
+  // Only Kubernetes has these, and the cluster has another runtime.
   getClusterKubeconfig: () => ({ refused: 400 }),
   editClusterKubeconfig: () => ({ body: 'kind: Config', contentType: 'application/x-yaml', refused: 400 }),
   getInstallationHelmValues: () => ({ refused: 400 }),
@@ -295,7 +298,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   startClusterAnalysis: () => ({ body: { kind: 'DEPRECATED_API_CHECK', output_format: 'JSON' }, refused: 400 }),
   getClusterAnalysis: () => ({ refused: 404 }),
   listClusterAnalysisLogs: () => ({ refused: 404 }),
-  // Nobody is at that address: what is kept is answered with an error, which is no refusal.
+  // No server answers at that address: the answer is an error, which is no refusal.
   saveArgoCdCredentials: () => ({ body: ARGO_CD }),
   checkArgoCdConnection: () => ({ body: ARGO_CD }),
   getArgoCdAppManifest: () => ({ refused: 502 }),
@@ -304,7 +307,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
     query: `?agentClusterId=${world.clusterId}&argocdClusterUrl=${encodeURIComponent(argoCdMapping('').argocd_cluster_url)}`,
   }),
   ...ofKinds,
-  // Its own environment, on a cluster where no registry is asked.
+  // Its own environment is on a cluster that asks no registry.
   cloneDatabase: (world) => ({ body: { name: fresh('clone'), environment_id: world.databaseEnvironmentId } }),
   cancelAgenticWorkflowDeployment: () => ({ body: {}, refused: 409 }),
   // No setting names an agent.
@@ -369,6 +372,6 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   createHelmDefaultValues: () => ({ body: { source: { git_repository: repository } }, refused: 400 }),
   // The registry's address does not resolve.
   checkContainerImage: () => ({ body: { image_name: 'registry.invalid/acme/shop', tag: '1' }, refused: 502 }),
-  // A local repository has no provider that could call.
+  // A local repository has no provider that could call webhooks.
   syncServiceGitWebhook: () => ({ refused: 400 }),
 };

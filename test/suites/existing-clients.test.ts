@@ -4,7 +4,7 @@ import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import { useEngine } from '#test/harness/engine.ts';
 
-/** What the command line client, the Terraform provider and the SDK of the reference interface send and expect. */
+/** Requests and expected answers of the command line client, the Terraform provider and the SDK of the reference interface. */
 const repositories = makeRepositoryRoot();
 afterAll(() => repositories.remove());
 const app = useApp({ QUARTERDECK_LOCAL_GIT_ROOTS: repositories.folder });

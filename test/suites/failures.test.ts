@@ -4,7 +4,7 @@ import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
 
-/** One service's failure is its own, and everything that tells of it says which, why and where to read on. */
+/** Failure of a single service: it affects no other service, and every report names the service, the reason and the next step. */
 const repositories = makeRepositoryRoot();
 afterAll(() => repositories.remove());
 const app = useApp({ QUARTERDECK_LOCAL_GIT_ROOTS: `${repositories.folder}:/` });
@@ -20,7 +20,7 @@ const make = async (admin: Actor, environment: string, body: object = {}) =>
 
 const statusOf = async (admin: Actor, id: string) => ok(await admin.get(`/application/${id}/status`), 200);
 
-/** An environment with a healthy application that runs, and one in an earlier stage whose branch is not there. */
+/** Creates an environment with a healthy, running application, and an application in an earlier stage whose branch does not exist. */
 async function makeMixed(admin: Actor) {
   const { environment, application: healthy } = await makeExample(admin);
   ok(await admin.post(`/environment/${environment.id}/deploy?wait=20`), 200);
@@ -99,7 +99,7 @@ describe('a service that its cluster cannot run', () => {
     const { environment, application: healthy } = await makeExample(admin);
     const chart = { git_repository: { url: 'https://git.invalid/acme/charts.git', branch: 'main' } };
     const helm = ok(await admin.post(`/environment/${environment.id}/helm`, { name: 'chart', source: chart }), 201);
-    // The engine of the test serves every cluster; the name alone decides what it is said to be able to do.
+    // The engine of the test serves every cluster; the name alone decides on the reported capabilities.
     await app.db.updateTable('cluster').set({ runtime: 'docker' }).where('organization_id', '=', admin.organizationId).execute(); // prettier-ignore
     const alone = ok(await admin.post(`/helm/${helm.id}/deploy`), 400);
     expect(alone.message).toContain("can't run this: chart runs on Kubernetes only");

@@ -11,20 +11,20 @@ import { requestsFor, type Ids, type Sent } from './fuzz/requests.ts';
 import { makeWorld, type World } from './world.ts';
 
 /**
- * Requests that nobody thought of, for every operation, made from its schemas. `FUZZ_RUNS=500` tries more with a seed of the clock,
- * `FUZZ_SEED=…` repeats it, `FUZZ_LOG=info` shows more than why something failed. A counterexample is printed as small as it could be made.
+ * Number of random requests for each operation, made from its schemas. `FUZZ_RUNS=500` tries more with a seed of the clock, `FUZZ_SEED=…`
+ * repeats a run, `FUZZ_LOG=info` logs more than errors. A counterexample is printed in its smallest form.
  */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 6);
 const SEED = Number(process.env.FUZZ_SEED ?? (process.env.FUZZ_RUNS ? Date.now() % 2 ** 31 : 4));
 
-/** No request may take longer. Those that call other hosts end by time limits of their own. */
+/** Time limit of a request, in milliseconds. Requests that call other hosts end by time limits of their own. */
 const LIMIT_MS = 10_000;
-/** Of refused requests every nth is followed by a look at all tables. */
+/** Number of refused requests per comparison of all tables. */
 const LOOK_EVERY = 4;
 
 const app = useApp({ QUARTERDECK_LOG_LEVEL: process.env.FUZZ_LOG ?? 'error' });
 const routes = allRoutes();
-/** These take things of the world away: each gets a world of its own. */
+/** Selects operations that remove parts of the world: each gets a world of its own. */
 const removes = (route: Route) =>
   route.method === 'DELETE' || /\/(uninstall|delete|transferOwnership|lock)$/.test(route.path);
 
@@ -33,12 +33,12 @@ let other: World;
 let ids: Ids;
 let digest: () => Promise<string>;
 let shown: Awaited<ReturnType<typeof allThatIsShown>>;
-/** Operations that were answered with their success, and with a refusal: a suite that is only refused tries nothing. */
+/** Operations that answered with success, and with a refusal: a suite that is only refused tests nothing. */
 const [succeeded, refused] = [new Set<string>(), new Set<string>()];
 beforeAll(async () => {
   console.info(`fuzz: FUZZ_RUNS=${RUNS} FUZZ_SEED=${SEED}`);
   [world, other] = [await makeWorld(app), await makeWorld(app)];
-  // What both have, such as templates, is nobody's.
+  // Shared ids, such as those of templates, belong to neither.
   const own = idsOf(world);
   const foreign = idsOf(other).filter((id) => !own.includes(id));
   ids = { own, foreign, gone: [newId(), ...(await deletedIds())] };
@@ -46,12 +46,12 @@ beforeAll(async () => {
   shown = await allThatIsShown(other);
 });
 
-/** These start git or look names up, which takes its time; the repository they show is one that is written to meanwhile. */
+/** Slow operations, which start git or resolve names. Their repository also changes during the run. */
 const SLOW = /commit|contributor|\/check[A-Z]|FromGitRepo/i;
-/** Its position moves with what happens to anybody; an archive has the time at which it was made. */
+/** Operations whose answers change by themselves: any event moves the stream's position, and an archive holds its time. */
 const MOVES = /eventStream|terraformExport/;
 
-/** What every reading operation answers to the administrator of a world. */
+/** Reads the answers of all reading operations as the administrator of a world. */
 async function allThatIsShown(at: World): Promise<Record<string, unknown>> {
   const answers: Record<string, unknown> = {};
   for (const route of routes.filter((one) => one.method === 'GET' && !SLOW.test(one.path) && !MOVES.test(one.path))) {
@@ -63,7 +63,7 @@ async function allThatIsShown(at: World): Promise<Record<string, unknown>> {
   return answers;
 }
 
-/** Reading the state of a custom domain checks it, whoever reads: what the check found is not compared. */
+/** Fields that every read of a custom domain updates: not compared. */
 const CHECKED = ['validation_checked_at', 'validation_error'];
 const withoutChecks = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value ?? null, (key, part: unknown) => (CHECKED.includes(key) ? undefined : part)));
@@ -79,14 +79,14 @@ async function deletedIds(): Promise<string[]> {
   return [project.id, environment.id, application.id];
 }
 
-/** Words of the inside of the program, which no answer says. */
+/** Words from the inside of the program, which no answer may contain. */
 const INSIDE = /\.ts:\d|node_modules|violates |invalid input syntax|\bat \S+ \(|pg_|relation "/;
 
-/** What is wrong with an answer, or undefined. */
+/** Returns what is wrong with an answer, or undefined. */
 function wrongWith(route: Route, sent: Sent, answer: Answer): string | undefined {
   const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
   if (answer.status === 500) return `answered 500: ${text}`;
-  // A query or path that is not even a URL never gets as far as the operation.
+  // A query or path that is no valid URL never reaches the operation.
   const unrouted = answer.status === 400 && answer.body?.message === 'The request is malformed.';
   const unlike = unrouted ? undefined : undocumented(route, answer);
   if (unlike) return unlike;
@@ -98,7 +98,7 @@ function wrongWith(route: Route, sent: Sent, answer: Answer): string | undefined
   return leaked && `names ${leaked} of another organization: ${text}`;
 }
 
-/** The digest once nothing moves any more: what was answered before may still have had something to note. */
+/** Returns the digest once it is stable: an earlier request may still have had something to write. */
 async function quiet(): Promise<string> {
   for (let last = await digest(); ;) {
     const again = await digest();
@@ -107,7 +107,7 @@ async function quiet(): Promise<string> {
   }
 }
 
-/** Tables that differ. */
+/** Returns the tables that differ. */
 const changed = (before: string, after: string): string[] => {
   const was = new Set((JSON.parse(before) as object[]).map((table) => JSON.stringify(table)));
   return (JSON.parse(after) as object[]).map((table) => JSON.stringify(table)).filter((table) => !was.has(table));
@@ -154,7 +154,7 @@ describe('whatever is asked, the answer is one of the document, in time, and a r
 test('most operations were tried with success, and all that name something with refusal', () => {
   const never = (seen: Set<string>) => routes.filter((route) => !seen.has(route.id));
   const possible = never(succeeded).filter((route) => exampleOf(world, route).refused === undefined);
-  // What was edited at random does not always allow what comes after it.
+  // Random edits do not always allow what comes after them.
   expect(possible.length, possible.map((route) => route.id).join(' ')).toBeLessThan(routes.length / 10);
   expect(never(refused).filter((route) => route.path.includes('{'))).toEqual([]);
 });

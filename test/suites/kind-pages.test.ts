@@ -34,7 +34,7 @@ interface PageRequest {
   body?: string;
 }
 
-/** What a page asks for: each block of `http`, with the block of `json` right under it as its body. */
+/** Returns the requests of a page: each block of `http`, with the block of `json` right under it as its body. */
 function requestsOf(text: string): PageRequest[] {
   const blocks = text.matchAll(/^```http\n(\S+) (\S+)\n```\n(?:\n```json\n(.*?)^```\n)?/gms);
   const requests = [...blocks].map(([, method, where, body]) => ({ method, path: where, body }) as PageRequest);
@@ -42,7 +42,7 @@ function requestsOf(text: string): PageRequest[] {
   return requests;
 }
 
-/** What stands in for what a reader has: ids of things that are there, servers that can be reached from here. */
+/** Returns replacements for the placeholders of a page: ids of existing things, and servers on this machine. */
 async function standIns(admin: Actor, clusterId: string): Promise<[string | RegExp, string][]> {
   return [
     ['<id of the container registry>', await makeRegistry(admin, images)],
@@ -76,7 +76,7 @@ describe.each(SERVICE_KINDS)('the page of %s', (kind) => {
       expect(answer.status, `${request.method} ${url}: ${JSON.stringify(answer.body)}`).toBeLessThan(300);
       if (url.includes('/deploy?')) expect(answer.body.state).toBe('DEPLOYED');
       if (answer.status === 201) ids[`${request.path.split('/').at(-1)}Id`] = answer.body.id;
-      // What the program does besides.
+      // The program does this in the background.
       await new ArgoCdWatcher(app.platform).look();
     }
     const { results } = ok(await admin.get(`/organization/${organizationId}/services`), 200);

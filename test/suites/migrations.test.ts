@@ -20,7 +20,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A folder of migrations like the real one, where one file was changed or added. */
+/** Makes a folder of migrations like the real one, with one file changed or added. */
 async function givenFolder(name: string, change: (text: string) => string): Promise<string> {
   const made = await mkdtemp(path.join(folder, 'm-'));
   await cp(FOLDER, made, { recursive: true });

@@ -8,10 +8,10 @@ const app = useApp();
 
 interface Named {
   table: 'credentials' | 'container_registry' | 'helm_repository' | 'git_token';
-  /** Collection of the organization that it is made in, with the body. */
+  /** Collection of the organization in which it is created, with `body`. */
   list: string;
   body: object;
-  /** Request that names it, and the field that does. */
+  /** Returns a request that names it, and the field with the name. */
   user: (admin: Actor, environmentId: string, id: string) => [url: string, body: object, field: string];
 }
 
@@ -90,7 +90,7 @@ test.each(NAMED)(
       await deletion.deleteFrom(table).where('id', '=', id).execute();
       const answer = admin.post(url, using);
       await expect.poll(() => sessionsThatWait(app.db)).toBe(1);
-      // In a list, because a promise that is returned would be waited for here, under the lock.
+      // In a list, because a returned promise would be awaited here, under the lock.
       return [answer];
     });
     expect(ok(await asked[0]!, 400).errors.map((error: { field: string }) => error.field)).toEqual([field]);

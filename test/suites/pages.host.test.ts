@@ -15,7 +15,7 @@ const VARIABLES = ['PROJECT', 'ENVIRONMENT', 'APPLICATION'];
 let clone: string;
 let program: Program;
 let settings: Record<string, string>;
-/** Assignments of the ids that the first page leaves in its shell. */
+/** Shell assignments of the ids that the first page leaves. */
 let ids = '';
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ afterAll(async () => {
   rmSync(clone, { recursive: true, force: true });
 });
 
-/** Runs what the page lets run, with the ids of the first page, on the ports of this service; checks what it prints. */
+/** Runs the runnable blocks of a page, with the ids of the first page, on the ports of this service; checks their output. */
 async function runPage(page: string, after = ''): Promise<Session> {
   const blocks = shellBlocks(page)
     .filter(({ notRun }) => notRun === undefined)

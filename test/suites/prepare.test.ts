@@ -17,7 +17,7 @@ beforeEach(() => {
   cpSync(SCRIPTS, path.join(clone, 'scripts'), { recursive: true });
   writeFileSync(path.join(clone, 'package-lock.json'), LOCK);
   cpSync(path.join(SCRIPTS, '../package.json'), path.join(clone, 'package.json'));
-  // What npm would do: it says what it was called with, and makes the folder.
+  // Stand-in for npm: prints its arguments, and makes the folder.
   writeFileSync(
     path.join(folder, 'npm.mjs'),
     `import { mkdirSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ writeFileSync('node_modules/installed', process.argv.slice(2).join(' '));`,
   );
 });
 
-/** Asks for the program to run with, as every command of package.json does first. */
+/** Runs the preparation that every command of package.json begins with; it prints the path of the Node.js to use. */
 const prepare = () =>
   spawnSync(process.execPath, ['-e', "import('./scripts/prepare.mjs').then(({ prepare }) => console.log(prepare()))"], {
     cwd: clone,

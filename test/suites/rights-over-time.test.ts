@@ -20,7 +20,7 @@ const roleId = async (admin: Actor, name: string): Promise<string> =>
     (role: { name: string }) => role.name === name,
   ).id;
 
-/** Gives the person behind an actor another role, as another owner would. */
+/** Gives the user behind an actor another role, as another owner would. */
 const demote = async (admin: Actor, role: string) =>
   app.db
     .updateTable('member')
@@ -29,7 +29,7 @@ const demote = async (admin: Actor, role: string) =>
     .where('user_id', '=', admin.userId)
     .execute();
 
-/** Calls with a new token of a scope, whose right can be taken away in several ways. */
+/** Creates a token of a scope. Returns a function that calls with it, and functions that revoke its right in several ways. */
 async function withToken(admin: Actor, scope: 'ADMIN' | 'DEPLOY' | 'WRITE') {
   const of = `/organization/${admin.organizationId}/apiToken`;
   const { id, token } = ok(await admin.post(of, { name: newId(), scope }), 201);
@@ -184,7 +184,7 @@ describe('a token', () => {
 });
 
 describe('hours of an environment', () => {
-  /** Sets hours that have ended, and answers how many requests they lead to. */
+  /** Sets hours that have ended, and returns the number of requests that they lead to. */
   async function setHours(admin: Actor, put: (url: string, body: object) => Promise<unknown>) {
     const { environment, application } = await makeExample(admin);
     const rule = ok(await admin.get(`/environment/${environment.id}/deploymentRule`), 200);
@@ -413,7 +413,7 @@ describe('an external secret', () => {
     const { admin, accessId, on, read } = await externalSecret();
     const chooser = await withToken(admin, 'WRITE');
     const { id } = ok(await chooser.call('POST', '/variable', on), 201);
-    // Asked of an address at which nobody is.
+    // No server answers at the address: the read fails, but not for lack of a permission.
     expect(await read()).not.toContain('cluster.use');
     await chooser.lose[loss]();
     expect(await read()).toContain('no permission cluster.use on its cluster any more');
@@ -442,14 +442,14 @@ describe('an external secret', () => {
   test('is not read for a deployment once whoever chose it may no longer use the cluster', async () => {
     const { admin, make, read } = await externalSecret();
     ok(await make(admin), 201);
-    // Asked of an address at which nobody is.
+    // No server answers at the address: the read fails, but not for lack of a permission.
     expect(await read()).not.toContain('cluster.use');
     await demote(admin, 'viewer');
     expect(await read()).toContain('no permission cluster.use on its cluster any more');
   });
 });
 
-/** An environment, and a secret manager on its cluster. */
+/** Creates an environment, and a secret manager on its cluster. */
 async function externalSecret() {
   const admin = await app.organization();
   const { environment, application } = await makeExample(admin);
@@ -473,7 +473,7 @@ async function externalSecret() {
     variable_parent_id: environment.id,
     secret_manager_access_id: accessId,
   };
-  /** Reads the environment's external secrets as a deployment that is requested now; answers the error. */
+  /** Reads the environment's external secrets as a deployment that is requested now; returns the error. */
   const read = async () => {
     const { shared } = await freezeVariables(app.context, admin, environment.id, []);
     const records = await thawVariables(app.context, admin.organizationId, shared);
@@ -485,7 +485,7 @@ async function externalSecret() {
   return { admin, environment, application, accessId, on, read, make: (actor: Caller) => actor.post('/variable', on) };
 }
 
-/** Another owner of the organization. */
+/** Adds a second owner to the organization and returns that user's session. */
 async function colleagueOf(admin: Actor) {
   const email = `${newId()}@example.com`;
   const of = `/organization/${admin.organizationId}/inviteMember`;
@@ -495,7 +495,7 @@ async function colleagueOf(admin: Actor) {
   return colleague;
 }
 
-/** Calls with a role that does everything in all projects, and only views the clusters. */
+/** Returns a function that calls with a role that allows everything in all projects, but only views clusters. */
 async function makerWithout(admin: Actor) {
   const of = `/organization/${admin.organizationId}`;
   const clusters = ok(await admin.get(`${of}/cluster`), 200).results;

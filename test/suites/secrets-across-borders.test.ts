@@ -12,7 +12,7 @@ interface Border {
   serviceId: string;
 }
 
-/** An environment with a container and secrets in every scope, and one of another mode beside it. */
+/** Creates an environment with a container and secrets in every scope, and an environment of another mode beside it. */
 async function border(mode: string, secrets: ('ENVIRONMENT' | 'SERVICE')[]): Promise<Border> {
   const admin = await app.organization();
   const of = `/organization/${admin.organizationId}`;
@@ -32,7 +32,7 @@ async function border(mode: string, secrets: ('ENVIRONMENT' | 'SERVICE')[]): Pro
   return { admin, projectId: project.id, source: source.id, target: target.id, serviceId: service.id };
 }
 
-/** A token with a policy that closes PRODUCTION, and one with a role that does. */
+/** Creates two callers to whom PRODUCTION is closed: a token with a policy, and a token with a role. */
 async function outsiders({ admin, projectId }: Border): Promise<Caller[]> {
   const of = `/organization/${admin.organizationId}`;
   const opa_policy = `package p

@@ -37,11 +37,11 @@ test('all wrong settings are told together, each with what would be right', () =
     QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '10.0.0.1',
   });
   expect(problems).toEqual([
-    'QUARTERDECK_PORT=70000: a whole number from 0 to 65535 is wanted.',
-    'QUARTERDECK_ROLE=boss: one of all, api, worker is wanted.',
-    'QUARTERDECK_LOCAL_GIT_ROOTS=a/b: a/b is not an absolute path; absolute paths separated by colons are wanted.',
-    'QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES=10.0.0.1: 10.0.0.1 is not a network; CIDRs separated by commas are wanted (10.0.0.0/8).',
-    'QUARTERDECK_OPEN_ORGANIZATIONS=yes: one of true, false is wanted.',
+    'QUARTERDECK_PORT=70000: must be a whole number from 0 to 65535.',
+    'QUARTERDECK_ROLE=boss: must be one of all, api, worker.',
+    'QUARTERDECK_LOCAL_GIT_ROOTS=a/b: a/b must be an absolute path; separate several by colons.',
+    'QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES=10.0.0.1: 10.0.0.1 must be a network as a CIDR (10.0.0.0/8); separate several by commas.',
+    'QUARTERDECK_OPEN_ORGANIZATIONS=yes: must be one of true, false.',
   ]);
 });
 
@@ -54,7 +54,7 @@ test('a setting that was renamed is told by its new name', () => {
 test('a secret setting that is wrong is not shown', () => {
   const [problem, ...more] = problemsOf({ DATABASE_URL: 'mysql://me:hunter22@db' });
   expect(more).toEqual([]);
-  expect(problem).toMatch(/^DATABASE_URL=…: a URL that begins with postgres/);
+  expect(problem).toMatch(/^DATABASE_URL=…: must be a URL that begins with postgres/);
 });
 
 test('an unknown QUARTERDECK_ name is refused, whether in the environment or in the file', () => {

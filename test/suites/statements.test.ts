@@ -7,7 +7,7 @@ import { makeWorld } from './world.ts';
 const said = new Set<string>();
 const app = useApp({}, {}, (text) => said.add(normalized(text)));
 
-/** One line, and lists of parameters as one: how many rows a statement has is no difference. */
+/** Returns a statement on one line, with lists of parameters shortened to one: the number of rows makes no difference. */
 function normalized(text: string): string {
   return text
     .replaceAll(/\s+/g, ' ')
@@ -17,7 +17,7 @@ function normalized(text: string): string {
     .trim();
 }
 
-/** Statements on a tenant's table that name no organization, by a part of their text, and why that is right. */
+/** Statements on a tenant's table that name no organization, by a part of their text, each with the reason. */
 const UNSCOPED: [part: RegExp, reason: string][] = [
   [
     /^select "expires_at" from "api_token" where "id" = \$ for key share$/,
@@ -60,13 +60,13 @@ beforeAll(async () => {
   tenant = new Set(columns.rows.map((row) => row.table_name));
 }, 300_000);
 
-/** Tenant's tables that a statement reads or writes. */
+/** Returns the tenant's tables that a statement reads or writes. */
 const tablesOf = (text: string): string[] =>
   [...text.matchAll(/\b(?:from|join|update|into) "?(\w+)"?/gi)]
     .map((match) => match[1]!)
     .filter((name) => tenant.has(name));
 
-/** Compares the organization with a value that is given, or writes it into a new row. */
+/** Matches statements that compare the organization with a given value, or write it into a new row. */
 const SCOPED = /organization_?id"? ?(?:=|in) ?(?:any ?)?\(?\$|^insert into "?\w+"? \([^)]*organization_id/i;
 
 const isUnscoped = (text: string): boolean => tablesOf(text).length > 0 && !SCOPED.test(text);

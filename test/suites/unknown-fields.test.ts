@@ -92,7 +92,7 @@ test('every operation on tokens, roles, members, policies, registries and creden
       route.body &&
       !route.refusesUnknownFields &&
       guarded.test(route.id) &&
-      // It says whether a chart can be found, and stores nothing.
+      // It checks whether a chart exists, and stores nothing.
       route.id !== 'checkHelmRepository',
   );
   expect(open.map((route) => route.id)).toEqual([]);

@@ -15,7 +15,7 @@ import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import { SAMPLES } from './kinds/samples.ts';
 
-/** An organization with one of each thing that a path of the API names. */
+/** Organization with one of each thing that a path of the API names. */
 export interface World {
   admin: Actor;
   /** Administrator of another organization. */
@@ -25,31 +25,31 @@ export interface World {
   environmentId: string;
   applicationId: string;
   clusterId: string;
-  /** What a body of each kind says besides the name. */
+  /** Body of each kind, without the name. */
   bodies: Partial<Record<ServiceKind, object>>;
-  /** Of the application's first deployment. */
+  /** Execution id of the application's first deployment. */
   executionId: string;
-  /** Where the database is. */
+  /** Environment of the database. */
   databaseEnvironmentId: string;
-  /** Of the environment's first deployment. */
+  /** Request id of the environment's first deployment. */
   deploymentRequestId: string;
-  /** An application in the database's environment that is taken for running, and that nothing stops. */
+  /** Application in the database's environment that counts as running, and that nothing stops. */
   runningApplicationId: string;
-  /** A database that is taken for running, and the plan of a restore into it. */
+  /** Database that counts as running, and the plan of a restore into it. */
   runningDatabaseId: string;
   runningRestoreId: string;
   backupId: string;
-  /** A cluster without environments. */
+  /** Cluster without environments. */
   spareClusterId: string;
   projectVariableId: string;
   projectSecretId: string;
-  /** Another variable of the project, which nothing overrides yet. */
+  /** Second variable of the project, without overrides. */
   secondVariableId: string;
-  /** The path of a route with the ids of this world. Throws when a parameter has no entry here. */
+  /** Returns the path of a route with the ids of this world. Throws if a parameter has no entry here. */
   pathOf(route: Pick<Route, 'method' | 'path'>): string;
 }
 
-/** A rule that is applied to no environment. */
+/** Returns the body of a rule that applies to no environment. */
 export const deploymentRule = (clusterId: string) => ({
   name: 'rule',
   mode: 'DEVELOPMENT',
@@ -70,7 +70,7 @@ const PROVIDER_PLACES = {
   databaseType: 'POSTGRESQL',
 };
 
-/** A receiver whose webhook is nowhere. */
+/** Returns the body of a receiver whose webhook has no server. */
 export const alertReceiver = (organization_id: string) => ({
   organization_id,
   name: 'on call',
@@ -80,10 +80,10 @@ export const alertReceiver = (organization_id: string) => ({
   webhook_url: 'https://slack.invalid/services/T0/B0/secret',
 });
 
-/** Keyed by parameter, or by its collection and the parameter where that depends on what stands before it. */
+/** Ids by parameter, or by collection and parameter if the id depends on the segment before it. */
 type Values = Record<string, string>;
 
-/** An Argo CD that nobody is at. */
+/** Argo CD at an address where no server answers. */
 export const ARGO_CD = { argocd_url: 'https://argo-cd.invalid', argocd_token: 'a-token' };
 
 export const argoCdMapping = (clusterId: string) => ({
@@ -92,7 +92,7 @@ export const argoCdMapping = (clusterId: string) => ({
   cluster_id: clusterId,
 });
 
-/** Builds the world through the API where it has a way to; `wait` is how many seconds its deployment may take to end. */
+/** Builds the world through the API where possible; `wait` is the time in seconds for its deployment to end. */
 export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
   const [admin, stranger] = [await app.organization(), await app.organization()];
   const { project, environment, application } = await makeExample(admin);
@@ -124,7 +124,7 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...PROVIDER_PLACES,
     serviceType: 'APPLICATION',
     alertReceiverId: (await make(admin, '/alert-receivers', alertReceiver(main.organizationId))).id,
-    // Nothing makes these: what names one is answered 404.
+    // Requests for these ids are answered 404, since nothing creates such things.
     analysisId: newId(),
     invoiceId: newId(),
     creditCardId: newId(),
@@ -151,7 +151,7 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
   };
 }
 
-/** An access by a role, which the installation has no key to assume: its manager cannot be asked. */
+/** Creates an access by a role that the installation has no key to assume: its manager cannot be asked. */
 async function secretManagerAccess(admin: Actor): Promise<string> {
   const endpoint = { mode: 'AWS_SECRET_MANAGER', region: 'eu-west-3' };
   const access = {
@@ -223,7 +223,7 @@ async function rulesOf(
 
 async function organizationThings(admin: Actor): Promise<Values> {
   const url = `/organization/${admin.organizationId}`;
-  // Entered by a role of AWS, which this program cannot act as: no registry is ever asked.
+  // Uses a role of AWS that this program cannot assume: no registry is ever asked.
   const role = { region: 'eu-west-3', role_arn: 'arn:aws:iam::1:role/r' };
   const registry = { name: 'registry', kind: 'ECR', url: 'https://registry.invalid', config: role };
   // Expired, so that no provider is asked with it.
@@ -278,7 +278,7 @@ async function variables(admin: Actor, collection: string, id: string): Promise<
   return { [`${collection}/environmentVariableId`]: variable.id, [`${collection}/secretId`]: secret.id };
 }
 
-/** A run of the job, and a template of another one. */
+/** Adds a run of the job, and a template of another job. */
 async function jobThings(app: TestApp, admin: Actor, environmentId: string, jobId: string): Promise<Values> {
   const run = {
     id: newId(),
@@ -295,7 +295,7 @@ async function jobThings(app: TestApp, admin: Actor, environmentId: string, jobI
   return { 'job/executionId': run.id, lifecycleTemplateId: template.id };
 }
 
-/** A service of each kind that can be made (test/suites/kinds/samples.ts), with what its capabilities hang on it. */
+/** Creates a service of each kind that can be created (test/suites/kinds/samples.ts), with what its capabilities need. */
 async function everyKind(
   admin: Actor,
   environmentId: string,
@@ -303,14 +303,14 @@ async function everyKind(
 ): Promise<{ values: Values; bodies: World['bodies'] }> {
   const values: Values = {};
   const bodies: World['bodies'] = {};
-  // Nobody is at that address.
+  // No server answers at that address.
   const place = { admin, environmentId, images: { url: 'https://registry.invalid' }, tag: `sha256:${'0'.repeat(64)}` };
   for (const kind of KINDS) {
     const sample = SAMPLES[kind.kind];
     if (!sample) continue;
     const list = `/environment/${environmentId}/${kind.path}`;
     const body = (bodies[kind.kind] = await sample.body(place));
-    // Databases stand in an environment of their own (databaseThings).
+    // Databases are in an environment of their own (databaseThings).
     if (kind.kind === 'DATABASE') continue;
     const id =
       kind.kind === 'APPLICATION' ? applicationId : (await make(admin, list, { ...body, name: `a ${kind.path}` })).id;
@@ -340,7 +340,7 @@ const has = (kind: Kind, name: string): boolean =>
     CAPABILITY_ROWS.find((row) => row.name === name)!,
   );
 
-/** A database with an application that is linked with it, on a cluster where no registry is asked for the image of its server. */
+/** Creates a database with a linked application. Their cluster asks no registry for the image of the database server. */
 async function databaseThings(app: TestApp, admin: Actor, projectId: string): Promise<Values> {
   const cluster = { name: 'databases', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'fake' };
   const { id: cluster_id } = await make(admin, `/organization/${admin.organizationId}/cluster`, cluster);
@@ -370,7 +370,7 @@ async function databaseThings(app: TestApp, admin: Actor, projectId: string): Pr
   };
 }
 
-/** A backup that waits for a worker, and the plan of its restore. */
+/** Adds a backup that waits for a worker, and the plan of its restore. */
 async function backupsOf(app: TestApp, organizationId: string, databaseId: string): Promise<Values> {
   const row = (await findServiceById(app.db, [organizationId], databaseId))!;
   const backupId = await addBackup(app.context, row, { name: 'a backup', message: '', origin: 'MANUAL' });
@@ -386,7 +386,7 @@ async function backupsOf(app: TestApp, organizationId: string, databaseId: strin
   return { backupId, restoreId };
 }
 
-/** A database that is taken for running: nothing is deployed in these worlds. */
+/** Creates a database that counts as running: nothing is deployed in these worlds. */
 async function runningDatabase(app: TestApp, admin: Actor, url: string, body: object): Promise<Values> {
   const { id } = await make(admin, `${url}/database`, { ...body, name: 'running store' });
   await takeForRunning(app, admin.organizationId, id);
@@ -403,7 +403,7 @@ async function takeForRunning(app: TestApp, organizationId: string, serviceId: s
     .execute();
 }
 
-/** An Argo CD with an app that was read from it. */
+/** Adds an Argo CD with an app that was read from it. */
 async function argoCd(
   app: TestApp,
   admin: Actor,
@@ -442,7 +442,7 @@ const argoCdApplication = (namespace: string): ArgoCdApplication => ({
   operation: null,
 });
 
-/** A plan of the Terraform service, as a deployment leaves it. */
+/** Adds a plan of the Terraform service, as a deployment leaves it. */
 async function terraformPlan(app: TestApp, admin: Actor, id: string): Promise<void> {
   const content = { summary: { create: 0, update: 0, replace: 0, delete: 0 }, changes: [], outputs: [] };
   await app.db
@@ -457,7 +457,7 @@ async function terraformPlan(app: TestApp, admin: Actor, id: string): Promise<vo
     .execute();
 }
 
-/** A webhook with a failed attempt, as the delivery of webhooks leaves it. */
+/** Adds a webhook with a failed attempt, as the delivery of webhooks leaves it. */
 async function webhookThings(app: TestApp, admin: Actor): Promise<Values> {
   const body = { target_url: 'https://hooks.example.org/x', events: ['DEPLOYMENT_STARTED'], enabled: true };
   const webhook = await make(admin, `/organization/${admin.organizationId}/webhook`, body);
@@ -493,7 +493,7 @@ async function webhookThings(app: TestApp, admin: Actor): Promise<Values> {
   return { webhookId: webhook.id, eventId: attempt };
 }
 
-/** A deployment that was asked for, and a report of it. With a worker beside the application it has ended when this answers. */
+/** Requests a deployment and adds a report of it. With a worker beside the application it has ended on return. */
 async function deployments(
   admin: Actor,
   at: { environmentId: string; applicationId: string },

@@ -6,9 +6,9 @@ import { readPage } from '#delivery/stream/queries.ts';
 /** Events that a member may have waiting; with more it falls back to reading the table, at its own pace. */
 const MAX_QUEUED = 256;
 const PAGE = 500;
-/** Between two reads, so that what is written in quick succession is read at once. */
+/** Milliseconds between two reads, so that events written in quick succession are read together. */
 const GAP_MS = 20;
-/** Until events are looked at again that wait for a transaction under way, besides that. */
+/** Milliseconds until events that wait for an open transaction are looked at again, on top of GAP_MS. */
 const PENDING_MS = 10;
 /** Milliseconds between looks without a wake-up: some changes are not notified. */
 const POLL_MS = 250;
@@ -17,7 +17,7 @@ const POLL_MS = 250;
 export interface Member {
   /** Events that came since the last call, waiting for some at most so long; undefined when this member is to read the table again. */
   next(milliseconds: number): Promise<StreamRow[] | undefined>;
-  /** Up to where this member has been handed everything, once it has taken what `next` answers. */
+  /** Returns the position up to which this member has everything, once it has taken the answer of `next`. */
   position(): Position;
   /** Ends a wait of `next`. */
   wake(): void;
@@ -31,7 +31,7 @@ export interface Member {
 export class Feed {
   readonly #platform: Platform;
   readonly #members = new Map<string, Set<QueueMember>>();
-  /** Up to where events were handed out; undefined while there are no members. */
+  /** Position up to which events were handed out; undefined while there are no members. */
   #position: Position | undefined;
   #line = '';
   #running: Promise<void> | undefined;
@@ -64,7 +64,7 @@ export class Feed {
     return member;
   }
 
-  /** There may be something new. */
+  /** Tells the feed that there may be new events. */
   nudge(): void {
     this.#nudged = true;
     this.#wake?.();
@@ -163,7 +163,7 @@ class QueueMember implements Member {
     this.wake();
   }
 
-  /** From here on nothing more is handed to it: it takes what is queued and then reads the table. */
+  /** Stops handing events to the member: it takes the queued ones and then reads the table. */
   dismiss(): void {
     this.#dismissed = true;
     this.#onLeave();

@@ -14,7 +14,7 @@ export interface EventStreamOptions {
   directConfig: pg.ClientConfig;
   /** Channels on which something is told that streams carry. What is told on none is found by looking. */
   channels: string[];
-  /** After so long without an event a stream says how far it has come, in ms. */
+  /** Milliseconds without an event after which a stream reports its position. */
   pauseMs?: number;
 }
 

@@ -15,7 +15,7 @@ export interface Page {
   rows: StreamRow[];
   /** Position up to which `rows` holds everything that was asked for. */
   position: Position;
-  /** There may be more before `horizon`. */
+  /** Whether there may be more rows before `horizon`. */
   full: boolean;
   /** Place of the last event of all that can be read: nothing appears before it any more. Who wants to hear from now on begins here. */
   horizon: Position;

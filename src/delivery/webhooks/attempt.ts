@@ -6,13 +6,13 @@ import type { Platform } from '#platform/context.ts';
 import { OutgoingError, type HttpClient } from '#platform/http-client/index.ts';
 import { webhookSecretPlace } from '#resources/webhook/index.ts';
 
-/** After each failed try but the last, ms until the next one (docs/contributing/rules.md 41). */
+/** Milliseconds between a failed attempt and the next one, for each attempt but the last (docs/contributing/rules.md 41). */
 export const RETRY_SCHEDULE_MS = [5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000];
 
 /** Number of bytes of an answer's body that are kept. */
 const KEPT_BYTES = 16 * 1024;
 
-/** A delivery that this process has claimed, with the attempt that was opened for it. */
+/** Delivery that this process has claimed, with the attempt that was opened for it. */
 export interface Claim extends queries.ClaimedDelivery {
   token: string;
   attemptId: string;
@@ -93,7 +93,7 @@ export async function attempt(
 
 type Result = { status: number; body: string; givenBack?: boolean };
 
-/** The answer of the receiver, or status 0 with the reason for none. */
+/** Calls the receiver and returns its answer, or status 0 with the reason why there is none. */
 async function call(platform: Platform, http: HttpClient, claim: Claim, options: AttemptOptions): Promise<Result> {
   try {
     const answer = await http.request(claim.target_url, {

@@ -5,12 +5,12 @@ import type { Platform } from '#platform/context.ts';
 import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 
 const EVENTS_AT_ONCE = 100;
-/** A statement takes 65,535 parameters. */
+/** Rows of one insert: a statement takes at most 65,535 parameters. */
 const ROWS_AT_ONCE = 5_000;
 
 /**
- * Turns events of the outbox into one delivery for each subscribed webhook, in one transaction, so that each event becomes exactly one
- * delivery with one id. Returns the number of events.
+ * Turns events of the outbox into deliveries, one for each subscribed webhook. All in one transaction, so that each event becomes exactly
+ * one delivery with one id. Returns the number of events.
  */
 export async function fanOut(platform: Platform): Promise<number> {
   return platform.db.transaction().execute(async (db) => {

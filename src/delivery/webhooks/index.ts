@@ -9,9 +9,9 @@ export { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/retent
 
 export interface WebhookDelivery {
   start(): void;
-  /** Takes nothing more on; what is under way has a moment to end, then it is given back. */
+  /** Stops claiming; deliveries under way have `grace` to end, then they are given back. */
   stop(): Promise<void>;
-  /** There may be something to do: call it on a message of `OUTBOX_CHANNEL`. */
+  /** Tells of possible work: call it on a message of `OUTBOX_CHANNEL`. */
   nudge(): void;
 }
 
@@ -23,13 +23,13 @@ export interface WebhookDeliveryOptions {
 }
 
 interface Times {
-  /** For the receiver to answer. */
+  /** Milliseconds that the receiver has to answer. */
   timeout: number;
-  /** After which another process takes over what this one has claimed; longer than an attempt can last. */
+  /** Milliseconds after which another process takes over a claim; longer than an attempt can last. */
   lease: number;
   /** Milliseconds between looks without a nudge. */
   poll: number;
-  /** For what is under way at a stop. */
+  /** Milliseconds for deliveries under way at a stop. */
   grace: number;
   schedule: readonly number[];
   breaker: Breaker;
@@ -157,7 +157,7 @@ class Worker implements WebhookDelivery {
     };
   }
 
-  /** Until the next look, or a nudge. */
+  /** Waits until the next look, or a nudge. */
   async #pause(): Promise<void> {
     if (this.#nudged) return;
     await new Promise<void>((resolve) => {

@@ -1,7 +1,10 @@
 import { Webhook as Signer } from 'standardwebhooks';
 import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 
-/** The body of a call: `{event_type, payload}`, or `{text}` for Slack (docs/contributing/rules.md 41). `name` is the event as subscribed. */
+/**
+ * Returns the body of a call: `{event_type, payload}`, or `{text}` for Slack (docs/contributing/rules.md 41). `name` is the event as
+ * subscribed.
+ */
 export function bodyOf(kind: string, name: string, event: DeploymentOutboxEvent, baseUrl: string): string {
   return JSON.stringify(
     kind === 'SLACK' ? { text: slackText(event) } : { event_type: name, payload: payloadOf(event, baseUrl) },
@@ -57,7 +60,7 @@ function slackText({
   return `Deployment of *${escapeSlack(service.name)}* (${place}) ${HAPPENED[type]}: ${status}${error ? ` (${escapeSlack(error.message.slice(0, SLACK_REASON))})` : ''}`;
 }
 
-/** Slack reads these three as markup. */
+/** Escapes the three characters that Slack reads as markup. */
 const escapeSlack = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 

@@ -20,7 +20,7 @@ export const takeOutboxRows = (db: Transaction, limit: number) =>
     .returning(['id', 'organization_id', sql<DeploymentOutboxEvent>`payload`.as('payload')])
     .execute();
 
-/** The webhooks that are on, of some organizations; they stay so until the commit. */
+/** Lists and locks the enabled webhooks of some organizations: they stay enabled until the commit. */
 export const listEnabledWebhooks = (db: Transaction, organizationIds: string[]) =>
   db
     .selectFrom('webhook')

@@ -4,7 +4,7 @@ import type { Platform } from '#platform/context.ts';
 const KEPT_DAYS = 30;
 const AT_ONCE = 1_000;
 const DAY_MS = 86_400_000;
-/** Longer than all tries of a delivery take: only a receiver that was down all that time misses it. */
+/** Milliseconds after which a delivery is given up; longer than all of its attempts take. */
 const EXPIRY_MS = DAY_MS;
 
 /** Removes deliveries that are over and older than 30 days, with their attempts; answers how many. For the scheduler. */

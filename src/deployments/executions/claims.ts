@@ -13,9 +13,9 @@ export interface ClaimedExecution extends RowClaim {
   release_id: string;
   cluster_id: string;
   runtime: string;
-  /** Pickups since it was last followed for a while. */
+  /** Number of pickups since the execution was last followed for a while. */
   pickups: number;
-  /** Names under which something of it may be in the runtime. */
+  /** Names of commands that the runtime may have of it. */
   tasks: string[];
 }
 
@@ -48,9 +48,9 @@ export const EXECUTIONS = leasedTable<'job_execution', ExecutionReason>({
 const OF_NODE = (nodeId: string) => sql`(k.node_id is null or k.node_id = ${nodeId})`;
 
 /**
- * Claims what is due, and what a worker that is gone has left: several workers never have one execution, and an organization never has more than
- * its limit, over all workers. What is due begins with the release that the service has now, and waits for the one before it unless both may
- * run. Organizations with the fewest running come first.
+ * Claims due executions, and those that a dead worker has left: no two workers have the same one, and an organization never exceeds its
+ * limit, over all workers. A due execution begins with the release that the service has now, and waits for the one before it unless both
+ * may run. Organizations with the fewest running come first.
  */
 export const claimExecutions = (db: Database, options: ExecutionClaimOptions): Promise<ClaimedExecution[]> =>
   chooseAlone(db, async (alone) => (await claimStatement(options).execute(alone)).rows, 'executions');

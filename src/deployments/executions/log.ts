@@ -3,7 +3,7 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { linesOf, type StoredChunk } from '#deployments/logs/reader.ts';
 import type { DeploymentLine } from '#deployments/logs/writer.ts';
 
-/** One line that an execution wrote. */
+/** Line that an execution wrote. */
 export interface ExecutionLine {
   /** RFC 3339 with milliseconds. */
   at: string;
@@ -47,7 +47,7 @@ export class ExecutionLog {
     return line;
   }
 
-  /** What waits to be stored. */
+  /** Takes the pending lines as a compressed chunk, for the caller to store; undefined if there are none. */
   take(): LogChunk | undefined {
     if (this.#pending.length === 0) return undefined;
     const lines = this.#pending;

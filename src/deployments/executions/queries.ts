@@ -3,15 +3,15 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { ExecutionPolicy } from '#deployments/model/kind.ts';
 import type { TaskEnd } from '#runtimes/runtime.ts';
 
-/** What is run of a service: an event of its lifecycle, or a time of its schedule. */
+/** Event that an execution runs for: of the service's lifecycle, or a time of its schedule (CRON). */
 export type ExecutionEvent = 'START' | 'STOP' | 'DELETE' | 'CRON';
 type ExecutionState = 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELED';
 
-/** How an execution ended. */
+/** End of an execution. */
 export interface ExecutionEnd {
   state: 'SUCCEEDED' | 'FAILED' | 'CANCELED';
   attempts: number;
-  /** Of the last attempt that ended. */
+  /** End of the last attempt that ended. */
   end: Pick<TaskEnd, 'exitCode' | 'signal' | 'reason'> | null;
   /** For people, masked. */
   error: string | null;
@@ -27,7 +27,7 @@ export interface StepExecution {
   tasks: string[];
 }
 
-/** An execution that is a step of a deployment begins; a later attempt at the step goes on with it. */
+/** Returns the query that begins the execution of a deployment's step; a later attempt at the step continues it. */
 export const beginOfStep = (db: Database, execution: StepExecution, policy: ExecutionPolicy) =>
   db
     .insertInto('job_execution')
@@ -47,7 +47,7 @@ export const beginOfStep = (db: Database, execution: StepExecution, policy: Exec
     )
     .execute();
 
-/** What an end writes. */
+/** Returns the columns that record the end of an execution. */
 export const columnsOf = ({ state, attempts, end, error }: ExecutionEnd) => ({
   state,
   attempts,
@@ -58,7 +58,7 @@ export const columnsOf = ({ state, attempts, end, error }: ExecutionEnd) => ({
   ended_at: sql<Date>`now()`,
 });
 
-/** The execution of a deployment's step has ended. */
+/** Returns the query that ends the execution of a deployment's step. */
 export const endOfStep = (
   db: Database,
   scope: Scope,
@@ -73,11 +73,11 @@ export const endOfStep = (
     .where('service_id', '=', step.serviceId)
     .execute();
 
-/** An execution whose deployment ended without telling of it was cut off with that. */
+/** State of an execution: CANCELED if its deployment ended without recording its end. */
 const STATE = sql<ExecutionState>`case when x.state = 'RUNNING' and x.scheduled_at is null and coalesce(d.status, 'ENDED') = 'ENDED'
   then 'CANCELED' else x.state end`;
 
-/** Executions of a service, newest first, without those that were cleaned away. */
+/** Lists the executions of a service, newest first, without those that were cleaned away. */
 export const listExecutions = (db: Database, scope: Scope, serviceId: string) =>
   db
     .selectFrom('job_execution as x')
@@ -106,7 +106,7 @@ export type ExecutionRow = Awaited<ReturnType<ReturnType<typeof listExecutions>[
 export const findExecutionById = (db: Database, scope: Scope, serviceId: string, id: string) =>
   listExecutions(db, scope, serviceId).where('x.id', '=', id).executeTakeFirst();
 
-/** Has failed executions of services cleaned away; answers what of them is left in their runtimes, by service. */
+/** Marks failed executions of services to be cleaned away; returns the names of their commands in the runtimes, by service. */
 export const discardFailed = (db: Database, scope: Scope, serviceIds: string[]) =>
   db
     .updateTable('job_execution')

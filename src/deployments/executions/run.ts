@@ -36,7 +36,10 @@ export type ExecutionParts = Pick<
   | 'makeMask'
 >;
 
-/** Pickups in a row after which an execution is given up: none of its workers followed it for as long as a step may take without progress. */
+/**
+ * Number of pickups in a row after which an execution is given up: none of its workers followed it for as long as a step may take without
+ * progress.
+ */
 export const MAX_PICKUPS = 5;
 const REMOVAL_SECONDS = 60;
 const FLUSH_MS = 500;
@@ -47,7 +50,7 @@ const CANCELLED: Partial<Record<StopReason<ExecutionReason>, string>> = {
   stopped: 'The job was stopped or removed while it ran.',
 };
 
-/** What is run, and where. */
+/** Execution that is ready to run: its runtime, its command and the mask for its output. */
 interface Prepared {
   runtime: Runtime;
   planned: PlannedTask;
@@ -55,8 +58,9 @@ interface Prepared {
 }
 
 /**
- * Carries a claimed execution to its end, from wherever an earlier worker left it. Every failure ends in a state that people see; it throws only
- * where this worker must not go on, and where nobody knows whether the command still runs: the execution stays RUNNING for the next pickup.
+ * Carries a claimed execution to its end, from wherever an earlier worker left it. Every failure ends in a state that people see. Throws
+ * only where this worker must not go on, or where it is unknown whether the command still runs: the execution stays RUNNING for the next
+ * pickup.
  */
 export async function runExecution(
   parts: ExecutionParts,
@@ -95,7 +99,7 @@ export async function runExecution(
   await end(parts.platform.db, claim, { ...result, ...summaryOf(outcomes) });
 }
 
-/** Ends what still runs of it, and only then the execution: the next one must not begin beside it. Throws where that can't be done now. */
+/** Gives an execution up, after ending what still runs of it: the next one must not begin beside it. Throws if that can't be done now. */
 export async function giveUp(
   parts: ExecutionParts,
   claim: ClaimedExecution,
@@ -139,7 +143,7 @@ function prepareInTime(parts: ExecutionParts, claim: ClaimedExecution, outer: Ab
   );
 }
 
-/** The command of the release, with its variables as they were released and their values as they are now. */
+/** Prepares the command of the release, with its variables as they were released and their values as they are now. */
 async function prepare(parts: ExecutionParts, claim: ClaimedExecution, signal: AbortSignal): Promise<Prepared> {
   const { platform, kinds, installation } = parts;
   const { organization_id: organizationId, environment_id: environmentId } = claim;
@@ -224,7 +228,7 @@ async function run(
   }
 }
 
-/** Stores what an execution writes, soon enough to be followed. Where that can't be, the work is left to another worker. */
+/** Writer of an execution's output, soon enough to be followed. If it can't store the output, the work is left to another worker. */
 class LogWriter {
   readonly #parts: ExecutionParts;
   readonly #claim: ClaimedExecution;

@@ -9,8 +9,8 @@ const BATCH = 100;
 type Kinds = Record<string, DeployableKind>;
 
 /**
- * Makes the schedules follow the releases: what is not deployed or is stopped has none. Times go on where the next release has the same ones, so
- * that a deployment swallows none. Safe to be done by several workers at a time.
+ * Updates the schedules after new releases: services that are not deployed or are stopped have none. If the next release has the same
+ * times, they continue, so that a deployment skips none. Safe to be called by several workers at a time.
  */
 export async function followReleases(db: Database, kinds: Kinds): Promise<void> {
   await sql`delete from cron_schedule c using service s
@@ -62,8 +62,8 @@ async function schedule(db: Database, kinds: Kinds, row: Changed): Promise<void>
 }
 
 /**
- * Makes an execution of each service that is due. Its schedule goes on from now: what was missed while nothing looked, or while the cluster was
- * locked, is one execution. Answers whether there may be more.
+ * Makes an execution of each service that is due. Its schedule continues from now: all times missed while no worker looked, or while the
+ * cluster was locked, become one execution. Returns whether there may be more.
  */
 export async function fireDue(db: Database): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
@@ -123,7 +123,10 @@ async function fire(db: Database, row: Awaited<ReturnType<typeof listDue>>[numbe
     .execute();
 }
 
-/** Whether what is due is run: never while one waits, and beside one that runs only where that is allowed. */
+/**
+ * Returns whether a due execution is made: not while another one waits, nor beside a running one if the service forbids it. `Replace`
+ * cancels the running one.
+ */
 async function mayBegin(
   db: Database,
   row: { service_id: string; organization_id: string; concurrency: string },
@@ -152,7 +155,7 @@ async function mayBegin(
   return true;
 }
 
-/** What waits of a service that is stopped or removed is not run any more. */
+/** Cancels the waiting executions of services that are stopped or being removed. */
 export const cancelStopped = (db: Database) =>
   sql`update job_execution x set state = 'CANCELED', error = 'The job was stopped before it began.', ended_at = now()
     from service s where s.id = x.service_id and x.state = 'WAITING' and (s.wanted <> 'running' or s.deleting)`.execute(

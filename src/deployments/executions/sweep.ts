@@ -20,8 +20,8 @@ interface Remains {
 type Parts = Pick<EngineParts, 'platform' | 'nodeId' | 'installation' | 'runtimeOf'>;
 
 /**
- * Removes from the runtimes of this machine what ended executions left there: of good ends, whose log is kept, and of failed ones beyond those
- * that are to be looked at; then the records that somebody had cleaned away. A runtime that does not answer is left to the next sweep.
+ * Removes the remains of ended executions from the runtimes of this machine. Remains of successes go, since their log is kept, and those of
+ * failures beyond the number that is kept. Records that were cleaned away follow. A runtime that does not answer is left to the next sweep.
  */
 export async function sweepExecutions(parts: Parts, signal: AbortSignal): Promise<void> {
   const { db, log } = parts.platform;

@@ -11,15 +11,15 @@ import { sweepExecutions } from '#deployments/executions/sweep.ts';
 import { WorkLoop, type WorkKind, type WorkReport } from '#platform/work/index.ts';
 import { Repeated } from '#platform/work/repeated.ts';
 
-/** Looks between two sweeps of what executions left. */
+/** Number of looks between two sweeps of what executions left. */
 const SWEEP_EVERY = 10;
 
 /** Figures of executions of schedules. */
 export const EXECUTION_REPORT: WorkReport = { name: 'executions', status: EXECUTIONS.status };
 
 /**
- * Runs services by their schedules, beside deployments. Several workers run each due time once. What a worker that is gone had begun is taken
- * over: it is followed on, and never begun again.
+ * Worker that runs services by their schedules, beside deployments. Several workers run each due time once. An execution that a dead worker
+ * began is adopted, and never begun again.
  */
 export class ExecutionWorker {
   readonly #parts: ExecutionParts;
@@ -41,7 +41,7 @@ export class ExecutionWorker {
     this.#loop.start();
   }
 
-  /** Leaves what runs to the next worker: it goes on meanwhile. */
+  /** Stops the worker; running executions go on meanwhile, and the next worker adopts them. */
   async stop(): Promise<void> {
     this.#ending.abort();
     await this.#loop.stop();

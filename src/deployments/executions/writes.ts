@@ -6,7 +6,7 @@ import { columnsOf, type ExecutionEnd } from '#deployments/executions/queries.ts
 import type { Resolution, ResolvedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 
-/** What a schedule's execution runs. Throws an error for people where that is no longer kept. */
+/** Returns the release that a scheduled execution runs. Throws an error for people if the release is no longer kept. */
 export async function findRelease(db: Database, claim: ClaimedExecution) {
   const row = await db
     .selectFrom('release')
@@ -25,17 +25,17 @@ export async function findRelease(db: Database, claim: ClaimedExecution) {
   };
 }
 
-/** Names under which something of it may be left from now on. */
+/** Records the names of commands that the runtime may have from now on. */
 export const addTasks = (db: Database, claim: ClaimedExecution, tasks: string[]) =>
   EXECUTIONS.write(db, claim, { tasks });
 
-/** An attempt gets on with it: what ended the workers before was not its doing. */
+/** Resets the count of pickups when an attempt makes progress: it did not cause the end of earlier workers. */
 export const forgetPickups = (db: Database, claim: ClaimedExecution) => EXECUTIONS.write(db, claim, { pickups: 0 });
 
 export const end = (db: Database, claim: ClaimedExecution, how: ExecutionEnd) =>
   EXECUTIONS.end(db, claim, columnsOf(how));
 
-/** A runtime tells an execution that is taken over from its beginning: what an earlier worker stored of it goes. */
+/** Deletes the stored log: `Runtime.run` replays the output of an adopted execution from the start. */
 export const beginLog = (db: Database, claim: ClaimedExecution) =>
   db
     .deleteFrom('job_execution_log')
@@ -60,7 +60,7 @@ export async function storeChunk(db: Database, claim: ClaimedExecution, chunk: L
   requireHeld(rows.length > 0);
 }
 
-/** Whether an execution that is not ours any more goes on with somebody else. Nobody knows while the database is away: then it may. */
+/** Returns whether another worker goes on with an execution that this worker has lost; true while the database is away. */
 export async function isHeldByOther(db: Database, claim: ClaimedExecution): Promise<boolean> {
   try {
     const row = await db

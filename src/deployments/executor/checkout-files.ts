@@ -2,10 +2,13 @@ import { open, realpath, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { readFileOf } from '#kernel/parsing/index.ts';
 
-/** More than any file has that is read of a checkout; the parsers of Dockerfiles take less. */
+/** Limit for any file that is read of a checkout; the parsers of Dockerfiles take less. */
 const MAX_BYTES = 1024 * 1024;
 
-/** Returns the text of a file of a checkout. A link that leads out of it leads nowhere. Throws Error with `missing`, or for a file that is too large. */
+/**
+ * Returns the text of a file of a checkout. Links that leave the checkout count as missing. Throws Error with `missing`, or for a file that
+ * is too large.
+ */
 export async function readOf(
   directory: string,
   file: string,
@@ -25,7 +28,7 @@ export async function readOf(
   }
 }
 
-/** Writes a file of ours into a checkout, in place of what a repository has there: a link is not followed. */
+/** Writes a generated file into a checkout, in place of the repository's own: a link there is replaced, not followed. */
 export async function writeOwn(directory: string, file: string, text: string): Promise<void> {
   const target = path.join(directory, file);
   const folder = await realpath(path.dirname(target));

@@ -5,25 +5,25 @@ import type { ServiceWork } from '#deployments/executor/service-work.ts';
 import type { TaskCheckout } from '#deployments/model/kind.ts';
 import type { RuntimeContext } from '#runtimes/runtime.ts';
 
-/** Folder of all checkouts of a deployment, in whatever attempt. */
+/** Returns the folder of all checkouts of a deployment, in whatever attempt. */
 export const checkoutsOf = (workDirectory: string, deploymentId: string): string =>
   path.join(workDirectory, deploymentId);
 
-/** Of this attempt alone: the program of one that was frozen may still write into its own. */
+/** Returns the folder of one attempt alone: processes of an earlier, frozen attempt may still write into their own. */
 export const attemptFolder = ({ parts, claim }: Pick<Run, 'parts' | 'claim'>): string =>
   path.join(checkoutsOf(parts.workDirectory, claim.deployment.id), claim.token);
 
-/** Folder of a service's own checkout. */
+/** Returns the folder of a service's own checkout. */
 export const checkoutDirectory = ({ run, service }: ServiceWork): string =>
   path.join(attemptFolder(run), service.serviceId);
 
-/** Makes a folder below that of all checkouts, which no other account of the machine may enter. */
+/** Makes a folder below the work directory, which no other account of the machine may enter. */
 async function makePrivate(workDirectory: string, directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await chmod(workDirectory, 0o700);
 }
 
-/** Puts what a service is built from into its folder: the commit of its repository; nothing where it has none. */
+/** Checks the commit of a service's repository out into its folder, if it has a repository. */
 export async function checkout(work: ServiceWork, { signal, log }: RuntimeContext): Promise<void> {
   const { run, service } = work;
   const source = run.parts.kinds[service.kind]!.source(service);
@@ -37,10 +37,10 @@ export async function checkout(work: ServiceWork, { signal, log }: RuntimeContex
   await sourcesOf(run).checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
 }
 
-/** Folder in which the repositories of a service's commands are put. */
+/** Returns the folder for the repositories of a service's commands. */
 export const repositoriesDirectory = (work: ServiceWork): string => path.join(checkoutDirectory(work), 'repositories');
 
-/** Puts the repositories of a command into their folder, each as the head of its branch has it now. */
+/** Checks the repositories of a command out into their folder, each at the present head of its branch. */
 export async function checkoutAll(
   work: ServiceWork,
   { repositories }: TaskCheckout,

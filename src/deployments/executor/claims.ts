@@ -67,8 +67,8 @@ const holdBriefly = (transaction: Database) =>
     set_config('plan_cache_mode', 'force_generic_plan', true)`.execute(transaction);
 
 /**
- * Chooses work while no other worker does: what is counted, and what excludes each other, is as it is seen. A worker that is frozen right here
- * holds up the others for 2 s at most.
+ * Runs a choice of work while no other worker chooses, so that counts and exclusions stay true. A worker that freezes right here holds up
+ * the others for 2 s at most.
  */
 export const chooseAlone = <T>(
   db: Database,
@@ -81,9 +81,9 @@ export const chooseAlone = <T>(
     return choose(transaction);
   });
 
-/** Organizations that a claim considers; more than claims that run at a time, so that there is one for each. */
+/** Number of organizations that a claim considers: more than claims that run at a time, so that there is one for each. */
 const CONSIDERED = 100;
-/** Looks for a candidate before a claim returns without one: others took what was seen. */
+/** Number of looks for a candidate before a claim returns none: other workers may have taken the ones it saw. */
 const LOOKS = 3;
 
 /**
@@ -106,7 +106,7 @@ export async function claimNext(db: Database, options: ClaimOptions): Promise<Cl
   return [];
 }
 
-/** Whether there is anything to look at: workers that have nothing to do cost little. */
+/** Returns whether any deployment is open, in one cheap query: idle workers ask it often. */
 async function isAnyOpen(db: Database): Promise<boolean> {
   const { rows } = await sql<{ open: boolean }>`select exists (select from deployment where status = 'WAITING')
     or exists (select from deployment where status in ('RUNNING', 'RECAP')) as open`.execute(db);
@@ -161,7 +161,7 @@ async function listClaimable(db: Database, options: ClaimOptions): Promise<strin
   return rows.map((row) => row.organization_id);
 }
 
-/** Claims of organizations that no other claim has locked, null where nothing can be claimed. Excludes who chooses alone. */
+/** Claims deployments of organizations that no other claim has locked; null if nothing can be claimed. Excludes `chooseAlone`. */
 const claimOnce = (db: Database, options: ClaimOptions): Promise<Claim[] | null> =>
   db.transaction().execute(async (transaction) => {
     await holdBriefly(transaction);
@@ -193,8 +193,8 @@ const claimOnce = (db: Database, options: ClaimOptions): Promise<Claim[] | null>
   });
 
 /**
- * Statement that renews the leases of claims and returns those that the worker still has. A row that somebody else has locked is returned
- * without having been renewed: it keeps no other one waiting.
+ * Statement that renews the leases of claims and returns those that the worker still has. Rows that another transaction has locked are
+ * returned without renewal: they hold up no other one.
  */
 const RENEWAL = `with free as (
     select id from deployment where claim_token = any($1::uuid[]) and status <> 'ENDED' for update skip locked
@@ -217,7 +217,7 @@ export async function renewClaims(client: pg.ClientBase, tokens: string[]): Prom
   return rows;
 }
 
-/** Gives a claim back, so that another attempt begins at once. It counts as one where a failure stopped it, not good order. */
+/** Gives a claim back, so that another attempt begins at once. Only a claim that a failure stopped counts as an attempt. */
 export const giveBack = (db: Database, claim: Claim, stoppedBy: 'order' | 'failure') =>
   db
     .updateTable('deployment')
@@ -232,7 +232,7 @@ export const giveBack = (db: Database, claim: Claim, stoppedBy: 'order' | 'failu
     .where('claim_token', '=', claim.token)
     .execute();
 
-/** What a forced cancel cut off has stopped now: the environment is free. */
+/** Records that work which a forced cancel cut off has stopped: the environment is free again. */
 export const clearLeftover = (db: Database, claim: Claim, workerId: number) =>
   db
     .updateTable('deployment')

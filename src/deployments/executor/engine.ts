@@ -19,26 +19,26 @@ interface SourceRequest {
   signal: AbortSignal;
 }
 
-/** How the commands of a step EXECUTING ended, for what is kept of them. */
+/** End of the commands of a step EXECUTING, as kinds record it. */
 export interface Execution {
   organizationId: string;
   environmentId: string;
   deploymentId: string;
-  /** What was executed; undefined where the deployment's action says it. */
+  /** Event that was executed; undefined if the deployment's action says it. */
   event: RunEvent | undefined;
   action: DeploymentAction;
   startedAt: Date;
-  /** Of the commands that ended; their output files may hold secrets. */
+  /** Outcomes of the commands that ended; their output files may hold secrets. */
   outcomes: TaskOutcome[];
-  /** Why it came to no good end, masked; null for a good one. */
+  /** Masked reason of the failure; null after a success. */
   failure: string | null;
   /** Commit of what ran, where there is one. */
   commitId: string | null;
-  /** Of the service's variables and configuration: nothing that is kept to be shown may have one of them in it. */
+  /** Secrets among the service's variables and configuration: nothing that is kept to be shown may contain any of them. */
   secrets: string[];
 }
 
-/** A service that is to be removed, and where it is. */
+/** Service that is to be removed, and its location. */
 interface Removal {
   organizationId: string;
   deploymentId: string;
@@ -53,7 +53,7 @@ interface Removal {
   log(text: string): void;
 }
 
-/** What of a kind needs the database. */
+/** Hooks of a kind that need the database. */
 export interface KindHooks {
   /**
    * Opens what is sealed in the configuration, and makes what is made anew for each deployment (credentials of one run). Called when the
@@ -78,17 +78,17 @@ export interface KindHooks {
   abandon?(context: Context, service: ServiceSnapshot, identity: WorkloadIdentity): Promise<void>;
 }
 
-/** Where what is deployed comes from. */
+/** Access to the repositories, images and registries that services are deployed from. */
 export interface Sources {
-  /** The commit of a branch's head, or the named one. */
+  /** Returns the named commit, or the head of the branch. */
   resolve(request: SourceRequest & { commitId: string | null }): Promise<Commit>;
   /** Checks the commit out into the directory. */
   checkout(request: SourceRequest & { commit: string; directory: string; log(line: string): void }): Promise<void>;
-  /** The image that a name and a tag stand for now, as a reference with its digest. */
+  /** Returns the image that a name and a tag stand for now, as a reference with its digest. */
   resolveImage(request: ImageName & { organizationId: string; signal: AbortSignal }): Promise<string>;
-  /** How a runtime gets at a registry of the organization; null where nobody asks. */
+  /** Returns the runtime's access to a registry of the organization; null if the registry needs no credentials. */
   registryAccess(organizationId: string, registryId: string): Promise<RegistryAccess | null>;
-  /** An image that a build of the organization names. Throws an error for people where it may not be used. */
+  /** Returns an image that a build of the organization names. Throws an error for people if it may not be used. */
   resolveBase(request: {
     organizationId: string;
     name: string;
@@ -107,7 +107,7 @@ export type ExpandVariables = (
   deployment: { id: string; environmentId: string; shared: FrozenVariable[]; isRollback: boolean; signal: AbortSignal },
 ) => Promise<ExpandedVariables & { warnings: string[] }>;
 
-/** What the engine is given by app/: it knows neither HTTP nor services nor a single runtime. */
+/** Parts of the engine that src/app/ provides: the engine knows neither HTTP nor services nor a single runtime. */
 export interface EngineParts {
   platform: Platform;
   /** A direct connection, not through a pooler: its advisory lock shows that the worker lives. */
@@ -128,7 +128,7 @@ export interface EngineParts {
   runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;
   /** Repositories and registries as a runtime's deployments see them. */
   sourcesFor(runtime: string): Sources;
-  /** What kinds do besides being planned; by kind. */
+  /** Hooks of kinds besides planning, by kind. */
   hooks: Record<string, KindHooks | undefined>;
   expand: ExpandVariables;
   /** Chooses the custom domains that a service is applied with: only those that its organization has proven. */

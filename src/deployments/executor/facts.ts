@@ -50,11 +50,11 @@ export async function loadFacts(db: Database, scope: Scope, serviceIds: string[]
   );
 }
 
-/** From here on something may exist outside, whatever becomes of the step. */
+/** Records the wanted state of a service: from here on something may exist outside, whatever becomes of the step. */
 export const markWanted = (db: Database, scope: Scope, serviceId: string, wanted: ServiceFacts['wanted']) =>
   changeService(db, scope, serviceId, { wanted });
 
-/** Work at the service was abandoned: what it has left is not known, and its next deployment skips nothing. */
+/** Marks a service whose work was abandoned: its state outside is unknown, and its next deployment skips nothing. */
 export const markUnknown = (db: Database, scope: Scope, serviceId: string, change: { deleting?: false } = {}) =>
   changeService(db, scope, serviceId, { dirty: true, ...change });
 
@@ -67,7 +67,7 @@ export interface NewRelease {
   buildKey: string | null;
 }
 
-/** What was applied with success is kept as a release; `recordHandle` makes it the service's. */
+/** Returns the query that keeps a successful apply as a release; `recordHandle` makes it the service's current one. */
 export const insertRelease = (db: Database, scope: Scope, { id, service, ...release }: NewRelease) =>
   db.insertInto('release').values({
     id,
@@ -83,7 +83,7 @@ export const insertRelease = (db: Database, scope: Scope, { id, service, ...rele
     build_key: release.buildKey,
   });
 
-/** What is there of the service now, and of which release; `releaseId` is left out where it stays. */
+/** Records the present handle of a service and its release; `releaseId` is left out if the release stays. */
 export const recordHandle = (
   db: Database,
   scope: Scope,
@@ -109,7 +109,7 @@ export type NewestCommit = { exact: string | null } | { atLeast: string | null }
 const recordedCommit = (newest: NewestCommit) =>
   'exact' in newest ? newest.exact : sql<string | null>`coalesce(newest_commit, ${newest.atLeast}::text)`;
 
-/** The images of a service went with what ran: going back to one of its releases builds them again, of the same commit. */
+/** Forgets the images of a service, which are removed with it: a rollback to one of its releases builds them again, of the same commit. */
 export const forgetImages = (db: Database, scope: Scope, serviceId: string) =>
   db
     .updateTable('release')
@@ -117,7 +117,7 @@ export const forgetImages = (db: Database, scope: Scope, serviceId: string) =>
     .where('organization_id', '=', scope.organizationId)
     .where('service_id', '=', serviceId);
 
-/** A service whose delete came to nothing can be deleted again, from the moment on that shows it. */
+/** Keeps a service whose delete failed, so that it can be deleted again. */
 export const keepService = (db: Database, scope: Scope, serviceId: string) =>
   changeService(db, scope, serviceId, { deleting: false });
 
@@ -129,7 +129,7 @@ const changeService = (
 ) =>
   db.updateTable('service').set(change).where('organization_id', '=', scope.organizationId).where('id', '=', serviceId);
 
-/** A deleted service is gone with everything that hangs on it; its history stays. */
+/** Deletes a service with everything that depends on it; its history stays. */
 export const deleteService = (db: Database, scope: Scope, serviceId: string) =>
   db.deleteFrom('service').where('organization_id', '=', scope.organizationId).where('id', '=', serviceId);
 

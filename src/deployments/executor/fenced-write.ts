@@ -8,10 +8,9 @@ import { ClaimLost } from '#platform/work/index.ts';
 type Part = OperationNodeSource;
 
 /**
- * What belongs together, written in one statement that only takes effect while the claim holds. One round trip and one commit, where a
- * transaction that asks for the claim first takes five: that is most of what a step costs (bench/RESULTS.md).
- *
- * All parts see the database as it was when the statement began, and no row may be written by two of them.
+ * Builder of one statement whose parts take effect together, and only while the claim holds. It takes one round trip and one commit; a
+ * transaction that checks the claim first takes five, which is most of what a step costs (bench/RESULTS.md). All parts see the database as
+ * it was when the statement began, and no row may be written by two of them.
  */
 export class FencedWrite {
   readonly #db: Database;
@@ -45,7 +44,7 @@ export class FencedWrite {
     return this;
   }
 
-  /** Sends it. Throws ClaimLost, and then nothing of it is written. `cancel`: somebody asked for the deployment to be cancelled. */
+  /** Sends the statement. Throws ClaimLost, and then nothing of it is written. `cancel` tells that a cancel was requested. */
   async send(): Promise<{ cancel: boolean; rows: ServiceState[] }> {
     const { deployment, token } = this.#claim;
     if (Object.keys(this.#deployment).length > 0)
@@ -89,7 +88,7 @@ export const fenced = <T>(db: Database, claim: Claim, work: (db: Database) => Pr
     }),
   );
 
-/** Reads or writes that end in a deadlock are done again; a lost claim and an unreachable database are told apart from failures of the work. */
+/** Repeats work that ends in a deadlock. Throws ClaimLost or DatabaseAway where that is the cause, else the error of the work. */
 export async function again<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await untilDone(work);

@@ -1,7 +1,7 @@
 import type { Run } from '#deployments/executor/run-context.ts';
 import type { Runtime, TaskContext, TaskEnd, TaskSpec } from '#runtimes/runtime.ts';
 
-/** Thrown where a command was left to go on by itself: whoever goes on with its work adopts it. */
+/** Error that leaves a command running by itself: the worker that goes on with the work adopts it. */
 class LeftRunning extends Error {
   constructor() {
     super('The command was left running for whoever goes on with it.');
@@ -36,7 +36,7 @@ export async function follow(
     log: (line) => isLeft || log(line),
     ...(prepare ? { prepare } : {}),
   });
-  // One that is left has nobody who hears of its end.
+  // Nobody awaits a command that is left running: its rejection is swallowed here.
   running.catch(() => undefined);
   try {
     return await Promise.race([running, left.promise]);
@@ -45,7 +45,7 @@ export async function follow(
   }
 }
 
-/** Whether what a deployment runs goes on when its attempt is ended: unless it was cancelled, also by force, or took too long. */
+/** Returns whether a command goes on when its attempt is ended: unless it was cancelled, also by force, or took too long. */
 export async function goesOn({ signal, db, claim }: Run): Promise<boolean> {
   if (signal.reason === 'give-back') return true;
   if (signal.reason !== 'lost') return false;
@@ -59,7 +59,7 @@ export async function goesOn({ signal, db, claim }: Run): Promise<boolean> {
     // A claim that is lost because the deployment is over was cancelled by force.
     return row !== undefined && row.status !== 'ENDED';
   } catch {
-    // Nobody knows, so somebody may follow it: an end can't be taken back.
+    // Without the database a successor may follow the command, and ending it can't be undone.
     return true;
   }
 }

@@ -13,10 +13,10 @@ import type {
 } from '#deployments/model/snapshot.ts';
 import { FORMAT } from '#deployments/model/snapshot.ts';
 
-/** What the last release of each service was made of. */
+/** Last release of each service, by service id. */
 type Releases = Map<string, { release: LastRelease | null }>;
 
-/** What of the engine's parts resolving takes. */
+/** Parts of the engine that resolving needs. */
 export interface Resolving {
   kinds: EngineParts['kinds'];
   sources: Pick<Sources, 'resolve' | 'resolveImage'>;

@@ -25,7 +25,7 @@ export interface RunOptions {
   builds: Slots;
 }
 
-/** One attempt at a deployment, and what it has to know throughout. */
+/** Context of one attempt at a deployment. */
 export interface Run {
   parts: EngineParts;
   db: Database;
@@ -38,7 +38,7 @@ export interface Run {
   signal: AbortSignal;
 }
 
-/** The same once it is known what is to be done. */
+/** Run whose resolution and plan are known. */
 export interface PlannedRun extends Run {
   resolution: Resolution;
   plan: Plan;
@@ -56,7 +56,7 @@ export const sourcesOf = ({ parts, claim }: Pick<Run, 'parts' | 'claim'>): Sourc
 export const writeOf = (run: Run): FencedWrite => new FencedWrite(run.db, run.claim);
 
 /**
- * Sends a write that ends a step or a service, with the lines of the log up to now: what is not done again is not said again either.
+ * Sends a write that ends a step or a service, with the lines of the log up to now: work that is not repeated must not lose its lines.
  */
 export async function sendWithLog(run: Run, write: FencedWrite) {
   const lines = await run.log.drain();
@@ -98,11 +98,11 @@ export function addMove(run: Run, write: FencedWrite, trigger: Trigger, options:
   write.add(outboxInsert(run.scope.organizationId, 'deployment', payload, sql`${moved} m`));
 }
 
-/** Acts in the name of whoever asked (docs/contributing/rules.md 42). */
+/** Returns a context that acts in the name of the user who requested the deployment (docs/contributing/rules.md 42). */
 export const contextOf = (run: Run, db: Database): Context => ({
   ...systemContext(run.parts.platform),
   db,
-  // The write is not over yet; `send` wakes whoever waits for its events.
+  // The write is not over yet; `send` wakes the waiters for its events.
   afterCommit: () => undefined,
   actor: {
     userId: run.claim.deployment.requested_by,
@@ -112,5 +112,5 @@ export const contextOf = (run: Run, db: Database): Context => ({
   },
 });
 
-/** Whether the attempt was ended from outside other than by a cancel: nothing more may be written by it. */
+/** Returns whether the attempt was ended from outside other than by a cancel: it must write nothing more. */
 export const isHandedOver = (run: Run): boolean => run.signal.reason === 'lost' || run.signal.reason === 'give-back';

@@ -55,7 +55,7 @@ export async function runDeployment(parts: EngineParts, claim: Claim, options: R
   } catch (error) {
     if (error instanceof ClaimLost || error instanceof DatabaseAway || isHandedOver(run)) {
       run.span.set({ 'quarterdeck.outcome': 'HANDED_OVER' });
-      // Whoever goes on with it may be at work in the same folder already.
+      // The worker that goes on with it may use the same folder already.
       left = attemptFolder(run);
       throw error;
     }
@@ -90,10 +90,10 @@ async function open(parts: EngineParts, claim: Claim, options: RunOptions): Prom
   };
 }
 
-/** Whether an earlier attempt may have left something. */
+/** Returns whether an earlier attempt may have left something. */
 const isResumed = ({ deployment }: Claim): boolean => deployment.attempts > 1 || deployment.plan !== null;
 
-/** Resolves and plans, each once: every attempt does the same. */
+/** Resolves and plans, each once for all attempts: every attempt does the same. */
 async function prepare(run: Run): Promise<PlannedRun> {
   const { deployment } = run.claim;
   // What an attempt that was killed or frozen has started goes on by itself.
@@ -127,7 +127,7 @@ const resolvingOf = (run: Run) => ({
   apartAfter: run.parts.platform.settings.stepProgressSeconds,
 });
 
-/** Does what asks others before there is a step: they may hang. */
+/** Runs work under a deadline before there is a step: the systems that it asks may hang. */
 function inTime<T>(run: Run, what: string, work: () => Promise<T>): Promise<T> {
   const seconds = run.parts.platform.settings.stepProgressSeconds;
   const late = (cause: unknown) => new Error(`${what} within ${seconds} seconds.`, { cause });
@@ -143,7 +143,7 @@ async function start(run: Run, resolution: Resolution, plan: Plan): Promise<void
   await send(run, write);
 }
 
-/** Services that an earlier attempt has brought to their end, with whether that was a success. */
+/** Returns the services that ended in an earlier attempt, with whether that was a success. */
 async function loadEnded(run: Run): Promise<Map<string, boolean>> {
   const rows = await run.db
     .selectFrom('deployment_service')
@@ -194,10 +194,10 @@ async function finishUp(run: Run, failure: Error | null): Promise<void> {
   await end(run, outcome, outcome === 'CANCELED' ? null : error, states);
 }
 
-/** What no step has brought about: it is the failure of every service that has not ended. */
+/** Returns an error that no step caused as the failure of every service that has not ended. */
 const errorOf = (error: Error): ServiceError => ({ code: codeOf(error, null), step: null, message: error.message });
 
-/** What is left of the log, with the state that tells of it; answers where the services are. */
+/** Writes the rest of the log together with the status RECAP, and returns the states of the services. */
 async function recap(run: Run): Promise<ServiceState[]> {
   const write = writeOf(run).set({ status: 'RECAP' });
   write.addReturning(
@@ -210,7 +210,7 @@ async function recap(run: Run): Promise<ServiceState[]> {
   return (await sendWithLog(run, write)).rows;
 }
 
-/** A cancel that came when all work had ended changes nothing any more: the end is the real one (docs/contributing/engine.md). */
+/** Returns the outcome of a deployment. A cancel after all work had ended changes nothing (docs/contributing/engine.md). */
 function outcomeOf(states: ServiceState[], error: Error | null, cancelled: boolean): 'SUCCESS' | 'ERROR' | 'CANCELED' {
   if (states.some(({ state }) => state.endsWith('_ERROR'))) return 'ERROR';
   // Also where the deployment failed in the moment in which it was cancelled: its services were cancelled, and none of them failed.
@@ -256,7 +256,7 @@ async function end(
   tell(run);
 }
 
-/** Why which services failed, as the event of the end tells it. */
+/** Returns the failed services with their errors, as the event of the end shows them. */
 const errorsOf = ({ claim, snapshot }: Run, states: ServiceState[]) =>
   states
     .filter(({ error }) => error !== null)

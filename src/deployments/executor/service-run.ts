@@ -23,21 +23,21 @@ import { STEPS, type Step } from '#deployments/executor/steps.ts';
 import type { PlannedService } from '#deployments/model/snapshot.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** Seconds besides those that a workload may take to get ready, before a step that applies it is taken for stuck. */
+/** Seconds on top of a workload's time to get ready, before a step that applies it counts as stuck. */
 const APPLY_MARGIN_SECONDS = 120;
 
-/** What an earlier attempt did may be all there is to do, and what it said of it may be lost. */
+/** Log line of a repeated step: an earlier attempt may have done all its work, and its output may be lost. */
 const INTERRUPTED = 'An earlier attempt was interrupted here: what it has left undone is done now.';
 
-/** What is written with the next step's beginning, and the step that is under way. */
+/** Write that goes out with the next step's beginning, and the step that is under way. */
 interface Position {
   write: FencedWrite;
   place: StepPlace | undefined;
 }
 
 /**
- * Carries out a service's steps in a row and answers whether that was a success. What one step leaves is written together with the beginning of
- * the next: a crash in between repeats a step, and every step can be repeated. Throws only where this attempt must write no more.
+ * Carries out a service's steps in order and returns whether all succeeded. The results of a step are written together with the beginning
+ * of the next: a crash in between repeats a step, and every step can be repeated. Throws only where this attempt must write no more.
  */
 export async function runService(run: PlannedRun, planned: PlannedService): Promise<boolean> {
   const before = run.ended.get(planned.serviceId);
@@ -140,7 +140,7 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
   }
 }
 
-/** Secret managers, for one, are asked before a step begins: they may hang as well. */
+/** Prepares a step under a deadline: secret managers, for example, may hang. */
 function prepare(work: ServiceWork, step: Step, place: StepPlace): Promise<void> {
   const seconds = work.run.parts.platform.settings.stepProgressSeconds;
   const late = (cause: unknown) =>
@@ -150,7 +150,10 @@ function prepare(work: ServiceWork, step: Step, place: StepPlace): Promise<void>
   );
 }
 
-/** Seconds that a step which was told to end has to come back: what was begun for it ends in good order, unless others wait for its claim. */
+/**
+ * Returns the seconds that a step has to return after it was told to end. Workloads and commands keep their grace periods, unless other
+ * workers wait for the claim.
+ */
 function unwindSeconds({ workload, tasks }: ServiceWork, reason: unknown): number {
   if (reason === 'lost' || reason === 'give-back') return UNWIND_SECONDS;
   const grace = Math.max(
@@ -160,7 +163,7 @@ function unwindSeconds({ workload, tasks }: ServiceWork, reason: unknown): numbe
   return UNWIND_SECONDS + grace;
 }
 
-/** Null where a step only waits. */
+/** Returns the seconds without progress after which a step counts as stuck; null if it only waits. */
 function progressSeconds(work: ServiceWork, step: Step): number | null {
   if (step.waits) return null;
   const { stepProgressSeconds } = work.run.parts.platform.settings;
@@ -176,7 +179,7 @@ function progressSeconds(work: ServiceWork, step: Step): number | null {
   );
 }
 
-/** Facts and state of the end, in one write with the end of the last step. */
+/** Adds the facts and the state of the service's end to the write that ends its last step. */
 function addEnd(work: ServiceWork, write: FencedWrite): void {
   const { run, service, facts } = work;
   const { db, scope } = run;
@@ -229,7 +232,7 @@ function addEnd(work: ServiceWork, write: FencedWrite): void {
   addMove(run, write, 'succeed', { serviceIds: [serviceId] });
 }
 
-/** Newest commit that is known once the service is deployed. Going back, or repeating what was gone back to, keeps the one that was left. */
+/** Returns the newest commit after a deployment. A rollback, or a repeat of one, keeps the commit recorded before it. */
 function newestCommitAfter({ run, service, facts }: ServiceWork): NewestCommit {
   const commit = run.resolution.services[service.serviceId]?.commit?.id ?? null;
   const before = facts?.release?.commit?.id ?? null;
@@ -237,7 +240,7 @@ function newestCommitAfter({ run, service, facts }: ServiceWork): NewestCommit {
   return keeps ? { atLeast: before } : { exact: commit };
 }
 
-/** Removes what commands left whose end is written now: until then a successor would have asked for them. */
+/** Removes the remains of commands once their end is written: before that a successor would have asked for them. */
 async function discardTasks({ run, runtime, tasks = [], service }: ServiceWork): Promise<void> {
   const names = tasks
     .filter(({ discard }) => discard)
@@ -252,7 +255,7 @@ async function discardTasks({ run, runtime, tasks = [], service }: ServiceWork):
   });
 }
 
-/** Records why the service came to no good end: a failure that people read, or a cancel. */
+/** Records the failure of a service, which people read, or its cancel. */
 async function fail(work: ServiceWork, at: Position, error: Error): Promise<void> {
   const { run, service, planned } = work;
   if (error instanceof ClaimLost || error instanceof DatabaseAway || isHandedOver(run)) throw error;

@@ -16,18 +16,18 @@ export interface ServiceWork {
   variables: ExpandedVariables | undefined;
   mask: Mask;
   image: string | null;
-  /** Of the configuration, opened when first needed. */
+  /** Values of the configuration that were sealed, opened when first needed. */
   opened: Record<string, string>;
   workload: WorkloadSpec | undefined;
   tasks: PlannedTask[] | undefined;
   handle: Handle | null;
-  /** Custom domains that the workload was applied with; undefined where it was not, or an earlier release of ours applied it. */
+  /** Custom domains that the workload was applied with; undefined if it was not, or if an earlier release of Quarterdeck applied it. */
   domains: string[] | undefined;
   /** Gives the service's place among the builds back; undefined while it has none. */
   leaveBuilds: (() => void) | undefined;
 }
 
-/** What a step is given besides. */
+/** Context that a step runs in: the runtime's, with the attempt. */
 export interface StepContext extends RuntimeContext {
   attempt: Attempt;
 }

@@ -1,4 +1,4 @@
-/** Places for work of which only so much runs at a time. Whoever waits is served in order. */
+/** Places for work of which only so much runs at a time. Callers that wait are served in order. */
 export class Slots {
   readonly #most: number;
   readonly #waiting: (() => void)[] = [];
@@ -8,12 +8,12 @@ export class Slots {
     this.#most = most;
   }
 
-  /** Whether whoever asks now has to wait. */
+  /** Whether the next caller of `take` has to wait. */
   get isFull(): boolean {
     return this.#taken >= this.#most;
   }
 
-  /** Waits for a place and answers what gives it back, once. Throws the signal's reason as soon as it is aborted. */
+  /** Waits for a place and returns the function that gives it back, once. Throws the signal's reason as soon as it is aborted. */
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.isFull) await this.#wait(signal);

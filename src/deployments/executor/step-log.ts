@@ -5,7 +5,7 @@ import { json } from '#platform/database/json.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
 import type { StepName } from '#deployments/model/snapshot.ts';
 
-/** Where a step stands in its deployment. */
+/** Position of a step in its deployment. */
 export interface StepPlace {
   claim: Claim;
   serviceId: string;
@@ -13,13 +13,13 @@ export interface StepPlace {
   name: StepName;
 }
 
-/** What earlier attempts have left of a deployment's steps, by service and position. */
+/** Steps that earlier attempts recorded for a deployment, by service and position (`stepKey`). */
 export type StepRecords = Map<string, { status: string; output: any }>;
 
 export const stepKey = (place: Pick<StepPlace, 'serviceId' | 'position'>): string =>
   `${place.serviceId}/${place.position}`;
 
-/** Steps that earlier attempts began: one that has succeeded is not run again, its output is taken. */
+/** Returns the steps that earlier attempts began: a step that succeeded is not run again, its output is taken. */
 export async function loadSteps(db: Database, claim: Claim): Promise<StepRecords> {
   const rows = await db
     .selectFrom('deployment_step')
@@ -30,7 +30,7 @@ export async function loadSteps(db: Database, claim: Claim): Promise<StepRecords
   return new Map(rows.map((row) => [stepKey({ serviceId: row.service_id, position: row.position }), row]));
 }
 
-/** A step begins; one that an earlier attempt began begins anew. */
+/** Records the beginning of a step; a step that an earlier attempt began begins anew. */
 export const beginStep = (db: Database, place: StepPlace) =>
   stepInsert(db, place, { status: 'STARTED' }).onConflict((conflict) =>
     conflict
@@ -38,7 +38,7 @@ export const beginStep = (db: Database, place: StepPlace) =>
       .doUpdateSet({ status: 'STARTED', attempts: sql`deployment_step.attempts + 1`, error: null, ended_at: null }),
   );
 
-/** A step that was begun has ended with success. */
+/** Records that a step has ended with success. */
 export const endStep = (db: Database, place: StepPlace, output: unknown) =>
   db
     .updateTable('deployment_step')
@@ -48,7 +48,7 @@ export const endStep = (db: Database, place: StepPlace, output: unknown) =>
     .where('service_id', '=', place.serviceId)
     .where('position', '=', place.position);
 
-/** A step has failed or was cancelled, whether it was begun or what goes before it could not be done. */
+/** Records that a step has failed or was cancelled, also before it began. */
 export const failStep = (db: Database, place: StepPlace, status: 'ERROR' | 'CANCEL', message: string) => {
   const error = storable(message);
   return stepInsert(db, place, { status, error, ended_at: sql<Date>`now()` }).onConflict((conflict) =>

@@ -25,9 +25,9 @@ import type {
 } from '#runtimes/runtime.ts';
 
 export interface Step {
-  /** Where the service is while the step runs. */
+  /** Phase of the service while the step runs. */
   phase: 'build' | 'apply' | 'execute';
-  /** Whether something may exist outside from the step's beginning on. */
+  /** Whether something may exist outside once the step has begun. */
   applies?: boolean;
   /** Whether the step only waits for its turn: nothing is expected to show progress then. */
   waits?: boolean;
@@ -36,7 +36,7 @@ export interface Step {
   /** Checks that need nothing outside, before the step begins. */
   prepare?(work: ServiceWork): Promise<void>;
   run(work: ServiceWork, context: StepContext): Promise<Record<string, unknown>>;
-  /** Takes the output, of this attempt or of an earlier one. */
+  /** Takes over the output, of this attempt or of an earlier one. */
   take?(work: ServiceWork, output: any): void;
 }
 
@@ -82,7 +82,7 @@ const build: Step = {
   },
 };
 
-/** The step that changes what runs, by the deployment's action. */
+/** Step that applies, stops, restarts or removes the workload, by the deployment's action. */
 const deployment: Step = {
   phase: 'apply',
   applies: true,
@@ -98,7 +98,7 @@ const deployment: Step = {
   },
 };
 
-/** Runs what comes to an end by itself: events of jobs, commands of Terraform. */
+/** Step that runs commands which end by themselves: events of jobs, commands of Terraform. */
 const executing: Step = {
   phase: 'execute',
   applies: true,
@@ -115,7 +115,7 @@ const refused = (name: StepName): Step => ({
   run: () => Promise.resolve({}),
 });
 
-/** What each step does. */
+/** Implementations of the steps, by name. */
 export const STEPS: Record<StepName, Step> = {
   GIT_CLONE: clone,
   BUILD: build,
@@ -131,7 +131,7 @@ export const STEPS: Record<StepName, Step> = {
 const kindOf = ({ run, service }: Pick<ServiceWork, 'run' | 'service'>): DeployableKind =>
   run.parts.kinds[service.kind]!;
 
-/** Expands once a service: with the outputs that earlier stages recorded (docs/contributing/engine.md). */
+/** Expands a service's variables once, with the outputs that earlier stages recorded (docs/contributing/engine.md). */
 async function expand(work: ServiceWork): Promise<void> {
   if (work.variables) return;
   const { run, service } = work;
@@ -194,7 +194,7 @@ async function buildImage(work: ServiceWork, context: StepContext): Promise<{ im
   return { image: built.image };
 }
 
-/** What a build may ask while it runs, as the organization of the service. */
+/** Returns the context of a build, which checks images and hosts on behalf of the service's organization. */
 function buildContext({ run }: ServiceWork, context: RuntimeContext): BuildContext {
   const { organizationId } = run.scope;
   const sources = sourcesOf(run);
@@ -215,7 +215,7 @@ async function argumentsOf(
   return declaredArguments(work.run.scope.organizationId, file, work.variables!.variables);
 }
 
-/** Says which Dockerfile is missing, and what to do. */
+/** Returns the message for a missing Dockerfile, with what to do. */
 function missingDockerfile({ run, service }: ServiceWork, { rootPath, dockerfilePath }: BuildRecipe): string {
   const source = kindOf({ run, service }).source(service);
   const where = source?.type === 'git' ? `branch ${source.branch} of ${source.url}` : 'the source';
@@ -231,7 +231,7 @@ const identityOf = ({ run, service }: ServiceWork): WorkloadIdentity => ({
   generation: generationOf(run.parts.installation.epoch, run.claim.deployment.number),
 });
 
-/** The workload to apply; throws what the runtime refuses of it. */
+/** Returns the workload to apply; throws if the runtime refuses it. */
 async function workloadOf(work: ServiceWork): Promise<WorkloadSpec> {
   if (!work.image) throw new Error(`${work.service.name} has no image to deploy.`);
   const options = await optionsOf(work);
@@ -255,13 +255,13 @@ async function routedDomainsOf({ run, service, mask }: ServiceWork): Promise<str
 const requireDisk = ({ run }: Pick<ServiceWork, 'run'>): Promise<void> =>
   again(() => run.parts.checkDisk(run.scope.organizationId));
 
-/** Whether a service that has been deployed gets an image that is here: it takes hardly more disk, and may be what frees some. */
+/** Returns whether a deployed service gets an image that is here: that hardly takes disk, and may be what frees some. */
 async function isKnownHere({ runtime, workload, facts }: Pick<ServiceWork, 'runtime' | 'workload' | 'facts'>) {
   if (!facts?.handle || !workload) return false;
   return (await runtime.hasImage?.(workload.identity, workload.image)) ?? false;
 }
 
-/** Applies the workload, once its ports of the machine are the service's. */
+/** Applies the workload, once the service has the ports of the machine that it publishes. */
 async function applyWorkload({ run, runtime, workload, facts }: ServiceWork, context: RuntimeContext) {
   if (!workload) return facts?.handle ?? null;
   if (!(await isKnownHere({ runtime, workload, facts }))) await requireDisk({ run });
@@ -270,7 +270,7 @@ async function applyWorkload({ run, runtime, workload, facts }: ServiceWork, con
   return runtime.apply(workload, context);
 }
 
-/** The commands to run; throws what the runtime refuses of them. */
+/** Returns the commands to run; throws if the runtime refuses one of them. */
 async function tasksOf(work: ServiceWork): Promise<PlannedTask[]> {
   const { service, run } = work;
   const options = await optionsOf(work);
@@ -298,7 +298,7 @@ async function optionsOf(work: ServiceWork): Promise<WorkloadOptions> {
   return { proxyDomain, outputPath: outputPathOf(builtInVariablePrefix), registry, opened, bestEffort };
 }
 
-/** The registry that the image is of: what is taken down by the image that was released may be configured otherwise since. */
+/** Returns the registry of the image. A removal uses the released image, whose registry may differ from the configured one. */
 function registryOf(work: ServiceWork): string | undefined {
   const { run, service, facts } = work;
   if (run.snapshot.action !== 'DEPLOY' && run.snapshot.action !== 'RUN')

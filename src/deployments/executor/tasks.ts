@@ -10,7 +10,7 @@ import type { PlannedTask, TaskOutcome } from '#deployments/model/kind.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
 import type { Runtime, TaskContext, TaskEnd } from '#runtimes/runtime.ts';
 
-/** What the step EXECUTING keeps of its commands: no output, which may hold secrets. */
+/** Record of a command that the step EXECUTING keeps: without its output, which may hold secrets. */
 export interface TaskSummary {
   name: string;
   attempt: number;
@@ -19,8 +19,9 @@ export interface TaskSummary {
 }
 
 /**
- * Runs the commands of a step in order, each until it comes to a good end or its attempts are used up, and has what they left recorded. An
- * attempt that an earlier worker began is adopted, never begun twice (docs/contributing/engine.md, *The queue*). Throws what came to no good end.
+ * Runs the commands of a step in order, each until it succeeds or its attempts are used up. The kind records their outcomes. An attempt
+ * that an earlier worker began is adopted, never begun twice (docs/contributing/engine.md, *The queue*). Throws an error for people where a
+ * command failed.
  */
 export async function runTasks(work: ServiceWork, context: StepContext): Promise<{ tasks: TaskSummary[] }> {
   const { run, runtime } = work;
@@ -61,7 +62,7 @@ export async function runTasks(work: ServiceWork, context: StepContext): Promise
   };
 }
 
-/** The command with the folder that its repositories are put into. */
+/** Returns the command with the folder for its repositories. */
 function withFolders(work: ServiceWork, planned: PlannedTask): PlannedTask {
   const { checkout, task } = planned;
   if (!checkout) return planned;
@@ -70,7 +71,7 @@ function withFolders(work: ServiceWork, planned: PlannedTask): PlannedTask {
 
 type Recorded = Pick<Execution, 'startedAt' | 'outcomes' | 'failure'>;
 
-/** What the kind makes of it, and the end of the execution, in one transaction. Answers lines for the log. */
+/** Lets the kind record the outcomes and writes the end of the execution, in one transaction. Returns lines for the log. */
 async function record(work: ServiceWork, recorded: Recorded): Promise<string[]> {
   const { run, service } = work;
   const { outcomes, failure } = recorded;
@@ -138,24 +139,24 @@ async function writeEnd(
   await endOfStep(db, run.scope, step, { state, ...summaryOf(outcomes), error });
 }
 
-/** The last attempt that ended, and how many there were. */
+/** Returns the end of the last attempt and the number of attempts. */
 export const summaryOf = (outcomes: TaskOutcome[]) => ({
   attempts: outcomes.length,
   end: outcomes.at(-1)?.end ?? null,
 });
 
-/** Names of all attempts that a command may take. */
+/** Returns the names of all attempts that a command may take. */
 export const attemptNames = (name: string, attempts: number): string[] =>
   Array.from({ length: attempts }, (_, index) => `${name}-${index + 1}`);
 
-/** A command to run, where, and how its attempts have ended: to be added to. */
+/** Command to run, its runtime, and the outcomes of its attempts so far, to be added to. */
 export interface OneTask {
   runtime: Runtime;
   planned: PlannedTask;
   outcomes: TaskOutcome[];
 }
 
-/** Answers why a command came to no good end, undefined where it did. */
+/** Runs a command until it succeeds or its attempts are used up. Returns the reason of its failure; undefined after a success. */
 export async function runOne(
   { runtime, planned: { task, attempts, accepts = [] }, outcomes }: OneTask,
   context: TaskContext,

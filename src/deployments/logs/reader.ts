@@ -9,7 +9,7 @@ export interface StoredChunk {
   content: Buffer;
 }
 
-/** Chunks of a log that are read at once: 64 KiB each, so that nobody waits for what comes of them. */
+/** Chunks of a log that are read at once: 64 KiB each, so that reading them blocks nothing else for long. */
 const CHUNKS_AT_ONCE = 4;
 
 /** A part of a deployment's log. */

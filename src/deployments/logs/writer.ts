@@ -3,7 +3,7 @@ import { sql, type Database } from '#platform/database/index.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
 import { FencedWrite } from '#deployments/executor/fenced-write.ts';
 
-/** One line that people read of a deployment. */
+/** Line of a deployment's log, for people. */
 export interface DeploymentLine {
   /** RFC 3339 with milliseconds. */
   at: string;
@@ -91,7 +91,7 @@ export class DeploymentLog {
         write.add(chunk);
         await write.send();
       });
-      // Whoever awaits drain() gets the error; a chunk written by the timer must not end the process.
+      // The caller that awaits drain() gets the error; a chunk written by the timer must not end the process.
       this.#writing.catch(() => undefined);
     }
     return this.#writing;

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import { shortId } from '#kernel/ids.ts';
 
-/** A value that lies encrypted elsewhere than among the secrets of variables: a database's password. */
+/** Encrypted value that is not stored among the secrets of variables: a database's password. */
 export interface SealedValue {
   /** Place that it was sealed for (platform/vault). */
   place: string;
   /** Base64. */
   content: string;
-  /** Where the value stands within a URL: what goes before and after it. It is percent-encoded then. */
+  /** Parts of a URL before and after the value, which is percent-encoded between them; absent if it is not in a URL. */
   url?: { before: string; after: string };
 }
 
-/** How a database is reached. */
+/** Address and login of a database. */
 export interface DatabaseAccess {
   internal: { host: string; port: number };
   /** From outside the environment; null when it isn't publicly accessible. */
@@ -19,11 +19,11 @@ export interface DatabaseAccess {
   login: string;
   password: SealedValue;
   name: string;
-  /** What follows the name in its URL, so that the login is accepted. */
+  /** Query that the database's URL needs for the login to be accepted. */
   urlQuery?: string;
 }
 
-/** What built-in variables tell of a service. */
+/** Properties of a service that built-in variables are derived from. */
 export interface BuiltInService {
   id: string;
   /** Part of the keys: the kind, for databases their type (`POSTGRESQL`). */
@@ -104,13 +104,13 @@ const plain = (of: string, part: Part, key: string, value: string | null): Built
   sealed: null,
 });
 
-/** Scheme of a database's URL is its type: postgresql, mysql, mongodb, redis. */
+/** Returns the parts of a database's URL around the password. Its scheme is the type: postgresql, mysql, mongodb, redis. */
 const urlOf = (type: string, database: DatabaseAccess, host: string, port: number) => ({
   before: `${type.toLowerCase()}://${encodeURIComponent(database.login)}:`,
   after: `@${host}:${port}/${encodeURIComponent(database.name)}${database.urlQuery ? `?${database.urlQuery}` : ''}`,
 });
 
-/** Text of a sealed value, once it was decrypted. */
+/** Returns the variable's text for a decrypted value: the value itself, or its URL. */
 export const unsealedText = ({ url }: SealedValue, plainText: string): string =>
   url ? `${url.before}${encodeURIComponent(plainText)}${url.after}` : plainText;
 
@@ -135,19 +135,19 @@ function exchange(id: string, part: Part, version: number): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** Id of a built-in variable: the same for ever, for what it tells of and which part of it. */
+/** Returns the id of a built-in variable, derived from its owner's id and its part: the same for ever. */
 export const builtInId = (of: string, part: Part): string => exchange(of, part, 8);
 
-/** Whether an id can only be a built-in variable's. */
+/** Returns whether an id can only be a built-in variable's. */
 export const isBuiltInId = (id: string): boolean => id[14] === '8';
 
-/** Ids of projects, environments or services that a built-in variable with this id may tell of: one of them does, if any. */
+/** Returns ids of projects, environments or services of which one owns the built-in variable with this id, if any does. */
 export const ownersOfBuiltIn = (id: string): string[] =>
   isBuiltInId(id) ? PARTS.map((part) => exchange(id, part, 4)) : [];
 
 /**
- * Id of the variable that tells of a copy what this one tells of its owner; undefined when nothing that was copied is its owner. `copies`
- * holds copies by the ids of what they are copies of.
+ * Returns the id of the built-in variable of a copy that corresponds to this one; undefined if its owner was not copied. `copies` holds the
+ * ids of copies by the ids of their originals.
  */
 export function builtInOfCopy(id: string, copies: ReadonlyMap<string, string>): string | undefined {
   const owners = ownersOfBuiltIn(id);

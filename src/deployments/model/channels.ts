@@ -1,4 +1,4 @@
-/** Channels on which the engine is woken (platform/database/notify.ts). A message is a nudge: whoever listens also polls. */
+/** Channels on which the engine is woken (src/platform/database/notify.ts). A message is a nudge: its listeners also poll. */
 /** The payload says whose turn it is (`wakeOf`); every worker looks where it is empty. */
 export const DEPLOYMENTS = 'quarterdeck_deployments';
 /** The payload is the deployment's id. */

@@ -2,7 +2,7 @@ import { RuntimeError, type RuntimeErrorCode } from '#runtimes/runtime.ts';
 import { VariableError } from '#deployments/model/variables.ts';
 import type { StepName } from '#deployments/model/snapshot.ts';
 
-/** Why a service of a deployment failed, for programs; the message beside it is for people. */
+/** Reasons why a service of a deployment failed, for programs; the message beside the code is for people. */
 export const ERROR_CODES = {
   SOURCE_UNAVAILABLE:
     'The commit, chart or image that it is deployed from was not found, or its server gave no answer.',
@@ -25,7 +25,7 @@ export interface ServiceError {
   message: string;
 }
 
-/** Refuses what would take more disk. */
+/** Error of a deployment that would exceed the organization's limit of disk. */
 export class DiskLimitError extends Error {}
 
 const BY_RUNTIME_CODE: Partial<Record<RuntimeErrorCode, ErrorCode>> = {
@@ -41,7 +41,7 @@ const BY_STEP: Partial<Record<StepName, ErrorCode>> = {
   EXECUTING: 'EXECUTION_FAILED',
 };
 
-/** The code of an error that ended a service during a step. */
+/** Returns the code of an error that ended a service during a step. */
 export function codeOf(error: unknown, step: StepName | null): ErrorCode {
   if (error instanceof VariableError) return 'VARIABLES_INVALID';
   if (error instanceof DiskLimitError) return 'DISK_LIMIT';
@@ -51,11 +51,11 @@ export function codeOf(error: unknown, step: StepName | null): ErrorCode {
   return known ?? (step ? BY_STEP[step] : undefined) ?? 'FAILED';
 }
 
-/** Where the log of an execution is read, below the address of the API. */
+/** Returns the path below the address of the API where the log of an execution is read. */
 const logPathOf = (environmentId: string, number: number): string =>
   `/environment/${environmentId}/logs?version=${environmentId}-${number}`;
 
-/** A failure as it is answered; undefined where there was none. Rows of older releases have the message alone. */
+/** Returns a failure as the API shows it; undefined without a failure. Rows of older releases have the message alone. */
 export const toErrorView = (row: {
   error: string | null;
   error_code: string | null;

@@ -1,4 +1,4 @@
-/** Why a key has no value. */
+/** Reason why keys have no value. */
 export interface VariableProblem {
   code: 'CYCLE' | 'SOURCE_MISSING' | 'EXTERNAL_SECRET' | 'SAME_PATH' | 'TOO_LARGE';
   keys: string[];
@@ -10,7 +10,7 @@ export interface VariableProblem {
 export interface Node {
   text: string;
   isSecret: boolean;
-  /** Nothing in it is replaced. */
+  /** Whether the text is taken as it is, without replacing `{{KEY}}`. */
   verbatim?: boolean;
 }
 
@@ -29,9 +29,10 @@ const LIMIT = 16 * 1024 * 1024;
 const REFERENCE = /\{\{([a-zA-Z_][a-zA-Z0-9_]*)\}\}/g;
 
 /**
- * Replaces `{{KEY}}` by that key's value in every node, and then in the contents of files, which nothing refers to (docs/contributing/rules.md 33).
- * An unknown key stays as written, with a warning. Keys that can't have a value are added to `failures`, with the problem at their root.
- * Goes by sorted keys, so that values, warnings and reported cycles don't hang on the order that the nodes were given in.
+ * Replaces `{{KEY}}` by that key's value in every node, and then in the contents of files. Nothing refers to files
+ * (docs/contributing/rules.md 33). An unknown key stays as written, with a warning. Keys that can't have a value are added to `failures`,
+ * with the problem at their root. Keys are sorted first, so that values, warnings and reported cycles don't depend on the order of the
+ * nodes.
  */
 export function expand(
   nodes: ReadonlyMap<string, Node>,
@@ -62,8 +63,9 @@ export function expand(
 }
 
 /**
- * Keys that a key needs and that have no value yet, each after those that it needs itself, and the key last. With a stack of its own: a
- * chain of thousands must not end the program's. Keys on a cycle, and those that need one that failed, get their problem here.
+ * Returns the keys that a key needs and that have no value yet, dependencies first and the key itself last. An explicit stack replaces
+ * recursion: a chain of thousands would overflow the program's. Keys on a cycle, and keys that need a failed one, are added to `failures`
+ * here.
  */
 function postorder(
   start: string,
@@ -105,13 +107,15 @@ function postorder(
   }
 }
 
-/** Most values name nothing, and a service of a large environment sees thousands of them. */
+/** Returns whether a text names no key. It is cheap, because most values name none and a large environment has thousands of them. */
 const isPlain = (node: Node): boolean => node.verbatim === true || !node.text.includes('{{');
 
 const referencesOf = (node: Node): string[] =>
   isPlain(node) ? [] : [...new Set([...node.text.matchAll(REFERENCE)].map((match) => match[1]!))].sort();
 
-/** The same cycle has the same name wherever it was entered: it begins with the key that is first by the alphabet. */
+/**
+ * Returns the problem of a cycle, which begins with the alphabetically first key: the same cycle has the same name wherever it was entered.
+ */
 function cycle(keys: string[]): VariableProblem {
   const first = keys.indexOf([...keys].sort()[0]!);
   const turned = [...keys.slice(first), ...keys.slice(0, first)];
@@ -128,7 +132,7 @@ const tooLarge = (key: string): VariableProblem => ({
   message: `${key} makes the expanded variables larger than ${LIMIT / 1024 / 1024} MiB together.`,
 });
 
-/** A node's text with every key that has a value replaced; undefined when it doesn't fit into the budget. */
+/** Returns a node's text with every key that has a value replaced; undefined if it doesn't fit into the budget. */
 function replace(node: Node, values: ReadonlyMap<string, Expanded>, budget: { left: number }): Expanded | undefined {
   const parts: string[] = [];
   let { isSecret } = node;

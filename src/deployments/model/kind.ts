@@ -11,7 +11,7 @@ export interface GitSourceToResolve {
   gitTokenId: string | null;
 }
 
-/** Instead of a registry's id: the image's name begins with its host, and nobody asks who pulls it. */
+/** Registry id of images whose names begin with their registry's host; they are pulled without credentials. */
 export const PUBLIC_REGISTRY = 'public';
 
 /** An image of a registry, whose tag has to be resolved to a digest. */
@@ -27,20 +27,20 @@ export interface ImageSourceToResolve {
 
 type SourceToResolve = GitSourceToResolve | ImageSourceToResolve;
 
-/** What the variables of a service became when its stage started. */
+/** Expanded variables and files of a service, made when its stage starts. */
 export interface ExpandedVariables {
   variables: Record<string, string>;
   files: { path: string; content: string }[];
   secrets: string[];
 }
 
-/** What is built of a service, before the checkout's place is known. */
+/** Recipe for a service's image, before the folder of the checkout is known. */
 export interface BuildRecipe {
   rootPath: string;
   dockerfilePath: string;
   /**
-   * Written to `dockerfilePath` of the checkout before the build, for kinds whose Dockerfile is ours. One that is made then reads files of
-   * the checkout, and gets an error where there is none.
+   * Dockerfile of kinds that generate it; written to `dockerfilePath` of the checkout before the build. A function makes it from files of
+   * the checkout, and its `read` throws an error where there is no such file.
    */
   dockerfile?: string | ((read: (file: string) => Promise<string>) => Promise<string>);
   targetStage: string | null;
@@ -51,25 +51,28 @@ export interface BuildRecipe {
 export interface WorkloadOptions {
   /** Domain under which the proxy serves services. */
   proxyDomain: string;
-  /** How the runtime gets at the image; null where nobody asks. */
+  /** Access of the runtime to the image's registry; null if it needs no credentials. */
   registry: RegistryAccess | null;
-  /** Where a command writes what becomes variables of the environment (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
+  /**
+   * Path to which a command writes output that becomes variables of the environment (docs/contributing/engine.md, *Snapshot, resolution,
+   * plan*).
+   */
   outputPath: string;
-  /** Values of the configuration that were sealed, opened by the kind's `open`; by names of its own choosing. */
+  /** Sealed values of the configuration, opened by the kind's `open`; by names of its own choosing. */
   opened: Record<string, string>;
-  /** A teardown is best effort (docs/contributing/rules.md 19). */
+  /** Whether the teardown is best effort (docs/contributing/rules.md 19). */
   bestEffort: boolean;
 }
 
-/** Where an image is built, and what the settings say of it. */
+/** Runtime that an image is built on, and settings that its recipe depends on. */
 interface BuildOptions {
   runtime: Runtime['name'];
   settings: Pick<Settings, 'terraformImage' | 'openTofuImage'>;
-  /** The image that the service's source stands for, where that is one. */
+  /** Image that the service's source was resolved to; null if the source is no image. */
   image: string | null;
 }
 
-/** Repositories whose files a command finds: checked out here, so that it needs neither a way to them nor their tokens. */
+/** Repositories that are checked out for a command, so that it needs neither network access to them nor their tokens. */
 export interface TaskCheckout {
   /** Folder where it finds them. */
   path: string;
@@ -81,19 +84,19 @@ export interface TaskCheckout {
 export interface PlannedTask {
   task: TaskSpec;
   checkout?: TaskCheckout;
-  /** How often it is run at most until it ends with 0; the name gets the number of the attempt. */
+  /** Limit of runs until one ends with 0; each run's name gets the number of its attempt. */
   attempts: number;
   /** Statuses besides 0 that are a good end (`terraform plan -detailed-exitcode` answers 2 for changes). */
   accepts?: number[];
-  /** Whether it is run also when one before it failed or was given up (to release what was taken). */
+  /** Whether the command also runs after one before it failed or was given up, to release what was taken. */
   always?: boolean;
-  /** Whether nothing of it is left where it ran once its end is written: its environment and files may hold secrets. */
+  /** Whether the runtime removes the command once its end is written: its environment and files may hold secrets. */
   discard?: boolean;
-  /** Whether its bad end is only told, and what follows goes on (a teardown that is best effort). */
+  /** Whether a failure is only logged and the next commands run all the same (a teardown that is best effort). */
   tolerated?: boolean;
 }
 
-/** How a command of a step EXECUTING ended. */
+/** End of one attempt at a command of a step EXECUTING. */
 export interface TaskOutcome {
   name: string;
   /** From 1. */
@@ -101,25 +104,25 @@ export interface TaskOutcome {
   end: TaskEnd;
 }
 
-/** What is kept of executions, of kinds that keep them, and when a service runs by itself. */
+/** Schedule of a kind with executions, and how many of them are kept. */
 export interface ExecutionPolicy {
   /** Null where only deployments run it. */
   cron: { expression: string; timeZone: string } | null;
-  /** What becomes of an execution that is due while the last one goes on. */
+  /** Treatment of an execution that is due while the last one still runs. */
   concurrency: 'Allow' | 'Forbid' | 'Replace';
-  /** Failed ones of which the runtime keeps what is left, to be looked at. */
+  /** Number of failed executions whose remains the runtime keeps, to be looked at. */
   keptFailures: number;
-  /** Seconds after their end after which that goes too; null for never. */
+  /** Seconds after its end after which a failed execution's remains are removed too; null for never. */
   keptSeconds: number | null;
 }
 
-/** What the engine needs to know of a kind of service. Pure: kinds are given to the engine by app/. */
+/** Description of a kind of service for the engine. Pure: src/app/ gives the kinds to the engine. */
 export interface DeployableKind {
-  /** What a service of it is made of, null where that is neither a repository nor an image. */
+  /** Returns the source that a service is made of; null if it is neither a repository nor an image. */
   source(service: ServiceSnapshot): SourceToResolve | null;
-  /** A second repository that it is deployed with (values of a chart), whose commit is resolved beside the source's. */
+  /** Returns a second repository that the service is deployed with (values of a chart); its commit is resolved beside the source's. */
   valuesSource?(service: ServiceSnapshot): GitSourceToResolve | null;
-  /** Steps of an action (docs/contributing/engine.md). `last` is null where nothing was released, or where nothing may be skipped. */
+  /** Plans the steps of an action (docs/contributing/engine.md). `last` is null if nothing was released, or if nothing may be skipped. */
   plan(
     service: ServiceSnapshot,
     action: DeploymentAction,
@@ -127,9 +130,9 @@ export interface DeployableKind {
     last: LastRelease | null,
   ): PlannedService;
   build?(service: ServiceSnapshot, options: BuildOptions): BuildRecipe;
-  /** Whether its source has to be known to take it down: what takes it down runs in its image. */
+  /** Returns whether a removal needs the source, because its commands run in the source's image. */
   needsSourceToRemove?(service: ServiceSnapshot): boolean;
-  /** The workload to apply; kinds without one have nothing that runs for ever. */
+  /** Returns the workload to apply; absent for kinds without a permanent workload. */
   workload?(
     service: ServiceSnapshot,
     identity: WorkloadIdentity,
@@ -137,7 +140,7 @@ export interface DeployableKind {
     variables: ExpandedVariables,
     options: WorkloadOptions,
   ): WorkloadSpec;
-  /** Commands of the step EXECUTING, in order: the first that comes to no good end is the step's failure. */
+  /** Returns the commands of the step EXECUTING, in order: the first that fails is the step's failure. */
   tasks?(
     service: ServiceSnapshot,
     action: DeploymentAction,

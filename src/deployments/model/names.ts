@@ -59,14 +59,14 @@ const OF_EVENT: Record<RunEvent, RequestEvents> = {
   },
 };
 
-/** The event of a RUN; all services of one have the same. */
+/** Returns the event of a RUN, which all of its services share. */
 export const eventOfRun = (services: Pick<ServiceSnapshot, 'event'>[]): RunEvent => {
   const event = services[0]?.event;
   if (!event) throw new Error('A request to run something names what.');
   return event;
 };
 
-/** Names of the audit events of a request. */
+/** Returns the names of the audit events of a request. */
 export const requestEventsOf = (action: DeploymentAction, services: Pick<ServiceSnapshot, 'event'>[]): RequestEvents =>
   action === 'RUN' ? OF_EVENT[eventOfRun(services)] : OF_ACTION[action];
 
@@ -76,7 +76,10 @@ const SUB_ACTIONS: Partial<Record<RunEvent, string>> = {
   MIGRATE_STATE: 'TERRAFORM_MIGRATE_STATE',
 };
 
-/** `sub_action` of a service in a request (docs/contributing/rules.md, *Status*): what Terraform does of it, NONE for every other kind. */
+/**
+ * Returns `sub_action` of a service in a request (docs/contributing/rules.md, *Status*): the command of Terraform, or NONE for every other
+ * kind.
+ */
 export function subActionOf(action: DeploymentAction, service: Pick<ServiceSnapshot, 'kind' | 'event'>): string {
   if (service.event) return SUB_ACTIONS[service.event] ?? 'NONE';
   const { subActions } = factsOf(service.kind);
@@ -91,6 +94,6 @@ const TRIGGER_ACTIONS: Record<string, string> = {
   TERRAFORM_MIGRATE_STATE: 'TERRAFORM_MIGRATE_STATE',
 };
 
-/** `trigger_action` of an execution in histories, by what its first service does; a forced job event is a deploy there. */
+/** Returns `trigger_action` of an execution in histories, by the sub-action of its first service; a forced job event is a deploy there. */
 export const triggerActionOf = (action: string, subAction: string | undefined): string =>
   action === 'RUN' ? (TRIGGER_ACTIONS[subAction ?? ''] ?? 'DEPLOY') : action;

@@ -1,15 +1,15 @@
 import type { DeploymentAction, Phase } from '#deployments/model/states.ts';
 
-/** How a service is that something else than our deployments runs, as it was last read: an app of an Argo CD (docs/contributing/rules.md 39). */
+/** State of a service that an external system runs, as last read: an app of an Argo CD (docs/contributing/rules.md 39). */
 export interface Observed {
-  /** What was done last or is under way; null where nothing ever was. */
+  /** Last action, ended or under way; null if there never was any. */
   action: DeploymentAction | null;
-  /** How far that is; null where whoever runs it cannot tell. */
+  /** Phase of that action; null if the external system cannot tell. */
   phase: Phase | null;
-  /** Whether it is what its source says. */
+  /** Whether the service is as its source says. */
   current: boolean;
   startedAt: string | null;
   endedAt: string | null;
-  /** Whatever its kind keeps besides. */
+  /** Further properties that its kind keeps. */
   more: Record<string, unknown>;
 }

@@ -2,11 +2,11 @@ import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 import type { Annotations } from '#runtimes/runtime.ts';
 
-/** Format of snapshots and plans; a release of ours reads its own and the one before (docs/contributing/engine.md). */
+/** Format of snapshots and plans; a release of Quarterdeck reads its own and the one before (docs/contributing/engine.md). */
 export const FORMAT = 3;
 export const FORMATS = [FORMAT, FORMAT - 1];
 
-/** A commit that a source was resolved to. */
+/** Commit that a source was resolved to. */
 export interface Commit {
   id: string;
   date: string;
@@ -15,7 +15,7 @@ export interface Commit {
   tag: string;
 }
 
-/** One service of a snapshot: configuration only, frozen in the request's transaction, without any I/O. */
+/** Service in a snapshot: configuration only, frozen in the request's transaction, without any I/O. */
 export interface ServiceSnapshot {
   serviceId: string;
   kind: string;
@@ -24,10 +24,10 @@ export interface ServiceSnapshot {
   /** Internal host name. */
   hostname: string;
   stage: { id: string; name: string; position: number };
-  /** Versions of the three configurations that this is. */
+  /** Versions of the three configurations that the snapshot is made of. */
   versions: { service: number; environment: number; project: number };
   spec: any;
-  /** What histories show of it; left out by releases that did not know it. */
+  /** Properties that histories show of the service; absent from snapshots of releases that did not know them. */
   details?: Record<string, unknown>;
   advancedSettings: Record<string, unknown>;
   /** Host names of custom domains that lead to the default port. */
@@ -36,18 +36,18 @@ export interface ServiceSnapshot {
   certificateDomains?: string[];
   /** Unexpanded variables that stand on the service itself, secrets by version; in format 1 all that it sees. */
   variables: FrozenVariable[];
-  /** Why its cluster can't run it, as a sentence: it fails by itself, and the other services of the request go on. */
+  /** Reason why the cluster can't run the service, as a sentence: the service fails alone, and the others go on. */
   unable?: string;
   /** Commit that this request asked for, instead of the head of the branch. */
   commitId: string | null;
-  /** The same of the repository of its values. */
+  /** Commit of the repository of its values that this request asked for. */
   valuesCommitId?: string;
-  /** Of a request with the action RUN: what is run of the service. */
+  /** Event that a request with the action RUN executes. */
   event?: RunEvent;
-  /** Labels and annotations that what is made of it carries; snapshots from before there were any have none. */
+  /** Labels and annotations for the resources of the service; older snapshots have none. */
   labels?: Record<string, string>;
   annotations?: Annotations[];
-  /** What a removal would run first is left out: what a service has made outside stays. */
+  /** Leaves out the commands that a removal would run first: resources that the service made outside stay. */
   skipDestroy?: true;
 }
 
@@ -72,13 +72,13 @@ export interface Snapshot {
   repeat: boolean;
   /** Teardown is best effort: what is absent is no error (`skipReconcile`, docs/contributing/rules.md 19). */
   bestEffort: boolean;
-  /** The execution that this goes back to; its resolution comes with it. */
+  /** Execution that this rollback goes back to; its resolution comes with it. */
   rollbackTo?: { deploymentId: string; number: number };
-  /** Nothing of it is kept any more that could be deployed again: its services are left out. */
+  /** Set if nothing that could be deployed again is kept: the services are then left out. */
   expired?: true;
 }
 
-/** What a claim found outside: per service. Stored once, so that every attempt does the same. */
+/** Commits and images that a claim found outside, by service. Stored once, so that every attempt does the same. */
 export interface Resolution {
   format: number;
   services: Record<string, ResolvedService>;
@@ -88,29 +88,29 @@ export interface ResolvedService {
   commit?: Commit;
   /** Commit of the repository that its values come from. */
   valuesCommit?: Commit;
-  /** The image that a tag stood for, by its digest; of a rollback the image that was released then, while it is kept. */
+  /** Image that a tag stood for, by its digest; in a rollback the image that was released then, while it is kept. */
   image?: string;
-  /** What `image` was resolved from. */
+  /** Image name that `image` was resolved from. */
   imageSource?: ImageName;
   buildKey?: string;
-  /** Why it is not deployed: nothing of it was resolved. */
+  /** Reason why the service is not deployed: nothing of it was resolved. */
   failure?: Foreseen;
 }
 
-/** A failure that is known before a service's first step. */
+/** Failure that is known before a service's first step. */
 export interface Foreseen {
   code: 'SOURCE_UNAVAILABLE' | 'CLUSTER_UNABLE' | 'FAILED';
   message: string;
 }
 
-/** An image as people name it. */
+/** Image as people name it. */
 export interface ImageName {
   registryId: string;
   name: string;
   tag: string;
 }
 
-/** What is known of the release of a service when a plan is made. */
+/** Release of a service, as far as a plan depends on it. */
 export interface LastRelease {
   image: string | null;
   buildKey: string | null;
@@ -139,15 +139,15 @@ export interface PlannedService {
   kind: string;
   /** Steps in order. */
   steps: StepName[];
-  /** Why it is built, applied or left alone, for people. */
+  /** Reason why the service is built, applied or left alone, for people. */
   reason: string;
-  /** What the image is made of; the same key needs no second build. Null where nothing is built. */
+  /** Key over everything that the image is made of; an equal key needs no second build. Null if nothing is built. */
   buildKey: string | null;
   /** Image to apply where nothing is built. */
   image: string | null;
-  /** Known before its first step: it has none, fails alone, and later stages go on. */
+  /** Failure that is known before the first step: the service has no steps, fails alone, and later stages go on. */
   failure?: Foreseen;
-  /** What becomes of the instances that run: replaced by new ones without a gap, or ended before the new ones begin. */
+  /** Replacement of running instances: by new ones without a gap, or ended before the new ones begin. */
   rollout: 'ROLLING' | 'RECREATE' | 'NONE';
 }
 
@@ -158,7 +158,7 @@ export interface PlannedStage {
   services: PlannedService[];
 }
 
-/** A plan is data: stored, shown, carried out step by step. Stages stand in the order in which they are carried out. */
+/** Plan of a deployment as data: stored, shown, carried out step by step. Stages are in the order in which they are carried out. */
 export interface Plan {
   format: number;
   action: DeploymentAction;

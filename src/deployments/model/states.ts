@@ -32,17 +32,17 @@ export const STATES = [
 ] as const;
 export type State = (typeof STATES)[number];
 
-/** What a deployment does to its services. RUN executes something of them and leaves them as they were. */
+/** Actions of a deployment on its services. RUN executes something of them and leaves them as they were. */
 export const ACTIONS = ['DEPLOY', 'STOP', 'RESTART', 'DELETE', 'UNINSTALL', 'RUN'] as const;
 export type DeploymentAction = (typeof ACTIONS)[number];
 
-/** What RUN executes: an event of a job, a command on a Terraform service's state, or a diff of a chart. */
+/** Events that RUN executes: an event of a job, a command on a Terraform service's state, or a diff of a chart. */
 const RUN_EVENTS = ['CRON', 'START', 'STOP', 'DELETE', 'PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE', 'DIFF'] as const;
 export type RunEvent = (typeof RUN_EVENTS)[number];
 
 /**
- * Where a service is in a deployment, whatever the action. The state's name that people see follows from action and phase; rules are
- * about phases (docs/contributing/engine.md, *States of a service in a deployment*).
+ * Phases of a service in a deployment, whatever the action. The state's name that people see follows from action and phase; rules are about
+ * phases (docs/contributing/engine.md, *States of a service in a deployment*).
  */
 export const PHASES = [
   'queued',
@@ -58,12 +58,12 @@ export const PHASES = [
 ] as const;
 export type Phase = (typeof PHASES)[number];
 
-/** What moves a service from phase to phase. */
+/** Trigger that moves a service from phase to phase. */
 export type Trigger = 'start' | 'build' | 'apply' | 'execute' | 'succeed' | 'fail' | 'cancel' | 'cancelled';
 
 const FINAL: readonly Phase[] = ['succeeded', 'failed', 'buildFailed', 'canceled'];
 
-/** The whole table of transitions; docs/states.md draws it, and a test walks all of it. */
+/** Table of all transitions; docs/states.md draws it, and a test walks all of it. */
 export const TRANSITIONS: Record<Trigger, Partial<Record<Phase, Phase>>> = {
   // Its deployment starts, its stage is not reached.
   start: { queued: 'waiting' },
@@ -147,7 +147,7 @@ const NAMES: Record<
   },
 };
 
-/** The state's name that the API shows. */
+/** Returns the state's name that the API shows. */
 export function stateOf(action: DeploymentAction, phase: Phase): State {
   switch (phase) {
     case 'canceling':
@@ -165,17 +165,17 @@ export function stateOf(action: DeploymentAction, phase: Phase): State {
   }
 }
 
-/** The phase that a state stands for. */
+/** Returns the phase that a state stands for. */
 export function phaseOf(action: DeploymentAction, state: State): Phase {
   const phase = PHASES.find((candidate) => stateOf(action, candidate) === state);
   if (!phase) throw new Error(`${state} is not a state of the action ${action}.`);
   return phase;
 }
 
-/** The phase after a trigger, or undefined where the trigger means nothing. */
+/** Returns the phase after a trigger, or undefined if the trigger means nothing in this phase. */
 export const next = (phase: Phase, trigger: Trigger): Phase | undefined => TRANSITIONS[trigger][phase];
 
-/** States from which a trigger leads somewhere, with where it leads: what a conditional update is made of. */
+/** Returns the states that a trigger moves, each with its next state, for a conditional update. */
 export const movesOf = (action: DeploymentAction, trigger: Trigger): { from: State; to: State }[] =>
   (Object.entries(TRANSITIONS[trigger]) as [Phase, Phase][]).map(([from, to]) => ({
     from: stateOf(action, from),

@@ -34,19 +34,19 @@ export interface ExternalSecret {
   chosenWith?: string;
 }
 
-/** What rules need to know of a variable or secret. What doesn't apply is left out, which keeps snapshots small. */
+/** Properties of a variable or secret that rules depend on. Absent properties don't apply, which keeps snapshots small. */
 export interface VariableDefinition {
   id: string;
   key: string;
   scope: RecordScope;
   isSecret?: boolean;
-  /** Where its value is put as a file; of the record itself, not inherited. */
+  /** Path at which the value is mounted as a file; of the record itself, not inherited. */
   mountPath?: string;
   /** Whether `{{KEY}}` is replaced within the file. */
   interpolateFile?: boolean;
-  /** Id of what it overrides. */
+  /** Id of the record that it overrides. */
   overrides?: string;
-  /** Id of what it is an alias of. */
+  /** Id of the record that it is an alias of. */
   aliases?: string;
   /** The value lies in a secret manager, under this name. */
   external?: ExternalSecret;
@@ -67,21 +67,21 @@ export interface VariableRecord extends VariableDefinition {
 
 interface ResolvedVariable {
   key: string;
-  /** Of a file variable: its path, which is where the program finds the value. */
+  /** Value; for a file variable its path, which is where the program finds the value. */
   value: string;
   /** Whether it is a secret, or a secret was put into it. */
   isSecret: boolean;
   origin: Origin;
 }
 
-/** Where a value comes from: the record that won, and what that record is. */
+/** Origin of a value: the record that won, and its type. */
 interface Origin {
   scope: RecordScope;
   id: string;
   via: VariableType;
 }
 
-/** What the variables that a service sees become. Order is by key and by path, whatever the order of the records. */
+/** Variables and files that a service gets. Order is by key and by path, whatever the order of the records. */
 export interface ResolvedVariables {
   variables: ResolvedVariable[];
   files: { path: string; content: string }[];
@@ -91,7 +91,7 @@ export interface ResolvedVariables {
   secrets: string[];
 }
 
-/** Variables that can't be resolved: a cycle, a source that is gone, an external secret, too much. The message names the keys. */
+/** Error for variables that can't be resolved: a cycle, a source that is gone, an external secret, too much. The message names the keys. */
 export class VariableError extends Error {
   readonly problems: VariableProblem[];
   constructor(problems: VariableProblem[]) {
@@ -104,13 +104,13 @@ export class VariableError extends Error {
 const RANKS: Partial<Record<RecordScope, number>> = { BUILT_IN: 0, PROJECT: 1, ENVIRONMENT: 2 };
 const SERVICE_RANK = 3;
 
-/** How low a scope is: BUILT_IN 0, PROJECT 1, ENVIRONMENT 2, every service scope 3 (docs/contributing/rules.md 29). */
+/** Returns the depth of a scope: BUILT_IN 0, PROJECT 1, ENVIRONMENT 2, every service scope 3 (docs/contributing/rules.md 29). */
 export const rankOf = (scope: RecordScope): number => RANKS[scope] ?? SERVICE_RANK;
 
-/** Whether an override may stand in `lower` of what stands in `higher` (docs/contributing/rules.md, *Hierarchy* rule 2). */
+/** Returns whether a record in `lower` may override one in `higher` (docs/contributing/rules.md, *Hierarchy* rule 2). */
 export const isStrictlyLower = (lower: RecordScope, higher: RecordScope): boolean => rankOf(lower) > rankOf(higher);
 
-/** What a record is: overrides and aliases stay that, whatever their source is (docs/contributing/rules.md 34). */
+/** Returns the type of a record: overrides and aliases stay that, whatever their source is (docs/contributing/rules.md 34). */
 export function typeOf(record: VariableDefinition): VariableType {
   if (record.scope === 'BUILT_IN') return 'BUILT_IN';
   if (record.overrides !== undefined) return 'OVERRIDE';
@@ -119,11 +119,11 @@ export function typeOf(record: VariableDefinition): VariableType {
   return record.mountPath === undefined ? 'VALUE' : 'FILE';
 }
 
-/** The record that an override or alias is of; undefined when it is of none, or that isn't among those given. */
+/** Returns the record that an override or alias refers to; undefined if it refers to none, or to none of the given records. */
 export const sourceOf = <R extends VariableDefinition>(record: R, byId: ReadonlyMap<string, R>): R | undefined =>
   byId.get(record.overrides ?? record.aliases ?? '');
 
-/** Path of the file that a record makes, its own or the one that it inherits (docs/contributing/rules.md 34). */
+/** Returns the path of the file that a record makes, its own or the one that it inherits (docs/contributing/rules.md 34). */
 export function mountPathOf<R extends VariableDefinition>(record: R, byId: ReadonlyMap<string, R>): string | undefined {
   const seen = new Set<R>();
   for (let at: R | undefined = record; at && !seen.has(at); at = sourceOf(at, byId)) {
@@ -133,13 +133,14 @@ export function mountPathOf<R extends VariableDefinition>(record: R, byId: Reado
   return undefined;
 }
 
-/** The record that holds the value: an alias's source, else the record itself. Undefined when the source is gone. */
+/** Returns the record that holds the value: an alias's source, else the record itself. Undefined if the source is gone. */
 export const valueHolderOf = <R extends VariableDefinition>(record: R, byId: ReadonlyMap<string, R>): R | undefined =>
   record.aliases === undefined ? record : byId.get(record.aliases);
 
 /**
- * The record that counts for each key: the lowest scope wins, and a secret over a variable that stands beside it (docs/contributing/rules.md 29, 32).
- * Equals beyond that can't be stored; the id decides, so that the result doesn't hang on the order.
+ * Returns the effective record of each key: the lowest scope wins, and a secret over a variable of the same scope
+ * (docs/contributing/rules.md 29, 32). Further equals can't be stored; the id decides between them, so that the result doesn't depend on
+ * the order.
  */
 export function effectiveRecords<R extends VariableDefinition>(records: readonly R[]): Map<string, R> {
   const effective = new Map<string, R>();
@@ -159,7 +160,7 @@ function beats(one: VariableDefinition, other: VariableDefinition): boolean {
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Everything that can be said of the variables of a service, with what is wrong kept by key instead of thrown. */
+/** Resolved variables of a service, with problems kept by key instead of thrown. */
 export interface Examination extends ResolvedVariables {
   files: { path: string; content: string; isSecret: boolean }[];
   /** Keys without a value, and why. */
@@ -167,7 +168,7 @@ export interface Examination extends ResolvedVariables {
 }
 
 /**
- * What a service sees, resolved: one value for each key or one problem. Give it all records that the service sees (its own, its
+ * Resolves the variables that a service sees: one value for each key, or one problem. Needs all records that the service sees (its own, its
  * environment's, its project's and the built-in ones), the overridden ones included.
  */
 export function examineVariables(records: readonly VariableRecord[]): Examination {
@@ -205,7 +206,7 @@ export function examineVariables(records: readonly VariableRecord[]): Examinatio
   };
 }
 
-/** The variables of a service for its deployment. Throws VariableError, which names every problem once. */
+/** Returns the variables of a service for its deployment. Throws VariableError, which names every problem once. */
 export function resolveVariables(records: readonly VariableRecord[]): ResolvedVariables {
   const { failures, ...resolved } = examineVariables(records);
   if (failures.size > 0) throw new VariableError([...new Set(failures.values())]);
@@ -230,7 +231,7 @@ function problemOf(record: VariableRecord, holder: VariableRecord | undefined): 
   return undefined;
 }
 
-/** Files by path. Two keys may name one path: the lower scope's file is there, of equals with different content neither. */
+/** Returns the files by path. If two keys name one path, the lower scope's file wins; equals with different contents are a problem. */
 function placeFiles(
   effective: ReadonlyMap<string, VariableRecord>,
   byId: ReadonlyMap<string, VariableRecord>,

@@ -7,27 +7,27 @@ import {
   type VariableDefinition,
 } from '#deployments/model/variables.ts';
 
-/** A part of the configuration that differs; `from` or `to` is left out where there is none. */
+/** Part of the configuration that differs; `from` or `to` is left out if there is none. */
 interface SettingChange {
-  /** Where it stands (`ports[0].internal_port`). */
+  /** Path of the setting (`ports[0].internal_port`). */
   path: string;
   from?: unknown;
   to?: unknown;
 }
 
-/** A variable or secret whose effective record differs. Values are left out of secrets. */
+/** Variable or secret whose effective record differs. Values are left out of secrets. */
 interface VariableChange {
   key: string;
   change: 'ADDED' | 'REMOVED' | 'CHANGED';
   isSecret: boolean;
-  /** Where its value comes from: the record that counts, of then where it is removed. */
+  /** Scope of the effective record; for a removed variable, of the record that was effective then. */
   scope: VariableDefinition['scope'];
   type: ReturnType<typeof typeOf>;
   from?: string;
   to?: string;
 }
 
-/** What of a service would differ from its last release. */
+/** Differences between a service and its last release. */
 export interface ServiceChanges {
   commit: { from: Commit | null; to: Commit | null } | null;
   settings: SettingChange[];
@@ -35,8 +35,8 @@ export interface ServiceChanges {
 }
 
 /**
- * Compares a service's snapshot with what was last released of it. Without a release everything is new: only variables are listed then, and of
- * those not the built-in ones. `shared` compares what the service's environment has for all of its services.
+ * Compares a service's snapshot with its last release. Without a release everything is new: only variables are listed then, and none of the
+ * built-in ones. `shared` compares the variables that all services of the environment see.
  */
 export function changesOf(
   service: ServiceSnapshot,
@@ -58,20 +58,20 @@ export function changesOf(
   };
 }
 
-/** Variables that services see alike: by key the one that counts, and all by id. */
+/** Variables that services of an environment share: the effective ones by key, and all by id. */
 interface SharedVariables {
   effective: Map<string, FrozenVariable>;
   byId: Map<string, FrozenVariable>;
 }
 
-/** What an environment has for all of its services, then and now, and the keys that differ. Made once for all of them. */
+/** Variables that all services of an environment see, then and now, and the keys that differ. Computed once for all services. */
 export interface SharedComparison {
   before: SharedVariables;
   after: SharedVariables;
   keys: string[];
 }
 
-/** Compares what services of an environment see alike: what was frozen with their last release, and what is now. */
+/** Compares the variables that all services of an environment see: those frozen with their last release, and those of now. */
 export function compareShared(before: FrozenVariable[], after: FrozenVariable[]): SharedComparison {
   const [was, is] = [before, after].map((records) => ({
     effective: effectiveRecords(records),
@@ -83,7 +83,7 @@ export function compareShared(before: FrozenVariable[], after: FrozenVariable[])
   return { before: was, after: is, keys: keys.filter((key) => contentIn(was, key) !== contentIn(is, key)) };
 }
 
-/** What of a snapshot is configuration besides variables. */
+/** Returns the configuration in a snapshot, without its variables. */
 const configurationOf = ({
   name,
   spec,
@@ -100,7 +100,7 @@ const configurationOf = ({
   ...(certificateDomains ? { certificates: certificateDomains } : {}),
 });
 
-/** Leaves that differ, by their paths. Elements of a list are compared by their places. */
+/** Compares two configurations and returns the leaves that differ, by their paths. Elements of a list are compared by their positions. */
 function settingChanges(from: unknown, to: unknown, path = ''): SettingChange[] {
   if (isBranch(from) && isBranch(to) && Array.isArray(from) === Array.isArray(to)) {
     const keys = [...new Set([...Object.keys(from), ...Object.keys(to)])];
@@ -116,10 +116,10 @@ const at = (value: object, key: string): unknown =>
 const joined = (path: string, key: string, isList: boolean): string =>
   isList ? `${path}[${key}]` : path ? `${path}.${key}` : key;
 
-/** What a service sees: its own variables over the shared ones. */
+/** Variables that a service sees: its own over the shared ones. */
 type Seen = SharedVariables & { own: FrozenVariable[] };
 
-/** Compares the keys of `shared` that differ and those that the service itself has: all others are the same. */
+/** Compares the keys of `shared` that differ and the keys of the service itself: all others are the same. */
 function variableChanges(before: Seen, after: Seen, shared: string[]): VariableChange[] {
   const [was, is] = [ownOver(before), ownOver(after)];
   const sources = { was: sourcesOf(before), is: sourcesOf(after) };
@@ -144,7 +144,7 @@ function variableChanges(before: Seen, after: Seen, shared: string[]): VariableC
   });
 }
 
-/** The record that counts for a key. */
+/** Returns a function that finds the effective record of a key. */
 function ownOver({ effective, own }: Seen): (key: string) => FrozenVariable | undefined {
   const ofService = Map.groupBy(own, (record) => record.key);
   return (key) => {
@@ -163,7 +163,7 @@ function sourcesOf({ byId: shared, own }: Seen): Records {
   return { get: (id) => ofService.get(id) ?? shared.get(id) };
 }
 
-/** An alias has the value of its source. */
+/** Returns the record that holds the value: for an alias its source. */
 const holderOf = (record: FrozenVariable, records: Records): FrozenVariable =>
   (record.aliases !== undefined && records.get(record.aliases)) || record;
 
@@ -175,7 +175,7 @@ const hidesValue = (record: FrozenVariable | undefined, records: Records): boole
   return (record.isSecret ?? false) || (holder.isSecret ?? false) || holder.sealed !== undefined;
 };
 
-/** What makes two records the same to a program: value or version of a secret, and where it is put. */
+/** Returns a text that is equal for two records if a program sees no difference: value or secret version, and mount. */
 function contentOf(record: FrozenVariable, records: Records): string {
   const { value, secret, sealed, external } = holderOf(record, records);
   // Another chooser of the same secret changes nothing of the release.

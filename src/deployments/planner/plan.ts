@@ -13,8 +13,8 @@ import {
 } from '#deployments/model/snapshot.ts';
 
 /**
- * The plan of a snapshot: stages in order (backwards for what takes down), in each the services with their steps. Pure: the same input
- * gives the same plan, and nothing is changed (docs/contributing/engine.md, *Snapshot, resolution, plan*).
+ * Plans a snapshot: stages in order (backwards for removals and stops), in each the services with their steps. Pure: the same input gives
+ * the same plan, and nothing is changed (docs/contributing/engine.md, *Snapshot, resolution, plan*).
  */
 export function makePlan(
   snapshot: Snapshot,
@@ -42,7 +42,7 @@ export function makePlan(
   return { format: FORMAT, action: snapshot.action, stages: ordered };
 }
 
-/** Before a service is built it waits for its turn: that is a step of its own, whose time is nobody's fault. */
+/** Adds a step in which a build waits for its turn: its time does not count as the build's. */
 const withTurns = (planned: PlannedService): PlannedService => ({
   ...planned,
   steps: planned.steps.flatMap((step) => (step === 'BUILD' ? (['BUILD_QUEUEING', 'BUILD'] as const) : [step])),
@@ -53,7 +53,7 @@ const unknownKind = ({ kind }: ServiceSnapshot): Foreseen => ({
   message: `Services of kind ${kind} cannot be deployed by this release.`,
 });
 
-/** A service that nothing is done of, with the reason. */
+/** Returns a service without steps, with the reason of its failure. */
 const failedService = ({ serviceId, name, kind }: ServiceSnapshot, failure: Foreseen): PlannedService => ({
   serviceId,
   name,
@@ -66,7 +66,10 @@ const failedService = ({ serviceId, name, kind }: ServiceSnapshot, failure: Fore
   failure,
 });
 
-/** What a kind may build on. A service whose work was cut off by force skips nothing (docs/contributing/engine.md, *The queue*). */
+/**
+ * Returns the release that a kind may build on. A service whose work was cut off by force skips nothing (docs/contributing/engine.md, *The
+ * queue*).
+ */
 function lastOf(
   snapshot: Snapshot,
   resolved: ResolvedService,
@@ -77,7 +80,7 @@ function lastOf(
   return facts.release;
 }
 
-/** What a rollback goes back to. Where its image is no longer kept it is built again, of the same commit. */
+/** Returns the release that a rollback restores. Null if its image is no longer kept: it is built again, of the same commit. */
 const releasedThen = ({ image, ...resolved }: ResolvedService): LastRelease | null =>
   image
     ? {

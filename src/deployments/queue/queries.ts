@@ -63,7 +63,7 @@ export interface Finding {
   message: string;
 }
 
-/** Stores what is found now: what was found before keeps its time, and what is gone is forgotten. */
+/** Stores the present findings: known ones keep their time, and those that are gone are deleted. */
 export async function storeFindings(db: Database, findings: Finding[]): Promise<void> {
   const gone = db.deleteFrom('queue_finding');
   await (findings.length === 0 ? gone : gone.where('id', 'not in', ids(findings))).execute();
@@ -77,7 +77,7 @@ export async function storeFindings(db: Database, findings: Finding[]): Promise<
 
 const ids = (findings: Finding[]) => findings.map(({ id }) => id);
 
-/** Reports what has been found for long enough, a cycle at once. Returns what was not reported before. */
+/** Marks findings as reported that have lasted long enough, cycles at once. Returns those that were not reported before. */
 export const reportFindings = (db: Database, unclaimedSeconds: number) =>
   db
     .updateTable('queue_finding')

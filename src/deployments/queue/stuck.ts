@@ -13,9 +13,9 @@ export interface QueueItem {
   waitsFor: string[];
 }
 
-/** What holds the queue up. */
+/** Causes of a queue that does not move. */
 export interface Stuck {
-  /** Each a list of items, every one of which waits for the next and the last for the first. */
+  /** Cycles of items: each waits for the next, and the last for the first. */
   cycles: QueueItem[][];
   /** Items that nothing holds. A worker claims them within a second. */
   free: QueueItem[];

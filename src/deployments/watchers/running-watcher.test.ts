@@ -9,7 +9,7 @@ import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 const app = useApp();
 const engine = useEngine(app);
 
-/** A watcher of the machine that all clusters are now said to live on. */
+/** Makes a watcher of the machine that all clusters are assigned to. */
 async function watcher(observeMs?: number): Promise<RunningWatcher> {
   const { id } = await app.db.selectFrom('node').select('id').executeTakeFirstOrThrow();
   await app.db.updateTable('cluster').set({ node_id: id }).execute();

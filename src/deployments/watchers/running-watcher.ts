@@ -41,7 +41,7 @@ export interface MachineRecords {
   noteReached(db: Database, clusterIds: string[]): Promise<unknown>;
 }
 
-/** What is to be asked for again, and what of it could be restarted. */
+/** Service that is to be requested again: with RESTART if something of it is left, else with ROLLBACK. */
 interface Missing extends Wanted {
   trigger: 'RESTART' | 'ROLLBACK';
 }
@@ -57,8 +57,8 @@ export interface WatcherParts {
 }
 
 /**
- * Looks at what should run on this machine and asks for it again where nothing of it is left: after a reboot, or when somebody removed it behind
- * our back. Level-triggered: it needs no other input than the facts. An environment's services are asked for together, so that its stages hold.
+ * Looks at what should run on this machine and requests again what is gone: after a reboot, or after a removal outside Quarterdeck.
+ * Level-triggered: it needs no other input than the facts. An environment's services are requested together, so that its stages hold.
  */
 export class RunningWatcher {
   readonly #platform: Platform;
@@ -67,7 +67,7 @@ export class RunningWatcher {
   readonly #machine: MachineRecords;
   readonly #again: StartAgain;
   readonly #observeMs: number;
-  /** What runtimes were asked and have not answered yet: they are not asked it again meanwhile. */
+  /** Questions that runtimes have not answered yet; they are not asked again meanwhile. */
   readonly #asked = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
@@ -155,7 +155,7 @@ export class RunningWatcher {
     );
   }
 
-  /** Throws where the runtime does not answer in time: one that hangs keeps nobody from observing the others. */
+  /** Throws if the runtime does not answer in time: a runtime that hangs must not hold up the others. */
   #askOnce<T>(what: string, ask: () => Promise<T>): Promise<T> {
     if (this.#asked.has(what))
       return Promise.reject(new Error('The runtime has not answered since it was asked before.'));

@@ -1,7 +1,7 @@
 import { Texts, toParts } from '#kernel/parsing/parts.ts';
 import type { ArgoCdList } from '#kernel/parsing/formats.ts';
 
-/** More than an Argo CD serves well. */
+/** Limits of the lists, higher than an Argo CD serves well. */
 const MAX_APPS = 10_000;
 const MAX_CLUSTERS = 5_000;
 
@@ -9,7 +9,7 @@ const HEALTHS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', '
 const SYNCS = ['Synced', 'OutOfSync', 'Unknown'] as const;
 const PHASES = ['Running', 'Terminating', 'Succeeded', 'Failed', 'Error'] as const;
 
-/** Where an app's manifests come from. */
+/** Source of an app's manifests. */
 export interface ArgoCdSource {
   repoUrl: string;
   revision: string;
@@ -18,10 +18,10 @@ export interface ArgoCdSource {
   chart: string | null;
 }
 
-/** An app as Argo CD tells of it, without what nobody here asks for. */
+/** App as an Argo CD describes it, reduced to the fields that are used. */
 export interface ArgoCdApplication {
   name: string;
-  /** Of the Application itself, not of what it deploys. */
+  /** Namespace of the Application itself, not of what it deploys. */
   namespace: string;
   project: string;
   deleting: boolean;
@@ -30,7 +30,7 @@ export interface ArgoCdApplication {
   sync: (typeof SYNCS)[number];
   revision: string | null;
   health: (typeof HEALTHS)[number];
-  /** The sync that runs, else the last one; null when there was none. */
+  /** Sync that runs, else the last one; null if there was none. */
   operation: { phase: (typeof PHASES)[number]; startedAt: string | null; finishedAt: string | null } | null;
 }
 
@@ -39,7 +39,7 @@ export interface ArgoCdCluster {
   name: string;
 }
 
-/** A resource of an app: states are JSON, empty where there is none. */
+/** Resource of an app: states are JSON, empty if there is none. */
 export interface ManagedResource {
   kind: string;
   name: string;
@@ -81,13 +81,13 @@ const textOf = (value: unknown): string =>
 const oneOf = <V extends string>(values: readonly V[], value: unknown, otherwise: V): V =>
   values.find((one) => one === value) ?? otherwise;
 
-/** A time as RFC 3339 with milliseconds, null for none. */
+/** Returns a time as RFC 3339 with milliseconds; null for none. */
 function timeOf(value: unknown): string | null {
   const time = Date.parse(textOf(value));
   return Number.isNaN(time) ? null : new Date(time).toISOString();
 }
 
-/** Go writes an empty list as null. */
+/** Returns the items of a list. Go writes an empty list as null. */
 function itemsOf(body: unknown): Fields[] {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new Error('it is no list of Argo CD');
   const { items } = body as Fields;
@@ -170,7 +170,7 @@ const readManagedResources = (items: Fields[]): ManagedResource[] =>
     };
   });
 
-/** What a Secret holds is in no answer of ours, whatever the version of Argo CD hides of it (docs/contributing/rules.md 36). */
+/** Masks the values of a Secret, whatever the version of Argo CD hides of them: no answer has them (docs/contributing/rules.md 36). */
 function withoutValues(kind: string, state: string): string {
   if (kind !== 'Secret' || state === '' || state === 'null') return state;
   try {

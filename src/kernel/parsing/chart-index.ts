@@ -1,7 +1,7 @@
 import { parse } from 'yaml';
 import { Texts } from '#kernel/parsing/parts.ts';
 
-/** A version of a chart, as an index has it. */
+/** Version of a chart in an index. */
 export interface ChartInIndex {
   version: string;
   /** URL of the archive, perhaps relative to the index; null where the index does not name it. */
@@ -10,7 +10,7 @@ export interface ChartInIndex {
   digest: string | null;
 }
 
-/** More than the largest public repositories have. */
+/** Limits of an index, higher than the largest public repositories need. */
 const MAX_CHARTS = 20_000;
 const MAX_VERSIONS = 50_000;
 

@@ -25,7 +25,7 @@ export function inspectDockerfile(text: string): DockerfileFacts | null {
   return { args: unique(declared.map((one) => one.getValue().split('=')[0]!)), repositories: unique(repositories) };
 }
 
-/** An image with the defaults of the ARGs before the first FROM; undefined where one has none, since only a build knows it. */
+/** Replaces the ARGs before the first FROM by their defaults in an image's name; undefined if one has none, since only a build knows it. */
 function substitute(image: string, defaults: Map<string, string | null>): string | undefined {
   let known = true;
   const text = image.replaceAll(/\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))/g, (_all, braced, fallback, bare) => {

@@ -9,7 +9,7 @@ interface Finding extends Pick<DockerfileReach, 'escape' | 'images' | 'aliases' 
   globals: Record<string, string | undefined>;
 }
 
-/** Stands for a variable in a word whose value only the builder knows. */
+/** Placeholder for a variable whose value only the builder knows. */
 const UNKNOWN = '\0';
 
 /** Images that one Dockerfile may name: a registry is asked for each. */
@@ -167,7 +167,7 @@ function readSources(instruction: Instruction, { hosts }: Finding): void {
   for (const host of found) hosts.push({ host, line: instruction.first });
 }
 
-/** Cuts the sources of ADD as builders do, quotes and escapes unresolved. A variable and all behind it are one `UNKNOWN`. */
+/** Splits the sources of ADD as builders do, quotes and escapes unresolved. A variable and all behind it are one `UNKNOWN`. */
 function sourcesOf({ rest, first }: Instruction): string[] {
   // Quotes keep no blanks here: builders cut first, and resolve the quotes of each word then.
   const words = readList(rest, first) ?? rest.split(/[\t\v\f\r ]+/);

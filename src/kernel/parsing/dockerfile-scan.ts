@@ -1,6 +1,6 @@
 /** Instruction of a Dockerfile as builders read it: continued lines joined, comments between them left out. */
 export interface Instruction {
-  /** In upper case. */
+  /** Name of the instruction, in upper case. */
   keyword: string;
   /** Words that begin with `--`, quotes and escapes resolved. */
   flags: string[];
@@ -22,7 +22,7 @@ export interface Scanned {
   instructions: Instruction[];
 }
 
-/** A fault of a Dockerfile; lines count from 0. */
+/** Returns the error for a fault of a Dockerfile; lines count from 0. */
 export const dockerfileFault = (line: number, message: string): Error =>
   new Error(`Dockerfile line ${line + 1}: ${message}`);
 
@@ -32,7 +32,7 @@ const KEYWORDS = new Set(
   ),
 );
 const DIRECTIVE = /^#\s*([a-z][a-z0-9]*)\s*=\s*(.+?)\s*$/i;
-/** Go's `unicode.IsSpace`, by which builders trim. */
+/** Blanks of Go's `unicode.IsSpace`, by which builders trim. */
 const BLANK = '[\\t\\n\\v\\f\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
 const LEADING = new RegExp(`^${BLANK}+`);
 /** Line that would reach an image, the network or the machine if a builder read it as an instruction. */
@@ -121,7 +121,7 @@ function toInstruction(text: string, first: number, last: number): Instruction {
 /** Reads the instruction that an ONBUILD holds. */
 export const triggerOf = ({ rest, first, last }: Instruction): Instruction => toInstruction(rest, first, last);
 
-/** Cuts the words that begin with `--` off; quotes and backslashes are read as BuildKit's parser reads them. */
+/** Cuts off the words that begin with `--`; quotes and backslashes are read as BuildKit's parser reads them. */
 function cutFlags(text: string): { flags: string[]; rest: string } {
   const flags: string[] = [];
   let rest = trimLeft(text);
@@ -143,7 +143,7 @@ function cutFlags(text: string): { flags: string[]; rest: string } {
   return { flags, rest };
 }
 
-/** Answers the line behind the here-documents of an instruction. */
+/** Returns the line after the here-documents of an instruction. */
 function skipHereDocuments(lines: string[], instruction: Instruction, next: number, known: boolean): number {
   const { keyword: inner, rest: text } = instruction.keyword === 'ONBUILD' ? triggerOf(instruction) : instruction;
   if (!['RUN', 'COPY', 'ADD'].includes(inner)) return next;

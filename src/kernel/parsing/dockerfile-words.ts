@@ -1,9 +1,9 @@
 import { badRequest } from '#kernel/errors.ts';
 
-/** Most characters of the words of one instruction: each of a few dozen ARGs may name the one before it twice. */
+/** Limit of characters in the words of one instruction: each of a few dozen ARGs may name the one before it twice. */
 const LONGEST = 128 * 1024;
 
-/** Answers the value of a variable, undefined when it isn't set. */
+/** Returns the value of a variable; undefined if it isn't set. */
 export type Lookup = (name: string) => string | undefined;
 
 /**
@@ -14,7 +14,7 @@ export function splitWords(text: string, lookup: Lookup, escape = '\\'): string[
   return new Words(text, lookup, escape).read(true);
 }
 
-/** The same for a text that is one word, blanks included. */
+/** Expands a text that is one word, blanks included. */
 export function expandWord(text: string, lookup: Lookup, escape = '\\'): string {
   return new Words(text, lookup, escape).read(false)[0] ?? '';
 }

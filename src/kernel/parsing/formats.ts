@@ -7,7 +7,7 @@ export interface DockerfileInstruction {
   flags: Record<string, string[]>;
   /** Arguments with continued lines joined and comments gone. */
   text: string;
-  /** The elements of an exec form (`["node", "server.js"]`), null for text. */
+  /** Elements of an exec form (`["node", "server.js"]`); null for text. */
   json: string[] | null;
   /** Here-documents by name, in order; `literal` when the name is quoted. */
   heredocs: { name: string; content: string; literal: boolean }[];
@@ -92,13 +92,13 @@ export interface StateReading {
   outputs: string[];
 }
 
-/** What a run of Terraform leaves. */
+/** Plan and state that a run of Terraform leaves. */
 export interface TerraformAnswer {
   /** Whether plan and state were too large to be answered. */
   tooLarge: boolean;
   /** JSON of the plan without sensitive values. */
   plan: string | null;
-  /** Null where there is none, or where it is encrypted. */
+  /** State after the run; null if there is none, or if it is encrypted. */
   state: StateReading | null;
 }
 
@@ -115,14 +115,14 @@ export interface Formats {
   hcl: { options: null; result: unknown };
   dockerfile: { options: null; result: DockerfileText };
   'dockerfile-reach': { options: ReachOptions; result: DockerfileReach };
-  /** Null for a text without FROM. */
+  /** Facts of a Dockerfile; null for a text without FROM. */
   'dockerfile-facts': { options: null; result: DockerfileFacts | null };
-  /** Whether a state of Terraform's stands there in the clear. */
+  /** Whether the text is a state of Terraform in the clear. */
   'terraform-state': { options: null; result: 'plain' | 'encrypted' };
-  /** What a state lists; null where it is encrypted. */
+  /** Resources and outputs of a state; null if it is encrypted. */
   'terraform-content': { options: StateOptions; result: StateReading | null };
   'terraform-answer': { options: StateOptions; result: TerraformAnswer };
-  /** The named parts of a text of JSON. */
+  /** Named parts of a text of JSON. */
   'json-shape': { options: { shape: Shape }; result: unknown };
   /** Items of a list of an Argo CD, as parts of JSON. */
   'argo-cd': { options: { list: ArgoCdList }; result: string[] };
@@ -133,7 +133,7 @@ export interface Formats {
 export type Format = keyof Formats;
 
 export interface FileLimits {
-  /** Most bytes of the file. */
+  /** Limit of the file, in bytes. */
   bytes: number;
   milliseconds: number;
   /** Memory of JavaScript's values in the thread. */

@@ -1,6 +1,6 @@
 import { parse } from '@cdktn/hcl2json';
 
-/** The parser's own name of a file, which its messages begin with. */
+/** File name for the parser, with which its messages begin. */
 const FILE = 'file';
 const DIAGNOSTIC = new RegExp(`^parse config: \\[${FILE}:(\\d+),[\\d,:-]+ ([^]*)\\]$`);
 
@@ -19,5 +19,5 @@ export async function parseHcl(text: string): Promise<unknown> {
   }
 }
 
-/** The first of several faults, which the parser writes one after the other: `Summary; Detail. file:2,1-3: Summary; …`. */
+/** Returns the first of several faults, which the parser writes one after the other: `Summary; Detail. file:2,1-3: Summary; …`. */
 const firstOf = (faults: string): string => faults.split(new RegExp(` ${FILE}:\\d+,`))[0]!.replace('; ', ': ');

@@ -2,22 +2,22 @@ import { AppError } from '#kernel/errors.ts';
 import { LIMITS, type Format, type Formats } from '#kernel/parsing/formats.ts';
 import { ParserPool, Refusal, type RefusalKind } from '#kernel/parsing/pool.ts';
 
-/** A file of a user, by the name that messages call it. */
+/** File of a user, with the name for messages. */
 export interface UserFile {
   name: string;
   text: string;
 }
 
-/** A file of a user that was not decoded yet. */
+/** File of a user that was not decoded yet. */
 interface EncodedFile {
   name: string;
-  /** In UTF-8. */
+  /** Text in UTF-8. */
   text: Uint8Array;
 }
 
 /** Error of a file of a user: 400, or 503 where too many files of its owner wait. */
 export class ParsingError extends AppError {
-  /** The message without the file's name. */
+  /** Message without the file's name. */
   readonly problem: string;
   readonly kind: RefusalKind;
 
@@ -39,8 +39,8 @@ const pool = new ParserPool();
 type OptionsOf<F extends Format> = Formats[F]['options'] extends null ? [] : [options: Formats[F]['options']];
 
 /**
- * Reads a file of an organization in a thread of its own, with limits of size, time and memory, so that requests of others go on. Throws
- * ParsingError that names the file and its fault.
+ * Reads a file of an organization in a thread, with limits of size, time and memory: other requests go on meanwhile. Throws ParsingError
+ * that names the file and its fault.
  */
 export async function readFileOf<F extends Format>(
   organizationId: string,

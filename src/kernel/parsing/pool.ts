@@ -17,7 +17,7 @@ export class Refusal extends Error {
 const MAX_THREADS = Math.max(2, Math.min(4, Math.floor(availableParallelism() / 2)));
 /** Files of one owner that wait. More are refused: their texts are in memory. */
 const MAX_WAITING = 64;
-/** A thread that has nothing to do for so long ends: a parser's code and memory take some 50 MB. */
+/** Milliseconds after which an idle thread ends: a parser's code and memory take some 50 MB. */
 const IDLE_MS = 30_000;
 
 interface Job {
@@ -84,7 +84,7 @@ export class ParserPool {
     return this.#threadFor(limits).read(question, limits);
   }
 
-  /** An idle thread with that much memory, else a new one. */
+  /** Returns an idle thread with that much memory, else a new one. */
   #threadFor({ megabytes }: FileLimits): ParserThread {
     for (const thread of this.#threads) if (thread.isIdle && thread.megabytes === megabytes) return thread;
     const thread = new ParserThread(this.#program, megabytes, () => this.#threads.delete(thread));

@@ -1,7 +1,7 @@
 import { maskOf } from '#kernel/secrets-mask.ts';
 import { readTerraformState } from '#kernel/parsing/terraform-state.ts';
 
-/** A resource of a state, as people list it: attributes without what is sensitive. */
+/** Resource of a state, without its sensitive attributes. */
 export interface StateResource {
   address: string;
   type: string;
@@ -11,7 +11,7 @@ export interface StateResource {
   attributes: Record<string, unknown>;
 }
 
-/** A value that a module puts out. */
+/** Output of the root module. */
 interface StateOutput {
   name: string;
   value: unknown;
@@ -96,7 +96,7 @@ function addressOf(resource: RawResource, instance: RawInstance, mode: 'managed'
   return `${parts.filter(Boolean).join('.')}${index}${deposed}`;
 }
 
-/** What stands in the place of a sensitive value. */
+/** Replacement of a sensitive value. */
 export const SENSITIVE = '(sensitive value)';
 
 interface PathStep {
@@ -104,7 +104,7 @@ interface PathStep {
   value: string | { value: string | number };
 }
 
-/** A state has the value of an attribute of any type together with its type. */
+/** Returns the plain value of an attribute: states wrap the value of an attribute of any type together with its type. */
 function plain(value: unknown): unknown {
   if (value === null || typeof value !== 'object') return value;
   if (Array.isArray(value)) return value.map(plain);
@@ -133,7 +133,10 @@ interface Place {
   set(value: unknown): void;
 }
 
-/** Where a path of a state leads: one place at most. A step into what has no such key, such as a set, ends at the whole of it. */
+/**
+ * Returns the one place that a path of a state leads to, or none. A step into a value without such a key, such as a set, ends at the whole
+ * value.
+ */
 function placesOf(root: { attributes: Record<string, unknown> }, path: PathStep[]): Place[] {
   let at: Place = { value: root.attributes, set: (value) => (root.attributes = { hidden: value }) };
   for (const [depth, step] of path.entries()) {
@@ -150,7 +153,7 @@ function placesOf(root: { attributes: Record<string, unknown> }, path: PathStep[
 /** Shorter values stand everywhere by chance (docs/contributing/rules.md 36). */
 const LEAST_MASKED = 4;
 
-/** Every string that a state marks as sensitive: a provider may have copied one to where no mark is. */
+/** Returns every string that a state marks as sensitive: a provider may have copied it to an unmarked place. */
 function sensitiveStringsOf(state: RawState): string[] {
   const found = new Set<string>();
   for (const output of Object.values(state.outputs ?? {})) if (output.sensitive) collect(output.value, found);
@@ -168,7 +171,7 @@ function collect(value: unknown, into: Set<string>): void {
   else if (value !== null && typeof value === 'object') for (const inner of Object.values(value)) collect(inner, into);
 }
 
-/** The same data as it may be kept and shown: every sensitive string is taken out of its strings, keys too. */
+/** Returns the data without the sensitive strings, which are removed from its strings and keys: it may be stored and shown. */
 export function withoutSecrets<T>(data: T, secrets: readonly string[]): T {
   const masked = maskOf(secrets, SENSITIVE);
   const clean = (value: unknown): unknown => {

@@ -1,7 +1,7 @@
 /** Format of state files that Terraform 0.12 and later, and OpenTofu, write. */
 const STATE_FORMAT = 4;
 
-/** Says whether a text is a state of Terraform's, or one that OpenTofu has encrypted. Throws Error for what is none. */
+/** Returns whether a text is a plain state of Terraform, or one that OpenTofu has encrypted. Throws Error for any other text. */
 export const checkTerraformState = (text: string): 'plain' | 'encrypted' =>
   readTerraformState(text) === null ? 'encrypted' : 'plain';
 

@@ -1,8 +1,8 @@
-/** What a caller may do at most, from nothing to everything. Each includes the ones before it (docs/contributing/rules.md 22). */
+/** Levels of access, from nothing to everything. Each includes the ones before it (docs/contributing/rules.md 22). */
 export const LEVELS = ['NONE', 'READ', 'DEPLOY', 'WRITE', 'ADMIN'] as const;
 export type Level = (typeof LEVELS)[number];
 
-/** Whether `held` includes `needed`. */
+/** Returns whether `held` includes `needed`. */
 export const includes = (held: Level, needed: Level): boolean => LEVELS.indexOf(held) >= LEVELS.indexOf(needed);
 
 /**

@@ -7,11 +7,11 @@ import type { Database } from '#platform/database/index.ts';
 
 /** Verifies sessions of people; made from the OIDC settings (access/oidc.ts). */
 export interface SessionVerifier {
-  /** The person behind a JWT, or undefined if it isn't valid. */
+  /** Returns the person behind a JWT, or undefined if it isn't valid. */
   find(token: string): Promise<Principal | undefined>;
 }
 
-/** Both schemes carry both kinds of token (docs/contributing/rules.md 21). */
+/** Authorization header: both schemes carry both kinds of token (docs/contributing/rules.md 21). */
 const HEADER = /^(?:Bearer|Token) +(\S+)$/i;
 
 /** Caller of a request, and how surely they are known. */
@@ -31,7 +31,7 @@ export interface Credentials {
   memory: CallerMemory;
 }
 
-/** The caller of a request by its `Authorization` header, read now: a revocation that was answered before holds. Throws 401. */
+/** Returns the caller of a request by its `Authorization` header. Reads it now, so that an earlier revocation holds. Throws 401. */
 export async function authenticate(
   { platform, sessions, memory }: Credentials,
   header: string | undefined,

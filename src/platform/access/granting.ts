@@ -10,17 +10,17 @@ import {
   type RolePermissions,
 } from '#platform/access/principal.ts';
 
-/** The highest level that a grant gives anywhere. */
+/** Returns the highest level that a grant gives anywhere. */
 export const highestLevelOf = (grant: Grant): Level => highestAt(grant, () => true);
 
-/** The highest level that a grant gives at those of the places it tells apart that count. */
+/** Returns the highest level that a grant gives at the counted places. */
 function highestAt(grant: Grant, counts: (at: Omit<Location, 'organizationId'>) => boolean): Level {
   const places = [grant, grant.within].flatMap((part) => placesOf(part?.custom ?? null)).filter(counts);
   const levels = places.map((at) => levelAt(grant, { organizationId: grant.organizationId, ...at }));
   return LEVELS[Math.max(...levels.map((level) => LEVELS.indexOf(level)))]!;
 }
 
-/** The places that a custom role tells apart, and the organization itself. */
+/** Returns the places that a custom role tells apart, and the organization itself. */
 const placesOf = (custom: RolePermissions | null): Omit<Location, 'organizationId'>[] => [
   {},
   // One that the role doesn't name.
@@ -54,7 +54,7 @@ export function requireGrantable(principal: Principal, grant: Grant): void {
     throw forbidden(`You cannot give the permission ${highestLevelOf(grant)}: it is more than you have yourself.`);
 }
 
-/** Whether the principal holds at least what the grant gives. */
+/** Returns whether the principal holds at least the rights of the grant. */
 export function mayGrant(principal: Principal, grant: Grant): boolean {
   const own = grantIn(principal, grant.organizationId);
   return own !== undefined && includes(levelAt(own, { organizationId: grant.organizationId }), highestLevelOf(grant));

@@ -10,7 +10,7 @@ export interface Maker {
   tokenId?: string | null | undefined;
 }
 
-/** Tells who is recorded as the maker of what an actor arranges. */
+/** Returns the maker that is recorded for the arrangements of an actor. */
 export const makerOf = ({ userId, tokenId }: Actor): Required<Maker> => ({ userId, tokenId: tokenId ?? null });
 
 /**

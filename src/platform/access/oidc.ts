@@ -6,11 +6,11 @@ import { findSessionPrincipal, type Person } from '#platform/access/people.ts';
 import type { Platform } from '#platform/context.ts';
 import { SettingsError } from '#platform/settings/index.ts';
 
-/** Never `none`, never a symmetric algorithm: the key that verifies is public (docs/contributing/rules.md 25). */
+/** Algorithms of tokens. Never `none`, never a symmetric one: the key that verifies is public (docs/contributing/rules.md 25). */
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
 const LEEWAY_SECONDS = 60;
 const TIMEOUT_MS = 5_000;
-/** After a failed discovery the next attempt waits this long, so that a dead provider isn't asked with every request. */
+/** Milliseconds between a failed discovery and the next attempt, so that a dead provider isn't asked with every request. */
 const RETRY_AFTER_MS = 5_000;
 
 interface Provider {
@@ -91,7 +91,7 @@ const unreachable = (cause: unknown) =>
     },
   );
 
-/** The provider by its discovery document: asked for once, and again after a failure. */
+/** Returns a function that finds the provider by its discovery document: asked for once, and again after a failure. */
 function discoverOnce(platform: Platform, issuer: string): () => Promise<Provider> {
   let found: Promise<Provider> | undefined;
   let failedAt = -Infinity;
@@ -137,7 +137,7 @@ async function fetchFrom(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Some providers write a slash at the end of their name; the settings leave it out. */
+/** Returns whether two issuers are the same. Some providers write a slash at the end of their name; the settings leave it out. */
 const sameIssuer = (said: string | undefined, wanted: string): boolean => said?.replace(/\/$/, '') === wanted;
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 500) : '');

@@ -8,9 +8,9 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 export interface Person {
   /** `iss|sub` */
   subject: string;
-  /** Only an address that the provider has verified (docs/contributing/rules.md 25). */
+  /** Address that the provider has verified, else null (docs/contributing/rules.md 25). */
   email: string | null;
-  /** Set where the provider names an address, or says whether it is verified, and does not vouch for it. */
+  /** Set if the provider names an address or its verification, and does not vouch for it. */
   emailUnverified?: boolean;
   firstName: string;
   lastName: string;
@@ -21,7 +21,7 @@ export interface Person {
 /** Least milliseconds between two records of a person's last activity. */
 const ACTIVITY_MS = 5 * 60_000;
 
-/** The name under which a person is shown. */
+/** Returns the name under which a person is shown. */
 export const displayName = (user: {
   first_name: string;
   last_name: string;
@@ -76,7 +76,7 @@ interface UserRow {
   memberships: { organization_id: string; role: StoredRole }[];
 }
 
-/** A user and their roles in one query: it is asked with every request of a session. */
+/** Finds a user and their roles in one query: it runs with every request of a session. */
 const findUser = async (db: Database, subject: string): Promise<UserRow | undefined> =>
   (
     await sql<UserRow>`
@@ -108,7 +108,7 @@ const columnsOf = (person: Person) => ({
   picture_url: person.pictureUrl,
 });
 
-/** Takes over what the provider says now; what it leaves out stays. An address that it no longer vouches for proves nothing any more. */
+/** Stores the provider's present claims; absent ones stay. An address that the provider no longer vouches for proves nothing any more. */
 async function noteChanges(db: Database, row: UserRow, person: Person, now: Date): Promise<void> {
   const said = Object.entries(columnsOf(person)).filter(
     ([name, value]) => value && row[name as keyof UserRow] !== value,

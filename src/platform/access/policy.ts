@@ -20,7 +20,7 @@ const inputOf = (action: Action, at: Location) => ({
   cluster_id: at.clusterId,
 });
 
-/** The longest policy, in characters. */
+/** Limit of a policy, in characters. */
 export const MAX_POLICY_LENGTH = 16_384;
 
 const compiled = new LruMap<Policy>(1000);
@@ -57,7 +57,7 @@ function read(text: string): Rule[] {
 /** Decisions that are remembered of each policy: lists and streams ask about each of their rows. */
 const DECISIONS = 1000;
 
-/** The policy as a function; it depends on its input only, so that each decision is made once. */
+/** Returns the policy as a function that decides each input once: decisions depend on the input only. */
 function remembering(rules: Rule[]): Policy['allows'] {
   const decisions = new LruMap<boolean>(DECISIONS);
   return (action, at) => {
@@ -70,7 +70,7 @@ function remembering(rules: Rule[]): Policy['allows'] {
   };
 }
 
-/** A policy that comes to no end or contradicts itself allows nothing: doubt is a no. */
+/** Decides an input. A policy that does not end or contradicts itself allows nothing: doubt is a no. */
 function decide(rules: Rule[], input: string): boolean {
   try {
     return evaluate(rules, 'allow', JSON.parse(input)) === true;

@@ -10,7 +10,7 @@ export interface Location {
   clusterId?: string;
 }
 
-/** A policy of an API token: what the token may do besides what its role or scope says. */
+/** Policy of an API token: limits on what its role or scope allows. */
 export interface Policy {
   allows(action: Action, at: Location): boolean;
 }
@@ -35,7 +35,7 @@ export interface Grant {
   level: Level;
   roleId: string | null;
   custom: RolePermissions | null;
-  /** A token acts for its creator and never does more than they may now: their grant. */
+  /** Grant of a token's creator, for whom the token acts: the token never does more than they may now. */
   within?: Grant;
   /** Conditions of a policy token: each action has to pass them too. */
   policy?: Policy;
@@ -54,9 +54,9 @@ export type Origin = 'API' | 'CLI' | 'CONSOLE' | 'GIT' | 'QOVERY_INTERNAL' | 'SK
 
 /** Actor of a change: written into events, deployments and `last_updated_by`. */
 export interface Actor {
-  /** The person; a token acts for its creator (docs/contributing/rules.md 10, 27). Null for the service itself. */
+  /** Id of the person; a token acts for its creator (docs/contributing/rules.md 10, 27). Null for the service itself. */
   userId: string | null;
-  /** The token that the person acts with; absent in a session. */
+  /** Id of the token that the person acts with; absent in a session. */
   tokenId?: string;
   /** Name shown in `triggered_by`. */
   name: string;
@@ -64,9 +64,9 @@ export interface Actor {
   userAgent: string | null;
 }
 
-/** An authenticated caller. */
+/** Authenticated caller. */
 export interface Principal {
-  /** The token's id, or the user's. */
+  /** Id of the token, or of the user. */
   id: string;
   kind: 'token' | 'user';
   userId: string;
@@ -121,7 +121,7 @@ const LEVEL_ON_CLUSTER: Record<RolePermissions['clusters'][number]['permission']
   ADMIN: 'ADMIN',
 };
 
-/** Unlisted clusters may host the environments that the role makes: VIEWER is what forbids it. */
+/** Returns the level on a cluster. Unlisted clusters may host the environments that the role makes: VIEWER is what forbids it. */
 function clusterLevel(custom: RolePermissions, clusterId: string): Level {
   const entries = custom.clusters.filter((entry) => entry.cluster_id === clusterId);
   const permissions = entries.length === 0 ? ['ENV_CREATOR' as const] : entries.map((entry) => entry.permission);
@@ -132,23 +132,23 @@ function clusterLevel(custom: RolePermissions, clusterId: string): Level {
 export const isLimited = (grant: Grant): boolean =>
   grant.custom !== null || grant.policy !== undefined || (grant.within !== undefined && isLimited(grant.within));
 
-/** The grant of a principal in an organization, if it has one. */
+/** Returns the grant of a principal in an organization, if it has one. */
 export const grantIn = (principal: Principal, organizationId: string): Grant | undefined =>
   principal.grants.find((grant) => grant.organizationId === organizationId);
 
-/** Whether the principal may do the action at the place. */
+/** Returns whether the principal may do the action at the place. */
 export function permits(principal: Principal, action: Action, at: Location): boolean {
   if (!hasLevel(principal, action, at)) return false;
   return grantIn(principal, at.organizationId)!.policy?.allows(action, at) ?? true;
 }
 
-/** The same without the policy of a token. */
+/** Returns whether the principal has the level for the action at the place, without regard to a token's policy. */
 export function hasLevel(principal: Principal, action: Action, at: Location): boolean {
   const grant = grantIn(principal, at.organizationId);
   return grant !== undefined && includes(levelAt(grant, at), ACTIONS[action]);
 }
 
-/** Where a request comes from, by its `User-Agent` (docs/contributing/rules.md 42). */
+/** Returns the origin of a request, by its `User-Agent` (docs/contributing/rules.md 42). */
 export function originOf(userAgent: string | undefined): Origin {
   if (!userAgent) return 'API';
   if (/^CLI( |$)/.test(userAgent)) return 'CLI';

@@ -8,7 +8,7 @@ interface Window {
   startedAt: number;
   /** Requests counted in the database by all replicas, ours included. */
   counted: number;
-  /** Requests that we counted there ahead and haven't used. */
+  /** Number of requests that this process has counted there ahead and not used yet. */
   ahead: number;
   /** While more are counted. */
   counting?: Promise<void>;

@@ -5,18 +5,18 @@ import { sql } from '#platform/database/index.ts';
 
 const LIMIT = 5_000;
 
-/** A caller behind an API token, as they were read some time ago. */
+/** Caller behind an API token, as read some time ago. */
 export interface Remembered {
   principal: Principal;
   /** Value of `access_version` of `principal.userId` for which the rights hold (migrations/0077_access_version.sql). */
   accessVersion: string;
 }
 
-/** The callers of a process. They are a guess: whoever uses one reads the present access version before anything comes of it. */
+/** Remembered callers of a process. They are a guess: a request reads the present access version before it acts on one. */
 export class CallerMemory {
   readonly #tokens = new LruMap<KnownToken>(LIMIT);
 
-  /** The caller whom the token named when it was last read; the secret and the end of the token are checked. */
+  /** Returns the caller of a token as last read, after checking the token's secret and its end. */
   find(token: string, now: Date): Remembered | undefined {
     const checked = checkToken(token, (id) => this.#tokens.get(id), now);
     return checked?.accessVersion ? { principal: checked.principal, accessVersion: checked.accessVersion } : undefined;
@@ -27,6 +27,6 @@ export class CallerMemory {
   }
 }
 
-/** The present access version of a person, as a column of the statement that loads what they ask for. */
+/** Returns the present access version of a person, as a column of the statement that loads the target. */
 export const accessVersionOf = (userId: string | null) =>
   sql<string | null>`(select version from access_version where user_id = ${userId})`;

@@ -2,7 +2,7 @@ import type { Level } from '#platform/access/actions.ts';
 import type { Grant, RolePermissions } from '#platform/access/principal.ts';
 import { sql } from '#platform/database/index.ts';
 
-/** The roles that every organization has, and what they may do (docs/contributing/rules.md 24). */
+/** Roles that every organization has, with their levels (docs/contributing/rules.md 24). */
 export const BUILT_IN_ROLES: Record<string, Level> = {
   owner: 'ADMIN',
   admin: 'ADMIN',
@@ -11,7 +11,7 @@ export const BUILT_IN_ROLES: Record<string, Level> = {
   viewer: 'READ',
 };
 
-/** A role's row, as far as it grants something. */
+/** Row of a role, as far as it grants something. */
 export interface StoredRole {
   id: string;
   name: string;
@@ -19,7 +19,7 @@ export interface StoredRole {
   permissions: RolePermissions;
 }
 
-/** A role's row as one column of a query: `table` is its name or alias there. */
+/** Returns a role's row as one column of a query: `table` is its name or alias there. */
 export const ROLE_AS_JSON = (table: 'role' | 'creator_role') => {
   const at = sql.table(table);
   return sql<StoredRole>`json_build_object('id', ${at}.id, 'name', ${at}.name, 'built_in', ${at}.built_in, 'permissions', ${at}.permissions)`;

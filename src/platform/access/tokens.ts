@@ -7,10 +7,10 @@ import { grantOfRole, ROLE_AS_JSON, type StoredRole } from '#platform/access/rol
 
 const FORM = /^qd_([0-9a-f]{32})_([A-Za-z0-9_-]{43})$/;
 
-/** Whether the text has the form of an API token of ours (docs/contributing/rules.md 22); nothing is said of its being valid. */
+/** Returns whether the text has the form of an API token (docs/contributing/rules.md 22), valid or not. */
 export const looksLikeApiToken = (text: string): boolean => text.startsWith('qd_');
 
-/** A new token for an id: the text to show once, and what is stored. */
+/** Makes a new token for an id: the text to show once, and the hash to store. */
 export function makeToken(id: string): { token: string; hash: Buffer } {
   const secret = randomBytes(32).toString('base64url');
   return { token: `qd_${id.replaceAll('-', '')}_${secret}`, hash: hashOf(secret) };
@@ -18,7 +18,7 @@ export function makeToken(id: string): { token: string; hash: Buffer } {
 
 const hashOf = (secret: string): Buffer => hash('sha256', secret, 'buffer');
 
-/** The id that a token names. */
+/** Returns the id and the secret in a token. */
 function parse(token: string): { id: string; secret: string } | undefined {
   const match = FORM.exec(token);
   if (!match) return undefined;
@@ -94,7 +94,7 @@ interface TokenRow {
   access_version: string | null;
 }
 
-/** A token once for each organization that it acts in: its own and those that it made, while its creator is a member there. */
+/** Finds a token, with a row for each organization that it acts in: its own and those that it made, while its creator is a member there. */
 const findTokenRows = async (db: Database, id: string): Promise<TokenRow[]> =>
   (
     await sql<TokenRow>`
@@ -114,7 +114,7 @@ const findTokenRows = async (db: Database, id: string): Promise<TokenRow[]> =>
       order by member.created_at, member.organization_id`.execute(db)
   ).rows;
 
-/** What the token may do in the row's organization: never more than its creator may there now (docs/contributing/rules.md 23). */
+/** Returns the token's grant in the row's organization: never more than its creator may do there now (docs/contributing/rules.md 23). */
 function grantOf(row: TokenRow): Grant {
   const { organization_id: organizationId } = row;
   const own = row.role

@@ -46,7 +46,7 @@ async function* readEntries(file: string): AsyncGenerator<Entry> {
   }
 }
 
-/** As `readEntries`, with what is wrong with the file itself in terms of the user. */
+/** Reads the entries like `readEntries`, with errors about the file in terms of the user. */
 async function* entriesOf(file: string): AsyncGenerator<Entry> {
   try {
     yield* readEntries(file);
@@ -87,7 +87,7 @@ export async function verifyArchive(file: string): Promise<Manifest> {
   return read;
 }
 
-/** The first entry says what the file is. */
+/** Refuses a file whose first entry is not a mark of this format. */
 function refuseOther(file: string, name: string, content: Buffer): void {
   let mark: Mark | undefined;
   try {
@@ -111,7 +111,7 @@ function compare(file: string, written: Part[], seen: Part[]): void {
   if (seen.length > written.length) throw damaged(file, `${seen[written.length]!.name} does not belong to it`);
 }
 
-/** The rows of each table in the order of the archive; parts are checked once more as they are read. */
+/** Reads the rows of each table in the order of the archive; parts are checked once more as they are read. */
 export async function* readRows(file: string, manifest: Manifest): AsyncGenerator<{ table: TableDump; rows: Buffer }> {
   const tables = new Map(manifest.tables.flatMap((table) => table.parts.map((part) => [part.name, { table, part }])));
   for await (const { name, content } of entriesOf(file)) {

@@ -49,7 +49,7 @@ export class ArchiveWriter {
     return writer;
   }
 
-  /** Takes in the rows of a table and answers the parts that they became; a table without rows has none. */
+  /** Writes the rows of a table and returns the parts that they became; a table without rows has none. */
   async addRows(table: string, rows: AsyncIterable<Buffer>): Promise<Part[]> {
     const parts: Part[] = [];
     const flush = async (chunks: Buffer[]) => {

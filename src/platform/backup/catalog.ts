@@ -11,7 +11,7 @@ export interface CatalogTable {
   columns: string[];
 }
 
-/** Not of an extension: what somebody else keeps in the schema is none of ours. */
+/** Returns the condition that an object does not belong to an extension. */
 const own = (catalog: string, oid: string) =>
   `not exists (select from pg_depend d where d.classid = '${catalog}'::regclass and d.objid = ${oid} and d.deptype = 'e')`;
 
@@ -94,7 +94,7 @@ export async function listTriggers(client: pg.ClientBase): Promise<{ table: stri
   return rows;
 }
 
-/** Whether no table, view or sequence is there but those of extensions. */
+/** Returns whether the schema has no table, view or sequence besides those of extensions. */
 export async function isEmpty(client: pg.ClientBase): Promise<boolean> {
   const { rows } = await client.query(
     `select from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S', 'f')

@@ -11,7 +11,7 @@ export const MANIFEST_SUM_ENTRY = 'manifest.sha256';
 /** Bytes of rows in a part before compression: what a backup and a restore hold in memory at a time. */
 export const PART_BYTES = 4 * 1024 * 1024;
 
-/** The first entry: enough to say of a file of another format what it is. */
+/** First entry: it tells a file of another format apart. */
 export interface Mark {
   format: number;
   /** Version of the program that wrote it. */
@@ -33,7 +33,7 @@ export interface TableDump {
   parts: Part[];
 }
 
-/** A range partition: bounds as PostgreSQL writes them. */
+/** Range partition: bounds as PostgreSQL writes them. */
 export interface PartitionDump {
   name: string;
   of: string;
@@ -54,7 +54,7 @@ interface MigrationDump {
   checksum: string;
 }
 
-/** The last entry but one: all that a restore needs to know before it writes anything. */
+/** Last entry but one: everything that a restore needs to know before it writes anything. */
 export interface Manifest extends Mark {
   /** ISO 8601: when the snapshot was taken. */
   takenAt: string;

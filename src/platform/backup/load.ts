@@ -19,7 +19,7 @@ import { createVault, keyIdOf } from '#platform/vault/index.ts';
 export interface RestoreOptions {
   /** Keys of the vault; all that the dump was made with must be among them. */
   vaultKeys: Buffer[];
-  /** The restored database is what it will be but for this: done in the transaction after which a start accepts it. */
+  /** Completes the restored database, in the transaction after which a start accepts it. */
   finish(db: Transaction, manifest: Manifest): Promise<void>;
   /** Folder of the migrations; that of the program without. */
   migrations?: string;
@@ -72,7 +72,10 @@ async function refuseStrangers(manifest: Manifest, folder?: string): Promise<voi
   }
 }
 
-/** The canary proves the key that it was encrypted with; of the others the id is all that can be compared without a database. */
+/**
+ * Refuses keys that the dump was not made with. The canary proves its own key; of the other keys only the ids can be compared without a
+ * database.
+ */
 function refuseWrongKey({ installation, vaultKeys }: Manifest, keys: Buffer[]): void {
   const vault = createVault(keys);
   const missing = vaultKeys.filter((id) => !vault.keyIds().includes(id));
@@ -137,7 +140,7 @@ async function load(
   await client.query('commit');
 }
 
-/** The migrations of the dump lead to the tables of the dump, or this release is not what it says. */
+/** Refuses a dump whose migrations do not lead to its tables: this release is then not the one that it claims to be. */
 async function refuseOtherTables(client: pg.Client, dumped: TableDump[]): Promise<void> {
   const present = await listTables(client);
   const text = (tables: { name: string; columns: string[] }[]) =>
@@ -193,7 +196,7 @@ async function write(stream: CopyStreamQuery, bytes: Buffer): Promise<void> {
   });
 }
 
-/** The last transaction: what the installation makes of the restored rows, and the end of the mark that refuses starts. */
+/** Runs the last transaction: it completes the restored rows and removes the mark that refuses starts. */
 async function finish(config: pg.ClientConfig, manifest: Manifest, options: RestoreOptions): Promise<void> {
   const { db, close } = openDatabase({ config: { ...config, max: 1 } });
   try {

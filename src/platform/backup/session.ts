@@ -14,7 +14,7 @@ const SETTINGS: Record<string, string> = {
   transaction_timeout: '0',
 };
 
-/** A connection of its own for a backup or a restore. */
+/** Opens a connection for one backup or restore. */
 export async function openSession(config: pg.ClientConfig, name: string): Promise<pg.Client> {
   const client = new pg.Client({ ...config, application_name: name });
   client.on('error', () => undefined); // The statement that it breaks tells of it.

@@ -10,7 +10,7 @@ const ATTEMPTS = 5;
 /** Pause in milliseconds, times the attempt, before work is repeated. It keeps the work from the same conflict. */
 const PAUSE_MS = 40;
 
-/** Does work again that only met what passes; so it must do nothing outside the database. Throws what it ends with after five attempts. */
+/** Repeats work after transient errors, so the work must do nothing outside the database. Throws the last error after five attempts. */
 export async function untilDone<T>(work: () => Promise<T>, onAgain?: (attempt: number) => void): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -93,7 +93,7 @@ async function startAlone(native: string, options: EmbeddedOptions): Promise<Emb
   };
 }
 
-/** The folder as the server itself names it: without links on the way. */
+/** Returns the folder as the server itself names it: with links resolved. */
 const rootOf = (directory: string): string =>
   existsSync(directory) ? realpathSync(directory) : path.resolve(directory);
 
@@ -206,7 +206,7 @@ function runAs(account: Account, program: string, args: string[]) {
   });
 }
 
-/** A socket's path has at most 107 bytes, so a deep data directory gets one elsewhere. */
+/** Returns the folder for the socket. A socket's path has at most 107 bytes, so a deep data directory gets one elsewhere. */
 function socketFolderOf(root: string): string {
   const near = path.join(root, 'socket');
   return near.length < 85
@@ -233,7 +233,7 @@ function readPostmaster(data: string): { pid: number; ready: boolean } | undefin
   return pid > 0 ? { pid, ready: lines[7]?.trim() === 'ready' } : undefined;
 }
 
-/** Whether the process lives (and is no zombie) and works in the folder. */
+/** Returns whether the process lives (and is no zombie) and works in the folder. */
 function worksIn(pid: number, folder: string): boolean {
   try {
     if (process.platform !== 'linux') return process.kill(pid, 0);
@@ -355,7 +355,7 @@ export function inspectEmbeddedPostgres(directory: string): { binaries: boolean;
   };
 }
 
-/** The process id of the server that runs in the directory; undefined where none does. */
+/** Returns the process id of the server that runs in the directory; undefined if none does. */
 export const embeddedPostmaster = (directory: string): number | undefined =>
   runningIn(path.join(rootOf(directory), 'data'));
 

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { isPooled } from '#platform/database/pooler.ts';
 
-/** The two settings that name a PostgreSQL; the second may be empty. */
+/** Settings that name a PostgreSQL; the second may be empty. */
 export interface ServerUrls {
   databaseUrl: string;
   databaseDirectUrl: string;
@@ -17,7 +17,7 @@ export interface FoundServer {
 /** Milliseconds for a connection and for each question: a wrong address may lead to silence. */
 const ANSWER_MS = 5_000;
 
-/** Asks both URLs what they lead to. Throws an error that names the setting to be changed. */
+/** Connects to both URLs and compares their servers. Throws an error that names the setting to be changed. */
 export async function findServer(
   { databaseUrl, databaseDirectUrl }: ServerUrls,
   answerMs = ANSWER_MS,

@@ -22,7 +22,7 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 /** Statement names are kept per connection by the server, so only as many as a program's own texts are named. */
 const MAX_NAMED = 2000;
-/** A table has another shape since the statement was prepared, because a newer release has migrated the database. */
+/** SQLSTATE of a statement whose table has changed since it was prepared, because a newer release has migrated the database. */
 const STALE_PLAN = '0A000';
 
 export interface DatabaseOptions {
@@ -46,13 +46,13 @@ export interface OpenDatabase {
 /** Sender of statements outside of transactions, past the query builder (prepared.ts). */
 export interface Wire {
   send(text: string, values: unknown[]): Promise<unknown[]>;
-  /** The same over a connection that many share: for reads by key only (line.ts). */
+  /** Sends a read by key over a connection that many callers share (line.ts). */
   read(text: string, values: unknown[]): Promise<unknown[]>;
 }
 
 const wires = new WeakMap<Database, Wire>();
 
-/** Undefined for a transaction. */
+/** Returns the sender of statements; undefined for a transaction. */
 export const wireOf = (db: Database): Wire | undefined => wires.get(db);
 
 /**
@@ -121,7 +121,7 @@ export function openDatabase({ config, isPooled, onStatement, answerSeconds }: D
   return { db, pool, query: send, close: async () => void (await Promise.all([line?.close(), db.destroy()])) };
 }
 
-/** The driver's types leave it out. */
+/** Option of the driver that its types leave out. */
 const PIPELINED = { pipeline: true } as pg.PoolConfig;
 
 const named = (client: pg.PoolClient, names: StatementNames) => (text: string, values: readonly unknown[]) =>
@@ -132,7 +132,7 @@ class StatementNames {
   readonly #names = new Map<string, string>();
   #generation = 0;
 
-  /** Undefined for one too many. */
+  /** Returns the name of a statement; undefined beyond the limit of names. */
   of(text: string): string | undefined {
     let name = this.#names.get(text);
     if (!name && this.#names.size < MAX_NAMED) {
@@ -166,7 +166,7 @@ const AWAY = /^(08|53|57P0)/;
 
 const SOCKET_CODES = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ETIMEDOUT'];
 
-/** Whether the database could not be reached or could not go on, whatever was asked of it. */
+/** Returns whether the database could not be reached or could not go on, whatever the statement. */
 export function isDatabaseAway(error: unknown): boolean {
   const { code, message, syscall } = error as { code?: string; message?: string; syscall?: string };
   return (

@@ -6,7 +6,7 @@ import { findServer } from '#platform/database/find-server.ts';
 import { openDatabase, type Database } from '#platform/database/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
-/** PostgreSQL as the settings have it. Starts and ends nothing. `broken` means that the service can't run. */
+/** Inspects PostgreSQL as the settings have it. Starts and ends nothing. `broken` means that the service can't run. */
 export async function inspectDatabase(settings: Settings): Promise<Finding> {
   if (settings.databaseUrl) {
     const mend = 'Start it, or mend DATABASE_URL; without that setting an embedded PostgreSQL is used.';
@@ -27,7 +27,7 @@ export async function inspectDatabase(settings: Settings): Promise<Finding> {
       };
 }
 
-/** Whether the two URLs of the database fit each other where one leads through a pooler. */
+/** Judges whether the two URLs of the database fit each other if one leads through a pooler. */
 async function judgeWay(settings: Settings, finding: Finding): Promise<Finding> {
   try {
     const { isPooled } = await findServer(settings);

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { EmbeddedPostgres } from '#platform/database/embedded.ts';
 
 const LOOK_MS = 1_000;
-/** Between attempts to start a server that does not start, as on a disk that is full. */
+/** Longest pause between attempts to start a server that does not start, as on a disk that is full. */
 const LONGEST_PAUSE_MS = 30_000;
 
 /**

@@ -11,9 +11,9 @@ interface Query {
   name: string | undefined;
 }
 
-/** A connection over which statements go one behind the other, without waiting for the answer to the one before. */
+/** Connection over which statements follow each other without waiting for the previous answer. */
 export interface Line {
-  /** The rows. Rejects with LineBroken when the connection ended before the answer. */
+  /** Sends a statement and returns its rows. Rejects with LineBroken when the connection ended before the answer. */
   send(query: Query): Promise<unknown[]>;
   close(): Promise<void>;
 }
@@ -90,7 +90,7 @@ class Connection {
     });
   }
 
-  /** Answers under way still come. */
+  /** Ends the connection; answers under way still come. */
   async end(): Promise<void> {
     if (this.ended) return;
     this.ended = true;

@@ -75,7 +75,7 @@ export const lockSubject = (db: Database, subject: Subject, id: string) =>
 export const lockSession = (client: ClientBase, name: LockName) =>
   client.query('select pg_advisory_lock($1)', [LOCKS[name]]);
 
-/** Shows that a worker lives for as long as the connection does, which must be a direct one. */
+/** Takes the lock that shows that a worker lives, for as long as the connection does. It must be a direct connection. */
 export const lockLiveness = (client: ClientBase, workerId: number) =>
   client.query('select pg_advisory_lock($1, $2)', [LIVENESS_CLASS, workerId]);
 

@@ -11,11 +11,11 @@ interface Migration {
   name: string;
   sql: string;
   checksum: string;
-  /** Has the header `-- breaking`: releases that don't know it can't run beside it. */
+  /** Whether it has the header `-- breaking`: releases that don't know it can't run beside it. */
   breaking: boolean;
 }
 
-/** The migrations of this release, in order. Throws if a number is missing or used twice. */
+/** Reads the migrations of this release, in order. Throws if a number is missing or used twice. */
 export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
   const migrations: Migration[] = [];

@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** PostgreSQL refuses longer payloads; ours are keys, not data. */
+/** Limit of a payload: PostgreSQL refuses long ones, and payloads here are keys, not data. */
 const MAX_PAYLOAD_BYTES = 1000;
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;

@@ -19,7 +19,7 @@ const builder = new Kysely<DB>({
   },
 });
 
-/** Stands for an argument while a statement is built. */
+/** Placeholder for an argument while a statement is built. */
 class Argument {
   readonly index: number;
   constructor(index: number) {
@@ -29,7 +29,7 @@ class Argument {
 
 interface Statement {
   text: string;
-  /** Each is a constant or the argument that takes its place. */
+  /** Parameters, each a constant or the argument that takes its place. */
   parameters: readonly unknown[];
 }
 

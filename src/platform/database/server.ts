@@ -14,13 +14,13 @@ const FIRST_ANSWER_SECONDS = 10;
 /** Seconds for which a database that was there may be away during the start. */
 export const START_SECONDS = 30;
 
-/** The server that the settings name, running, with the program's database in it. */
+/** Running server that the settings name, with the program's database in it. */
 export interface Server {
   embedded: EmbeddedPostgres | null;
   config: pg.ClientConfig;
   /** Whether `config` leads through a pooler. */
   isPooled: boolean;
-  /** The same not through a pooler. */
+  /** Connection that does not go through a pooler. */
   directConfig: pg.ClientConfig;
   /** Ends the embedded server, unless another process of this program works with it. */
   close(): Promise<void>;
@@ -66,7 +66,7 @@ export async function openServer(settings: Settings, progress: (text: string) =>
 
 const embeddedDirectory = (settings: Settings): string => path.join(settings.dataDir, 'postgres');
 
-/** Takes the right to list and write the data directory from other accounts. Some of ours have to pass through it (PostgreSQL's). */
+/** Takes the right to list and write the data directory from other accounts. PostgreSQL's account has to pass through it. */
 function shutOut(dataDir: string): void {
   const { uid, mode } = statSync(dataDir);
   if (uid === process.getuid?.()) chmodSync(dataDir, mode & 0o7771);
@@ -79,7 +79,7 @@ function shutOut(dataDir: string): void {
   }
 }
 
-/** Whether another process of this program works with the embedded PostgreSQL: the last one out ends it. */
+/** Returns whether another process of this program works with the embedded PostgreSQL: the last one out ends it. */
 async function isUsedByOthers(config: pg.ClientConfig): Promise<boolean> {
   const { db, close } = openDatabase({ config: { ...config, max: 1 } });
   try {

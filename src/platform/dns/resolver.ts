@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 
-/** What the check of a domain asks of the DNS. An answer of no names is a name without such a record. */
+/** DNS queries for the check of a domain. An empty answer means that the name has no such record. */
 export interface HostResolver {
   /** Target of the name's CNAME record. */
   cname(host: string): Promise<string | undefined>;
@@ -10,7 +10,7 @@ export interface HostResolver {
   txt(host: string): Promise<string[]>;
 }
 
-/** Why the DNS gave no answer: a time-out, a server that failed or refused. */
+/** Error of a DNS server that gave no answer: it timed out, failed or refused. */
 export class ResolverError extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });
@@ -21,7 +21,9 @@ export class ResolverError extends Error {
 const ABSENT = new Set(['ENOTFOUND', 'ENODATA']);
 const LOOPBACK = ['127.0.0.1', '::1'];
 
-/** Asks the DNS servers of the machine, or those given (`address:port`) if there are any. Each question ends within about four seconds. */
+/**
+ * Creates a resolver for the DNS servers of the machine, or for the given ones (`address:port`). Each query ends within about four seconds.
+ */
 export function createResolver(servers: string[] = [], timeoutMs = 2000): HostResolver {
   const resolver = new Resolver({ timeout: timeoutMs, tries: 2 });
   if (servers.length > 0) resolver.setServers(servers);

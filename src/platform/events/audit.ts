@@ -143,7 +143,7 @@ export async function audit(context: Context, entry: AuditEntry): Promise<void> 
   await auditInsert(context, entry).execute();
 }
 
-/** The same as a part of a larger statement. */
+/** Returns the insert of an audit event, as a part of a larger statement. */
 export function auditInsert(context: Context, entry: AuditEntry) {
   const { actor } = context;
   const at = context.clock.now();

@@ -9,7 +9,7 @@ export interface OutboxTopics {
   deployment: DeploymentOutboxEvent;
 }
 
-/** A service of a deployment started or ended (docs/contributing/rules.md 40, 41). */
+/** Event of a service whose deployment started or ended (docs/contributing/rules.md 40, 41). */
 export interface DeploymentOutboxEvent {
   type: 'DEPLOYMENT_STARTED' | 'DEPLOYMENT_SUCCESSFUL' | 'DEPLOYMENT_FAILURE' | 'DEPLOYMENT_CANCELLED';
   organization: { id: string; name: string };

@@ -30,7 +30,7 @@ export async function maintainEventPartitions(platform: Platform, signal?: Abort
   await dropSeals(platform.db, before, signal);
 }
 
-/** The first moment of the month that is so many after the date's, in UTC. */
+/** Returns the first moment of the month that is `ahead` months after the date's, in UTC. */
 const monthOf = (date: Date, ahead: number): Date =>
   new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + ahead, 1));
 
@@ -68,7 +68,10 @@ async function makePartition(db: Database, of: Partitioned, from: Date): Promise
   });
 }
 
-/** Asks the table of relations: `to_regclass` would answer from this connection's cache what was so before it waited. */
+/**
+ * Returns whether a partition exists. Reads the table of relations: `to_regclass` would answer from this connection's cache, which is older
+ * than its wait.
+ */
 async function isThere(db: Database, { table }: Partitioned, name: string): Promise<boolean> {
   const { rows } = await sql`select from pg_class where oid in (
     select inhrelid from pg_inherits where inhparent = ${table}::regclass) and relname = ${name}`.execute(db);

@@ -32,7 +32,7 @@ export interface StreamRow {
   cluster_id: string | null;
   environment_name: string | null;
   project_name: string | null;
-  /** The row of an audit event, with its times as text; null where its retention is over. */
+  /** Row of an audit event, with its times as text; null if its retention is over. */
   audit: any;
 }
 
@@ -70,10 +70,10 @@ export const noStreams: EventStreams = {
 
 const FORM = /^([0-9a-f]{1,32})\.(\d{1,20})\.(\d{1,16})$/;
 
-/** Whether the text has the form of a cursor; whether it still leads anywhere is known when it is used. */
+/** Returns whether the text has the form of a cursor; only its use shows whether it still leads anywhere. */
 export const looksLikeCursor = (cursor: string): boolean => FORM.test(cursor);
 
-/** The parts of a cursor, or undefined where it is none: line of transactions, transaction, event in it. */
+/** Returns the parts of a cursor: line of transactions, transaction, event in it. Undefined for any other text. */
 export function readStreamCursor(cursor: string): { line: string; xid: bigint; id: number } | undefined {
   const match = FORM.exec(cursor);
   return match ? { line: match[1]!, xid: BigInt(match[2]!), id: Number(match[3]) } : undefined;

@@ -1,18 +1,18 @@
 /** Reason why a request got no answer. */
 export type OutgoingFailure =
-  /** The URL is none, not http or https, or would have credentials sent unencrypted. */
+  /** URL that is invalid, not http or https, or would have credentials sent unencrypted. */
   | 'invalid_url'
-  /** The address is private, loopback or the like, and the settings do not allow it. */
+  /** Private, loopback or similar address that the settings do not allow. */
   | 'forbidden_address'
-  /** The name does not resolve. */
+  /** Name that does not resolve. */
   | 'unknown_host'
   | 'timeout'
-  /** The certificate is not one that this machine trusts for that name. */
+  /** Certificate that this machine does not trust for that name. */
   | 'tls'
-  /** Refused, reset, unreachable, not HTTP. */
+  /** Connection that is refused, reset or unreachable, or an answer that is not HTTP. */
   | 'connection';
 
-/** A request without an answer. The message is fit for the user who gave the URL. */
+/** Error of a request without an answer. The message is fit for the user who gave the URL. */
 export class OutgoingError extends Error {
   readonly failure: OutgoingFailure;
 
@@ -23,7 +23,7 @@ export class OutgoingError extends Error {
   }
 }
 
-/** Says in which way a request failed, from what the network stack threw. */
+/** Returns the error for a failed request, from what the network stack threw. */
 export function outgoingError(error: unknown, host: string): OutgoingError {
   const known = causes(error).find((cause) => cause instanceof OutgoingError);
   if (known) return known;

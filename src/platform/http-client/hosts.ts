@@ -5,7 +5,7 @@ import { OutgoingError, outgoingError } from '#platform/http-client/errors.ts';
 /** Addresses of a name, as `dns.lookup` with `all` answers them. */
 export type Lookup = (hostname: string, options: { family?: number | 'IPv4' | 'IPv6' }) => Promise<LookupAddress[]>;
 
-/** The addresses of a name. Throws OutgoingError where there is none. */
+/** Returns the addresses of a name. Throws OutgoingError if there are none. */
 export async function resolveHost(
   resolve: Lookup,
   hostname: string,
@@ -21,7 +21,7 @@ export async function resolveHost(
   return found;
 }
 
-/** An absolute http or https URL without credentials. Throws OutgoingError. */
+/** Parses an absolute http or https URL without credentials. Throws OutgoingError. */
 export function parseUrl(text: string): URL {
   if (!URL.canParse(text)) throw new OutgoingError('invalid_url', 'must be an absolute http or https URL');
   const url = new URL(text);

@@ -26,7 +26,7 @@ export interface HttpClient {
    * so that a name cannot change in between. Any status is an answer; throws OutgoingError for none.
    */
   request(url: string, request?: OutgoingRequest): Promise<OutgoingAnswer>;
-  /** The exported `checkUrl` with this client's networks. */
+  /** Checks a URL like the exported `checkUrl`, with this client's networks. */
   checkUrl(url: string, field: string): void;
   /**
    * The addresses of a host that may be connected to, for programs that connect by themselves. Throws OutgoingError if
@@ -61,7 +61,7 @@ export function checkProtectedUrl(url: string, field: string, allowedPrivateAddr
     );
 }
 
-/** Whether credentials may be sent to a URL: over TLS, or to a literal private address that the operator allows. */
+/** Returns whether credentials may be sent to a URL: over TLS, or to a literal private address that the operator allows. */
 export function isProtected(url: string, allowedPrivateAddresses: readonly string[]): boolean {
   const { protocol, hostname } = parseUrl(url);
   if (protocol === 'https:') return true;
@@ -73,7 +73,7 @@ export function isProtected(url: string, allowedPrivateAddresses: readonly strin
 
 const resolveBySystem = promisify(systemLookup);
 
-/** The client for URLs that users give. */
+/** Creates the client for URLs that users give. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const allowed = options.allowedPrivateAddresses;
   const resolve: Lookup =

@@ -23,13 +23,13 @@ export interface OutgoingRequest {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';
   headers?: Record<string, string>;
   body?: string | Buffer;
-  /** For all of it: connecting, sending, and the whole answer. 10 s without. */
+  /** Milliseconds for connecting, sending and the whole answer; 10 s if absent. */
   timeoutMs?: number;
   /** Bytes of the answer's body that are read; 1 MiB without. */
   maxBytes?: number;
   /** File that the body of a 2xx answer is written to instead; `body` is then empty. */
   saveTo?: string;
-  /** Whether any certificate will do: only where the owner of the server wants it so. */
+  /** Whether any certificate is accepted: only if the owner of the server wants it so. */
   skipTlsVerification?: boolean;
   signal?: AbortSignal;
   /** Whether the URL is a credential itself, as a chat's webhook is. Plain http carries it to the operator's networks only. */
@@ -40,7 +40,7 @@ export interface OutgoingAnswer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   body: Buffer;
-  /** Whether there was more than `maxBytes`. */
+  /** Whether the answer had more than `maxBytes`. */
   truncated: boolean;
 }
 
@@ -143,7 +143,10 @@ async function saveBounded(
   return { body, truncated: false };
 }
 
-/** Answers only addresses that were resolved and allowed for this very connection; where the request `exposes` credentials, only the operator's. */
+/**
+ * Returns a lookup that answers only addresses resolved and allowed for this very connection. If the request `exposes` credentials, only
+ * the operator's addresses are allowed.
+ */
 function checkedLookup(
   resolve: Lookup,
   allowed: readonly string[],

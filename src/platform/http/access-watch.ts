@@ -15,7 +15,7 @@ export interface WatchedParts {
   /** Aborted when the client or the server goes away. */
   signal: AbortSignal;
   log: Logger;
-  /** The caller as they are now. Throws what a request would be refused with. */
+  /** Returns the caller as they are now. Throws the error that would refuse a request now. */
   check(): Promise<Principal>;
   checkMs?: number;
   lookMs?: number;

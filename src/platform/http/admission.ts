@@ -4,7 +4,7 @@ import { Turns } from '#platform/http/turns.ts';
 export interface AdmissionLimits {
   /** Requests of one caller at a time, waiting ones included, and as many event streams and web sockets; 0 is no limit. */
   perCaller: number;
-  /** The same of an organization, over all of its callers. */
+  /** Limit of an organization, over all of its callers; 0 is no limit. */
   perOrganization: number;
   /** Writes at a time: each has a connection of the database until its commit. */
   writes: number;

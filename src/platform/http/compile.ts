@@ -15,7 +15,7 @@ const bodyFaults = withFormats(new Ajv({ ...OPTIONS, allErrors: true }));
 /** Validator of queries, which are as short as a request line, so that it looks for all faults at once. */
 const queries = withFormats(new Ajv({ ...OPTIONS, allErrors: true, coerceTypes: 'array' }));
 
-/** The usual formats. A date-time has to be one that Date and PostgreSQL have as well, and that can go out again. */
+/** Adds the usual formats. A date-time must be one that Date and PostgreSQL have as well, and that can go out again. */
 function withFormats(ajv: Ajv): Ajv {
   addFormats.default(ajv);
   const { validate } = ajv.formats['date-time'] as { validate: (text: string) => boolean };
@@ -135,7 +135,7 @@ function messageOf(error: ErrorObject): string {
   return error.message ?? 'is not valid';
 }
 
-/** Says in words which type was expected; numbers name their unit. */
+/** Returns a message with the expected type; numbers name their unit. */
 function typeMessageOf(error: ErrorObject): string {
   const { type } = error.params as { type: string | string[] };
   const { unit } = (error.parentSchema ?? {}) as { unit?: string };

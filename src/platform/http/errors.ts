@@ -3,7 +3,7 @@ import { isDatabaseAway } from '#platform/database/index.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
 import { AppError, type ErrorCode, type FieldError } from '#kernel/errors.ts';
 
-/** The only place that knows status codes. */
+/** Status codes by error code, in this place only. */
 const STATUS: Record<ErrorCode, number> = {
   bad_request: 400,
   unauthenticated: 401,
@@ -26,7 +26,7 @@ export interface ErrorAnswer {
   body: { status: number; error: string; message: string; detail: string; errors?: FieldError[]; request_id?: string };
 }
 
-/** The answer to an error (docs/contributing/rules.md 6). A 500 tells nothing of the inside, only the request id. */
+/** Returns the answer to an error (docs/contributing/rules.md 6). A 500 tells nothing of the inside, only the request id. */
 export function answerTo(error: unknown, requestId: string): ErrorAnswer {
   const known = error instanceof AppError ? error : fromElsewhere(error);
   const status = known ? STATUS[known.code] : 500;
@@ -46,7 +46,7 @@ export function answerTo(error: unknown, requestId: string): ErrorAnswer {
   };
 }
 
-/** PostgreSQL's lock_not_available: what another transaction has was waited for in vain. */
+/** SQLSTATE lock_not_available: the wait for another transaction's lock was in vain. */
 const LOCKED = '55P03';
 
 /** Makes the error of a database that is away for seconds: PostgreSQL restarts, or is taken over, and a retry mostly succeeds. */

@@ -96,7 +96,7 @@ function textFor(node: Json): string {
   return text;
 }
 
-/** Whether a scalar keeps to type, pattern and bounds. */
+/** Returns whether a scalar keeps to type, pattern and bounds. */
 function fits(node: Json, value: unknown): boolean {
   if (typeof value === 'number')
     return (

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 
-/** An answer that is a file: a handler returns one where `answer.contentType` says what kind. */
+/** Answer that is a file: a handler returns one if `answer.contentType` names its type. */
 export class FileAnswer {
-  /** Under which it is saved; letters, digits, dots and dashes. */
+  /** Name under which it is saved; letters, digits, dots and dashes. */
   readonly name: string;
   /** Content, as a stream where it is long. */
   readonly content: Buffer | Readable;

@@ -1,7 +1,7 @@
 import type { Settings } from '#platform/settings/index.ts';
 import { SETTINGS } from '#platform/settings/schema.ts';
 
-/** Says in one sentence which setting an address that can't be listened on comes from. */
+/** Names the setting in the error of an address that can't be listened on. */
 export async function listening<T>(
   key: 'port' | 'operationsPort' | 'proxyPort',
   settings: Settings,

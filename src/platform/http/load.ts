@@ -65,12 +65,12 @@ export async function load(
   return { principal, target: found };
 }
 
-/** A policy is asked about the place, or where the rows of an answer are filtered, about each of them. */
+/** Returns whether the action is allowed at the place. If the rows of an answer are filtered, a policy is asked about each row instead. */
 const isOpen = (route: Guarded, principal: Principal, action: Action, at: Location): boolean =>
   permits(principal, action, at) ||
   (route.filtersRows === true && hasLevel(principal, action, at) && mayListBelow(principal, action, at));
 
-/** A path that names an organization as well leads to what is in that one only. */
+/** Returns the organizations that a search covers: the one that the path names, else all of the caller's. */
 const organizationsOf = (principal: Principal, { organizationId }: { organizationId?: string }): string[] =>
   principal.grants
     .map((grant) => grant.organizationId)

@@ -18,7 +18,7 @@ export class LongList {
   }
 }
 
-/** The text of a list. `takeTurn` does the work of one part when it is the reader's turn. */
+/** Yields the text of a list. `takeTurn` does the work of one part when it is the reader's turn. */
 export async function* textOf(
   body: TSchema,
   list: LongList,

@@ -71,7 +71,7 @@ function queryParameter(name: string, schema: TSchema, required: boolean): Json 
   return { in: 'query', name, required, ...(description ? { description } : {}), schema: rest };
 }
 
-/** A schema, and not the map of an object's properties, one of which may be called `default`. */
+/** Returns whether a node is a schema. The map of an object's properties is none, even if one is called `default`. */
 const isSchema = (node: Json): boolean =>
   typeof node.type === 'string' || ['allOf', 'anyOf', 'oneOf'].some((keyword) => Array.isArray(node[keyword]));
 
@@ -83,13 +83,13 @@ function withoutDefault({ default: value, description, ...rest }: Json): Json {
 
 /** Texts of the document that are not of a single route. */
 export interface DocumentTexts {
-  /** Says what stands under a tag. */
+  /** Returns the description of a tag. */
   describeTag(name: string): string;
   /** Examples of bodies by operation id; without one the example is made from the schema. */
   examples: Record<string, unknown>;
 }
 
-/** The OpenAPI 3.0 document of the routes. Schemas with a title become components. */
+/** Makes the OpenAPI 3.0 document of the routes. Schemas with a title become components. */
 export function makeDocument(routes: Route[], texts: DocumentTexts): Json {
   const components: Json = {};
   const hoist = (node: unknown): any => {

@@ -37,7 +37,7 @@ export async function fetchPage<Row, View>(
   };
 }
 
-/** A list that is at hand as a whole, as its only page. */
+/** Returns a complete list as its only page. */
 export function wholeList<T>(results: T[]): Page<T> {
   return {
     results,
@@ -50,7 +50,7 @@ export function wholeList<T>(results: T[]): Page<T> {
   };
 }
 
-/** Cuts a page out of a list in memory; for lists that are short by nature (a day's few records), not by a table. */
+/** Cuts a page out of a list in memory; for lists that are short by nature (a day's few records), not for tables. */
 export function slicePage<T>(all: T[], ask: PageQuery): Page<T> {
   if (ask.page === undefined && ask.page_size === undefined) return wholeList(all);
   const page = ask.page ?? 1;

@@ -30,9 +30,9 @@ import { WARNINGS_HEADER, warningsText } from '#platform/http/warnings.ts';
 export interface Pipeline extends Credentials {
   limiter: RateLimiter;
   admission: Admission;
-  /** The GET with the same path, whose representation `If-Match` speaks of. */
+  /** Returns the GET with the same path, to whose representation `If-Match` refers. */
   getOf(path: string): Route | undefined;
-  /** Aborted when the server closes: streams end then. */
+  /** Signal that is aborted when the server closes: streams end then. */
   closing: AbortSignal;
 }
 
@@ -157,7 +157,7 @@ async function serve(
   return send(route, outcome.answer, request, reply);
 }
 
-/** Stands where a read has no database: `Route.readsOnlyTarget` says that it asks none. */
+/** Placeholder for the database of a read that has none, by `Route.readsOnlyTarget`. */
 const NO_DATABASE = new Proxy({} as Database, {
   get: (_database, property) => {
     throw new Error(
@@ -226,7 +226,7 @@ async function runBefore(pipeline: Pipeline, route: Route, run: Run): Promise<un
   return call.body;
 }
 
-/** The body as it came; undefined where it cannot be read, which the handler's call reports. */
+/** Returns the body as it came; undefined if it cannot be read, which the handler's call reports. */
 function peekBody(route: Route, request: FastifyRequest): unknown {
   try {
     return readBody(route, request);
@@ -347,7 +347,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** A body that is text of another type than JSON, such as YAML; `application/yaml` and `application/x-yaml` are the same. */
+/** Reads a body that is text of another type than JSON, such as YAML; `application/yaml` and `application/x-yaml` are the same. */
 function readText(contentType: string, request: FastifyRequest): string {
   const text = request.body instanceof Buffer ? request.body.toString('utf8') : String(request.body ?? '');
   if (text.trim() === '') throw badRequest('A body is required.');
@@ -364,7 +364,7 @@ function takeWait(query: Record<string, unknown>): number {
   if (wait === undefined) return 0;
   delete query.wait;
   if (typeof wait !== 'string' || !/^\d+$/.test(wait) || Number(wait) > WAIT_LIMIT_SECONDS)
-    throw new AppError('bad_request', `wait: a whole number of seconds from 0 to ${WAIT_LIMIT_SECONDS} is wanted.`, {
+    throw new AppError('bad_request', `wait: must be a whole number of seconds from 0 to ${WAIT_LIMIT_SECONDS}.`, {
       errors: [{ field: 'wait', message: `must be a whole number from 0 to ${WAIT_LIMIT_SECONDS}` }],
     });
   return Number(wait);

@@ -45,7 +45,7 @@ function shapeOf({ properties, additionalProperties }: Shape, key: string): Shap
   return additionalProperties === true ? {} : undefined;
 }
 
-/** Whether a schema names the property at a path. */
+/** Returns whether a schema names the property at a path. */
 export function hasProperty(schema: object, path: Path): boolean {
   let shapes: Shape[] = [schema];
   for (const step of path) {
@@ -55,6 +55,6 @@ export function hasProperty(schema: object, path: Path): boolean {
   return shapes.length > 0;
 }
 
-/** A path as messages write it: `ports[0].name`. */
+/** Returns a path as messages write it: `ports[0].name`. */
 export const pathText = (path: Path): string =>
   path.map((step, at) => (typeof step === 'number' ? `[${step}]` : at === 0 ? step : `.${step}`)).join('');

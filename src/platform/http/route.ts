@@ -29,7 +29,7 @@ export interface Target<T extends Location> {
   ): Promise<(T & { accessVersion?: string | null }) | undefined>;
   /** Whether the search covers every organization of the caller, whatever organization the path names: some clients send a nil id there. */
   inAnyOrganization?: true;
-  /** Whether writes hold it together, against its deletion only: they do not wait for each other. */
+  /** Whether writes lock it together, against its deletion only: they do not wait for each other. */
   isShared?: true;
   /** Whether `find` reads the access version (access/remembered.ts) in its statement, which saves the one that looks up the caller. */
   tellsAccess?: true;
@@ -52,13 +52,13 @@ export interface Call<
   peer?: string;
   /** Aborted when the client goes away. */
   signal: AbortSignal;
-  /** Tells the caller, in the header `Quarterdeck-Warnings`, of what was taken and has no effect. */
+  /** Adds a warning to the header `Quarterdeck-Warnings`, for input that was accepted and has no effect. */
   warn(message: string): void;
   /** Throws 403 unless the caller may do the action at the place too (a second thing that a body names). */
   require(action: Action, at: Location): void;
 }
 
-/** An endpoint is a value: router, document, access checks and tests are all read from it (docs/contributing/architecture.md, *A request*). */
+/** Endpoint as a value: router, document, access checks and tests are all read from it (docs/contributing/architecture.md, *A request*). */
 export interface RouteDefinition<P extends string, Q extends TObject, B extends TSchema, T extends Location> {
   /** Operation id, unique. */
   id: string;
@@ -99,7 +99,7 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
    * which must not be done inside one: they open their own with `inTransaction` or `inSnapshot`.
    */
   transaction?: boolean;
-  /** Set where a GET answers its target and asks nothing else: one statement needs no transaction. `call.db` throws. */
+  /** Set if a GET answers its target and asks nothing else: one statement needs no transaction. `call.db` throws. */
   readsOnlyTarget?: true;
   /**
    * Work that takes long and precedes the transaction, such as asking another system or reading a file. `wanted` looks at the body as it
@@ -110,7 +110,9 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
     wanted?(body: unknown): boolean;
     run(call: Call<T, PathParams<P>, Static<Q>, Static<B>>): Promise<void>;
   };
-  /** Answers what `answer.body` describes, an EventStreamAnswer (http/stream.ts), a FileAnswer (http/file.ts) or a LongList (http/long-list.ts). */
+  /**
+   * Returns a value of `answer.body`, an EventStreamAnswer (http/stream.ts), a FileAnswer (http/file.ts) or a LongList (http/long-list.ts).
+   */
   handler(call: Call<T, PathParams<P>, Static<Q>, Static<B>>): Promise<unknown> | unknown;
   /** Present representation for `If-Match`, where no GET has the same path. */
   current?(call: Call<T, PathParams<P>, Static<Q>, unknown>): Promise<unknown>;
@@ -121,7 +123,7 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
   settle?(call: Call<T, PathParams<P>, Static<Q>, Static<B>>, answer: unknown, seconds: number): Promise<unknown>;
 }
 
-/** A route with its types forgotten, as router and document see it. */
+/** Route with its types forgotten, as router and document see it. */
 export type Route = Omit<
   RouteDefinition<string, TObject, TSchema, Location>,
   'handler' | 'before' | 'current' | 'settle' | 'target'

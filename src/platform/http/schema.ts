@@ -5,18 +5,18 @@ export { Type, type Static, type TObject, type TSchema };
 /** Gives a schema the name under which it stands in the document's components. */
 export const named = <T extends TSchema>(name: string, schema: T): T => ({ ...schema, title: name });
 
-/** A lower-case UUID (docs/contributing/rules.md 8). */
+/** Pattern of a lower-case UUID (docs/contributing/rules.md 8). */
 export const UUID_PATTERN = '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$';
 export const Uuid = Type.String({ format: 'uuid', pattern: UUID_PATTERN });
 
-/** An id whose refusal says which operation lists the records that it may name. */
+/** Schema of an id whose refusal says which operation lists the records that it may name. */
 export const UuidOf = (record: string, listedBy: string) =>
   Type.String({ ...Uuid, listed: `the id of ${record}; ${listedBy} lists them` });
 
 /** RFC 3339 with milliseconds and `Z` in answers; any offset in requests. */
 export const DateTime = Type.String({ format: 'date-time' });
 
-/** A set of values. Unlike TypeBox's own it says `type: string`, which OpenAPI's readers want. */
+/** Schema of a set of values. Unlike TypeBox's own it says `type: string`, which OpenAPI's readers want. */
 export const OneOf = <const V extends readonly string[]>(values: V, options: object = {}) =>
   Type.Unsafe<V[number]>({ type: 'string', enum: [...values], ...options });
 
@@ -36,13 +36,13 @@ export const Merge = <A extends TProperties, B extends TProperties>(a: TObject<A
   return Type.Object(properties);
 };
 
-/** A record that a caller names by id only. */
+/** Schema of a record that a caller names by id only. */
 export const Reference = named('Reference', Type.Object({ id: Uuid }));
 
-/** Something to be seen, and no control characters: names stand in lists, logs and on terminals, one to a line. */
+/** Pattern of a name: a visible character, and no control characters, because lists, logs and terminals show one name to a line. */
 export const NAME_PATTERN = '^[^\\u0000-\\u001f\\u007f-\\u009f]*\\S[^\\u0000-\\u001f\\u007f-\\u009f]*$';
 
-/** A name: any spelling, without outer blanks, compared without case (docs/contributing/rules.md 8). */
+/** Schema of a name: any spelling, without outer blanks, compared without case (docs/contributing/rules.md 8). */
 export const Name = Type.String({
   minLength: 1,
   maxLength: 255,
@@ -60,7 +60,7 @@ export const Pagination = named(
   }),
 );
 
-/** The last page that can be asked for: its offset is a number that PostgreSQL can count to. */
+/** Number of the last page: its offset must be a number that PostgreSQL can count to. */
 const MAX_PAGE = 1_000_000_000;
 
 /** Query of a list (docs/contributing/rules.md 4). */

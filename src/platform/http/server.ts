@@ -53,7 +53,10 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
 const causeOf = (error: unknown): string | undefined =>
   error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined;
 
-/** The API's HTTP server with all its routes; the caller listens. Every path is served bare and under /api/v1 (docs/contributing/rules.md 3). */
+/**
+ * Creates the API's HTTP server with all its routes; the caller listens. Every path is served bare and under /api/v1
+ * (docs/contributing/rules.md 3).
+ */
 export function createServer(options: ServerOptions): FastifyInstance {
   let sockets: SocketServer | undefined;
   const app = Fastify({

@@ -17,7 +17,7 @@ export class Slots {
     return this.#open;
   }
 
-  /** Takes a slot and answers what gives it back. Throws 429 where the caller has too many, 503 where the process has. */
+  /** Takes a slot and returns the function that gives it back. Throws 429 if the caller has too many, 503 if the process has. */
   take(caller: string, limits: { perCaller: number; perProcess: number }): () => void {
     const { plural, advice } = this.#names;
     const own = this.#byCaller.get(caller) ?? 0;

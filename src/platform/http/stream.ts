@@ -5,7 +5,7 @@ import type { Principal } from '#platform/access/principal.ts';
 import { answerTo } from '#platform/http/errors.ts';
 import { AccessWatch } from '#platform/http/access-watch.ts';
 
-/** A client that takes nothing for so long is cut off; it resumes from the last event that it has. */
+/** Milliseconds after which a client that takes nothing is cut off; it resumes from the last event that it has. */
 const STALL_MS = 60_000;
 /** Bytes that are written ahead of a slow client. */
 const AHEAD_BYTES = 64 * 1024;
@@ -36,7 +36,7 @@ export interface StreamParts {
   /** Aborted when the client or the server goes away. */
   signal: AbortSignal;
   log: Logger;
-  /** The caller as they are now. Throws what a request would be refused with. */
+  /** Returns the caller as they are now. Throws the error that would refuse a request now. */
   check(): Promise<Principal>;
 }
 

@@ -25,7 +25,7 @@ function read(text: string, type: string | undefined): unknown {
   return parsed(text);
 }
 
-/** A list or an object that came as the text of its JSON. */
+/** Returns the list or object that came as the text of its JSON. */
 function parsed(text: string): unknown {
   try {
     return parseJson(text);

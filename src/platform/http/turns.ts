@@ -5,7 +5,7 @@ const MAX_WAITING = 500;
 /** An owner with so many that wait rests between its turns while others ask: as long as the turn took, within a limit. */
 const MANY_WAITING = 20;
 const LONGEST_REST_MS = 50;
-/** After so long without its turn something is given up, as what waits for a lock of the database is. */
+/** Milliseconds without a turn after which an item is given up; waits for locks of the database end likewise. */
 const TURN_MS = 15_000;
 
 const RETRY = { 'Retry-After': '2' };
@@ -20,7 +20,7 @@ export interface TurnRules {
   things: string;
   /** Number of items that go on at a time. */
   limit: number;
-  /** How many of one owner go on at a time. */
+  /** Returns the number of items of one owner that go on at a time. */
   shareOf(owner: string): number;
   /** Whether others than the owner ask for turns as well. */
   hasOthersThan(owner: string): boolean;

@@ -12,9 +12,9 @@ interface Base {
 }
 
 /**
- * Lets work go on in the background while the installation may be written, and keeps it from it while it is read-only after a restore
- * (docs/contributing/engine.md: workers claim nothing, schedules and webhooks do not run). It looks at the database every second, because the state is
- * ended, and the epoch raised, by other processes.
+ * Runs background work while the installation may be written, and stops it in the read-only state after a restore
+ * (docs/contributing/engine.md: workers claim nothing, schedules and webhooks do not run). Reads the state from the database every second,
+ * because other processes end it and raise the epoch.
  */
 export class BackgroundSwitch {
   readonly #base: Base;

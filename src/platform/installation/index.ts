@@ -5,7 +5,7 @@ export const READ_ONLY_CODE = 'QD001';
 
 const TRIGGER = 'refuse_while_read_only';
 
-/** Written while nothing else may be: who is there, how much they asked, what their streams stand on, and the end of the state itself. */
+/** Tables that are written in the read-only state: people, machines, request counts, positions of streams, and the state itself. */
 const STILL_WRITTEN = [
   'installation',
   'node',
@@ -18,12 +18,12 @@ const STILL_WRITTEN = [
 
 export interface InstallationState {
   id: string;
-  /** Raised by each restore: what was made under a lower one never overwrites what a higher one made. */
+  /** Epoch, raised by each restore: resources made under a lower one never overwrite those of a higher one. */
   epoch: number;
-  /** Since when nothing may be written; null in ordinary times. */
+  /** Start of the read-only state; null in ordinary times. */
   readOnlySince: Date | null;
   restoredAt: Date | null;
-  /** When the backup was made that the database was last restored from. */
+  /** Time of the backup that the database was last restored from. */
   restoredFrom: Date | null;
 }
 
@@ -42,7 +42,7 @@ export async function readInstallation(db: Database): Promise<InstallationState>
   };
 }
 
-/** Whether an organization is the operator's own, made at the first start. */
+/** Returns whether an organization is the operator's own, made at the first start. */
 export async function isFirstOrganization(db: Database, organizationId: string): Promise<boolean> {
   const row = await db.selectFrom('installation').select('first_organization_id').executeTakeFirstOrThrow();
   return row.first_organization_id === organizationId;
@@ -89,8 +89,8 @@ export const leaveReadOnly = (db: Database, epoch: number) =>
     .execute();
 
 /**
- * Takes away what asks on every write whether the installation is read-only, a table at a time, so that nobody waits for long. To be
- * called outside a transaction, after the state has ended; what a kill leaves only costs a little.
+ * Drops the triggers that check on every write whether the installation is read-only. Goes table by table, so that no write waits for long.
+ * To be called outside a transaction, after the state has ended; triggers that a kill leaves only cost a little time.
  */
 export async function removeGuards(db: Database): Promise<void> {
   const { rows } = await sql<{ name: string }>`

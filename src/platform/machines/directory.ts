@@ -50,7 +50,7 @@ export class ApiAnnouncement {
     await this.#writing;
   }
 
-  /** Takes the URL back, so that the other machines ask nobody who is gone. */
+  /** Withdraws the URL, so that the other machines stop asking this one. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#writing;

@@ -108,7 +108,7 @@ export async function sendOn(
     .send(answer);
 }
 
-/** Sends the opening of a web socket on to the machine that can serve it, and carries what follows both ways. */
+/** Sends the opening of a web socket on to the machine that can serve it, and carries data both ways. */
 export async function sendSocketOn(
   platform: Platform,
   error: OnOtherMachine,

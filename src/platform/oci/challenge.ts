@@ -1,11 +1,11 @@
-/** What a registry asks for before it answers (RFC 9110 §11.6.1, `WWW-Authenticate`). */
+/** Authentication that a registry requires before it answers (RFC 9110 §11.6.1, `WWW-Authenticate`). */
 export interface Challenge {
   scheme: 'basic' | 'bearer';
   /** `realm`, `service` and `scope` of a bearer challenge. */
   parameters: ReadonlyMap<string, string>;
 }
 
-/** The first challenge in a header that can be answered; undefined where there is none. */
+/** Returns the first challenge in a header that can be answered; undefined if there is none. */
 export function parseChallenge(header: string | string[] | undefined): Challenge | undefined {
   for (const text of [header ?? []].flat()) {
     const scheme = /^\s*(basic|bearer)\b/i.exec(text)?.[1]?.toLowerCase();

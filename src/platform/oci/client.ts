@@ -4,7 +4,7 @@ import { limited, RegistryError } from '#platform/oci/errors.ts';
 import { isDigest } from '#platform/oci/reference.ts';
 import { RegistrySender, type Session } from '#platform/oci/session.ts';
 
-/** What an image's manifest may be: of one platform, or an index over several. */
+/** Media types of manifests: of an image for one platform, or of an index over several. */
 const MANIFESTS = [
   'application/vnd.oci.image.index.v1+json',
   'application/vnd.oci.image.manifest.v1+json',
@@ -12,7 +12,7 @@ const MANIFESTS = [
   'application/vnd.docker.distribution.manifest.v2+json',
 ].join(', ');
 
-/** The protocol's own limit for a manifest. */
+/** Limit of a manifest, from the protocol. */
 const MANIFEST_BYTES = 4 * 1024 * 1024;
 const LIST_BYTES = 4 * 1024 * 1024;
 const PAGE = 100;
@@ -25,11 +25,11 @@ const TAG = /^\w[\w.-]{0,127}$/;
 export interface Manifest {
   digest: string;
   mediaType: string;
-  /** As the registry has it: nobody has checked what is in it. */
+  /** Content as the registry has it, unchecked. */
   content: Record<string, unknown>;
 }
 
-/** Asks one registry (OCI distribution 1.1). Everything throws RegistryError. */
+/** Client of one registry (OCI distribution 1.1). Every method throws RegistryError. */
 export class RegistryClient {
   readonly #sender: RegistrySender;
   readonly #host: string;
@@ -39,7 +39,7 @@ export class RegistryClient {
     this.#host = session.host;
   }
 
-  /** Whether it is a registry that lets us in. */
+  /** Checks that the address is a registry which accepts the credentials. */
   async ping(): Promise<void> {
     const answer = await this.#sender.send('/v2/', { maxBytes: 1024 }, '');
     if (answer.status !== 200) throw this.#refusal(answer, 'anything');
@@ -57,7 +57,7 @@ export class RegistryClient {
     return (await this.manifest(name, reference)).digest;
   }
 
-  /** The manifest of a tag or digest; what does not have the digest that was asked for is refused. */
+  /** Returns the manifest of a tag or digest; a manifest with another digest than the requested one is refused. */
   async manifest(name: string, reference: string): Promise<Manifest> {
     const answer = await this.#sendManifest('GET', name, reference);
     const text = textOf(name, reference);
@@ -70,7 +70,7 @@ export class RegistryClient {
     return { digest, mediaType, content };
   }
 
-  /** A small blob, whole and with the digest that was asked for. */
+  /** Returns a small blob, complete and with the requested digest. */
   async blob(name: string, digest: string, maxBytes: number): Promise<Buffer> {
     checkName(name);
     if (!isDigest(digest)) throw new RegistryError('not_found', `${digest} is not a digest.`);
@@ -146,7 +146,7 @@ export class RegistryClient {
   }
 }
 
-/** The object in an answer; undefined where there is none. */
+/** Returns the object in an answer; undefined if there is none. */
 export function parseJson(answer: OutgoingAnswer): Record<string, unknown> | undefined {
   try {
     const value: unknown = answer.truncated ? null : JSON.parse(answer.body.toString());
@@ -157,7 +157,7 @@ export function parseJson(answer: OutgoingAnswer): Record<string, unknown> | und
   }
 }
 
-/** The rest of a list (RFC 8288): the address of its next page, which the sender refuses on another host. */
+/** Returns the address of the next page of a list (RFC 8288), which the sender refuses on another host. */
 function nextPage(link: string | string[] | undefined): string | undefined {
   for (const value of [link ?? []].flat()) {
     const found = /<([^>]*)>\s*;[^,]*\brel="?next"?/i.exec(value)?.[1];

@@ -1,20 +1,20 @@
 import { badGateway, badRequest, invalidField, type AppError } from '#kernel/errors.ts';
 
-/** Why a registry did not do what it was asked for. */
+/** Reason why a registry refused or failed a request. */
 export type RegistryFailure =
-  /** It takes no credentials, or not these. */
+  /** Credentials are missing or wrong. */
   | 'unauthorized'
-  /** It has no such image, tag or blob. */
+  /** No such image, tag or blob. */
   | 'not_found'
-  /** It has no such function: a catalog. */
+  /** No such function in this registry: a catalog. */
   | 'unsupported'
-  /** Its address is none, or may not be called. */
+  /** Address that is invalid, or that may not be called. */
   | 'refused_address'
-  /** It gave no answer. */
+  /** No answer. */
   | 'unreachable'
-  /** It has had too many requests: later again. */
+  /** Too many requests: a later one may succeed. */
   | 'limited'
-  /** It answered something else than the protocol has. */
+  /** Answer that does not follow the protocol. */
   | 'unexpected';
 
 /** Failures that are in what the user gave; the others are the registry's. */
@@ -22,7 +22,7 @@ const OF_THE_USER = new Set<RegistryFailure>(['unauthorized', 'not_found', 'unsu
 /** Failures that may be over when the same is asked later. */
 const PASSING = new Set<RegistryFailure>(['unreachable', 'limited']);
 
-/** What a registry did not do. The message is fit for the user who named the registry, and has no credentials in it. */
+/** Failure of a request to a registry. The message is fit for the user who named the registry, and has no credentials in it. */
 export class RegistryError extends Error {
   readonly failure: RegistryFailure;
 
@@ -32,17 +32,19 @@ export class RegistryError extends Error {
     this.failure = failure;
   }
 
-  /** Whether it is worth asking again later. */
+  /** Whether a later attempt may succeed. */
   get passing(): boolean {
     return PASSING.has(this.failure);
   }
 }
 
-/** The registry answered 429. */
+/** Returns the error for a status of 429. */
 export const limited = (host: string) =>
   new RegistryError('limited', `The registry ${host} wants fewer requests: try again later, or with credentials.`);
 
-/** As it is answered: 400 for what the user can mend (naming the field, if there is one), else 502. Anything else passes as it is. */
+/**
+ * Returns the error for the API: 400 if the user can mend it (naming the field, if there is one), else 502. Other errors pass unchanged.
+ */
 export function registryProblem(error: unknown, field?: string): AppError | unknown {
   if (!(error instanceof RegistryError)) return error;
   if (!OF_THE_USER.has(error.failure)) return badGateway(error.message, error);

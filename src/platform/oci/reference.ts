@@ -1,18 +1,18 @@
 import { badRequest } from '#kernel/errors.ts';
 
-/** An image (or a chart) in a registry, as the registry's HTTP interface names it. */
+/** Image (or chart) in a registry, as the registry's HTTP interface names it. */
 export interface ImageReference {
   /** Origin of the registry's interface. */
   base: string;
   name: string;
-  /** A tag or a digest. */
+  /** Tag or digest. */
   tag: string;
-  /** How people write it. */
+  /** Text as people write it. */
   text: string;
 }
 
 const HUB = 'https://registry-1.docker.io';
-/** How people and clients write Docker Hub, whose interface is at none of them but the last but one. */
+/** Host names that stand for Docker Hub; only registry-1.docker.io serves its interface. */
 const HUB_HOSTS = new Set([
   'docker.io',
   'index.docker.io',
@@ -22,17 +22,17 @@ const HUB_HOSTS = new Set([
 ]);
 const HUB_NAME = 'docker.io';
 
-/** What a registry's address says: `https://registry.gitlab.com/group` is the host and the prefix `group` of all names in it. */
+/** Parsed address of a registry: `https://registry.gitlab.com/group` is the host and the prefix `group` of all names in it. */
 export interface RegistryAddress {
   /** Origin of its HTTP interface. */
   base: string;
-  /** As the first part of an image's name: `docker.io`, `registry.acme.net:5000`. */
+  /** First part of an image's name: `docker.io`, `registry.acme.net:5000`. */
   host: string;
-  /** What names of images in it begin with, without slashes at its ends; empty for none. */
+  /** Prefix of the names of images in it, without slashes at its ends; empty for none. */
   prefix: string;
 }
 
-/** Reads a registry's address: a URL (http, https or oci), or a host with or without a path. 400 for what is none. */
+/** Reads a registry's address: a URL (http, https or oci), or a host with or without a path. Throws 400 for anything else. */
 export function parseRegistry(address: string): RegistryAddress {
   const schemed = address.replace(/^oci:\/\//, '');
   const text = /^https?:\/\//.test(schemed) ? schemed : `${schemeOf(schemed)}://${schemed}`;
@@ -44,7 +44,7 @@ export function parseRegistry(address: string): RegistryAddress {
   return { base: hub ? HUB : url.origin, host: hub ? HUB_NAME : url.host, prefix };
 }
 
-/** Docker's own rule: the machine itself is spoken to without TLS, everything else with it, unless the URL says otherwise. */
+/** Returns the scheme by Docker's own rule: http for the machine itself, https for everything else, unless the URL says otherwise. */
 function schemeOf(registry: string): 'http' | 'https' {
   return /^(localhost|127\.\d+\.\d+\.\d+)(:\d+)?(\/|$)/.test(registry) ? 'http' : 'https';
 }
@@ -52,7 +52,7 @@ function schemeOf(registry: string): 'http' | 'https' {
 /** Host of a registry as images are named by it: `docker.io` for each spelling of Docker Hub. */
 export const registryHost = (url: string): string => parseRegistry(url).host;
 
-/** Whether the registry is Docker Hub, which is unlike the others: it has no catalog, and official images in `library/`. */
+/** Returns whether the registry is Docker Hub, which has no catalog, and has official images in `library/`. */
 export const isDockerHub = (base: string): boolean => base === HUB;
 
 /**
@@ -67,7 +67,7 @@ export function nameWithin({ base, prefix }: RegistryAddress, imageName: string)
   return isDockerHub(base) && !name.includes('/') ? `library/${name}` : name;
 }
 
-/** Where an image is: in the given registry, else in the one that its first part names, else on Docker Hub. */
+/** Locates an image: in the given registry, else in the one that its first part names, else on Docker Hub. */
 export function locateImage(imageName: string, tag: string, registryUrl: string | null): ImageReference {
   const separator = isDigest(tag) ? '@' : ':';
   const text = `${imageName}${separator}${tag}`;
@@ -77,14 +77,14 @@ export function locateImage(imageName: string, tag: string, registryUrl: string 
   return { base: registry.base, name: nameWithin(registry, imageName), tag, text };
 }
 
-/** The name by which an engine pulls an image of a registry: `registry.acme.net/team/app`, `docker.io/library/nginx`. */
+/** Returns the name by which an engine pulls an image of a registry: `registry.acme.net/team/app`, `docker.io/library/nginx`. */
 export function imageReference(registryUrl: string, imageName: string): string {
   const registry = parseRegistry(registryUrl);
   return `${registry.host}/${nameWithin(registry, imageName)}`;
 }
 
-/** Docker's rule for whether the first part of a name is a host. */
+/** Returns whether the first part of a name is a host, by Docker's rule. */
 const namesHost = (first: string): boolean => first.includes('.') || first.includes(':') || first === 'localhost';
 
-/** Whether something that stands for a version of an image is its digest. */
+/** Returns whether the version of an image is a digest. */
 export const isDigest = (reference: string): boolean => /^sha256:[0-9a-f]{64}$/.test(reference);

@@ -4,7 +4,7 @@ import { limited, RegistryError } from '#platform/oci/errors.ts';
 import { isDockerHub, nameWithin, parseRegistry, type RegistryAddress } from '#platform/oci/reference.ts';
 import { request, type Credentials, type Session } from '#platform/oci/session.ts';
 
-/** A registry and how it is entered. */
+/** Registry and its credentials. */
 export interface RegistryAccess {
   /** `https://registry.acme.net`, or a bare host, with the prefix of its names, if any. */
   url: string;
@@ -13,7 +13,7 @@ export interface RegistryAccess {
 }
 
 export interface FoundImage {
-  /** As it is written within the registry of that URL. */
+  /** Name within the registry of that URL. */
   name: string;
   versions: string[];
 }
@@ -21,11 +21,11 @@ export interface FoundImage {
 /** Images that one search answers at most: each takes a request for its tags. */
 const MAX_FOUND = 50;
 const AT_ONCE = 5;
-/** Docker's own search, which `docker search` asks. */
+/** Address of Docker's own search, which `docker search` asks. */
 const HUB_SEARCH = 'https://index.docker.io/v1/search';
 const HUB_BYTES = 1024 * 1024;
 
-/** A client for the registry. */
+/** Creates a client for the registry. */
 export function openRegistry(http: HttpClient, access: RegistryAccess, signal?: AbortSignal): RegistryClient {
   return new RegistryClient(sessionOf(http, access, parseRegistry(access.url), signal));
 }
@@ -39,7 +39,7 @@ const sessionOf = (http: HttpClient, access: RegistryAccess, at: RegistryAddress
   ...(signal ? { signal } : {}),
 });
 
-/** An image with its tags; undefined where the registry has none of that name. */
+/** Finds an image with its tags; undefined if the registry has none of that name. */
 export async function findImage(
   http: HttpClient,
   access: RegistryAccess,
@@ -119,7 +119,7 @@ async function searchHub(session: Session, text: string): Promise<string[]> {
   return results.map((found: { name?: unknown } | null) => String(found?.name)).slice(0, MAX_FOUND);
 }
 
-/** With its tags; undefined where there is none, or none for us although the registry lets us in. */
+/** Finds an image with its tags; undefined if there is none, or if these credentials may not read it. */
 async function tagged(client: RegistryClient, name: string, within: string): Promise<FoundImage | undefined> {
   try {
     return { name, versions: await client.tags(within) };

@@ -13,15 +13,15 @@ export interface Credentials {
   password: string;
 }
 
-/** A registry that is spoken to, and as whom. */
+/** Connection to a registry, with credentials. */
 export interface Session {
   http: HttpClient;
   /** Origin of its HTTP interface. */
   base: string;
-  /** How it is called in messages. */
+  /** Name of the registry in messages. */
   host: string;
   credentials: Credentials | null;
-  /** Whether any certificate will do: what its owner wants of a repository of theirs. */
+  /** Whether any certificate is accepted, because the owner of the registry wants it so. */
   skipTlsVerification?: boolean;
   signal?: AbortSignal;
 }
@@ -42,7 +42,7 @@ export type Ask = Pick<OutgoingRequest, 'method' | 'headers' | 'maxBytes' | 'tim
  */
 export class RegistrySender {
   readonly #session: Session;
-  /** By scope; the empty one is for a registry that wants a password. */
+  /** Authorization headers by scope; the empty scope is for a registry that wants a password. */
   readonly #authorizations = new Map<string, string>();
 
   constructor(session: Session) {
@@ -63,7 +63,7 @@ export class RegistrySender {
     return request(this.#session, url.href, ask, { authorization: fresh ?? known, first: answer });
   }
 
-  /** The header that answers a challenge; undefined where there is nothing to answer it with. */
+  /** Returns the header that answers a challenge; undefined without credentials for it. */
   async #authorize({ scheme, parameters }: Challenge, wanted: string): Promise<string | undefined> {
     const { credentials } = this.#session;
     const basic = credentials
@@ -96,8 +96,8 @@ export class RegistrySender {
 }
 
 /**
- * One request, to whatever host, without credentials unless they are in it; with `along` also to where its first answer leads. Throws
- * RegistryError where there is no answer.
+ * Sends one request to any host, without adding credentials; with `along`, follows the redirect in its first answer, too. Throws
+ * RegistryError if there is no answer.
  */
 export async function request(
   session: Session,
@@ -127,7 +127,7 @@ export async function request(
 const authorized = (ask: Ask, authorization: string | undefined): Ask =>
   authorization ? { ...ask, headers: { ...ask.headers, authorization } } : ask;
 
-/** A token service that may be told what the registry may be told. */
+/** Returns the URL of a token service, if it may have the credentials that the registry may have. */
 function realmOf(base: string, realm: string | undefined): URL | undefined {
   if (!realm || !URL.canParse(realm)) return undefined;
   const url = new URL(realm);

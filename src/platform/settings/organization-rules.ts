@@ -2,7 +2,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export const isUuid = (value: string): boolean => UUID.test(value);
 
-/** What of something each organization may use, as the operator says: `*=docker;first=*;<organization id>=docker,host`. */
+/** Values that each organization may use, as the operator sets them: `*=docker;first=*;<organization id>=docker,host`. */
 export class OrganizationRules {
   readonly #text: string;
   readonly #values = new Map<string, string[]>();

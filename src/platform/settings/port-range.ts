@@ -6,7 +6,7 @@ type PortSettings = Pick<
   'publishedPorts' | 'port' | 'operationsPort' | 'proxy' | 'proxyPort' | 'proxyHttpsPort' | 'terraformStatePort'
 >;
 
-/** The operator's range without the program's own ports. */
+/** Returns the operator's range without the program's own ports. */
 export function publishedRange(settings: PortSettings): PortRange {
   const [from, to] = settings.publishedPorts.split('-').map(Number) as [number, number];
   const own = [settings.port, settings.operationsPort, settings.proxyPort, settings.terraformStatePort];

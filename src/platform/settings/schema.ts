@@ -3,14 +3,14 @@ import { Resolver } from 'node:dns';
 import path from 'node:path';
 import { isUuid, OrganizationRules } from '#platform/settings/organization-rules.ts';
 
-/** One setting: its environment variable, how its text is read, and what it is without. */
+/** Setting of the program: its environment variable, its default and its parser. */
 export interface Setting<T> {
   name: string;
   default: T;
   /** Throws an Error that says what would be right. */
   parse(text: string): T;
   description: string;
-  /** Its value is not shown. */
+  /** Whether its value is hidden. */
   secret?: boolean;
 }
 
@@ -32,14 +32,14 @@ const text = (value: string): string => value;
 
 const integer = (min: number, max: number) => (value: string) => {
   if (!/^\d+$/.test(value) || Number(value) < min || Number(value) > max)
-    throw new Error(`a whole number from ${min} to ${max} is wanted.`);
+    throw new Error(`must be a whole number from ${min} to ${max}.`);
   return Number(value);
 };
 
 const oneOf =
   <const V extends readonly string[]>(...values: V) =>
   (value: string): V[number] => {
-    if (!values.includes(value)) throw new Error(`one of ${values.join(', ')} is wanted.`);
+    if (!values.includes(value)) throw new Error(`must be one of ${values.join(', ')}.`);
     return value as V[number];
   };
 
@@ -49,11 +49,11 @@ const url =
   (...protocols: string[]) =>
   (value: string): string => {
     if (!URL.canParse(value) || !protocols.includes(new URL(value).protocol))
-      throw new Error(`a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')} is wanted.`);
+      throw new Error(`must be a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}.`);
     return value.replace(/\/$/, '');
   };
 
-/** An address whose parts in braces are filled in. */
+/** Parses an address with placeholders in braces. */
 const template = (value: string): string => {
   url('http:', 'https:')(value.replaceAll(/\{\w+\}/g, 'x'));
   return value.replace(/\/$/, '');
@@ -64,8 +64,7 @@ const folders = (value: string): string[] =>
     .split(':')
     .filter((part) => part !== '')
     .map((folder) => {
-      if (!path.isAbsolute(folder))
-        throw new Error(`${folder} is not an absolute path; absolute paths separated by colons are wanted.`);
+      if (!path.isAbsolute(folder)) throw new Error(`${folder} must be an absolute path; separate several by colons.`);
       return folder;
     });
 
@@ -83,12 +82,12 @@ const listOf =
 
 const networks = listOf((cidr) => {
   if (!ipaddr.isValidCIDR(cidr))
-    throw new Error(`${cidr} is not a network; CIDRs separated by commas are wanted (10.0.0.0/8).`);
+    throw new Error(`${cidr} must be a network as a CIDR (10.0.0.0/8); separate several by commas.`);
 });
 
 const origins = listOf((origin) => {
   if (origin !== '*' && (!URL.canParse(origin) || new URL(origin).origin !== origin))
-    throw new Error(`${origin} is not an origin; scheme, host and port are wanted (https://console.example.com).`);
+    throw new Error(`${origin} must be an origin of scheme, host and port (https://console.example.com).`);
 });
 
 const addresses = listOf((address) => {
@@ -133,7 +132,7 @@ const proxyProgram = (value: string): string => {
 const portRange = (value: string): string => {
   const [, from, to] = /^(\d{1,5})-(\d{1,5})$/.exec(value) ?? [];
   if (from === undefined || Number(from) < 1024 || Number(to) > 65535 || Number(from) > Number(to))
-    throw new Error('two ports from 1024 to 65535 with a hyphen between them are wanted (30000-32767).');
+    throw new Error('must be two ports from 1024 to 65535 with a hyphen between them (30000-32767).');
   return value;
 };
 
@@ -152,13 +151,13 @@ const imageNames = (value: string): string[] =>
 
 const imagePrefix = (value: string): string => {
   if (!/^[a-z0-9][a-z0-9.-]*(:\d+)?\/([a-z0-9._-]+\/)*$/.test(value))
-    throw new Error('a registry and perhaps a folder in it, with / at the end, are wanted (docker.io/library/).');
+    throw new Error('must be a registry and perhaps a folder in it, with / at the end (docker.io/library/).');
   return value;
 };
 
 const prefix = (value: string): string => {
   if (!/^[A-Z][A-Z0-9_]*_$/.test(value))
-    throw new Error('upper-case letters, digits and _ are wanted, with _ at the end.');
+    throw new Error('must be upper-case letters, digits and _, with _ at the end.');
   return value;
 };
 
@@ -173,7 +172,7 @@ const nodeRules = (value: string): OrganizationRules =>
 const EXAMPLES = path.join(import.meta.dirname, '../../../examples');
 const OWN_PROJECT = path.join(import.meta.dirname, '../../..');
 
-/** All settings of the program. docs/settings.md is generated from this. */
+/** Settings of the program. docs/settings.md is generated from this. */
 export const SETTINGS = {
   host: setting('QUARTERDECK_HOST', '127.0.0.1', text, 'Address that the API listens on.'),
   port: setting('QUARTERDECK_PORT', 8080, integer(0, 65535), 'Port of the API; 0 takes a free one.'),

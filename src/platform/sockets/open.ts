@@ -15,17 +15,17 @@ import { refuseOrigin } from '#platform/sockets/origin.ts';
 import { readQuery } from '#platform/sockets/query.ts';
 import { IDS, type Socket, type SocketCall, type SocketRun } from '#platform/sockets/socket.ts';
 
-/** What openings need of the server. */
+/** Parts of the server that openings need. */
 export interface Opening {
   pipeline: Pick<Pipeline, 'platform' | 'sessions' | 'memory' | 'limiter' | 'admission'>;
   slots: Slots;
 }
 
-/** A socket that may be opened: all that can be refused was refused. */
+/** Socket that may be opened: every check has passed. */
 export interface Opened {
   principal: Principal;
   run: SocketRun;
-  /** The caller as they are now. Throws what an opening would be refused with. */
+  /** Returns the caller as they are now. Throws the error that would refuse an opening now. */
   check(): Promise<Principal>;
   /** Gives back what it took; may be called again. */
   release(): void;
@@ -35,14 +35,14 @@ export interface Asked {
   request: IncomingMessage;
   /** `Authorization`, or what a browser says instead. */
   authorization: string | undefined;
-  /** What stands behind the question mark. */
+  /** Query string, without the question mark. */
   search: string;
   requestId: string;
   log: Platform['log'];
   signal: AbortSignal;
 }
 
-/** Goes from credentials to a socket that may be opened, in the order of a request: who, which thing and whether they may, what is said. */
+/** Checks an opening and returns the opened socket, in the order of a request: caller, target and right, then the query. */
 export async function openSocket(parts: Opening, socket: Socket, asked: Asked): Promise<Opened> {
   const { platform } = parts.pipeline;
   const { request, authorization, requestId, log, signal } = asked;
@@ -107,7 +107,7 @@ async function admit(
   };
 }
 
-/** The ids by which the target is found. */
+/** Returns the ids by which the target is found. */
 function paramsOf(socket: Socket, query: Record<string, unknown>): Record<string, string> {
   const { param } = socket.target!;
   const id = query[param];

@@ -6,7 +6,7 @@ import type { Principal } from '#platform/access/principal.ts';
 const AHEAD_BYTES = 64 * 1024;
 /** Bytes of the largest binary frame: clients drop the rest of a larger one. */
 const FRAME_BYTES = 32_768;
-/** A client that takes nothing for so long is cut off. */
+/** Milliseconds after which a client that takes nothing is cut off. */
 const STALL_MS = 30_000;
 
 /** Ends a socket with a close code and a reason of its own. */
@@ -24,12 +24,12 @@ export interface PeerParts {
   /** Aborted when the client or server goes away, or the caller may no longer have the socket. */
   signal: AbortSignal;
   who(): Principal;
-  /** What the client may send. */
+  /** Frames that the client may send; undefined for none. */
   input: 'bytes' | 'binary' | undefined;
   stallMs?: number;
 }
 
-/** The client's end of an open socket. Nothing is written ahead of a client without a limit, nothing read ahead of who takes it. */
+/** Peer of an open socket: the client. Neither writes to a slow client nor reads ahead of a slow reader without a limit. */
 export class Peer {
   readonly signal: AbortSignal;
   readonly #socket: WebSocket;
@@ -39,11 +39,11 @@ export class Peer {
     this.#socket = socket;
     this.#parts = parts;
     this.signal = parts.signal;
-    // Nothing is read before somebody takes it.
+    // Nothing is read before `input` is called.
     if (parts.input) socket.pause();
   }
 
-  /** The caller as they are now. */
+  /** Returns the caller as they are now. */
   who(): Principal {
     return this.#parts.who();
   }
@@ -62,7 +62,7 @@ export class Peer {
     }
   }
 
-  /** What the client sends, as bytes. Ends when the client goes away. */
+  /** Returns the client's frames as a stream of bytes. Ends when the client goes away. */
   input(): Readable {
     const socket = this.#socket;
     const input = new Readable({ highWaterMark: AHEAD_BYTES, read: () => socket.resume() });
@@ -86,7 +86,7 @@ export class Peer {
     return input;
   }
 
-  /** Takes bytes for the client and sends them in binary frames, no faster than it takes them. */
+  /** Returns a stream that sends bytes in binary frames, no faster than the client takes them. */
   output(): Writable {
     return new Writable({
       highWaterMark: FRAME_BYTES,

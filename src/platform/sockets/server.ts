@@ -21,9 +21,9 @@ import type { Socket } from '#platform/sockets/socket.ts';
 
 /** Bytes of the largest message that a client may send. */
 const MESSAGE_BYTES = 1024 * 1024;
-/** How long a client has to answer that it closes, too; less where the server ends. */
+/** Milliseconds that a client has to answer a close; half of that when the server ends. */
 const CLOSE_MS = 2_000;
-/** What a browser offers to be understood; the token stands in another one. */
+/** Subprotocol that a browser offers besides the one that carries its token. */
 const PROTOCOL = 'v1';
 const TOKEN_PROTOCOL = 'auth.bearer.';
 
@@ -66,7 +66,7 @@ export class SocketServer {
     );
   }
 
-  /** Whether a request asks for one of the sockets; all others, those for HTTP/2 included, are requests. */
+  /** Returns whether a request asks for one of the sockets; all others, those for HTTP/2 included, are requests. */
   wants(request: IncomingMessage): boolean {
     return request.headers.upgrade?.toLowerCase() === 'websocket' && this.#byPath.has(pathOf(request.url).path);
   }
@@ -218,13 +218,13 @@ function pathOf(url = '/'): { path: string; search: string } {
 const protocolsOf = ({ headers }: IncomingMessage): string[] =>
   (headers['sec-websocket-protocol'] ?? '').split(',').map((protocol) => protocol.trim());
 
-/** The `Authorization` that the subprotocols of a browser stand for. */
+/** Returns the `Authorization` that the subprotocols of a browser stand for. */
 function tokenOf(offered: string[]): string | undefined {
   const token = offered.find((protocol) => protocol.startsWith(TOKEN_PROTOCOL));
   return token && `Bearer ${token.slice(TOKEN_PROTOCOL.length)}`;
 }
 
-/** How a refusal closes a socket: 1008 says not to try again, 1011 that it may be tried. */
+/** Returns the code and reason that close a refused socket: 1008 says not to try again, 1011 that a retry may succeed. */
 const closingOf = ({ status, body }: ErrorAnswer): [code: number, reason: string] => [
   status >= 500 || status === 429 ? 1011 : 1008,
   body.message,
@@ -259,7 +259,7 @@ async function close(socket: WebSocket, code: number, reason: string, ms: number
   });
 }
 
-/** Answers an upgrade as a request would be answered, and closes the connection. */
+/** Refuses an upgrade with the answer of a request, and closes the connection. */
 function refuse(stream: Duplex, error: unknown, requestId: string): void {
   const { status, headers, body } = answerTo(error, requestId);
   const text = JSON.stringify(body);

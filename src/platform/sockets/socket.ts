@@ -7,7 +7,7 @@ import type { Target } from '#platform/http/route.ts';
 import { Type, Uuid } from '#platform/http/schema.ts';
 import type { Peer } from '#platform/sockets/peer.ts';
 
-/** What the opening of a socket gets. `target` was loaded for the socket's action and may be used for that. */
+/** Call that opens a socket. `target` was loaded for the socket's action and may be used for that. */
 export interface SocketCall<T = unknown, Q = Record<string, unknown>> extends Context {
   principal: Principal;
   target: T;
@@ -16,24 +16,24 @@ export interface SocketCall<T = unknown, Q = Record<string, unknown>> extends Co
   signal: AbortSignal;
 }
 
-/** Goes on until the socket is to be closed with 1000; answers the reason that the client is told. Throws what ends it otherwise. */
+/** Runs until the socket is to be closed with 1000; returns the reason for the client. Throws the error of any other end. */
 export type SocketRun = (peer: Peer) => Promise<string | void>;
 
-/** A web socket is a value as a route is: server, page and access tests read it (docs/sockets.md). */
+/** Web socket as a value, like a route: server, page and access tests read it (docs/sockets.md). */
 export interface SocketDefinition<Q extends TObject, T extends Location> {
   /** Unique among routes and sockets. */
   id: string;
   path: string;
   summary: string;
-  /** What a frame holds, for the page. */
+  /** Description of the frames, for the page. */
   frames: string;
-  /** What the caller must be allowed to do. It is checked again while the socket is open. */
+  /** Action that the caller must be allowed to do. It is checked again while the socket is open. */
   action: Action;
   /** `param` names the key of the query that holds the id. */
   target: Target<T>;
-  /** Of the query besides the ids (`IDS`). */
+  /** Schema of the query besides the ids (`IDS`). */
   query?: Q;
-  /** What the client sends; absent, what it sends is left unread. */
+  /** Frames that the client may send; if absent, its frames are left unread. */
   input?: 'bytes' | 'binary';
   /** Audit event of each opening, written before the client is told that it is open. */
   event?(call: SocketCall<T, Static<Q>>): Omit<AuditEntry, 'organizationId'>;
@@ -41,7 +41,7 @@ export interface SocketDefinition<Q extends TObject, T extends Location> {
   open(call: SocketCall<T, Static<Q>>): Promise<SocketRun> | SocketRun;
 }
 
-/** A socket with its types forgotten, as the server sees it. */
+/** Socket with its types forgotten, as the server sees it. */
 export type Socket = Omit<SocketDefinition<TObject, Location>, 'event' | 'open'> & {
   event?(call: SocketCall): Omit<AuditEntry, 'organizationId'>;
   open(call: SocketCall): Promise<SocketRun> | SocketRun;

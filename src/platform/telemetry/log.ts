@@ -2,7 +2,7 @@ import { pino, type Logger } from 'pino';
 import { printable, spelledJson } from '#kernel/printable.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
-/** The log of commands, whose standard output is their answer: warnings, on standard error. */
+/** Creates the log of commands, whose standard output is their answer: warnings, on standard error. */
 export const createQuietLog = (): Logger =>
   pino({ level: 'warn', base: null, hooks: { streamWrite: printable } }, pino.destination(2));
 
@@ -27,8 +27,9 @@ const GATHER_MS = 100;
 const WARN = 40;
 
 /**
- * Standard output, written to when some lines have come together, a tenth of a second has passed, something is wrong or the process
- * ends: a system call for each line costs more than the line. A killed process loses what it did in its last tenth of a second.
+ * Opens the standard output with a buffer, because a system call for each line costs more than the line. Lines are written when
+ * GATHER_BYTES have come together, after GATHER_MS, at a warning or an error, and when the process ends. A killed process loses the lines
+ * of its last tenth of a second.
  */
 function gatheringOutput() {
   const output = pino.destination({ fd: 1, sync: false, minLength: GATHER_BYTES, periodicFlush: GATHER_MS });

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import { createServer } from '#kernel/node-http.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
-/** The listener of operators: /healthz (the process answers), /readyz (the database does too), /metrics (Prometheus). */
+/** Creates the server for operators: /healthz (the process answers), /readyz (the database does too), /metrics (Prometheus). */
 export function createOperationsServer(db: Database, registry: Registry): Server {
   return createServer((request, response) => {
     const answer = (status: number, text: string, type = 'application/json') =>

@@ -16,10 +16,10 @@ import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import type { Span, Tracer } from '#platform/telemetry/tracer.ts';
 
-/** One attempt to send, its repetitions included: also the longest that a collector that is away delays the end of the program. */
+/** Milliseconds of a send with its repetitions; also the longest that an absent collector delays the end of the program. */
 const SEND_TIMEOUT_MS = 3_000;
 
-/** Only to be imported by telemetry/index.ts, when a collector is set. */
+/** Creates a tracer for a collector. Only telemetry/index.ts imports it, when a collector is set. */
 export function createOtlpTracer(endpoint: string, nodeId: string, log: Logger): Tracer {
   diag.setLogger(diagnosticsTo(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: SEND_TIMEOUT_MS });
@@ -57,7 +57,7 @@ function toSpan(tracer: ApiTracer, span: ApiSpan): Span {
 const TRACEPARENT =
   /^(?:00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})|(?!ff|00)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?)$/;
 
-/** The caller's span, or none where the header is missing or not valid: then a trace of its own begins. */
+/** Returns the context of the caller's span, or an empty one if the header is missing or not valid: then a new trace begins. */
 function callerOf(traceparent: string | undefined): Context {
   const parts = TRACEPARENT.exec(traceparent ?? '')?.filter((part) => part !== undefined);
   if (!parts) return ROOT_CONTEXT;
@@ -70,7 +70,7 @@ function callerOf(traceparent: string | undefined): Context {
   return isSpanContextValid(caller) ? trace.setSpanContext(ROOT_CONTEXT, caller) : ROOT_CONTEXT;
 }
 
-/** What the library complains about, such as a collector that does not answer, goes into the log. */
+/** Returns a logger for the library's complaints, such as a collector that does not answer. */
 const diagnosticsTo = (log: Logger) => {
   const warn = (message: string) => log.warn({ telemetry: message }, 'traces');
   const ignored = () => undefined;

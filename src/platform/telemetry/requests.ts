@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { loggedPath } from '#platform/http/logged-path.ts';
 import type { Span, Tracer } from '#platform/telemetry/index.ts';
 
-/** A span per request: route, method, status and request id. Ids of things stand in it, credentials and query strings don't. */
+/** Makes a span per request: route, method, status and request id. It holds ids of resources, but no credentials or query strings. */
 export function traceRequests(app: FastifyInstance, tracer: Tracer): void {
   const spans = new WeakMap<FastifyRequest, Span>();
   app.addHook('onRequest', async (request) => {

@@ -1,17 +1,17 @@
-/** What a span is described by. Never what users keep secret: no query strings, bodies or variables. */
+/** Attributes of a span. Never what users keep secret: no query strings, bodies or variables. */
 type Attributes = Record<string, string | number | boolean>;
 
-/** A piece of work that is under way, in a trace. */
+/** Work under way, as a part of a trace. */
 export interface Span {
-  /** A piece of this one's work. */
+  /** Begins a span for a part of this one's work. */
   child(name: string, attributes?: Attributes): Span;
   set(attributes: Attributes): void;
-  /** It failed, with a message that may be shown. */
+  /** Marks the span as failed, with a message that may be shown. */
   fail(message: string): void;
   end(): void;
 }
 
-/** Where traces go. Handed to who makes them; there is no global one. */
+/** Destination of traces. Passed to its users; there is no global one. */
 export interface Tracer {
   /** Begins a trace, or goes on with the caller's where `traceparent` is a valid header of W3C Trace Context. */
   start(name: string, options: { kind: 'server' | 'internal'; attributes: Attributes; traceparent?: string }): Span;

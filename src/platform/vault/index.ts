@@ -13,23 +13,23 @@ const HEADER_BYTES = 1 + 4 + 12 + 16;
  * (docs/contributing/architecture.md, *Data*). The associated data binds a value to its place, so that it cannot be moved to another row.
  */
 export interface Vault {
-  /** A new data key for an organization, wrapped. */
+  /** Makes a new data key for an organization, wrapped. */
   newDataKey(organizationId: string): Buffer;
   /** Encrypts. `place` names table, row and column: `variable/<id>/secret_value`. */
   seal(db: Database, organizationId: string, place: string, value: string): Promise<Buffer>;
   /** Decrypts; throws if the value was not sealed for this organization and place. */
   open(db: Database, organizationId: string, place: string, sealed: Buffer): Promise<string>;
-  /** The same with the installation's own key, for what belongs to no organization: rotation.ts has the list of such values. */
+  /** Encrypts with the installation's own key, for values that belong to no organization: rotation.ts has the list of such values. */
   sealOwn(place: string, value: string): Buffer;
   openOwn(place: string, sealed: Buffer): string;
-  /** What the installation's own key sealed, sealed anew with the key that encrypts now. */
+  /** Seals a value of the installation's own key anew, with the key that encrypts now. */
   rewrap(place: string, sealed: Buffer): Buffer;
   /**
-   * Signs text (HMAC-SHA-256) so that whoever can only write to the database can't: for audit events. Throws before `openInstallation`
-   * has found the key, which lies in the database, encrypted.
+   * Signs text (HMAC-SHA-256), for audit events: write access to the database alone is not enough to forge a signature. Throws before
+   * `openInstallation` has found the key, which lies in the database, encrypted.
    */
   sign(text: string): Buffer;
-  /** Takes the key of signatures, as it is stored. */
+  /** Takes the key of signatures, as it is stored (encrypted). */
   useAuditKey(sealed: Buffer): void;
   /** Ids of the keys that it has, the one that encrypts first, hexadecimal. */
   keyIds(): string[];
@@ -100,7 +100,7 @@ export const dataKeyPlace = (organizationId: string): string => `organization/${
 
 class KeyRing {
   readonly first: Buffer;
-  /** In the order of the keys. */
+  /** Ids in the order of the keys. */
   readonly ids: string[];
   readonly #byId: Map<string, Buffer>;
 

@@ -6,7 +6,7 @@ import { createVault } from '#platform/vault/index.ts';
 import { readVaultKeys, vaultKeyFile } from '#platform/vault/key.ts';
 import { countByKey } from '#platform/vault/rotation.ts';
 
-/** Which keys encrypt how much of what is in the database, as far as it can be asked now. Starts nothing. */
+/** Reports how many values in the database each key encrypts, if the database answers. Starts nothing. */
 export async function inspectVault(settings: Settings): Promise<Finding> {
   const counts = await askDatabase(settings, countByKey);
   const judged =

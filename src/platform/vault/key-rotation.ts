@@ -9,7 +9,7 @@ import { countByKey, countOlder, rewrapOlder } from '#platform/vault/rotation.ts
 /** Parts of the program that a rotation needs. */
 interface Base {
   platform: Platform;
-  /** A direct connection, not through a pooler: the lock of the rotation is its session's. */
+  /** Direct connection, not through a pooler: the lock of the rotation is its session's. */
   directConfig: pg.ClientConfig;
   nodeId: string;
 }
@@ -18,7 +18,7 @@ export interface Rotation {
   file: string;
   /** Id of the key that encrypts now. */
   keyId: string;
-  /** Whether an earlier rotation was gone on with, so that no new key was made. */
+  /** Whether an earlier rotation was continued, so that no new key was made. */
   resumed: boolean;
   /** Values that were sealed anew. */
   rewrapped: number;
@@ -56,10 +56,10 @@ const stageFirst = (file: string, others: string[]): string =>
   `Other machines work with this database (${others.join(', ')}), and they must know the next key before it is used: ` +
   `make it with \`quarterdeck key rotate --stage\`, copy ${file}.next beside their key files, then rotate.`;
 
-/** Makes the key that the next rotation takes, without using it yet. Answers its file. */
+/** Makes the key that the next rotation takes, without using it yet. Returns its file. */
 export const stageNextKey = (base: Base): string => stageKey(vaultKeyFile(base.platform.settings));
 
-/** Which keys encrypt how many values, and whether the key file has them. */
+/** Returns the number of values that each key encrypts, and whether the key file has the key. */
 export async function describeKeys(base: Base): Promise<{ keyId: string; values: number; here: boolean }[]> {
   const counts = await countByKey(base.platform.db);
   const ids = base.platform.vault.keyIds();

@@ -57,7 +57,7 @@ function readLines(file: string): Buffer[] {
   return keys;
 }
 
-/** Another name first, and on the disk before it gets its own: a key that was used and lost is worse than none. */
+/** Writes the key file under a temporary name, syncs it to the disk and renames it: losing a used key loses data. */
 function writeKeys(file: string, keys: Buffer[]): void {
   const temporary = `${file}.new`;
   rmSync(temporary, { force: true });
@@ -95,7 +95,7 @@ export function promoteKey(file: string): void {
   rmSync(staged);
 }
 
-/** Keys as they are now for a vault that asks again, null while the file is being changed by hand or is away. */
+/** Returns the present keys for a vault that asks again. Null while the file is being changed by hand or is away. */
 export function rereadVaultKeys(file: string): Buffer[] | null {
   try {
     return readVaultKeys(file, false);
@@ -133,7 +133,7 @@ export async function openInstallation(
   return { vault, installationId: row.id, epoch: row.epoch };
 }
 
-/** The key that signs audit events. Several processes may start at once: the first one's counts. */
+/** Makes the key that signs audit events. Several processes may start at once: the first one's counts. */
 async function makeAuditKey(db: Database, vault: Vault): Promise<Buffer> {
   await db
     .updateTable('installation')

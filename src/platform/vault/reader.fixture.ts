@@ -3,8 +3,8 @@ import { openDatabase } from '#platform/database/index.ts';
 import { openInstallation, readVaultKeys, rereadVaultKeys } from '#platform/vault/key.ts';
 
 /**
- * A process that reads the secret of every organization again and again with a vault that remembers nothing, and says after each round
- * how many it read. The database's configuration and the key file come as JSON on the standard input; any failure ends it.
+ * Process that reads the secret of every organization in rounds, with a vault that remembers nothing. Prints after each round how many
+ * secrets it read. The database's configuration and the key file come as JSON on the standard input; any failure ends it.
  */
 const { config, file } = JSON.parse(await text(process.stdin));
 const { db, close } = openDatabase({ config: { ...config, max: 4 } });

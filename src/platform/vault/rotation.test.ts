@@ -46,7 +46,7 @@ const addOrganization = (): Promise<void> =>
       .execute();
   });
 
-/** Another process that reads all secrets until it is told to end. */
+/** Starts a process that reads all secrets until it is told to end. */
 function startReader() {
   const child = spawn(process.execPath, [path.join(import.meta.dirname, 'reader.fixture.ts')]);
   child.stdin.end(JSON.stringify({ config: clone.config, file }));

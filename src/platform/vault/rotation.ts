@@ -5,19 +5,19 @@ import { CANARY } from '#platform/vault/key.ts';
 /** Rows that are read at a time. */
 const BATCH = 200;
 
-/** A value that the installation's own key encrypts. */
+/** Value that the installation's own key encrypts. */
 interface Sealed {
   place: string;
   sealed: Buffer;
-  /** Writes it anew, unless somebody else has meanwhile. */
+  /** Writes the newly sealed value, unless the row has changed meanwhile. */
   replace(fresh: Buffer): Promise<unknown>;
 }
 
 interface OwnValues {
-  /** The sealed bytes in a row of the table. */
+  /** Sealed bytes in a row of the table. */
   bytes: ReturnType<typeof sql<Buffer>>;
   table: 'installation' | 'organization' | 'idempotency_record';
-  /** A batch of those that another key than the given one encrypts. */
+  /** Lists a batch of the values that another key than the given one encrypts. */
   list(db: Database, keyId: string): Promise<Sealed[]>;
 }
 
@@ -123,7 +123,7 @@ const OWN_VALUES: OwnValues[] = [
 /** Place of the answer that is kept for an Idempotency-Key. */
 export const answerPlace = (principalId: string, key: string): string => `idempotency_record/${principalId}/${key}`;
 
-/** How many values each key encrypts, by its id; keys that encrypt nothing are left out. */
+/** Returns the number of values that each key encrypts, by its id; keys that encrypt nothing are left out. */
 export async function countByKey(db: Database): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (const { table, bytes } of OWN_VALUES) {

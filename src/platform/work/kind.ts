@@ -12,17 +12,17 @@ export interface RowClaim extends Claim {
   organization_id: string;
 }
 
-/** A claim that the worker still holds, as its renewal found it. */
+/** Claim that the worker still holds, as its renewal found it. */
 export interface Renewal<Reason extends string = never> {
   token: string;
   /** Reason to end the work; null where it goes on. */
   reason: Reason | null;
-  /** Whether the lease is longer now: false where another transaction has locked the row. */
+  /** Whether the lease is longer now: false if another transaction has locked the row. */
   renewed: boolean;
 }
 
 export interface ClaimRequest {
-  /** Most claims to return. */
+  /** Limit of claims to return. */
   limit: number;
   /** Machine of this process: work on what lives on a machine is left to that machine. */
   nodeId: string;
@@ -71,13 +71,13 @@ export interface WorkKind<C extends Claim, Reason extends string = never> {
   run(claim: C, lease: Lease<Reason>): Promise<void>;
   /** Limit of attempts; beyond it `giveUp` records a failure instead of another run. */
   attempts?: { most: number; of(claim: C): number; giveUp(claim: C, lease: Lease<Reason>): Promise<void> };
-  /** Done before each look for claims, such as making items of what is due. A failure is logged and keeps no item from being claimed. */
+  /** Prepares each look for claims, such as by making items of due work. A failure is logged and keeps no item from being claimed. */
   prepare?(signal: AbortSignal): Promise<unknown>;
   /** Names what two attempts must not work on at the same time within one process: the later one waits for the earlier to return. */
   subject?(claim: C): string;
   /** Fields of the log that tell which item a line is about. */
   fields?(claim: C): Record<string, string>;
-  /** Asked instead of a renewal while the process holds no claim. */
+  /** Replaces the renewal while the process holds no claim. */
   heartbeat?(): Promise<unknown>;
   /** Called when every lease of the process was lost at once, as after it was frozen. */
   onCutOff?(): void;

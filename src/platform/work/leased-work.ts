@@ -14,7 +14,7 @@ export class LeasedWork<Reason extends string = never> {
   readonly #running = new Map<string, Running<Reason>>();
   /** Milliseconds without a renewal, two thirds of a lease, after which a process leaves its work to others. */
   readonly #giveUpMs: number;
-  /** Before the last claim: the leases of what it answers count from then. */
+  /** Time just before the last claim: the leases of its items count from then. */
   #claimedAt = performance.now();
 
   /** `leaseSeconds`: how long a claim holds without being renewed. */
@@ -26,7 +26,7 @@ export class LeasedWork<Reason extends string = never> {
     return this.#running.size;
   }
 
-  /** To be called before a claim is asked for: its lease counts from here. */
+  /** Notes the time before a claim is asked for: its lease counts from here. */
   refresh(): void {
     this.#claimedAt = performance.now();
   }

@@ -11,7 +11,7 @@ const RENEWALS_PER_LEASE = 5;
 const WATCH_MS = 250;
 /** Milliseconds from the end of an item to the next look: several that end together are followed by one look. */
 const SOON_MS = 5;
-/** Milliseconds that a stop waits for runs; supervisors give the whole process 30 s (src/app/shutdown.ts). */
+/** Milliseconds that a stop waits for runs; supervisors give the whole process 30 s (src/kernel/shutdown.ts). */
 const STOP_MS = 25_000;
 
 export interface WorkLoopOptions {
@@ -199,7 +199,7 @@ export class WorkLoop<C extends Claim, Reason extends string = never> {
   }
 }
 
-/** Whether the database could not be reached, also behind an error of the engine. */
+/** Returns whether the database could not be reached, also behind an error of the engine. */
 function isAway(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) if (isDatabaseAway(at)) return true;
   return false;

@@ -60,7 +60,7 @@ export class Fleet {
 
 const fleets = new WeakMap<Database, Fleet>();
 
-/** The fleet of a process, which reads the list over this database. */
+/** Returns the fleet of a process, which reads the list over this database. */
 export function fleetOf(db: Database): Fleet {
   let fleet = fleets.get(db);
   if (!fleet) fleets.set(db, (fleet = new Fleet(db)));

@@ -6,7 +6,7 @@ import type { WorkReport, WorkStatus } from '#platform/work/kind.ts';
 import { withDate } from '#platform/work/leased-table.ts';
 import { Poll } from '#platform/work/pace.ts';
 
-/** Something that recurs. It must be safe to run again after it was broken off. */
+/** Task that recurs. It must be safe to run again after it was broken off. */
 export interface RecurringTask {
   name: string;
   everySeconds: number;
@@ -25,7 +25,7 @@ const LOOK_MS = 5_000;
 /** Tasks of one process at a time: one that takes long keeps the others from nothing. */
 const AT_ONCE = 4;
 
-/** A task that this process runs, fenced by the token. */
+/** Task that this process runs, fenced by the token. */
 interface Claimed {
   task: RecurringTask;
   token: string;

@@ -2,7 +2,7 @@ import { sql, type Database } from '#platform/database/index.ts';
 
 export type AccountRow = NonNullable<Awaited<ReturnType<typeof findAccountById>>>;
 
-/** `lock` keeps others from changing it until the commit. */
+/** Finds an account; `lock` keeps others from changing it until the commit. */
 export const findAccountById = (db: Database, id: string, lock = false) =>
   db
     .selectFrom('user_account')

@@ -16,7 +16,7 @@ const toAccountView = (row: queries.AccountRow) => ({
   communication_email: row.communication_email || (row.email ?? ''),
 });
 
-/** The caller's own account; a token acts for its creator (docs/contributing/rules.md 27). `lock` is set where it is about to be changed. */
+/** Returns the caller's own account; a token acts for its creator (docs/contributing/rules.md 27). `lock` is set before a change. */
 export async function getAccount(context: Context, userId: string, lock = false) {
   const row = await queries.findAccountById(context.db, userId, lock);
   if (!row) throw internal(`User ${userId} is gone while they are calling.`);

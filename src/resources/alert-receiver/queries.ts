@@ -19,7 +19,7 @@ export const countAlertReceivers = (db: Database, scope: Scope) =>
     .where('organization_id', '=', scope.organizationId)
     .executeTakeFirstOrThrow();
 
-/** Holds the organization until the commit, so that receivers are counted one writer at a time. Undefined where it is gone. */
+/** Locks the organization until the commit, so that receivers are counted one writer at a time. Undefined if it is gone. */
 export const lockOrganization = (db: Database, scope: Scope) =>
   db.selectFrom('organization').select('id').where('id', '=', scope.organizationId).forNoKeyUpdate().executeTakeFirst();
 

@@ -8,7 +8,7 @@ import { foreignOrganization } from '#resources/organization/index.ts';
 import * as queries from '#resources/alert-receiver/queries.ts';
 import { mail, type AlertReceiverEditRequest, type AlertReceiverRequest } from '#resources/alert-receiver/schema.ts';
 
-/** Receivers that an organization may have. */
+/** Largest number of receivers of an organization. */
 const MAX_RECEIVERS = 100;
 /** Bytes of a refusal that are read. */
 const MAX_ANSWER = 16 * 1024;
@@ -29,7 +29,7 @@ export const toAlertReceiverView = (row: queries.AlertReceiverRow) => ({
   severity: row.severity,
 });
 
-/** URL of a new receiver. 400 for what cannot be called from here. */
+/** Returns the URL of a new receiver; 400 if it cannot be called from here. */
 export function urlOf(context: Pick<Context, 'settings'>, input: AlertReceiverRequest, prefix = ''): string {
   refuseMail(input, prefix);
   if (input.webhook_url === undefined) throw invalidField(`${prefix}webhook_url`, 'is required for type SLACK');
@@ -37,7 +37,7 @@ export function urlOf(context: Pick<Context, 'settings'>, input: AlertReceiverRe
   return input.webhook_url;
 }
 
-/** 400 for what only mail could do: fields of mail would be ignored by a webhook. */
+/** Throws 400 for fields of mail, which a webhook would ignore. */
 function refuseMail(input: AlertReceiverRequest | AlertReceiverEditRequest, prefix = ''): void {
   if (input.type === 'EMAIL')
     throw invalidField(
@@ -48,7 +48,7 @@ function refuseMail(input: AlertReceiverRequest | AlertReceiverEditRequest, pref
   if (field) throw invalidField(`${prefix}${field}`, 'is not allowed with type SLACK: only mail has it');
 }
 
-/** Stores a receiver, its URL encrypted. 409 beyond 100 in one organization. */
+/** Stores a receiver, its URL encrypted; 409 beyond 100 in one organization. */
 export async function createAlertReceiver(context: Context, input: AlertReceiverRequest) {
   const { organization_id: organizationId } = input;
   const url = urlOf(context, input);
@@ -106,7 +106,7 @@ export async function testAlertReceiver(call: Call<queries.AlertReceiverRow>, me
 
 export const testMessage = (name: string): string => `Test of the alert receiver ${name}: messages arrive.`;
 
-/** Posts a text in the form of Slack's webhooks. 502 with the reason where it does not arrive. */
+/** Posts a text in the form of Slack's webhooks; 502 with the reason if it does not arrive. */
 export async function sendTest({ settings, signal }: Pick<Call, 'settings' | 'signal'>, url: string, text: string) {
   const http = createHttpClient({ allowedPrivateAddresses: settings.allowedPrivateAddresses });
   try {

@@ -16,8 +16,8 @@ export async function listApiTokens(context: Context, organizationId: string) {
 }
 
 /**
- * Makes a token for whoever has the installation itself in hand: it acts for the organization's first owner. Its text is in
- * `token`, this once. Throws 400 and 409 as the API does, 404 for an organization without an owner.
+ * Creates a token from the command line of the installation: it acts for the organization's first owner. Its text is in `token`, this once.
+ * Throws 400 and 409 as the API does, 404 for an organization without an owner.
  */
 export const createApiToken = (context: Context, organizationId: string, input: TokenInput) =>
   inTransaction(context, async (inside) => {

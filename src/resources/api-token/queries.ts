@@ -16,7 +16,7 @@ const selectTokens = (db: Database) =>
 
 export type ApiTokenRow = NonNullable<Awaited<ReturnType<typeof findTokenById>>>;
 
-/** Which of the two kinds of token: those with a policy have a list of their own. */
+/** Kind of token: tokens with a policy have a list of their own. */
 export type TokenKind = 'plain' | 'policy';
 
 export interface TokenFilter {
@@ -89,15 +89,15 @@ export const listTokensByCreator = (db: Database, scope: Scope, userId: string) 
 export const listTokensByParent = (db: Database, parentId: string) =>
   selectTokens(db).where('api_token.parent_id', '=', parentId).execute();
 
-/** End of a token, whichever of the caller's organizations it is of. */
+/** Finds the end of a token, whichever of the caller's organizations it belongs to. */
 export const findTokenEnd = (db: Database, id: string) =>
   db.selectFrom('api_token').select('expires_at').where('id', '=', id).executeTakeFirst();
 
-/** End of a token that cannot be revoked until the commit; undefined once it is revoked. */
+/** Finds the end of a token and locks it against revocation until the commit; undefined once it is revoked. */
 export const holdToken = (db: Database, id: string) =>
   db.selectFrom('api_token').select('expires_at').where('id', '=', id).forKeyShare().executeTakeFirst();
 
-/** Ids of the built-in roles by their names: what a scope is called where a role is expected. */
+/** Finds the ids of the built-in roles by name: a scope is shown as one of them where a role is expected. */
 export const findBuiltInRoleIds = async (db: Database, scope: Scope): Promise<Map<string, string>> => {
   const rows = await db
     .selectFrom('role')
@@ -108,7 +108,7 @@ export const findBuiltInRoleIds = async (db: Database, scope: Scope): Promise<Ma
   return new Map(rows.map((row) => [row.name, row.id]));
 };
 
-/** Somebody for whom a token of the command line acts: the organization's first owner. */
+/** Returns the organization's first owner, for whom tokens of the command line act. */
 export const findFirstOwner = (db: Database, scope: Scope) =>
   db
     .selectFrom('member')

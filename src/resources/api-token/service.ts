@@ -23,10 +23,10 @@ export interface TokenInput {
   expires_at?: string | null;
 }
 
-/** What a scope is called where clients show a role; there is no role that only deploys. */
+/** Built-in role that clients show for a scope; no role only deploys, so DEPLOY has none. */
 const ROLE_OF_SCOPE: Record<string, string> = { ADMIN: 'admin', WRITE: 'devops', READ: 'viewer' };
 
-/** A token as it is answered: never its secret, which is not even stored (docs/contributing/rules.md 22). */
+/** Returns a token as it is answered: never its secret, which is not even stored (docs/contributing/rules.md 22). */
 export function toTokenView(row: queries.ApiTokenRow, builtInRoles: Map<string, string>) {
   const scopeRole = row.scope ? ROLE_OF_SCOPE[row.scope] : undefined;
   return {
@@ -91,14 +91,14 @@ export async function revokeToken(context: Context, token: queries.ApiTokenRow):
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(token), before });
 }
 
-/** Revokes what a person who leaves the organization made in it: nobody else knows who holds those. */
+/** Revokes the tokens that a person who leaves the organization created in it: the organization does not know who holds them. */
 export async function revokeTokensOf(context: Context, organizationId: string, userId: string): Promise<void> {
   for (const token of await queries.listTokensByCreator(context.db, { organizationId }, userId))
-    // One that was made with another is gone with that.
+    // A token that was made with another token is revoked with it.
     if (await queries.findTokenEnd(context.db, token.id)) await revokeToken(context, token);
 }
 
-/** What the input asks for: a scope, a role, or (for a policy, which narrows it) everything. */
+/** Returns the grant that the input asks for: a scope, a role, or with a policy alone everything, which the policy narrows. */
 async function grantOf(context: Context, organizationId: string, input: TokenInput): Promise<Grant> {
   if (input.opa_policy !== undefined) checkPolicy(input.opa_policy);
   const scope = input.scope == null ? undefined : scopeOf(input.scope);
@@ -128,7 +128,7 @@ function checkPolicy(text: string): void {
   }
 }
 
-/** End of the token that another one is made with. 401 where it was revoked after the request came. */
+/** Returns the end of the token that another one is made with; 401 if it was revoked after the request came. */
 async function endOfParent({ db }: Context, id: string): Promise<Date | null> {
   const parent = await queries.holdToken(db, id);
   if (!parent) throw unauthenticated();

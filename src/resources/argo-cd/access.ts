@@ -4,14 +4,14 @@ import { createHttpClient } from '#platform/http-client/index.ts';
 import { openArgoCd, type ArgoCdApi } from '#resources/argo-cd/api.ts';
 import { findAccess, type Which } from '#resources/argo-cd/queries.ts';
 
-/** The organization has just one for each cluster, so that the place stays the same when it is configured anew. */
+/** Returns the vault's place of a token. A cluster has one Argo CD at most, so that the place stays the same when it is configured anew. */
 export const tokenPlace = (clusterId: string): string => `argo_cd/${clusterId}/token`;
 
-/** The client for an Argo CD: its address is the user's. */
+/** Returns the HTTP client for an Argo CD: its address is the user's. */
 export const clientFor = ({ settings }: Pick<Platform, 'settings'>) =>
   createHttpClient({ allowedPrivateAddresses: settings.allowedPrivateAddresses });
 
-/** A configured Argo CD with its token in the clear, for calling it; undefined when there is none. */
+/** Returns a configured Argo CD with its token in the clear, for calling it; undefined if there is none. */
 export async function findAccessOf({ db, vault }: Pick<Platform, 'db' | 'vault'>, scope: Scope, which: Which) {
   const row = await findAccess(db, scope, which);
   if (!row) return undefined;
@@ -19,7 +19,7 @@ export async function findAccessOf({ db, vault }: Pick<Platform, 'db' | 'vault'>
   return { id: row.id, organizationId: scope.organizationId, url: row.url, token };
 }
 
-/** An Argo CD, ready to be asked; undefined when none is configured. */
+/** Opens the API of a configured Argo CD; undefined if none is configured. */
 export async function findArgoCd(
   platform: Platform,
   scope: Scope,

@@ -11,13 +11,13 @@ import { OutgoingError, type HttpClient, type OutgoingAnswer } from '#platform/h
 
 export type { ArgoCdApplication, ArgoCdCluster } from '#kernel/parsing/argo-cd.ts';
 
-/** Why an Argo CD could not be asked, in the words of the reference. */
+/** Reason why an Argo CD could not be asked, in the words of the reference interface. */
 export type ArgoCdFailure = 'authentication_failed' | 'unreachable' | 'insufficient_permissions';
 
-/** An Argo CD that did not answer what was asked. The message is fit for whoever configured it. */
+/** Error of an Argo CD that did not answer the question. The message is fit for the person who configured it. */
 export class ArgoCdError extends Error {
   readonly reason: ArgoCdFailure;
-  /** Whether it answered that the thing is not there. */
+  /** Whether the Argo CD answered that the thing does not exist. */
   readonly absent: boolean;
 
   constructor(reason: ArgoCdFailure, message: string, options: { absent?: boolean; cause?: unknown } = {}) {
@@ -31,15 +31,15 @@ export class ArgoCdError extends Error {
 export type Connection =
   { status: 'connected'; applications: number } | { status: 'error'; reason: ArgoCdFailure; message: string };
 
-/** What is read of an Argo CD: never anything is written there (docs/contributing/rules.md 39). */
+/** Read access to an Argo CD: nothing is ever written there (docs/contributing/rules.md 39). */
 export interface ArgoCdApi {
-  /** Whether it is one, lets the token in and shows it its apps. */
+  /** Reports whether the server is an Argo CD, accepts the token and shows it its apps. */
   check(): Promise<Connection>;
-  /** Throws ArgoCdError, also when the answer may be empty only because the token sees nothing. */
+  /** Lists all apps. Throws ArgoCdError, also when the answer may be empty only because the token sees nothing. */
   listApplications(): Promise<ArgoCdApplication[]>;
-  /** The clusters that it deploys to; none where the token may not see them. */
+  /** Lists the clusters that it deploys to; none if the token may not see them. */
   listClusters(): Promise<ArgoCdCluster[]>;
-  /** What belongs to an app, as it should be and as it is. */
+  /** Lists the resources of an app with their desired and actual states. */
   listManagedResources(app: { name: string; namespace: string; project: string }): Promise<ManagedResource[]>;
 }
 
@@ -69,7 +69,10 @@ export interface ArgoCdAccess {
   token: string;
 }
 
-/** Opens the REST API of an Argo CD. Its answers are read in a thread, with limits: whoever has an organization may answer anything. */
+/**
+ * Opens the REST API of an Argo CD. Its answers are read in a thread, with limits: an organization chooses the server, which may answer
+ * anything.
+ */
 export function openArgoCd(http: HttpClient, access: ArgoCdAccess, signal?: AbortSignal): ArgoCdApi {
   const { organizationId, url, token } = access;
   const request = async (path: string, query: Record<string, string> = {}): Promise<Buffer> => {

@@ -1,2 +1,2 @@
-/** Says that an Argo CD is to be read now. Only a nudge: whoever reads them looks by itself as well. */
+/** Channel that asks for an Argo CD to be read now. Only a nudge: the worker that reads them also polls. */
 export const ARGO_CD = 'argo_cd';

@@ -5,7 +5,10 @@ import type { Scope } from '#platform/database/index.ts';
 import * as queries from '#resources/argo-cd/queries.ts';
 import { kubernetesOf } from '#resources/cluster/index.ts';
 
-/** Every Argo CD of an organization with the clusters that it deploys to, by whether they are clusters of ours, as last read. */
+/**
+ * Lists every Argo CD of an organization with its destinations, as last read. Destinations are split into those mapped to a cluster of the
+ * organization and the rest.
+ */
 export async function listInstances(context: Context, principal: Principal, scope: Scope) {
   const visible = visibleClusters(principal, scope.organizationId);
   const instances = await queries.listInstances(context.db, scope).where(visible).execute();

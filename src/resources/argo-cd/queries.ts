@@ -1,7 +1,7 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { ArgoCdFailure } from '#resources/argo-cd/api.ts';
 
-/** Its token is not selected: openToken reads that. */
+/** Columns without the token, which `findAccess` reads. */
 const COLUMNS = [
   'id',
   'organization_id',
@@ -26,7 +26,7 @@ export const findByCluster = (db: Database, scope: Scope, clusterId: string) =>
 
 export type ArgoCdRow = NonNullable<Awaited<ReturnType<typeof findByCluster>>>;
 
-/** The row against other writes until the commit. */
+/** Locks the row against other writes until the commit. */
 export const lockByCluster = (db: Database, scope: Scope, clusterId: string) =>
   db
     .selectFrom('argo_cd')
@@ -36,10 +36,10 @@ export const lockByCluster = (db: Database, scope: Scope, clusterId: string) =>
     .forUpdate()
     .executeTakeFirst();
 
-/** By its own id, or as that of a cluster. */
+/** Selects an Argo CD by its own id or by its cluster's. */
 export type Which = { id: string } | { clusterId: string };
 
-/** Address and encrypted token, for calling it. */
+/** Returns the address and encrypted token, for calling it. */
 export const findAccess = (db: Database, scope: Scope, which: Which) => {
   const [column, id] = 'id' in which ? (['id', which.id] as const) : (['cluster_id', which.clusterId] as const);
   return db
@@ -50,7 +50,7 @@ export const findAccess = (db: Database, scope: Scope, which: Which) => {
     .executeTakeFirst();
 };
 
-/** What a check found. */
+/** Result of a check. */
 export interface Finding {
   status: 'connected' | 'error';
   reason: ArgoCdFailure | null;
@@ -92,7 +92,7 @@ export const noteFinding = (db: Database, scope: Scope, id: string, finding: Fin
 export const deleteArgoCd = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('argo_cd').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** Has it read as soon as somebody looks, and takes the claim away from who reads it by what held so far. */
+/** Schedules an immediate read and revokes the current claim, whose settings are out of date. */
 export const readSoon = (db: Database, scope: Scope, id: string) =>
   db
     .updateTable('argo_cd')
@@ -130,7 +130,7 @@ export const listLinked = (db: Database, scope: Scope) =>
     .orderBy('mapping.created_at')
     .orderBy('mapping.url');
 
-/** Destinations that Argo CD knows and that are no cluster of ours yet. */
+/** Lists destinations that Argo CD knows and that are not mapped to a cluster yet. */
 export const listUnlinked = (db: Database, scope: Scope) =>
   db
     .selectFrom('argo_cd_destination as destination')

@@ -17,7 +17,7 @@ const tag = 'ArgoCD';
 const CONFIGURATION = '/cluster/{clusterId}/argoCdConfig';
 const MAPPING = '/organization/{organizationId}/argoCdDestinationClusterMapping';
 
-/** Where each cluster's Argo CD is, and which clusters of ours its destinations are (docs/contributing/rules.md 39). */
+/** Routes for the Argo CD of each cluster, and for the mapping of its destinations to clusters (docs/contributing/rules.md 39). */
 export const argoCdRoutes = (needs: ArgoCdNeeds): Route[] => [
   defineRoute({
     id: 'getArgoCdCredentials',

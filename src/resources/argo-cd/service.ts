@@ -11,10 +11,10 @@ import { withoutSlash } from '#kernel/parsing/argo-cd.ts';
 import type { ArgoCdInput, ArgoCdMappingInput } from '#resources/argo-cd/schema.ts';
 import { clusterTarget, type ClusterTarget } from '#resources/cluster/index.ts';
 
-/** What a token is answered as; sent back it means the present one (docs/contributing/rules.md 39). */
+/** Text that stands for the token in answers; in a request it keeps the present token (docs/contributing/rules.md 39). */
 const MASK = '********';
 
-/** The configuration as it is answered: never the token itself. */
+/** Returns the configuration as it is answered: never the token itself. */
 const toArgoCdView = (row: queries.ArgoCdRow) => ({
   id: row.id,
   cluster_id: row.cluster_id,
@@ -28,7 +28,7 @@ const toArgoCdView = (row: queries.ArgoCdRow) => ({
   updated_at: row.updated_at.toISOString(),
 });
 
-/** 404 when the cluster has none. */
+/** Returns the configuration of a cluster's Argo CD; 404 if it has none. */
 export async function getArgoCd(context: Context, cluster: ClusterTarget) {
   const row = await queries.findByCluster(context.db, cluster, cluster.id);
   if (!row) throw notFound('Argo CD of the cluster');
@@ -36,8 +36,8 @@ export async function getArgoCd(context: Context, cluster: ClusterTarget) {
 }
 
 /**
- * Keeps where a cluster's Argo CD is and how it is entered, over what was kept, and asks it at once: an error is kept with it and is no
- * refusal, because the Argo CD may be away just now. Its apps are read from now on. Not in a transaction: it calls the Argo CD.
+ * Stores the URL and token of a cluster's Argo CD over the present ones, and checks the connection at once. A failed check is stored too
+ * and refuses nothing, because the Argo CD may be away just now. Its apps are read from now on. Not in a transaction: it calls the Argo CD.
  */
 export async function saveArgoCd(
   context: Context & { signal: AbortSignal },
@@ -73,7 +73,7 @@ export async function saveArgoCd(
   });
 }
 
-/** Forgets a cluster's Argo CD, the clusters that its destinations are, and the apps that were read from it. They go on running. */
+/** Deletes a cluster's Argo CD with the mappings of its destinations and the apps read from it. The apps go on running. */
 export async function deleteArgoCd(context: Context, needs: ArgoCdNeeds, cluster: ClusterTarget): Promise<void> {
   const row = await queries.lockByCluster(context.db, cluster, cluster.id);
   if (!row) throw notFound('Argo CD of the cluster');
@@ -82,7 +82,10 @@ export async function deleteArgoCd(context: Context, needs: ArgoCdNeeds, cluster
   await auditArgoCd(context, cluster, 'DELETE', 'ARGOCD_CONFIGURATION', { before: toArgoCdView(row) });
 }
 
-/** Asks the Argo CD that a body names: whether it is one, lets the token in and shows its apps. Nothing is stored of it. */
+/**
+ * Checks the Argo CD that a body names: whether it is one, accepts the token and shows its apps. The result is stored only for the
+ * configuration in force.
+ */
 export async function checkArgoCd(
   context: Context & { signal: AbortSignal },
   cluster: ClusterTarget,
@@ -107,7 +110,10 @@ const findingOf = (found: Connection): queries.Finding =>
     ? { status: found.status, reason: null, message: null }
     : { status: found.status, reason: found.reason, message: found.message };
 
-/** Address and token that a body names. A token goes to the address that it was given for: nobody learns it by naming one of theirs. */
+/**
+ * Returns the address and token that a body names. A token goes only to the address that it was given for: naming another address does not
+ * reveal it.
+ */
 async function accessOf(context: Context, cluster: ClusterTarget, input: ArgoCdInput) {
   const url = input.argocd_url;
   clientFor(context).checkUrl(url, 'argocd_url');
@@ -119,7 +125,7 @@ async function accessOf(context: Context, cluster: ClusterTarget, input: ArgoCdI
   return { url, token: present.token, present };
 }
 
-/** Says which cluster of ours a destination of a cluster's Argo CD is; its apps are services of that cluster from now on. */
+/** Maps a destination of a cluster's Argo CD to a cluster of the organization; its apps are services of that cluster from now on. */
 export async function saveMapping(context: Context, organizationId: string, input: ArgoCdMappingInput) {
   const agent = await findAgent(context, organizationId, input.agent_cluster_id, 'agent_cluster_id');
   const cluster = await clusterTarget.find(context.db, input.cluster_id, [organizationId], { lock: false });
@@ -138,7 +144,7 @@ export async function saveMapping(context: Context, organizationId: string, inpu
   return view;
 }
 
-/** A destination is no cluster of ours any more: its apps are forgotten and go on running. 404 when it was none. */
+/** Removes the mapping of a destination to a cluster: its apps are forgotten and go on running. Throws 404 if it was not mapped. */
 export async function deleteMapping(
   context: Context,
   needs: ArgoCdNeeds,
@@ -163,7 +169,7 @@ const toMappingView = (agentClusterId: string, url: string, clusterId: string) =
   cluster_id: clusterId,
 });
 
-/** The cluster that has the Argo CD, and that, locked. */
+/** Returns a cluster and its Argo CD, whose row is locked. */
 async function findAgent(context: Context, organizationId: string, clusterId: string, field: string) {
   const cluster = await clusterTarget.find(context.db, clusterId, [organizationId], { lock: false });
   if (!cluster) throw invalidField(field, 'names no cluster of this organization');

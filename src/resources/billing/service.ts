@@ -17,7 +17,7 @@ const NONE: BillingInfo = {
   vat_number: null,
 };
 
-/** Billing information of an organization; every field is null until somebody stores some. */
+/** Billing information of an organization; every field is null until it is stored. */
 export async function getBillingInfo({ db }: Context, organizationId: string): Promise<BillingInfo> {
   const row = await queries.findBillingInfo(db, { organizationId });
   return { ...NONE, ...(row?.fields as Partial<BillingInfo> | undefined) };

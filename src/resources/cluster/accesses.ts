@@ -17,7 +17,7 @@ export interface AccessInput {
 const SECRET_FIELDS = ['secret_key', 'json_credentials', 'token', 'secret_id'] as const;
 type SecretField = (typeof SECRET_FIELDS)[number];
 
-/** Which part of an authentication is secret. */
+/** Secret field of each authentication mode; other modes have none. */
 const SECRET_FIELD: Partial<Record<SecretManagerAuthentication['mode'], SecretField>> = {
   AWS_STATIC_CREDENTIALS: 'secret_key',
   GCP_JSON_CREDENTIALS: 'json_credentials',
@@ -31,7 +31,7 @@ const OF_AWS: SecretManagerAuthentication['mode'][] = [
   'AWS_ROLE_ARN',
   'AUTOMATICALLY_CONFIGURED',
 ];
-/** By which ways each manager lets in. */
+/** Authentication modes that each manager accepts. */
 const AUTHENTICATIONS: Record<SecretManagerEndpoint['mode'], SecretManagerAuthentication['mode'][]> = {
   AWS_SECRET_MANAGER: OF_AWS,
   AWS_PARAMETER_STORE: OF_AWS,
@@ -40,10 +40,10 @@ const AUTHENTICATIONS: Record<SecretManagerEndpoint['mode'], SecretManagerAuthen
   VAULT: ['VAULT_TOKEN', 'VAULT_APP_ROLE'],
 };
 
-/** The two lists that a cluster has of its accesses: a request for one leaves the other alone. */
+/** Lists of accesses that a cluster has: a request for one list leaves the other alone. */
 export type AccessList = 'secret_manager_accesses' | 'additional_secret_manager_accesses';
 
-/** The list that an access stands in: existing clients know the managers of the reference interface only. */
+/** Returns the list that an access belongs to: existing clients know the managers of the reference interface only. */
 export const listOf = ({ endpoint }: Pick<AccessRow, 'endpoint'>): AccessList =>
   ['SCALEWAY_SECRET_MANAGER', 'VAULT'].includes((endpoint as SecretManagerEndpoint).mode)
     ? 'additional_secret_manager_accesses'
@@ -80,7 +80,7 @@ export async function replaceAccesses(
   }
 }
 
-/** Throws 400 for what could never be asked. */
+/** Throws 400 for an access that could never be called. */
 function checkAccess(
   context: Context,
   { endpoint, authentication }: AccessInput,
@@ -116,7 +116,7 @@ function isServiceAccount(text: string): boolean {
   }
 }
 
-/** Removes accesses. 409 if a variable reads from one of them. */
+/** Deletes accesses; 409 if a variable reads from one of them. */
 export async function removeAccesses(db: Database, scope: Scope, gone: AccessRow[]): Promise<void> {
   if (gone.length === 0) return;
   const ids = gone.map((access) => access.id);
@@ -184,7 +184,10 @@ async function saveAccess(
     .execute();
 }
 
-/** A secret that is left out stays, but for the same authentication only, and it goes to no other server than it was given for. */
+/**
+ * Throws 400 for a left-out secret that cannot be kept. It is kept for the same authentication mode only, and goes to no other server than
+ * it was given for.
+ */
 function refuseMissingSecret(input: AccessInput, before: AccessRow | undefined, field: string): void {
   if (before?.authentication.mode !== input.authentication.mode) throw invalidField(field, 'is required');
   const originOf = (endpoint: SecretManagerEndpoint) => endpoint.url && new URL(endpoint.url).origin;
@@ -197,11 +200,11 @@ export interface OpenAccess {
   clusterId: string;
   name: string;
   endpoint: SecretManagerEndpoint;
-  /** With its secret in the clear: for calling the provider, never for an answer. */
+  /** Authentication with its secret in the clear: for calling the provider, never for an answer. */
   authentication: SecretManagerAuthentication;
 }
 
-/** A secret manager access with its secret, for reading external secrets (docs/contributing/rules.md 34). */
+/** Returns a secret manager access with its secret, for reading external secrets (docs/contributing/rules.md 34). */
 export async function openSecretManagerAccess(
   { db, vault }: Pick<Context, 'db' | 'vault'>,
   scope: Scope,

@@ -42,7 +42,7 @@ export async function requestWork(context: Context, cluster: queries.ClusterRow,
   return toStatusView(await findRow(context, cluster.organization_id, cluster.id), context.clock.now());
 }
 
-/** The status again, once the work that it names has ended or the time (seconds) is over. */
+/** Returns the status again once the work in the answer has ended or the time (seconds) is over. */
 export async function settleWork(
   call: Pick<Call<ClusterTarget>, 'db' | 'clock' | 'signal' | 'target'>,
   answer: unknown,

@@ -11,7 +11,7 @@ export const DEFAULT_ADVANCED_SETTINGS: Values = Object.fromEntries(
   Object.entries(ADVANCED_SETTINGS).map(([key, setting]) => [key, setting.default]),
 );
 
-/** All advanced settings of a cluster: what was set, else the default. */
+/** Returns all advanced settings of a cluster: the stored values over the defaults. */
 export const advancedSettingsOf = (row: Pick<queries.ClusterRow, 'advanced_settings'>): Values => ({
   ...DEFAULT_ADVANCED_SETTINGS,
   ...row.advanced_settings,
@@ -30,7 +30,7 @@ export async function editAdvancedSettings(
   const after = { ...DEFAULT_ADVANCED_SETTINGS, ...given };
   const errors = [...unknownKeys(input), ...wrongNetworks(given), ...wrongOrder(after)].slice(0, 20);
   if (errors.length > 0) throw badRequest(errors.map((error) => `${error.field}: ${error.message}`).join('; '), errors);
-  // Defaults aren't stored: a better one of a later release then holds for whoever didn't choose.
+  // Defaults aren't stored: a better one of a later release then holds where none was chosen.
   const chosen = changedPart(given, DEFAULT_ADVANCED_SETTINGS);
   const scope = { organizationId: cluster.organization_id };
   await queries.updateCluster(context.db, scope, cluster.id, { advanced_settings: chosen });
@@ -51,7 +51,7 @@ const wrongNetworks = (input: Values): FieldError[] =>
   NETWORK_SETTINGS.flatMap((field) =>
     ((input[field] ?? []) as string[])
       .filter((cidr) => !ipaddr.isValidCIDR(cidr))
-      .map((cidr) => ({ field, message: `${cidr} is not a network: a CIDR such as 10.0.0.0/16 is wanted` })),
+      .map((cidr) => ({ field, message: `${cidr} is not a network: must be a CIDR such as 10.0.0.0/16` })),
   );
 
 const wrongOrder = (values: Values): FieldError[] =>

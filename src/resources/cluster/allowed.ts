@@ -6,14 +6,14 @@ import { findClusterById } from '#resources/cluster/queries.ts';
 
 type Parts = Pick<Context, 'db' | 'settings'>;
 
-/** Where something of an organization is to run. */
+/** Runtime and machine on which something of an organization is to run. */
 export interface RunPlace {
   runtime: string;
   /** Machine of a host or docker cluster. */
   node_id: string | null;
 }
 
-/** Why an organization may not run anything at a place; null where it may. The operator's settings decide. */
+/** Returns why an organization may not use a runtime or machine, or null if it may. The operator's settings decide. */
 export async function placeRefusal(
   { db, settings }: Parts,
   organizationId: string,
@@ -34,20 +34,20 @@ export async function placeRefusal(
   return null;
 }
 
-/** Throws 400 that names the field where the organization may not use a place. */
+/** Throws 400 naming the field if the organization may not use a runtime or machine. */
 export async function refusePlace(parts: Parts, organizationId: string, place: RunPlace): Promise<void> {
   const refusal = await placeRefusal(parts, organizationId, place);
   if (refusal) throw invalidField(refusal.field, refusal.message);
 }
 
-/** Throws an error for people where the organization may not run anything on its cluster now: settings change while work waits. */
+/** Throws an error for people if the organization may no longer use its cluster's runtime or machine: settings change while work waits. */
 export async function refuseCluster(parts: Parts, organizationId: string, clusterId: string): Promise<void> {
   const cluster = await findClusterById(parts.db, [organizationId], clusterId);
   const refusal = cluster && (await placeRefusal(parts, organizationId, cluster));
   if (refusal) throw badRequest(`Cluster ${cluster.name}: ${refusal.message}.`);
 }
 
-/** Machines of a list that the organization may use. */
+/** Filters a list of machines for those that the organization may use. */
 export async function allowedNodes<N extends { id: string }>(
   { db, settings }: Parts,
   organizationId: string,

@@ -303,7 +303,7 @@ describe('metrics', () => {
     const { id } = await makeCluster(admin, { ...machine, node_id: far });
     expect(ok(await ask(admin, id, 'node_load1'), 502).message).toContain(far);
     const kubernetes = await makeCluster(admin);
-    expect(ok(await ask(admin, kubernetes.id, 'node_load1'), 400).message).toContain('no machine of ours');
+    expect(ok(await ask(admin, kubernetes.id, 'node_load1'), 400).message).toContain('no machine of this installation');
   });
 });
 

@@ -14,7 +14,7 @@ import { featureTypeOf, type FeatureValue } from '#resources/cluster/view.ts';
 
 const INFO_PROVIDERS = new Set(['AWS', 'SCW', 'GCP', 'ON_PREMISE', 'AZURE']);
 
-/** With which account of which provider the cluster is run; what isn't known is left out, or empty. */
+/** Returns the provider, account and region that the cluster runs with; unknown ones are left out, or empty. */
 export const toCloudProviderInfo = (row: queries.ClusterRow) => ({
   ...(INFO_PROVIDERS.has(row.cloud_provider) ? { cloud_provider: row.cloud_provider } : {}),
   // Existing clients read its fields without a look at whether it is there.
@@ -22,7 +22,7 @@ export const toCloudProviderInfo = (row: queries.ClusterRow) => ({
   region: row.region,
 });
 
-/** Says with which credentials and in which region the cluster is run. */
+/** Sets the credentials and the region that the cluster runs with. */
 export async function specifyCloudProviderInfo(
   context: Context,
   needs: ClusterNeeds,
@@ -64,7 +64,7 @@ export async function editRoutingTable(
   return applyChange(context, cluster, { routing_table: routes }, toRoutingTable, 'CLUSTER_ROUTING_TABLE');
 }
 
-/** Who answers for names of services: until it is said otherwise this installation, under its proxy's domain. */
+/** Returns the DNS provider for names of services: by default this installation, under its proxy's domain. */
 export const toDnsProvider = (context: Pick<Context, 'settings'>, row: queries.ClusterRow) => ({
   dns_provider: (row.dns_provider as unknown) ?? { provider: 'QOVERY', domain: context.settings.proxyDomain },
 });
@@ -111,7 +111,7 @@ export async function editKarpenterSubnets(
   await applyChange(context, cluster, { spec: { ...cluster.spec, features: changed } }, () => undefined);
 }
 
-/** Takes another commit of an EKS Anywhere cluster's repository. 400 if the cluster isn't one. */
+/** Switches an EKS Anywhere cluster to another commit of its repository; 400 if the cluster isn't one. */
 export async function editEksAnywhereCommit(
   context: Context,
   cluster: queries.ClusterRow,
@@ -131,7 +131,7 @@ export async function editEksAnywhereCommit(
   return applyChange(context, cluster, { spec }, () => ({ commit_id: commitId }));
 }
 
-/** 400 unless the cluster runs on Kubernetes: `what` begins the sentence that says so. */
+/** Throws 400 unless the cluster runs on Kubernetes: `what` begins the sentence that says so. */
 export function requireKubernetes(cluster: queries.ClusterRow, what: string): void {
   if (cluster.runtime !== 'kubernetes')
     throw badRequest(
@@ -158,7 +158,7 @@ export async function saveKubeconfig(context: Context, cluster: queries.ClusterR
   });
 }
 
-/** Where the Kubernetes cluster is, as a kubeconfig without its credentials: these are written only. */
+/** Returns the kubeconfig of a Kubernetes cluster without its credentials, which are written only. */
 export async function kubeconfigOf(context: Context, cluster: queries.ClusterRow): Promise<string> {
   requireKubernetes(cluster, 'There is no kubeconfig');
   const text = await openClusterSecret(context, { organizationId: cluster.organization_id }, cluster.id, 'kubeconfig');

@@ -6,12 +6,12 @@ import type { EventsQuery } from '#resources/cluster/schema/observation.ts';
 import { parseTime } from '#resources/cluster/time.ts';
 import { listWorkBetween } from '#resources/cluster/work-queries.ts';
 
-/** Who reports what happens on a cluster. */
+/** Component that reports every event of a cluster. */
 const COMPONENT = 'quarterdeck';
 
 /**
- * What happened on a cluster within a time, oldest first: its own work. Events of Kubernetes' objects are not collected, so that
- * a pod has none here.
+ * Lists the events of a cluster's own work within a time, oldest first. Events of Kubernetes objects are not collected, so that a pod has
+ * none here.
  */
 export async function clusterEvents(context: Context, cluster: ClusterRow, query: Static<typeof EventsQuery>) {
   const from = parseTime('from_date_time', query.from_date_time);

@@ -40,7 +40,7 @@ export async function checkKubeconfig(organizationId: string, text: string): Pro
     for (const entry of listOf(config, list)) refuseParts(key, (entry as Fields)[key] as Fields | undefined);
 }
 
-/** The kubeconfig without what lets in: where the cluster is, not how to be let in. */
+/** Returns the kubeconfig without credentials: the address of the cluster, but no access to it. */
 export async function withoutCredentials(organizationId: string, text: string): Promise<string> {
   const config = await read(organizationId, text);
   const clusters = listOf(config, 'clusters').map((entry) => ({
@@ -64,7 +64,7 @@ export async function withoutCredentials(organizationId: string, text: string): 
 async function read(organizationId: string, text: string): Promise<Fields> {
   const config = await parse(organizationId, text);
   if (!isFields(config) || (config.kind !== undefined && config.kind !== 'Config'))
-    throw badRequest('kubeconfig: a Kubernetes configuration of kind Config is wanted.');
+    throw badRequest('kubeconfig: must be a Kubernetes configuration of kind Config.');
   return config;
 }
 

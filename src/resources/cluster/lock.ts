@@ -8,7 +8,7 @@ import { isLocked, toLockView } from '#resources/cluster/view.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Locks a cluster: nothing is deployed on it until it is unlocked or the time is over. 409 if it is locked. */
+/** Locks a cluster until it is unlocked or the time is over: nothing is deployed on it. 409 if it is locked already. */
 export async function lockCluster(
   context: Context,
   cluster: queries.ClusterRow,
@@ -41,7 +41,7 @@ export async function unlockCluster(context: Context, cluster: queries.ClusterRo
   });
 }
 
-/** Takes off the locks whose time is over: the engine looks at `locked_at` only. Runs in the worker's transaction. */
+/** Removes the locks whose time is over: the engine looks at `locked_at` only. Runs in the worker's transaction. */
 export async function endExpiredLocks(context: Context): Promise<number> {
   const expired = await queries.lockExpiredLocks(context.db, context.clock.now());
   for (const cluster of expired) {
@@ -53,7 +53,7 @@ export async function endExpiredLocks(context: Context): Promise<number> {
   return expired.length;
 }
 
-/** Locks that hold now of the clusters that the caller may see. */
+/** Lists the locks that hold now, of the clusters that the caller may see. */
 export async function listLocks(context: Context, principal: Principal, organizationId: string) {
   const visible = visibleClusters(principal, organizationId);
   const rows = await queries.listLockedClusters(context.db, { organizationId }).where(visible).execute();

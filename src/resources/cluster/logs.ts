@@ -13,7 +13,7 @@ const MAX_LIMIT = 5000;
 const HELP =
   'write it as {cluster_id="…", action="DEPLOY"} |= "text"; only = and != of labels and |= and != of lines are understood';
 
-/** Lines about the work on a cluster, oldest first. Work is kept in number, so that the list has an end. */
+/** Lists the log lines of the work on a cluster, oldest first. A limited number of works is kept, so that the list has an end. */
 export async function clusterLogs(context: Context, cluster: ClusterRow) {
   const rows = await listLogs(context.db, { organizationId: cluster.organization_id }, cluster.id).execute();
   return { results: rows.map((row) => toLogView(cluster, row)) };
@@ -44,7 +44,7 @@ function toLogView(cluster: ClusterRow, row: LogRow) {
   };
 }
 
-/** The same lines by the interface of Loki: `query` and `query_range` answer streams, `labels` the names of labels. */
+/** Queries the same lines by the interface of Loki: `query` and `query_range` answer streams, `labels` the names of labels. */
 export async function queryLogs(context: Context, cluster: ClusterRow, query: Static<typeof LogsQuery>) {
   const endpoint = query.endpoint.replace(/^.*\//, '');
   if (endpoint === 'labels') return answer(Object.keys(labelsOf(cluster, { action: '', step: '', is_error: false })));
@@ -87,7 +87,7 @@ function streamsOf(cluster: ClusterRow, rows: LogRow[]) {
   return [...streams.values()];
 }
 
-/** The time that a query is about: an hour back from now unless it says otherwise. */
+/** Returns the time range of a query, by default the last hour. */
 function rangeOf(query: Static<typeof LogsQuery>, now: Date): { from: Date; to: Date } {
   const end = query.end ?? query.time;
   const to = end === undefined ? now : parseTime(query.end === undefined ? 'time' : 'end', end);

@@ -45,7 +45,7 @@ export function clusterMetricsSocket(needs: ClusterSocketNeeds): Socket {
   });
 }
 
-/** One frame, with the instances of those services that the caller may read. */
+/** Returns a frame with the instances of those services that the caller may read. */
 function toView(cluster: ClusterTarget, { node, instances }: Look, caller: Principal) {
   const seen = instances.filter((instance) => permits(caller, 'service.read', instance));
   const memoryMib = Math.round(node.memoryTotalBytes / MIB);

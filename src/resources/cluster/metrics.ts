@@ -11,7 +11,7 @@ import { parseTime } from '#resources/cluster/time.ts';
 const HELP =
   'a metric by its name with labels at most is understood here, such as node_memory_MemTotal_bytes{instance="…"}; expressions need a Prometheus';
 
-/** What is measured of a machine, under the names that Prometheus' node exporter and cAdvisor give it. */
+/** Metrics of a machine, under the names that Prometheus' node exporter and cAdvisor give them. */
 const METRICS: Record<string, (node: NodeMetrics) => number> = {
   machine_cpu_cores: (node) => node.cpuCores,
   machine_memory_bytes: (node) => node.memoryTotalBytes,
@@ -37,7 +37,7 @@ export async function queryMetrics(
     throw invalidField('endpoint', 'must be query or query_range');
   if (cluster.node_id === null)
     throw badRequest(
-      `Cluster ${cluster.name} on the ${cluster.runtime} runtime lives on no machine of ours, and a Prometheus of its own isn't asked: look at its metrics there.`,
+      `Cluster ${cluster.name} on the ${cluster.runtime} runtime runs on no machine of this installation, and its own Prometheus is not asked: look at its metrics there.`,
     );
   const selector = parseSelector(query.query, HELP);
   if (selector.name === null || selector.filters.length > 0) throw badRequest(`query: ${HELP}`);
@@ -56,7 +56,7 @@ const answer = (resultType: string, result: unknown[]) => ({
   metrics: JSON.stringify({ status: 'success', data: { resultType, result } }),
 });
 
-/** How old the end of a range may be to mean now. */
+/** Age up to which the end of a range means now. */
 const NOW_MS = 60_000;
 
 function reachesNow(query: Static<typeof MetricsQuery>, now: Date): boolean {

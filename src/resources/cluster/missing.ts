@@ -1,4 +1,4 @@
-/** What tells whether a cluster can be deployed. */
+/** Columns that tell whether a cluster can be deployed. */
 export interface Deployable {
   name: string;
   runtime: string;
@@ -8,11 +8,11 @@ export interface Deployable {
 
 export interface Lack {
   message: string;
-  /** What would mend it. */
+  /** Way to mend it. */
   hint: string;
 }
 
-/** What a cluster lacks to be deployed, or undefined if nothing: asked by isReady and, before it begins, by its work. */
+/** Returns why a cluster cannot be deployed, or undefined if it can. Called by isReady and, before it begins, by the cluster's work. */
 export function lackOf(cluster: Deployable): Lack | undefined {
   if (cluster.runtime === 'kubernetes' && !cluster.has_kubeconfig)
     return {

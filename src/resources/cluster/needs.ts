@@ -43,7 +43,7 @@ export interface ClusterInstance {
   at: string;
 }
 
-/** Parts of the program that sockets of clusters are given by app/. */
+/** Parts of the program that app/ gives to the sockets of clusters. */
 export interface ClusterSocketNeeds {
   /** Measures the machine; undefined when this process cannot see it. */
   nodeUsage(cluster: ClusterTarget): Promise<NodeUsage | undefined>;
@@ -51,18 +51,18 @@ export interface ClusterSocketNeeds {
   measureCluster(context: Pick<Context, 'db'>, cluster: ClusterTarget): Promise<ClusterInstance[]>;
 }
 
-/** What the cluster's routes are given by app/: other resources and the engine know it. */
+/** Parts of the program that app/ gives to the routes of clusters: they call other resources and the engine. */
 export interface ClusterNeeds {
-  /** The organization's credentials with that id; nobody deletes or renames them until the commit. */
+  /** Returns the organization's credentials with that id, locked against deletion and renaming until the commit. */
   holdCredentials(
     context: Context,
     organizationId: string,
     id: string,
   ): Promise<{ id: string; name: string; cloudProvider: string } | undefined>;
-  /** Those of the ids that are no label groups of the organization. */
+  /** Returns the ids that are no label groups of the organization. */
   unknownLabelsGroups(context: Context, organizationId: string, ids: string[]): Promise<string[]>;
   /** Requests that everything on the cluster stops, in the transaction of the call. */
   stopEnvironments(context: Context, cluster: ClusterTarget): Promise<void>;
-  /** Of the machine of a host or docker cluster; undefined when this process can't see that machine. */
+  /** Measures the machine of a host or docker cluster; undefined when this process cannot see that machine. */
   nodeMetrics(cluster: ClusterTarget): Promise<NodeMetrics | undefined>;
 }

@@ -101,7 +101,7 @@ export const insertClusterRow = (db: Database, { spec, ...cluster }: NewCluster)
     .values({ ...cluster, spec: json(spec) })
     .execute();
 
-/** What configuration a request can change. Its version moves, so that the cluster shows OUT_OF_DATE. */
+/** Configuration that a request can change. Each change raises the version, so that the cluster shows OUT_OF_DATE. */
 export interface ClusterChange {
   name?: string;
   description?: string | null;
@@ -141,7 +141,7 @@ export interface Lock {
 
 const NO_LOCK = { locked_at: null, locked_by: null, lock_reason: null, lock_ttl_days: null, lock_expires_at: null };
 
-/** Sets or, with null, takes off the lock. */
+/** Sets the lock, or removes it with null. */
 export const setLock = (db: Database, scope: Scope, id: string, lock: Lock | null) =>
   db
     .updateTable('cluster')
@@ -150,7 +150,7 @@ export const setLock = (db: Database, scope: Scope, id: string, lock: Lock | nul
     .where('id', '=', id)
     .execute();
 
-/** Locked clusters of any organization whose lock's time is over, locked; for the worker. */
+/** Finds and locks the clusters of any organization whose lock's time is over; for the worker. */
 export const lockExpiredLocks = (db: Database, now: Date) =>
   db
     .selectFrom('cluster')
@@ -171,7 +171,7 @@ export const setState = (db: Database, scope: Scope, id: string, state: string) 
 export const deleteClusterRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('cluster').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** Whether the organization has a cluster. Held until the commit, so that only one becomes the first. */
+/** Tells whether the organization has a cluster. The answer holds until the commit, so that only one becomes the first. */
 export const hasClusters = async (db: Database, scope: Scope): Promise<boolean> => {
   await lockSubject(db, 'first cluster of organization', scope.organizationId);
   const found = await db
@@ -183,7 +183,7 @@ export const hasClusters = async (db: Database, scope: Scope): Promise<boolean> 
   return found !== undefined;
 };
 
-/** Names of the environments on a cluster, a few of them, and how many there are. */
+/** Finds the names of a few environments on a cluster, and the number of all. */
 export const findEnvironmentNames = async (db: Database, scope: Scope, clusterId: string) => {
   const rows = await db
     .selectFrom('environment')
@@ -234,7 +234,7 @@ export const listEnvironmentsOnCluster = (
 /** Machines that clusters can live on, the one seen last first. */
 export const listNodes = (db: Database) => db.selectFrom('node').selectAll().orderBy('seen_at', 'desc').execute();
 
-/** A git token that a body names; it cannot be deleted until the commit. */
+/** Finds a git token that a body names and locks it against deletion until the commit. */
 export const holdGitToken = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('git_token')
@@ -254,7 +254,7 @@ export const listClustersWithCredentials = (db: Database, scope: Scope) =>
     .orderBy('created_at')
     .orderBy('id');
 
-/** Renames credentials where clusters keep their name beside the id. */
+/** Renames credentials in clusters, which store the name beside the id. */
 export const renameCredentialsOfClusters = (db: Database, scope: Scope, id: string, name: string) =>
   db
     .updateTable('cluster')

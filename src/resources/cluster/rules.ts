@@ -4,7 +4,7 @@ import { audit, type EventType, type SubTargetType } from '#platform/events/audi
 import { findClusterById, type ClusterRow } from '#resources/cluster/queries.ts';
 import { isLocked } from '#resources/cluster/view.ts';
 
-/** 409 while the cluster is locked (docs/contributing/rules.md 16). */
+/** Throws 409 while the cluster is locked (docs/contributing/rules.md 16). */
 export function refuseLocked(context: Context, cluster: ClusterRow): void {
   if (isLocked(cluster, context.clock.now()))
     throw conflict(
@@ -26,7 +26,7 @@ export const auditCluster = (
     ...states,
   });
 
-/** A cluster's row after a change in the same transaction. */
+/** Returns a cluster's row after a change in the same transaction. */
 export async function findRow(context: Context, organizationId: string, id: string): Promise<ClusterRow> {
   const row = await findClusterById(context.db, [organizationId], id);
   if (!row) throw internal(`Cluster ${id} is gone within its own transaction.`);

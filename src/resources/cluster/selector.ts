@@ -51,7 +51,7 @@ export function parseSelector(query: string, help: string): Selector {
   return selector;
 }
 
-/** Whether labels are what the matchers want; a label that isn't there is the empty text, as in Prometheus. */
+/** Tells whether labels satisfy the matchers; a missing label is the empty text, as in Prometheus. */
 export const matches = (matchers: Matcher[], labels: Record<string, string>): boolean =>
   matchers.every(({ label, equal, value }) => ((labels[label] ?? '') === value) === equal);
 

@@ -31,7 +31,7 @@ export interface NewClusterInput {
   deploy?: boolean;
 }
 
-/** Makes a cluster without a request: the first one of an installation. The first of an organization is its default. */
+/** Creates a cluster without a request: the first one of an installation. The first of an organization is its default. */
 export async function insertCluster(context: Context, input: NewClusterInput): Promise<string> {
   const id = newId();
   await insertRow(context, {
@@ -54,7 +54,7 @@ export async function insertCluster(context: Context, input: NewClusterInput): P
   return id;
 }
 
-/** Makes a cluster. 409 if the organization has one of that name. Nothing is deployed. */
+/** Creates a cluster; 409 if the organization has one of that name. Nothing is deployed. */
 export async function createCluster(
   context: Context,
   needs: ClusterNeeds,
@@ -85,7 +85,7 @@ export async function createCluster(
   return toClusterView(row);
 }
 
-/** Changes a cluster; what is left out stays. Provider, runtime, machine and kind are what it was made with. */
+/** Changes a cluster; fields that are left out stay. Provider, runtime, machine and kind cannot change. */
 export async function editCluster(
   context: Context,
   needs: ClusterNeeds,
@@ -122,7 +122,7 @@ export async function deleteCluster(context: Context, cluster: queries.ClusterRo
   await auditCluster(context, cluster, 'DELETE', { before: toClusterView(cluster) });
 }
 
-/** Makes the accesses those of the request; a list that is left out stays. */
+/** Replaces the accesses by those of the request; a list that is left out stays. */
 async function saveAccesses(
   context: Context,
   scope: Scope,
@@ -138,7 +138,7 @@ async function insertRow(context: Context, cluster: Omit<queries.NewCluster, 'is
   await refuseTakenName(cluster.name, () => queries.insertClusterRow(context.db, { ...cluster, is_default: first }));
 }
 
-/** The columns that a request gives, checked against what they name. */
+/** Returns the columns that a request gives, checked against the records that they name. */
 async function partsOf(context: Context, needs: ClusterNeeds, organizationId: string, input: ClusterInput) {
   const { name, description, region, cloud_provider, cloud_provider_credentials, production } = input;
   if ((input.min_running_nodes ?? 0) > (input.max_running_nodes ?? Infinity))
@@ -164,20 +164,20 @@ async function partsOf(context: Context, needs: ClusterNeeds, organizationId: st
   };
 }
 
-/** What is kept as it came; other fields, such as those of an answer that is sent back, are not. */
+/** Returns the fields that are stored as they came. Other fields, such as those of an answer that is sent back, are dropped. */
 function specOf(input: ClusterInput): Record<string, unknown> {
   const given = Object.entries(input).filter(([field, value]) => SPEC_FIELDS.includes(field) && value !== undefined);
   const features = input.features?.map(withoutNull);
   return { ...Object.fromEntries(given), ...(features ? { features } : {}) };
 }
 
-/** A NAT gateway of no type is one without a type. */
+/** Removes a null type from a NAT gateway: it means a gateway without a type. */
 function withoutNull(feature: FeatureValue): FeatureValue {
   const value = feature.value as { nat_gateway_type?: unknown } | null | undefined;
   return value?.nat_gateway_type === null ? { ...feature, value: {} } : feature;
 }
 
-/** The columns for credentials that a request names. 400 if they aren't the organization's or are another provider's. */
+/** Returns the columns for credentials that a request names; 400 if they aren't the organization's or are another provider's. */
 export async function credentialsOf(
   context: Context,
   needs: ClusterNeeds,
@@ -226,7 +226,7 @@ function refuseFixed(cluster: queries.ClusterRow, input: ClusterInput): void {
       throw invalidField(field, `can't be changed from ${String(present)}: make another cluster`);
 }
 
-/** The machine of a new cluster. Machines are told by their ids: names are the operator's. */
+/** Chooses the machine of a new cluster. Messages name machines by their ids: their names are the operator's. */
 async function chooseNode(
   context: Context,
   organizationId: string,
@@ -234,7 +234,11 @@ async function chooseNode(
   wanted: string | undefined,
 ): Promise<string | null> {
   if (!RUNTIMES_OF_A_MACHINE.has(runtime)) {
-    if (wanted !== undefined) throw invalidField('node_id', `a ${runtime} cluster lives on no machine of ours`);
+    if (wanted !== undefined)
+      throw invalidField(
+        'node_id',
+        `is not allowed here: a ${runtime} cluster runs on no machine of this installation`,
+      );
     return null;
   }
   const nodes = await allowedNodes(context, organizationId, await queries.listNodes(context.db));

@@ -4,10 +4,10 @@ import type { ClusterState as Schema } from '#resources/cluster/schema/status.ts
 
 type ClusterState = Static<typeof Schema>;
 
-/** What can be asked of a cluster. */
+/** Work that can be requested on a cluster. */
 export type WorkAction = 'DEPLOY' | 'DRY_RUN' | 'UPGRADE' | 'STOP';
 
-/** How work ended. */
+/** Result of work. */
 export type WorkEnd = 'succeeded' | 'failed';
 
 interface Course {

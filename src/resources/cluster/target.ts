@@ -17,5 +17,5 @@ export const clusterTarget: Target<ClusterTarget> = {
   },
 };
 
-/** The same for what existing clients ask for with a nil organization id in the path. */
+/** Loads the cluster of a path in which existing clients send a nil organization id. */
 export const clusterOfAnyOrganization: Target<ClusterTarget> = { ...clusterTarget, inAnyOrganization: true };

@@ -8,7 +8,7 @@ const SCALE: [digits: number, perMillisecond: number][] = [
   [19, 1_000_000],
 ];
 
-/** A moment in RFC 3339 or as Unix digits, with a fraction at most of seconds. Throws 400 that names the field. */
+/** Parses a moment in RFC 3339 or as Unix digits, with an optional fraction. Throws 400 that names the field. */
 export function parseTime(field: string, text: string): Date {
   const digits = /^(\d{1,19})(\.\d+)?$/.exec(text);
   const [, scale] = SCALE.find(([length]) => (digits?.[1]?.length ?? 0) <= length) ?? [];
@@ -23,10 +23,10 @@ const rfc3339 = (text: string): Date | undefined =>
 
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
-/** A century: further back there is nothing, and no date either. */
+/** Longest length of time, a century: further back there is nothing, and no date either. */
 const MAX_DURATION_MS = 36_500 * UNITS['d']!;
 
-/** A length of time such as `5m` or bare seconds, in milliseconds. Throws 400 that names the field. */
+/** Parses a length of time such as `5m` or bare seconds, in milliseconds. Throws 400 that names the field. */
 export function parseDuration(field: string, text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)?$/.exec(text);
   if (!match) throw invalidField(field, 'must be a length of time such as 30s, 5m or 1h');

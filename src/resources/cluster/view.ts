@@ -1,13 +1,13 @@
 import { listOf, type AccessList } from '#resources/cluster/accesses.ts';
 import type { AccessRow, ClusterRow } from '#resources/cluster/queries.ts';
 
-/** Present values of what a request may leave out (reference interface). */
+/** Default values of fields that a request may leave out (reference interface). */
 const DEFAULTS = { min_running_nodes: 1, max_running_nodes: 1, disk_size: 40 };
 
 /** Kubernetes kind of a cluster that doesn't name one: what isn't made from here isn't managed either. */
 export const kubernetesOf = (runtime: string): string => (runtime === 'kubernetes' ? 'MANAGED' : 'SELF_MANAGED');
 
-/** A cluster as it is answered. Secrets are not in it: neither is the row's. */
+/** Returns a cluster as it is answered, without secrets: the row has none either. */
 export const toClusterView = (row: ClusterRow) => {
   const { features = [], ...spec } = row.spec as Record<string, unknown> & { features?: FeatureValue[] };
   return {
@@ -54,7 +54,7 @@ const toFeatureView = ({ id, value }: FeatureValue) => ({
   is_value_updatable: false,
 });
 
-/** What kind of value it is, told by its form. */
+/** Returns the type of a feature's value, told by the value's form. */
 export function featureTypeOf(value: unknown): string {
   if (typeof value === 'string') return 'STRING';
   if (typeof value === 'boolean') return 'BOOLEAN';
@@ -79,7 +79,7 @@ const toAccessView = (access: AccessRow) => ({
   updated_at: new Date(access.updated_at).toISOString(),
 });
 
-/** The lock of a cluster as it is answered, if it has one that holds now. */
+/** Returns the lock of a cluster as it is answered, if it has one that holds now. */
 export const toLockView = (row: ClusterRow, now: Date) => {
   if (!isLocked(row, now)) return null;
   return {
@@ -91,7 +91,7 @@ export const toLockView = (row: ClusterRow, now: Date) => {
   };
 };
 
-/** Whether the lock holds: the worker takes one off soon after its time is over, but not at that moment. */
+/** Tells whether the lock holds now: the worker removes it only some time after its end. */
 export const isLocked = (row: Pick<ClusterRow, 'locked_at' | 'lock_expires_at'>, now: Date): boolean =>
   row.locked_at !== null && (row.lock_expires_at === null || row.lock_expires_at > now);
 

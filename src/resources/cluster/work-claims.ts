@@ -24,7 +24,7 @@ export const CLUSTER_WORK_TABLE = leasedTable({
 
 /**
  * Work `w` on cluster `c` that can be begun or taken over: the oldest of its cluster, unlocked, behind the deployments that were
- * requested before it and beside none that runs (docs/contributing/engine.md, *Clusters*); or begun by somebody who no longer renews.
+ * requested before it and beside none that runs (docs/contributing/engine.md, *Clusters*); or begun by a worker that no longer renews.
  */
 const claimable = sql<boolean>`(
   ${CLUSTER_WORK_TABLE.isLeft}
@@ -67,7 +67,7 @@ export async function logWork(db: Database, claim: ClusterClaim, entry: LogEntry
   if (inserted.rows.length === 0) throw new ClaimLost();
 }
 
-/** What the end of work changes on its cluster. */
+/** Columns of the cluster that the end of work changes. */
 export interface ClusterEnd {
   state: string;
   settled_state: string;
@@ -90,7 +90,7 @@ export const endOnCluster = (db: Database, claim: ClusterClaim, end: ClusterEnd)
     .execute();
 };
 
-/** Names of services on the cluster that are to run, a few of them, and how many there are. */
+/** Finds the names of a few services on the cluster that are to run, and the number of all. */
 export async function findRunningServices(
   db: Database,
   claim: ClusterClaim,

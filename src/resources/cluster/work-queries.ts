@@ -2,7 +2,7 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { Step } from '#resources/cluster/schema/observation.ts';
 import type { WorkAction } from '#resources/cluster/states.ts';
 
-/** Ended work that is kept of each cluster, with its logs. */
+/** Number of ended works that are kept of each cluster, with their logs. */
 const KEPT_WORK = 50;
 
 /** Takes the next number of a cluster's queue, under its row's lock. Deployments on it take theirs from the same (migration 0165). */
@@ -50,7 +50,7 @@ export const findWork = (db: Database, scope: Scope, id: string) =>
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** Forgets all but the newest ended work of a cluster; logs go with it. */
+/** Deletes all but the newest ended work of a cluster; its logs are deleted with it. */
 export const pruneWork = (db: Database, scope: Scope, clusterId: string) =>
   db
     .deleteFrom('cluster_work')
@@ -73,7 +73,7 @@ export interface LogEntry {
   step: Step;
   message: string;
   isError?: boolean;
-  /** What would mend an error. */
+  /** Way to mend an error. */
   hint?: string;
 }
 

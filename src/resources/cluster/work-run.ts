@@ -17,26 +17,26 @@ import {
 } from '#resources/cluster/work-claims.ts';
 import { listOpenWork, type LogEntry } from '#resources/cluster/work-queries.ts';
 
-/** Attempts without an end after which work is given up: it takes its process down. */
+/** Attempts without an end after which work is given up, because it takes its process down. */
 export const MOST_ATTEMPTS = 5;
 
-/** A cluster as its runtime is asked about it. */
+/** Cluster as its runtime is asked about it. */
 export interface ClusterToCheck {
   id: string;
   organizationId: string;
   name: string;
   runtime: string;
   nodeId: string | null;
-  /** Of a Kubernetes cluster, in the clear: never for a log. */
+  /** Kubeconfig of a Kubernetes cluster, in the clear: never for a log. */
   kubeconfig: string | null;
 }
 
-/** What a runtime says of a cluster. */
+/** Report of a runtime about a cluster. */
 export interface ClusterReport {
   ok: boolean;
-  /** Which engine, version and mode was found; if it isn't ok, why. */
+  /** Engine, version and mode that were found; if `ok` is false, the reason. */
   description: string;
-  /** What doesn't work here and what would mend it, a sentence each. */
+  /** Limits of the cluster, each with the way to mend it, a sentence each. */
   limits: string[];
 }
 
@@ -44,13 +44,13 @@ export interface WorkParts {
   platform: Platform;
   /** Asks the cluster's runtime. An error that it throws is taken for one of this program, not of the cluster. */
   checkRuntime(cluster: ClusterToCheck, signal: AbortSignal): Promise<ClusterReport>;
-  /** How long it may take, in milliseconds. */
+  /** Time limit of `checkRuntime`, in milliseconds. */
   checkTimeoutMs: number;
 }
 
 interface Outcome {
   end: WorkEnd;
-  /** Why it failed. */
+  /** Reason of the failure; null after success. */
   error: string | null;
   hint?: string;
   report?: ClusterReport;
@@ -138,7 +138,7 @@ async function check(parts: WorkParts, claim: ClusterClaim, row: queries.Cluster
   return { end: 'failed', error: report.description, report };
 }
 
-/** The report, or one that says that there was none in time. */
+/** Returns the report, or a failed one if there was none in time. */
 async function askRuntime(parts: WorkParts, cluster: ClusterToCheck, signal: AbortSignal): Promise<ClusterReport> {
   const deadline = AbortSignal.timeout(parts.checkTimeoutMs);
   const either = anySignal([signal, deadline]);
@@ -196,7 +196,7 @@ async function finish(
   });
 }
 
-/** Events of the end carry who asked for the work. */
+/** Returns the context for events of the end, which carry the requester of the work. */
 const requesterContext = (platform: Platform, claim: ClusterClaim): Context => ({
   ...systemContext(platform),
   actor: {

@@ -60,7 +60,7 @@ const eventsOf = async (id: string) =>
     (event) => event.event_type,
   );
 
-/** Work that nobody carries out. */
+/** Requests a deployment that no worker carries out. */
 const queue = async (admin: Actor, url: string) => ok(await admin.post(`${url}/deploy`), 200);
 
 describe('deploying a cluster', () => {

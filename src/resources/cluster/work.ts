@@ -11,7 +11,7 @@ import { giveUpWork, MOST_ATTEMPTS, runWork, type WorkParts } from '#resources/c
 export type { ClusterReport, ClusterToCheck } from '#resources/cluster/work-run.ts';
 
 export interface ClusterWorkerOptions extends Omit<WorkParts, 'checkTimeoutMs'> {
-  /** This machine: clusters that live on another are left to its own workers. */
+  /** Id of this machine: clusters on other machines are left to the workers there. */
   nodeId: string;
   /** Seconds that a claim holds without being renewed. */
   leaseSeconds?: number;
@@ -21,7 +21,7 @@ export interface ClusterWorkerOptions extends Omit<WorkParts, 'checkTimeoutMs'> 
   slots?: number;
 }
 
-/** Figures of the work on clusters. */
+/** Status report of the work on clusters. */
 export const CLUSTER_WORK_REPORT: WorkReport = { name: 'cluster-work', status: CLUSTER_WORK_TABLE.status };
 
 /** Carries out the work on clusters, and ends locks whose time is over. */

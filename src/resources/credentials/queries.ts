@@ -22,7 +22,7 @@ export const findCredentialsById = (db: Database, organizationIds: string[], id:
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** Credentials that a body names; they cannot be deleted until the commit. */
+/** Finds credentials that a body names and locks them against deletion until the commit. */
 export const holdCredentials = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('credentials')

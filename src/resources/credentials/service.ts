@@ -33,7 +33,7 @@ async function columnsOf(context: Context, organizationId: string, id: string, n
   };
 }
 
-/** Stores the account of a provider, its secrets encrypted. Calls no provider. Names may repeat. */
+/** Stores an account of a provider, its secrets encrypted. Calls no provider. Names may repeat. */
 export async function createCredentials(
   context: Context,
   organizationId: string,
@@ -55,7 +55,7 @@ export async function createCredentials(
   return view;
 }
 
-/** Replaces an account: secrets go with their fields, so that the body carries all of them. */
+/** Replaces an account. Its secrets are replaced with its fields, so the body must carry all of them. */
 export async function editCredentials(
   context: Context,
   present: queries.CredentialsRow,
@@ -73,7 +73,7 @@ export async function editCredentials(
   return after;
 }
 
-/** Deletes credentials. 409 while clusters name them. */
+/** Deletes credentials; 409 while clusters name them. */
 export async function deleteCredentials(context: Context, row: queries.CredentialsRow): Promise<void> {
   const { organization_id: organizationId, id } = row;
   try {

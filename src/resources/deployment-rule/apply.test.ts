@@ -163,7 +163,7 @@ describe('the hours of an environment', () => {
     await deploy('2027-01-04T18:00:05Z');
     await tick('2027-01-04T18:00:10Z');
     expect(await requestsOf(environmentId)).toEqual([]);
-    // One from before the end of the hours does not count.
+    // A request from before the end of the hours does not count.
     const before = await makeRunning(admin, '2027-01-04T12:00:00Z');
     await app.db
       .updateTable('deployment')

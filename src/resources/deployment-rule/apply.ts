@@ -84,6 +84,6 @@ async function switchServices(
   const on = isOn(hours, now);
   const ids = await listServicesToSwitch(context.db, environment, environment.id, on ? 'stopped' : 'running', since);
   if (ids.length === 0) return;
-  // What is started again is the version that ran; a newer commit waits for somebody to ask for it.
+  // What is started again is the version that ran; a newer commit waits for a request.
   await submit(context, environment, on ? 'REDEPLOY' : 'STOP', ids);
 }

@@ -4,7 +4,7 @@ import { timeZoneNamed } from '#kernel/time-zone.ts';
 
 export const WEEKDAYS = ['MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY', 'SUNDAY'] as const;
 
-/** When an environment runs, as bodies and answers have it. */
+/** Running hours of an environment, as bodies and answers have them. */
 export interface ScheduleInput {
   auto_stop?: boolean;
   timezone: string;
@@ -21,7 +21,10 @@ export interface ScheduleColumns {
   weekdays: string[];
 }
 
-/** What is stored of a schedule. 400 for a zone that is none, or without a day on which what is stopped would run again. */
+/**
+ * Returns the columns of a schedule; 400 for an unknown time zone, or with `auto_stop` and no day. Without a day, stopped services never
+ * run again.
+ */
 export function toSchedule(input: ScheduleInput): ScheduleColumns {
   const timezone = timeZoneNamed(input.timezone);
   if (!timezone) throw invalidField('timezone', 'names no IANA time zone, such as Europe/Paris or UTC');
@@ -55,7 +58,7 @@ export const toHours = (row: ScheduleColumns): RunningHours => ({
   stop: minuteOf(row.stop_time),
 });
 
-/** When a schedule is to be looked at next: what is as it is now stays so until then. */
+/** Returns the next time at which the schedule starts or stops something: everything stays as it is until then. */
 export const nextLook = (row: ScheduleColumns, now: Date): Date | null =>
   row.auto_stop ? nextEdge(toHours(row), now) : null;
 

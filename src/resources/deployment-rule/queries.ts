@@ -23,7 +23,7 @@ export type ProjectRuleRow = Awaited<ReturnType<ReturnType<typeof listProjectRul
 export const findProjectRule = (db: Database, scope: Scope, projectId: string, id: string) =>
   listProjectRules(db, scope, projectId).where('id', '=', id).executeTakeFirst();
 
-/** Behind those that are there; the project's row is locked. */
+/** Inserts a rule behind the present ones; the project's row is locked. */
 export const insertProjectRule = (
   db: Database,
   rule: ProjectRuleColumns & { id: string; organization_id: string; project_id: string },
@@ -98,7 +98,7 @@ export const updateEnvironmentRule = (db: Database, scope: Scope, id: string, ch
     .where('id', '=', id)
     .execute();
 
-/** When a rule is looked at next; nothing that anybody configured has changed. */
+/** Sets when a rule is looked at next; `updated_at` stays, because no configuration has changed. */
 export const setNextLook = (db: Database, scope: Scope, id: string, nextAt: Date | null) =>
   db
     .updateTable('environment_deployment_rule')
@@ -123,15 +123,16 @@ export const listDue = (db: Database, now: Date) =>
     .orderBy('rule.next_at')
     .execute();
 
-/** What a service will be once everything that was requested of it has been done. */
+/** State of a service once everything that was requested of it has been done. */
 const EXPECTED = sql<string>`coalesce((select case when d.action in ('DEPLOY', 'RESTART') then 'running' when d.action = 'STOP' then 'stopped' else 'absent' end
   from deployment_service ds join deployment d on d.id = ds.deployment_id
   where ds.organization_id = service.organization_id and ds.service_id = service.id and d.status <> 'ENDED' and d.action <> 'RUN'
   order by d.number desc limit 1), service.wanted)`;
 
 /**
- * Services of an environment that are in a state, or will be, and of which no person has requested anything since the hours began or ended:
- * what somebody deploys at night stays until the morning. Those that are left out of the environment's deployments are not started.
+ * Lists services to start or stop: their state is, or will be, `expected`, and no person has requested anything for them `since` the hours
+ * changed. A deployment by a person at night stays until the morning. Services that are left out of the environment's deployments are not
+ * started.
  */
 export const listServicesToSwitch = async (
   db: Database,

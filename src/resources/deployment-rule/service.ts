@@ -48,7 +48,7 @@ export const toEnvironmentRuleView = (row: queries.EnvironmentRuleRow) => ({
   ...toScheduleView(row),
 });
 
-/** Makes a rule, behind those that the project has. Names may repeat: the reference documents no 409. */
+/** Creates a rule behind those of the project. Names may repeat: the reference documents no 409. */
 export async function createProjectRule(context: Context, project: ProjectTarget, input: ProjectRuleInput) {
   refuseDeleting(project);
   const { organizationId } = project;
@@ -65,7 +65,7 @@ export async function createProjectRule(context: Context, project: ProjectTarget
   return after;
 }
 
-/** Changes a rule. Environments that got it keep what they have. */
+/** Changes a rule. Environments that got it keep their own copy unchanged. */
 export async function editProjectRule(context: Context, project: ProjectTarget, id: string, input: ProjectRuleInput) {
   refuseDeleting(project);
   const { organizationId } = project;
@@ -82,7 +82,7 @@ export async function editProjectRule(context: Context, project: ProjectTarget, 
   return after;
 }
 
-/** Forgets a rule. Environments that got it keep what they have. */
+/** Deletes a rule. Environments that got it keep their own copy. */
 export async function deleteProjectRule(context: Context, project: ProjectTarget, id: string): Promise<void> {
   const { organizationId } = project;
   const before = toProjectRuleView(await findProjectRule(context, project, id));
@@ -90,7 +90,7 @@ export async function deleteProjectRule(context: Context, project: ProjectTarget
   await audit(context, { organizationId, type: 'DELETE', ...placeOf(project, before), before });
 }
 
-/** Puts rules into an order; those that are not named come after them, as they were. */
+/** Orders rules as given; rules that are not named come after them in their present order. */
 export async function orderProjectRules(context: Context, project: ProjectTarget, ids: string[]) {
   refuseDeleting(project);
   const { organizationId } = project;
@@ -111,20 +111,20 @@ export async function orderProjectRules(context: Context, project: ProjectTarget
   });
 }
 
-/** The rule of a project, 404 where it has none of that id. */
+/** Returns a rule of a project; 404 if it has none of that id. */
 export async function findProjectRule(context: Context, project: ProjectTarget, id: string) {
   const row = await queries.findProjectRule(context.db, project, project.id, id);
   if (!row) throw notFound('Deployment rule');
   return row;
 }
 
-/** The rule that a new environment of a project gets by its name: the first whose wildcard matches. */
+/** Returns the rule that a new environment of a project gets by its name: the first whose wildcard matches. */
 export async function matchRule(context: Context, project: { id: string; organizationId: string }, name: string) {
   const rules = await queries.listProjectRules(context.db, project, project.id).execute();
   return rules.find((rule) => matchesWildcard(rule.wildcard, name.trim()));
 }
 
-/** Records who sets hours: they begin and end with the rights that person and token have then. */
+/** Returns the person and token that set the hours: services start and stop with the rights that this person and token have then. */
 function setBy({ actor }: Context): Pick<queries.EnvironmentRuleColumns, 'set_by' | 'set_with'> {
   const { userId, tokenId } = makerOf(actor);
   return { set_by: userId, set_with: tokenId };
@@ -152,14 +152,14 @@ export async function giveRule(
   });
 }
 
-/** The rule that every environment has. */
+/** Returns the rule that every environment has. */
 export async function environmentRule(context: Context, environment: { id: string; organizationId: string }) {
   const row = await queries.findEnvironmentRule(context.db, environment, environment.id);
   if (!row) throw internal(`Environment ${environment.id} has no deployment rule.`);
   return row;
 }
 
-/** Changes when an environment runs. What runs now, or does not, stays so until its hours begin or end the next time. */
+/** Changes the hours of an environment. Services keep their present state until the hours begin or end the next time. */
 export async function editEnvironmentRule(
   context: Context,
   environment: EnvironmentTarget,

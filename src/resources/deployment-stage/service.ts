@@ -41,7 +41,7 @@ interface Place {
   environmentId: string;
 }
 
-/** Stages of an environment in their order, with their services. */
+/** Lists the stages of an environment in their order, with their services. */
 export async function listStageViews(context: Context, place: Place, page: PageQuery = {}) {
   const stages = await queries.listStages(context.db, place, place.environmentId);
   const services = await queries.listStageServices(context.db, place, place.environmentId);
@@ -51,12 +51,12 @@ export async function listStageViews(context: Context, place: Place, page: PageQ
   );
 }
 
-/** One stage as it is answered. */
+/** Returns a stage with its services, as it is answered. */
 export async function stageView(context: Context, place: Place, stage: Stored) {
   return toStageView(stage, await queries.listStageServices(context.db, place, place.environmentId));
 }
 
-/** Makes a stage after the present ones. */
+/** Creates a stage after the present ones. */
 export async function createStage(context: Context, environment: EnvironmentTarget, input: StageInput) {
   const stages = await queries.listStages(context.db, environment, environment.id);
   const name = refuseTaken(stages, input.name.trim());
@@ -99,7 +99,7 @@ export async function editStage(context: Context, stage: StageTarget, input: Sta
   return results.find((other) => other.id === stage.id)!;
 }
 
-/** Removes an empty stage. 400 while services are in it, or when it is the last one. */
+/** Deletes an empty stage; 400 while services are in it, or if it is the last one. */
 export async function removeStage(context: Context, stage: StageTarget): Promise<void> {
   const { results } = await listStageViews(context, stage);
   if (results.length === 1) throw badRequest('An environment needs a stage: this is the last one.');

@@ -87,7 +87,7 @@ export const countServicesByProject = (db: Database, scope: Scope, projectId: st
     .groupBy('environment.id')
     .orderBy('environment.created_at');
 
-/** The cluster for an environment that names none: the default one, else the only one. */
+/** Finds the cluster for an environment that names none: the default one, else the only one. */
 export const findImpliedCluster = async (db: Database, scope: Scope) => {
   const rows = await db
     .selectFrom('cluster')
@@ -120,7 +120,7 @@ export const insertStages = (
   }[],
 ) => db.insertInto('deployment_stage').values(stages).execute();
 
-/** Moves the version of an environment without another change of its row: something that its services are deployed with has changed. */
+/** Raises the version of an environment without an edit of its row: something that its services are deployed with has changed. */
 export const touchEnvironment = (db: Database, scope: Scope, id: string) =>
   db
     .updateTable('environment')
@@ -129,7 +129,7 @@ export const touchEnvironment = (db: Database, scope: Scope, id: string) =>
     .where('id', '=', id)
     .execute();
 
-/** Environments whose time is over (`expires_at`). */
+/** Lists environments whose time is over (`expires_at`). */
 export const listExpired = (db: Database) =>
   db
     .selectFrom('environment')

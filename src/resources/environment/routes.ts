@@ -21,7 +21,7 @@ import {
 } from '#resources/environment/service.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/target.ts';
 
-/** What the resource asks of the parts of the program above it. */
+/** Parts of the program above this resource that its routes need. */
 export interface EnvironmentNeeds {
   /** Throws where the environment may not get another mode. */
   checkModeChange(context: Context, environment: EnvironmentTarget, mode: string): Promise<void>;

@@ -21,7 +21,7 @@ export interface EnvironmentInput {
   mode?: string;
   cluster?: string;
   cluster_id?: string;
-  /** The deployment rule that it begins with: of its project, or of the environment that it is a copy of. */
+  /** Deployment rule that it begins with: of its project, or of the environment that it is a copy of. */
   rule?: ProjectRuleRow | EnvironmentRuleRow;
 }
 
@@ -42,8 +42,8 @@ export const toEnvironmentView = (row: queries.EnvironmentRow) => ({
 });
 
 /**
- * What a body asks for, with the rule of the project that matches the name: where the body leaves mode or cluster out they are the rule's.
- * What is answered is what will be made, so that the caller can be asked for the right to it.
+ * Fills in mode and cluster that a body leaves out from the rule of the project that matches the name. The result is what will be made, so
+ * that the caller can be asked for the right to it.
  */
 export async function withRule<I extends EnvironmentInput>(context: Context, project: ProjectTarget, input: I) {
   const rule = await matchRule(context, project, input.name);
@@ -51,7 +51,10 @@ export async function withRule<I extends EnvironmentInput>(context: Context, pro
   return { ...input, mode: input.mode ?? rule?.mode ?? 'DEVELOPMENT', cluster_id: cluster, rule };
 }
 
-/** Makes an environment with its default stages. 409 if the project has one of that name, 400 without a cluster (docs/contributing/rules.md 10). */
+/**
+ * Creates an environment with its default stages; 409 if the project has one of that name, 400 without a cluster
+ * (docs/contributing/rules.md 10).
+ */
 export async function createEnvironment(context: Context, project: ProjectTarget, input: EnvironmentInput) {
   const stages = DEFAULT_STAGES.map((name) => ({ id: newId(), name, description: '' }));
   const row = await makeEnvironment(context, project, input, stages);
@@ -60,7 +63,7 @@ export async function createEnvironment(context: Context, project: ProjectTarget
   return view;
 }
 
-/** Makes an environment with the given stages in their order, and tells nobody: its caller writes the event. */
+/** Creates an environment with the given stages in their order, and writes no event: its caller does. */
 export async function makeEnvironment(
   context: Context,
   project: { id: string; name: string; organizationId: string; deleting: boolean },
@@ -89,7 +92,7 @@ export async function makeEnvironment(
   return findRow(context, organizationId, id);
 }
 
-/** Changes name and mode; what is left out stays. */
+/** Changes name and mode; fields that are left out stay. */
 export async function editEnvironment(
   context: Context,
   environment: queries.EnvironmentRow,
@@ -111,21 +114,21 @@ export async function editEnvironment(
   return toEnvironmentView(row);
 }
 
-/** Services of each environment of a project (docs/contributing/rules.md, *Endpoints*, endpoint 1). */
+/** Counts the services of each environment of a project (docs/contributing/rules.md, *Endpoints*, endpoint 1). */
 export async function environmentStats(context: Context, principal: Principal, project: ProjectTarget) {
   const visible = visibleEnvironments(principal, project.organizationId);
   const rows = await queries.countServicesByProject(context.db, project, project.id).where(visible).execute();
   return { results: rows.map((row) => ({ id: row.id, service_total_number: row.services, number: row.services })) };
 }
 
-/** The Kubernetes namespace of an environment: it follows from the id, so that a new name of the environment moves nothing. */
+/** Returns the Kubernetes namespace of an environment. It follows from the id, so that renaming the environment moves nothing. */
 export const kubernetesNamespaceOf = (environmentId: string): string => `${NAMESPACE_PREFIX}${shortId(environmentId)}`;
 
-/** The first digits of the id of the environment that a namespace is of; undefined when it is none's. */
+/** Returns the first digits of the environment's id in a namespace; undefined for a namespace of no environment. */
 export const environmentOfNamespace = (namespace: string): string | undefined =>
   new RegExp(`^${NAMESPACE_PREFIX}([0-9a-f]{8})$`).exec(namespace)?.[1];
 
-/** How events about an environment name it. */
+/** Returns the fields by which events name an environment. */
 export const placeOf = (row: queries.EnvironmentRow) => ({
   target: { type: 'ENVIRONMENT' as const, id: row.id, name: row.name },
   project: { id: row.project_id, name: row.project_name },

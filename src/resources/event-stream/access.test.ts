@@ -154,7 +154,7 @@ describe('access to a stream', () => {
   });
 });
 
-/** What a role says that has no access to some modes of a project. */
+/** Returns the permissions of a role that has no access to some modes of a project. */
 const permissionsOf = (project_id: string, modes: string[], open: string[]): RolePermissions => ({
   clusters: [],
   projects: [

@@ -3,7 +3,7 @@ import { grantIn, isLimited, permits, type Principal } from '#platform/access/pr
 import { seesGoneEnvironments } from '#platform/access/visibility.ts';
 import type { StreamRow, StreamType } from '#platform/events/stream.ts';
 
-/** What reading the same over REST takes. */
+/** Action that reading the same data over REST requires. */
 const ACTION: Record<StreamType, Action> = {
   deployment: 'environment.read',
   'service-state': 'service.read',
@@ -26,7 +26,7 @@ export function mayRead(principal: Principal, row: StreamRow): boolean {
     )
       return false;
   }
-  // What a custom role says names every project: who does not see all of them reads roles at their own address.
+  // The content of a custom role names every project: callers who do not see all projects read roles at the roles' own address.
   if (row.audit?.sub_target_type === 'CUSTOM_ROLE') {
     const grant = grantIn(principal, organizationId);
     if (!grant || isLimited(grant)) return false;

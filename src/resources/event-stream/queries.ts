@@ -1,6 +1,6 @@
 import type { Database, Scope } from '#platform/database/index.ts';
 
-/** Where a filter leads to: the columns that access is decided by. */
+/** Columns of a filter's target that access is decided by. */
 export interface Place {
   project_id: string;
   environment_id: string | null;
@@ -43,7 +43,9 @@ export const findDeploymentPlace = (db: Database, scope: Scope, id: string): Pro
     .where('deployment.id', '=', id)
     .executeTakeFirst();
 
-/** Of a service or, once it is deleted, of its last deployment: whoever watches a deletion may resume after its end. */
+/**
+ * Finds the place of a service or, once it is deleted, of its last deployment. A client that watches a deletion may resume after its end.
+ */
 export const findServicePlace = async (db: Database, scope: Scope, id: string): Promise<Place | undefined> =>
   (await db
     .selectFrom('service')

@@ -5,7 +5,7 @@ import { organizationTarget } from '#resources/organization/index.ts';
 import { EventStreamText, StreamQuery } from '#resources/event-stream/schema.ts';
 import { openStream } from '#resources/event-stream/service.ts';
 
-/** The stream of what happens in an organization; `streams` is where it comes from. */
+/** Route of the stream of an organization's events; `streams` is their source. */
 export function eventStreamRoutes(streams: EventStreams): Route[] {
   const slots = new Slots({ plural: 'event streams', advice: 'close one, or filter one stream by several types' });
   return [

@@ -3,7 +3,7 @@ import { DateTime, named, Nullable, OneOf, Type, Uuid, type Static } from '#plat
 import { STATES } from '#deployments/index.ts';
 import { Event } from '#resources/event/index.ts';
 
-/** What every event of a deployment says of its place. */
+/** Fields that every event of a deployment has: time, place and deployment request. */
 const PLACE = {
   at: DateTime,
   organization_id: Uuid,

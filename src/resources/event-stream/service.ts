@@ -19,13 +19,13 @@ import * as view from '#resources/event-stream/view.ts';
 
 type StreamCall = Call<OrganizationTarget, { organizationId: string }, StreamQuery>;
 
-/** Everything but log lines, which are many. */
+/** Types that a stream has by default: all but log lines, which are many. */
 const DEFAULT_TYPES = STREAM_TYPES.filter((type) => type !== 'log');
 
 /** Log rows whose text is in memory at once for one stream. */
 const LOGS_AT_ONCE = 8;
 
-/** Opens a stream: whatever can be refused is refused here, before the answer begins. */
+/** Opens a stream. Every refusal is thrown here, before the answer begins. */
 export async function openStream(call: StreamCall, streams: EventStreams, slots: Slots): Promise<EventStreamAnswer> {
   const filter = await checkFilter(call);
   const cursor = checkCursor(call);
@@ -68,7 +68,7 @@ async function textOf(item: StreamItem, logs: LogLines): Promise<string | null> 
   return row.type === 'log' ? view.logText(row, cursor, await logs.of(row)) : view.textOf(row, cursor);
 }
 
-/** Items in parts with so many log rows each as may be in memory at once. */
+/** Splits items into groups with at most `LOGS_AT_ONCE` log rows each. */
 function* groupsOf(items: StreamItem[]): Generator<StreamItem[]> {
   let group: StreamItem[] = [];
   let logs = 0;
@@ -91,7 +91,7 @@ function checkCursor({ headers, query }: StreamCall): string | undefined {
   return cursor;
 }
 
-/** What the filter names, checked for the caller: 400 for what this organization doesn't have, 403 for what the role forbids. */
+/** Returns the filter, checked for the caller; 400 for ids that this organization doesn't have, 403 for what the role forbids. */
 async function checkFilter(call: StreamCall): Promise<StreamFilter> {
   const { query, target } = call;
   const { projectId, environmentId, serviceId, deploymentRequestId: deploymentId } = query;

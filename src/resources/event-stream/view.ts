@@ -18,17 +18,19 @@ import {
   StepEvent,
 } from '#resources/event-stream/schema.ts';
 
-/** How long a client waits before it connects again, in ms. */
+/** Time that a client waits before it connects again, in ms. */
 const RETRY_MS = 2_000;
 
-/** What a stream begins with. */
+/** First text of every stream. */
 export const OPENING = `retry: ${RETRY_MS}\n\n`;
 
-/** One event of the wire. Nothing of ours holds a line break outside `data`, and JSON has none. */
+/** Formats an event for the wire. Types and cursors hold no line break, and neither does the JSON in `data`. */
 const block = (event: string, data: string, cursor?: string): string =>
   `${cursor === undefined ? '' : `id: ${cursor}\n`}event: ${event}\ndata: ${data}\n\n`;
 
-/** How far the stream has come: a client takes over the id and is told nothing; the comment keeps proxies from cutting. */
+/**
+ * Returns the stream's position as an id without an event. Clients store the id, and the comment keeps proxies from closing the connection.
+ */
 export const heartbeat = (cursor: string): string => `: heartbeat\nid: ${cursor}\n\n`;
 
 const MESSAGES = {
@@ -38,16 +40,16 @@ const MESSAGES = {
     'The database was restored since the last event that you read: read the state anew, the stream goes on from now.',
 };
 
-/** Word that events are missing. */
+/** Returns the event that tells of missing events. */
 export const reset = ({ cursor, missing }: Required<Pick<StreamItem, 'cursor' | 'missing'>>): string =>
   block('reset', serialize(ResetEvent, { reason: missing, message: MESSAGES[missing] }), cursor);
 
-/** The last event of a stream that the caller may not read any longer. */
+/** Returns the last event of a stream that the caller may no longer read. */
 export const end = (status: number, message: string): string => block('end', serialize(EndEvent, { status, message }));
 
 const texts = new WeakMap<StreamRow, string>();
 
-/** The text of an event, made once for all streams that carry it. Null where what it tells of is gone. */
+/** Returns the text of an event, made once for all streams that carry it; null if its subject is gone. */
 export function textOf(row: StreamRow, cursor: string): string | null {
   let text = texts.get(row);
   if (text === undefined) {

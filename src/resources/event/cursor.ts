@@ -1,17 +1,17 @@
 import { invalidField } from '#kernel/errors.ts';
 import { isId } from '#kernel/ids.ts';
 
-/** Place of an event in the list: its time in microseconds since 1970, and its id among those of the same time. */
+/** Position of an event in the list: its time in microseconds since 1970, and its id among those of the same time. */
 export interface Cursor {
   micros: number;
   id: string;
 }
 
-/** The token of a place; opaque to clients. */
+/** Returns the token of a position; opaque to clients. */
 export const writeCursor = (cursor: Cursor): string =>
   Buffer.from(`${cursor.micros} ${cursor.id}`).toString('base64url');
 
-/** Reads a token. Throws 400 naming the field. */
+/** Reads a token of a position. Throws 400 naming the field. */
 export function readCursor(field: string, token: string): Cursor {
   const [micros = '', id = ''] = Buffer.from(token, 'base64url').toString().split(' ');
   if (!/^-?\d{1,16}$/.test(micros) || !isId(id))

@@ -38,7 +38,7 @@ async function given(actor: Actor, ...events: Partial<Insertable<DB['audit_event
 const path = (actor: Actor, query = '') => `/organization/${actor.organizationId}/events${query}`;
 const targetsPath = (actor: Actor, query = '') => `/organization/${actor.organizationId}/targets${query}`;
 const idsOf = (answer: { events: { id: string }[] }) => answer.events.map((event) => event.id);
-/** What a client does with a link. */
+/** Follows a link as a client does. */
 const follow = async (actor: Actor, link: string) => {
   const url = new URL(link);
   return ok(await actor.get(`${url.pathname}${url.search}`), 200);

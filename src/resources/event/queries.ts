@@ -2,7 +2,7 @@ import type { SelectQueryBuilder } from 'kysely';
 import { sql, type Database, type DB, type Scope } from '#platform/database/index.ts';
 import type { Cursor } from '#resources/event/cursor.ts';
 
-/** What events are chosen by; times in microseconds since 1970. */
+/** Filter of events; times in microseconds since 1970. */
 export interface EventFilter {
   from?: number;
   to?: number;
@@ -14,17 +14,17 @@ export interface EventFilter {
   origin?: string;
   project_id?: string;
   environment_id?: string;
-  /** Null where the caller sees all. */
+  /** Places whose events the caller sees; null for all. */
   visible: Visible | null;
 }
 
 /** Places whose events a caller sees. */
 export interface Visible {
-  /** Whether those that belong to no project and no cluster are seen. */
+  /** Whether events that belong to no project and no cluster are seen. */
   ofOrganization: boolean;
   projectIds: string[];
   environmentIds: string[];
-  /** Projects of which environments that are gone are seen, too. */
+  /** Projects whose deleted environments are seen, too. */
   wholeProjectIds: string[];
   clusterIds: string[];
 }
@@ -40,7 +40,7 @@ const COLUMNS = [
   'environment_id',
 ] as const;
 
-/** Exact, unlike `to_timestamp`, which computes with fractions of seconds. */
+/** Converts microseconds exactly, unlike `to_timestamp`, which computes with fractions of seconds. */
 const moment = (micros: number) => sql<Date>`(timestamptz 'epoch' + ${micros} * interval '1 microsecond')`;
 
 type Events<O> = SelectQueryBuilder<DB, 'audit_event', O>;
@@ -54,7 +54,10 @@ function chosen<O>(query: Events<O>, scope: Scope, filter: EventFilter): Events<
   return next;
 }
 
-/** What a custom role says names every project: who does not see all of them reads roles at their own address. */
+/**
+ * Condition that leaves out events of custom roles, whose content names every project. Callers who do not see all projects read roles at
+ * the roles' own address.
+ */
 const isNoRole = sql<boolean>`audit_event.sub_target_type is distinct from 'CUSTOM_ROLE'`;
 
 function seen(visible: Visible | null) {
@@ -67,7 +70,7 @@ function seen(visible: Visible | null) {
     else environment_id = any(${environmentIds}::uuid[]) or project_id = any(${wholeProjectIds}::uuid[]) end`;
 }
 
-/** Events from a place on, in the order of the list (the newest first) or, `newer`, away from it in the other direction. */
+/** Lists events older than a cursor, the newest first; with `newer` those after the cursor, the oldest first. */
 export const listEvents = (
   db: Database,
   scope: Scope,
@@ -101,10 +104,10 @@ const LEVELS = {
   ENVIRONMENT: ['environment_id', 'environment_name'],
 } as const;
 
-/** What only an event tells, and not the table of targets. */
+/** Filters that need the events themselves: the table of targets does not have these columns. */
 const OF_EVENTS = ['from', 'to', 'event_type', 'triggered_by', 'origin'] as const;
 
-/** The different things that events were about or took place in, each under its newest name, by name. */
+/** Lists the distinct targets, projects or environments of events, each under its newest name, ordered by name. */
 export const listTargets = (db: Database, scope: Scope, filter: EventFilter, level: keyof typeof LEVELS) => {
   const [id, name] = LEVELS[level];
   let targets = db

@@ -13,7 +13,7 @@ const timestamp = (description: string) =>
     Nullable(Type.String({ description: `${description} RFC 3339, or Unix time in s, ms, µs or ns by its length.` })),
   );
 
-/** What events and targets are chosen by alike. */
+/** Filters that events and targets have in common. */
 const FILTERS = {
   fromTimestamp: timestamp('Events of this time or later.'),
   toTimestamp: timestamp('Events before this time.'),
@@ -51,7 +51,7 @@ export const TargetQuery = Type.Object({
 });
 export type TargetQuery = Static<typeof TargetQuery>;
 
-/** One event, as lists and streams answer it. */
+/** Event as lists and streams answer it. */
 export const Event = named(
   'OrganizationEvent',
   Type.Object({

@@ -80,8 +80,8 @@ export const toEventView = (row: Omit<queries.EventRow, 'micros'>) => ({
 });
 
 /**
- * What there are events about, for a choice of filters (docs/contributing/rules.md, *Endpoints*, endpoint 14): targets, or with `targetLevelToFetch` the
- * projects or environments that they took place in. 400 where a project or environment has to be named (docs/contributing/rules.md 43).
+ * Lists the targets of the chosen events, or with `targetLevelToFetch` their projects or environments (docs/contributing/rules.md,
+ * *Endpoints*, endpoint 14); 400 where a project or environment has to be named (docs/contributing/rules.md 43).
  */
 export async function findTargets(db: Database, principal: Principal, scope: Scope, query: TargetQuery) {
   const level = query.targetLevelToFetch;

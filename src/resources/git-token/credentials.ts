@@ -2,7 +2,7 @@ import type { Platform } from '#platform/context.ts';
 import { isProtected } from '#platform/http-client/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** User name and password by which git proves who asks. */
+/** User name and password for git over HTTP. */
 export interface TokenCredentials {
   username: string;
   password: string;

@@ -12,7 +12,7 @@ import {
 export const GIT_PROVIDERS = ['BITBUCKET', 'GITHUB', 'GITLAB'] as const;
 export type Provider = (typeof GIT_PROVIDERS)[number];
 
-/** The API of a provider, and the token that it is asked with. */
+/** Address of a provider's API, and the token for it. */
 export interface ProviderAccess {
   /** Organization of the token: answers are read in turn with the files of that organization. */
   organizationId: string;
@@ -23,19 +23,19 @@ export interface ProviderAccess {
   signal: AbortSignal;
 }
 
-/** What the API answered: 2xx with the parts of its JSON that were asked for, or the 401, 403, 404 or other 4xx that the caller explains. */
+/** Answer of the API: 2xx with the requested parts of its JSON, or the 401, 403, 404 or other 4xx that the caller explains. */
 export interface ProviderAnswer {
   status: number;
   headers: OutgoingAnswer['headers'];
   body: any;
 }
 
-/** Why the provider did not do it; the message is for the user. `refused`: another token or address is wanted. */
+/** Failure of a provider; the message is for the user. `refused`: another token or address is required. */
 export class ProviderError extends Error {
   readonly reason: 'refused' | 'unreachable';
-  /** What the provider answered, where it did and that says more. */
+  /** Status of the provider's answer, where there is one and it says more. */
   readonly status: number | undefined;
-  /** Seconds after which it is worth asking again, where the provider says so. */
+  /** Seconds after which another request is worth it, if the provider says so. */
   readonly retryAfter: number | undefined;
 
   constructor(
@@ -51,14 +51,14 @@ export class ProviderError extends Error {
   }
 }
 
-/** The error of the answer: 400 for what the caller can set right, naming the field if there is one, else 502. */
+/** Returns the error to answer: 400 for errors that the caller can mend, naming the field if there is one, else 502. */
 export function toAppError(error: ProviderError, field?: string): AppError {
   if (error.reason === 'refused') return field ? invalidField(field, error.message) : badRequest(error.message);
   const headers = error.retryAfter === undefined ? undefined : { 'retry-after': String(error.retryAfter) };
   return new AppError('bad_gateway', error.message, { cause: error, ...(headers ? { headers } : {}) });
 }
 
-/** Root of the API: self-hosted GitLab and GitHub serve it under a path that is often left out. */
+/** Returns the root of the API. Self-hosted GitLab and GitHub serve it under a path that is often left out. */
 export function apiRoot(provider: Provider, address: string): string {
   const url = new URL(address);
   const bare = url.pathname === '/';
@@ -76,7 +76,7 @@ const HEADERS: Record<Provider, (token: string) => Record<string, string>> = {
 
 /** A page of a hundred repositories with all that providers say of them takes less than 1 MiB. */
 const MAX_BYTES = LIMITS['json-shape'].bytes;
-/** A renamed repository answers where it is now. */
+/** Largest number of redirects: a renamed repository answers with its new address. */
 const MAX_REDIRECTS = 3;
 const MAX_WAIT_SECONDS = 24 * 3600;
 
@@ -123,7 +123,7 @@ async function send(
   }
 }
 
-/** Where a redirect leads. Only to the same origin: what asks there carries the token. */
+/** Returns the address that a redirect leads to. Only to the same origin: the request carries the token. */
 function locationOf({ api }: ProviderAccess, from: string, { status, headers }: OutgoingAnswer): string | undefined {
   if (![301, 302, 307, 308].includes(status)) return undefined;
   const location = String(headers.location ?? '');
@@ -164,7 +164,7 @@ function outOfRequests(api: string, headers: OutgoingAnswer['headers']): Provide
   return new ProviderError('unreachable', message, { retryAfter });
 }
 
-/** Providers say it in seconds to wait, as a date, or as the Unix time at which the limit begins anew. */
+/** Returns the seconds to wait. Providers give them as seconds, as a date, or as the Unix time at which the limit begins anew. */
 function waitOf(headers: OutgoingAnswer['headers']): number | undefined {
   const text = (name: string) => (typeof headers[name] === 'string' ? headers[name] : '');
   const after = text('retry-after');

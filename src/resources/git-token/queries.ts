@@ -65,12 +65,12 @@ export const updateGitToken = (db: Database, scope: Scope, id: string, change: G
 export const deleteGitTokenRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('git_token').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** Agentic workflows may name one for each repository; what a run of theirs is a copy of counts no more. */
+/** Condition on agentic workflows that name the token, which each of their repositories may do. Copies made for a run do not count. */
 const namedByWorkflow = (id: string) =>
   sql<boolean>`(kind = 'AGENTIC_WORKFLOW' and spec -> 'run' is null
     and spec @> ${JSON.stringify({ project_repositories: [{ git_token_id: id }] })}::jsonb)`;
 
-/** Every service that names a git token, whatever its kind: such a token cannot go. */
+/** Counts all services that name a git token, whatever their kind: such a token cannot be deleted. */
 export const countServicesOf = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('service')
@@ -79,7 +79,7 @@ export const countServicesOf = (db: Database, scope: Scope, id: string) =>
     .where(({ eb, or }) => or([eb('git_token_id', '=', id), eb('values_git_token_id', '=', id), namedByWorkflow(id)]))
     .executeTakeFirstOrThrow();
 
-/** Waits for clusters that are being given a git token, and keeps others from being given it until the transaction ends. */
+/** Locks a git token for deletion: waits for clusters that are being given it, and blocks others until the transaction ends. */
 export const holdForDelete = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('git_token')
@@ -89,7 +89,7 @@ export const holdForDelete = (db: Database, scope: Scope, id: string) =>
     .forUpdate()
     .executeTakeFirst();
 
-/** A cluster whose configuration is read from a repository with a git token. */
+/** Finds a cluster whose configuration is read from a repository with a git token. */
 export const findClusterOf = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('cluster')

@@ -8,18 +8,18 @@ import {
   type ProviderAnswer,
 } from '#resources/git-token/provider.ts';
 
-/** A repository as its provider tells of it. */
+/** Repository as its provider describes it. */
 export interface ProvidedRepository {
   id: string;
-  /** With its owner: `acme/shop`. */
+  /** Name with its owner: `acme/shop`. */
   name: string;
-  /** By which it is cloned. */
+  /** Address by which it is cloned. */
   url: string;
   default_branch?: string;
   is_private: boolean;
 }
 
-/** Pages of a hundred that are followed: nobody picks from more in a list. */
+/** Largest number of pages, of a hundred repositories each, that are followed: a list to pick from needs no more. */
 const MAX_PAGES = 20;
 
 interface Dialect {
@@ -33,7 +33,7 @@ interface Dialect {
   page(entry: Shape): Shape;
   /** Entries of a page. */
   items(body: any): unknown;
-  /** Address of the page after. */
+  /** Address of the next page. */
   next(answer: ProviderAnswer): string | undefined;
 }
 
@@ -119,7 +119,7 @@ const DIALECTS: Record<Provider, Dialect> = {
   },
 };
 
-/** Repositories that a token may see, the first 2,000 of a list. Throws ProviderError. */
+/** Lists the repositories that a token may see, the first 2,000 of a list. Throws ProviderError. */
 export async function listProvidedRepositories(
   http: HttpClient,
   access: ProviderAccess,
@@ -133,7 +133,7 @@ export async function listProvidedRepositories(
   return reading(access, 'repositories', () => found.map((item) => dialect.repository(item)));
 }
 
-/** Names of the branches of a repository, the first 2,000. Throws ProviderError. */
+/** Lists the names of a repository's branches, the first 2,000. Throws ProviderError. */
 export async function listProvidedBranches(
   http: HttpClient,
   access: ProviderAccess,
@@ -159,7 +159,7 @@ async function listPages(http: HttpClient, access: ProviderAccess, first: string
   return found;
 }
 
-/** The path of the next page. Behind a proxy servers name themselves by addresses that are not theirs: only path and query count. */
+/** Returns the path of the next page. Servers behind a proxy name themselves by wrong addresses: only path and query count. */
 function withinApi({ api }: ProviderAccess, next: string | undefined): string | undefined {
   if (next === undefined || !URL.canParse(next, api)) return undefined;
   const [url, root] = [new URL(next, api), new URL(api).pathname.replace(/\/$/, '')];
@@ -197,13 +197,13 @@ function textOf(value: unknown): string {
   throw new TypeError('A text is missing.');
 }
 
-/** An empty repository has none. */
+/** Returns the default branch, which an empty repository does not have. */
 const branchOf = (name: unknown): { default_branch?: string } =>
   typeof name === 'string' && name !== '' ? { default_branch: name } : {};
 
 const workspaceOf = (item: any): string => textOf((item.workspace ?? item).slug);
 
-/** Bitbucket writes who asks into the address; ours carry no user (parts/git.ts). */
+/** Removes the user name that Bitbucket writes into the address; addresses here carry no user. */
 function withoutUser(address: string): string {
   if (!URL.canParse(address)) return address;
   const url = new URL(address);

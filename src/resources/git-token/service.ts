@@ -16,7 +16,7 @@ export interface GitTokenInput {
   expired_at?: string;
 }
 
-/** Where each provider's own API is; self-hosted ones name theirs. */
+/** Returns the API address of a provider's own service; self-hosted ones name theirs. */
 const apiUrlOf = ({ settings }: Context, type: string): string =>
   ({ GITHUB: settings.githubApiUrl, GITLAB: settings.gitlabApiUrl, BITBUCKET: settings.bitbucketApiUrl })[
     type as Provider
@@ -38,7 +38,7 @@ export const toGitTokenView = (row: queries.GitTokenRow) => ({
   git_api_url: row.git_api_url,
 });
 
-/** Keeps a token of a git provider, encrypted. Names may repeat (docs/contributing/rules.md 8). */
+/** Stores a token of a git provider, encrypted. Names may repeat (docs/contributing/rules.md 8). */
 export async function createGitToken(
   context: Context,
   organizationId: string,
@@ -61,12 +61,12 @@ export async function createGitToken(
   return view;
 }
 
-/** Changes a git token; what is left out stays, the token too. */
+/** Changes a git token; fields that are left out stay, the token too. */
 export async function editGitToken(context: Context, present: queries.GitTokenRow, input: GitTokenInput) {
   const { organization_id: organizationId, id } = present;
   const kind = input.type === present.type ? present.git_api_url : apiUrlOf(context, input.type);
   const git_api_url = input.git_api_url ?? kind;
-  // A token goes to the address that it was given for: nobody learns it by naming an address of theirs.
+  // A token goes to the address that it was given for: naming another address does not reveal it.
   if (input.token === undefined && git_api_url !== present.git_api_url)
     throw invalidField('token', 'is required when type or git_api_url change: it would be sent to another address');
   await queries.updateGitToken(context.db, { organizationId }, id, {
@@ -87,7 +87,7 @@ export async function editGitToken(context: Context, present: queries.GitTokenRo
   return after;
 }
 
-/** Forgets a git token. 409 while services or a cluster use it. */
+/** Deletes a git token; 409 while services or a cluster use it. */
 export async function deleteGitToken(context: Context, row: queries.GitTokenRow): Promise<void> {
   const { organization_id: organizationId, id } = row;
   await queries.holdForDelete(context.db, { organizationId }, id);
@@ -104,7 +104,7 @@ export async function deleteGitToken(context: Context, row: queries.GitTokenRow)
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before: toGitTokenView(row) });
 }
 
-/** The provider's API as a git token opens it: the token goes nowhere else. */
+/** Returns the access to the provider's API with a git token: the token goes nowhere else. */
 export async function accessOf(
   { db, vault }: Pick<Context, 'db' | 'vault'>,
   row: Pick<queries.GitTokenRow, 'id' | 'organization_id' | 'type' | 'git_api_url' | 'token'>,

@@ -13,7 +13,10 @@ const GithubAppConnection = named(
   }),
 );
 
-/** An app of GitHub belongs to whoever registered it; an installation of one's own uses git tokens (decision 0043). */
+/**
+ * Routes that refuse GitHub Apps: an app belongs to its registrant. A self-hosted installation uses git tokens
+ * (docs/decisions/0043-what-only-a-hosted-service-has.md).
+ */
 export const githubAppRoutes: Route[] = [
   defineRoute({
     id: 'organizationGithubAppConnect',

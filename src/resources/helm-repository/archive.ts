@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 
-/** Of an archive, unpacked: a few kilobytes may be packed that become gigabytes. */
+/** Largest unpacked size of an archive, in bytes: a few packed kilobytes may become gigabytes. */
 const MAX_UNPACKED = 100 * 1024 * 1024;
 const MAX_FILE = 1024 * 1024;
 

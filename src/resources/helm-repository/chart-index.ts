@@ -5,7 +5,7 @@ import { readFileOf } from '#kernel/parsing/index.ts';
 
 export type { ChartInIndex } from '#kernel/parsing/chart-index.ts';
 
-/** What an index says. Versions of a chart stay text until somebody asks for them. */
+/** Index of a Helm repository. Versions of a chart stay text until they are asked for. */
 export class ChartIndex {
   readonly #charts: ReadonlyMap<string, string>;
 

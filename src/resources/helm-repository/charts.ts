@@ -15,8 +15,8 @@ type CallContext = Pick<Context, 'db' | 'vault' | 'settings' | 'clock'> & { sign
 const ARCHIVE_BYTES = 10 * 1024 * 1024;
 
 /**
- * Charts of a repository with their versions, the newest first, asked of the repository itself: all, or the one of a name. 400 where it does
- * not let us in or is none, 502 where it does not answer.
+ * Lists the charts of a repository with their versions, the newest first: all charts, or the one of a name. The repository itself is asked:
+ * 400 if it refuses access or is none, 502 if it does not answer.
  */
 export async function listCharts(
   context: CallContext,
@@ -57,8 +57,8 @@ export interface ChartName {
 }
 
 /**
- * Text of a file of a chart (`values.yaml`), which its repository is asked for; undefined where the chart has none. `field` is where the body
- * names the chart: 400 names `repository`, `chart_name` or `chart_version` below it. 502 where the repository does not answer.
+ * Reads the text of a chart's file (`values.yaml`) from its repository; undefined if the chart has no such file. `field` is where the body
+ * names the chart: 400 names `repository`, `chart_name` or `chart_version` below it. 502 if the repository does not answer.
  */
 export async function readChartFile(
   context: CallContext,
@@ -88,7 +88,7 @@ async function archiveInIndex(repository: OpenRepository, chart: ChartName, fiel
   const found = charts.find(({ version }) => version === chart.chartVersion);
   if (!found) throw invalidField(`${field}.chart_version`, `names no version of ${chart.chartName}: ${someOf(charts)}`);
   if (!found.url?.startsWith('oci://')) return fetchArchive(repository, found, ARCHIVE_BYTES);
-  // The index leads to a registry, which is somebody else: it gets no credentials of this one.
+  // The index leads to a registry, which is another server: it gets no credentials of this one.
   const [, registry = '', name = ''] = /^(oci:\/\/.*)\/([^/:]+)(?::[^/]*)?$/.exec(found.url) ?? [];
   const elsewhere = { ...repository, hasIndex: false, access: { url: registry, credentials: null } };
   return archiveInRegistry(elsewhere, { ...chart, chartName: name }, field);

@@ -22,7 +22,7 @@ const login = (url: KindShape['url']): KindShape => ({
   example,
 });
 
-/** What each kind of repository is. */
+/** Credentials and addresses of each kind of repository. */
 export const REPOSITORIES: Record<HelmRepositoryKind, KindShape> = {
   HTTPS: { ...login(nowhere), example: 'https://charts.example.com' },
   OCI_ECR: { ...ECR, url: nowhere, example: 'oci://<account>.dkr.ecr.<region>.amazonaws.com' },

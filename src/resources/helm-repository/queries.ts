@@ -20,7 +20,7 @@ export const findHelmRepositoryById = (db: Database, organizationIds: string[], 
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** A repository that a body names; it cannot be deleted until the commit. */
+/** Finds a repository that a body names and locks it against deletion until the commit. */
 export const holdHelmRepository = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('helm_repository')

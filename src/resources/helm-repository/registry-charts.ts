@@ -15,14 +15,14 @@ export interface Chart {
   versions: string[];
 }
 
-/** What says of a manifest that it is of a chart, and of a layer that it is its archive (helm.sh/docs/topics/registries). */
+/** Media types that tell a chart's manifest and the layer with its archive (helm.sh/docs/topics/registries). */
 const CHART_CONFIG = 'application/vnd.cncf.helm.config.v1+json';
 const CHART_LAYERS = ['application/vnd.cncf.helm.chart.content.v1.tar+gzip', 'application/tar+gzip'];
-/** Names of a registry that are looked at at most: each takes two requests. */
+/** Largest number of names of a registry that are read: each takes two requests. */
 const MAX_NAMES = 50;
 const AT_ONCE = 5;
 
-/** Charts in a registry: all, or the one of a name. Throws RegistryError. */
+/** Lists the charts in a registry: all, or the one of a name. Throws RegistryError. */
 export async function chartsInRegistry(
   { http, access, signal }: OpenRepository,
   chartName: string | undefined,
@@ -38,7 +38,7 @@ export async function chartsInRegistry(
   return charts;
 }
 
-/** Undefined for what is no chart: a registry may hold images too, and signatures of both. */
+/** Reads a chart; undefined for anything else, because a registry may also hold images, and signatures of both. */
 async function chartIn(client: RegistryClient, name: string, within: string): Promise<Chart | undefined> {
   try {
     const tags = (await client.tags(within)).filter((tag) => isVersion(versionOf(tag)));
@@ -55,7 +55,7 @@ async function chartIn(client: RegistryClient, name: string, within: string): Pr
   }
 }
 
-/** The archive of a chart in a registry; undefined where what has that name is none. Throws RegistryError. */
+/** Downloads the archive of a chart from a registry; undefined if the name is not a chart's. Throws RegistryError. */
 export async function pullArchive(
   { http, access, signal }: OpenRepository,
   chartName: string,
@@ -82,5 +82,5 @@ async function manifestOf(
   return config?.mediaType === CHART_CONFIG ? content : undefined;
 }
 
-/** A tag has no plus sign: helm writes an underscore. */
+/** Returns the version of a tag. A tag has no plus sign: helm writes an underscore. */
 const versionOf = (tag: string): string => tag.replaceAll('_', '+');

@@ -15,10 +15,10 @@ export const toHelmRepositoryView = (row: queries.HelmRepositoryRow) => ({
   skip_tls_verification: row.skip_tls_verification,
 });
 
-/** The kinds of Helm repositories, each with what it takes. */
+/** Lists the kinds of Helm repositories, each with the fields that it requires. */
 export const availableHelmRepositories = () => availableOf(HELM_REPOSITORY_KINDS, REPOSITORIES);
 
-/** Keeps a Helm repository with its credentials, encrypted. Names may repeat (docs/contributing/rules.md 8). */
+/** Stores a Helm repository with its credentials, encrypted. Names may repeat (docs/contributing/rules.md 8). */
 export async function createHelmRepository(context: Context, organizationId: string, input: HelmRepositoryRequest) {
   const at = { table: TABLE, organizationId, id: newId() };
   refuseRegistry(input);
@@ -36,7 +36,7 @@ export async function createHelmRepository(context: Context, organizationId: str
   return view;
 }
 
-/** Changes a Helm repository; what is left out stays, its secrets too, as long as they go where they went. */
+/** Changes a Helm repository; fields that are left out stay. Secrets stay too, as long as their server does. */
 export async function editHelmRepository(
   context: Context,
   present: queries.HelmRepositoryRow,
@@ -57,20 +57,20 @@ export async function editHelmRepository(
   return after;
 }
 
-/** 400 for a registry's address where an index is wanted. */
+/** Throws 400 for a registry's address where an index is required. */
 function refuseRegistry({ kind, url }: HelmRepositoryRequest): void {
   if (kind === 'HTTPS' && url?.startsWith('oci:'))
     throw invalidField('url', `is of a registry, which is not of kind HTTPS: ${REPOSITORIES.HTTPS.example}`);
 }
 
-/** Forgets a Helm repository. 409 while services use it. */
+/** Deletes a Helm repository; 409 while services use it. */
 export async function deleteHelmRepository(context: Context, row: queries.HelmRepositoryRow): Promise<void> {
   const { organization_id: organizationId, id } = row;
   await deleteUnused('Helm repository', row, () => queries.deleteHelmRepositoryRow(context.db, { organizationId }, id));
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before: toHelmRepositoryView(row) });
 }
 
-/** A repository that a body names. 400 naming the field where the organization has none of that id (docs/contributing/rules.md 7). */
+/** Returns a repository that a body names; 400 naming the field if the organization has none of that id (docs/contributing/rules.md 7). */
 export async function findHelmRepository(
   { db }: Pick<Context, 'db'>,
   organizationId: string,

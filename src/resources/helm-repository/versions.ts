@@ -1,10 +1,10 @@
-/** A version of a chart (semver 2.0.0, without a leading v or with one). */
+/** Version of a chart (semver 2.0.0, without a leading v or with one). */
 const VERSION = /^v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z-.]+))?(?:\+[0-9A-Za-z-.]+)?$/;
 
-/** Whether a text is a version of a chart: a registry's tags may be anything. */
+/** Tells whether a text is a version of a chart: a registry's tags may be anything. */
 export const isVersion = (text: string): boolean => VERSION.test(text);
 
-/** Versions, the newest first by semver's order; what is none comes last. */
+/** Sorts versions by semver, the newest first; other texts come last. */
 export function newestFirst(versions: string[]): string[] {
   const parsed = versions.map((text) => ({ text, parts: VERSION.exec(text) }));
   return parsed.sort((one, other) => compare(other.parts, one.parts)).map(({ text }) => text);
@@ -19,7 +19,7 @@ function compare(one: RegExpExecArray | null, other: RegExpExecArray | null): nu
   return comparePrerelease(one[4], other[4]);
 }
 
-/** What has no pre-release is newer than what has one; numbers are less than words. */
+/** Compares pre-releases: a version without one is newer than a version with one, and numbers are less than words. */
 function comparePrerelease(one: string | undefined, other: string | undefined): number {
   if (one === undefined || other === undefined) return Number(one === undefined) - Number(other === undefined);
   const [left, right] = [one.split('.'), other.split('.')];

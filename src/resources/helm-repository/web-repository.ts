@@ -8,7 +8,7 @@ import { readChartIndex, type ChartIndex, type ChartInIndex } from '#resources/h
 const INDEX_BYTES = 16 * 1024 * 1024;
 const TIMEOUT_MS = 30_000;
 
-/** The index of a repository on the web. 400 where it lets us not in or is none, 502 where it does not answer. */
+/** Reads the index of a repository on the web; 400 if it refuses access or has no index, 502 if it does not answer. */
 export async function readIndex(repository: OpenRepository): Promise<ChartIndex> {
   const { url } = repository.access;
   const answer = await fetchFrom(repository, indexUrl(url), INDEX_BYTES);
@@ -24,7 +24,7 @@ export async function readIndex(repository: OpenRepository): Promise<ChartIndex>
   });
 }
 
-/** The archive of a chart that an index names, with the digest that the index says. */
+/** Downloads the archive of a chart that an index names, and checks the digest that the index gives. */
 export async function fetchArchive(repository: OpenRepository, chart: ChartInIndex, maxBytes: number): Promise<Buffer> {
   const { url } = repository.access;
   const index = indexUrl(url);
@@ -33,7 +33,7 @@ export async function fetchArchive(repository: OpenRepository, chart: ChartInInd
   const at = new URL(chart.url, index);
   const answer = await fetchFrom(repository, at.href, maxBytes);
   if (answer.status >= 500)
-    throw badGateway(`The archive of the chart cannot be had: ${at.host} answered ${answer.status}.`);
+    throw badGateway(`The archive of the chart is not available: ${at.host} answered ${answer.status}.`);
   if (answer.status !== 200)
     throw badRequest(`The archive of the chart is not at ${at.href}: the answer is ${answer.status}.`);
   if (answer.truncated) throw badRequest(`The archive of the chart is larger than ${maxBytes / 1024 / 1024} MiB.`);
@@ -49,7 +49,7 @@ function indexUrl(url: string): string {
   return at.href;
 }
 
-/** Credentials go to the repository's own origin only, as with helm: archives often lie elsewhere. */
+/** Fetches from a repository. Credentials go to its own origin only, as with helm: archives often lie elsewhere. */
 async function fetchFrom(
   { http, access, signal }: OpenRepository,
   url: string,

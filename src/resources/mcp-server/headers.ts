@@ -7,7 +7,7 @@ export type Headers = Record<string, string>;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** What the connection itself decides: given by hand they would change where a request ends or whom it is for. */
+/** Headers that the connection itself sets: given by hand they could change where a request ends or its recipient. */
 const OF_THE_CONNECTION = [
   'connection',
   'content-length',
@@ -28,7 +28,7 @@ export function checkHeaders(headers: Headers): void {
   const refuse = (name: string, message: string) => errors.push({ field: `headers.${name}`, message });
   for (const [name, value] of Object.entries(headers)) {
     const lower = name.toLowerCase();
-    if (!NAME.test(name)) refuse(name, 'is not the name of an HTTP header: letters, digits and - are wanted');
+    if (!NAME.test(name)) refuse(name, 'must be the name of an HTTP header, of letters, digits and -');
     else if (OF_THE_CONNECTION.includes(lower)) refuse(name, 'is set by the connection: leave it out');
     else if (seen.has(lower)) refuse(name, 'is given twice: names are compared without case');
     if (!VALUE.test(value)) refuse(name, 'must be one line of printable Latin 1 characters');

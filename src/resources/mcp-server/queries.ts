@@ -29,7 +29,7 @@ export const lockMcpServer = (db: Database, organizationIds: string[], id: strin
     .forUpdate()
     .executeTakeFirst();
 
-/** Those of the ids that are the organization's; they cannot be deleted until the commit. */
+/** Returns those of the ids that are the organization's, locked against deletion until the commit. */
 export const holdMcpServers = (db: Database, scope: Scope, ids: string[]) =>
   db
     .selectFrom('mcp_server')

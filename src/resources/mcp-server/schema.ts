@@ -2,7 +2,10 @@ import { DateTime, ListOf, Name, named, Type, Uuid, type Static } from '#platfor
 
 const Url = Type.String({ format: 'uri', pattern: '^https://', maxLength: 2000 });
 
-/** An MCP server as it is asked for. Without defaults: an edit keeps what it leaves out, the headers too, which nobody can read to send them again. */
+/**
+ * MCP server in a request. Without defaults: an edit keeps what it leaves out, also the headers, which are never answered and cannot be
+ * sent back.
+ */
 export const McpServerRequest = named(
   'McpServerRequest',
   Type.Object({

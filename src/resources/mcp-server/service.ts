@@ -24,7 +24,7 @@ export const toMcpServerView = (row: queries.McpServerRow) => ({
 
 const placeOf = (id: string): string => `mcp_server/${id}/headers`;
 
-/** Keeps an MCP server, its headers encrypted. 409 if the organization has one of that name (docs/contributing/rules.md 8). */
+/** Stores an MCP server, its headers encrypted; 409 if the organization has one of that name (docs/contributing/rules.md 8). */
 export async function createMcpServer(context: Context, organizationId: string, input: McpServerInput) {
   const id = newId();
   const columns = {
@@ -40,11 +40,11 @@ export async function createMcpServer(context: Context, organizationId: string, 
   return view;
 }
 
-/** Changes an MCP server; headers that are left out stay, `{}` removes them. */
+/** Changes an MCP server; headers that are left out stay, and `{}` removes them. */
 export async function editMcpServer(context: Context, present: queries.McpServerRow, input: McpServerInput) {
   const { organization_id: organizationId, id } = present;
   const described = describe(context, input, present.description);
-  // Credentials go to the server that they were given for: nobody learns them by naming a server of theirs.
+  // Credentials go to the server that they were given for: naming another server does not reveal them.
   if (!input.headers && present.headers && new URL(described.url).origin !== new URL(present.url).origin)
     throw invalidField('headers', 'are required when url names another server: they would be sent there');
   const headers = input.headers
@@ -59,7 +59,7 @@ export async function editMcpServer(context: Context, present: queries.McpServer
   return after;
 }
 
-/** Forgets an MCP server. 409 while agentic workflows name it: their agents would lack it without a word. */
+/** Deletes an MCP server; 409 while agentic workflows name it: their agents would silently lose it. */
 export async function deleteMcpServer(context: Context, row: queries.McpServerRow): Promise<void> {
   const { organization_id: organizationId, id } = row;
   const users = await queries.listWorkflowsUsing(context.db, { organizationId }, id);
@@ -80,7 +80,7 @@ export interface OpenMcpServer {
   headers: Headers;
 }
 
-/** An MCP server of an organization with what lets an agent in; undefined if there is none with that id. */
+/** Returns an MCP server of an organization with the headers that let an agent in; undefined if it has none with that id. */
 export async function findMcpServer(
   context: Pick<Context, 'db' | 'vault'>,
   scope: Scope,
@@ -93,7 +93,7 @@ export async function findMcpServer(
   return { id, name, description, url, headers: opened ? (JSON.parse(opened) as Headers) : {} };
 }
 
-/** Throws 400 naming those of the ids that are no MCP servers of the organization; the others stay until the commit. */
+/** Throws 400 naming the ids that are no MCP servers of the organization; the others cannot be deleted until the commit. */
 export async function requireMcpServers(
   context: Context,
   scope: Scope,

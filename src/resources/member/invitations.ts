@@ -41,7 +41,10 @@ function linkOf({ settings }: Context, row: queries.InvitationRow): string {
   return `${base}/accept-invitation?organization=${row.organization_id}&inviteToken=${row.id}`;
 }
 
-/** How an invitation is accepted, for whoever follows its link. It says the same of every id, so that nobody learns which invitations there are. */
+/**
+ * Returns how an invitation is accepted, for the person who follows its link. The text is the same for every id, so that it does not reveal
+ * which invitations exist.
+ */
 export function guideOf({ settings }: Pick<Context, 'settings'>, ids: { organization?: string; inviteToken?: string }) {
   const { organization = '{organizationId}', inviteToken = '{inviteId}' } = ids;
   const acceptWith = `POST /organization/${organization}/inviteMember/${inviteToken}`;
@@ -92,7 +95,7 @@ export async function invite(
   return view;
 }
 
-/** An invitation, for members who may see it and for whom it is meant. Everybody else gets 404. */
+/** Returns an invitation for members who may see it and for the invited person; 404 for all others. */
 export async function getInvitation(context: Context, principal: Principal, organizationId: string, id: string) {
   const row = await queries.findInvitation(context.db, { organizationId }, id);
   if (!row || !(permits(principal, 'member.read', { organizationId }) || (await isFor(context, principal, row))))
@@ -119,7 +122,7 @@ export async function accept(context: Context, principal: Principal, organizatio
   return before;
 }
 
-/** Throws 403 where the sender, or the token that they used, may no longer give the role: it is asked for again at the acceptance. */
+/** Throws 403 if the sender, or the token that they used, may no longer grant the role: this is checked again at the acceptance. */
 async function refuseWithdrawn(context: Context, row: queries.InvitationRow): Promise<void> {
   const scope = { organizationId: row.organization_id };
   const sender = await findMakerPrincipal(context, scope, { userId: row.invited_by, tokenId: row.invited_with });
@@ -136,7 +139,7 @@ async function refuseWithdrawn(context: Context, row: queries.InvitationRow): Pr
     );
 }
 
-/** Takes an invitation back. */
+/** Revokes an invitation. */
 export async function withdraw(context: Context, row: queries.InvitationRow): Promise<void> {
   const organizationId = row.organization_id;
   await queries.deleteInvitationRow(context.db, { organizationId }, row.id);
@@ -144,7 +147,7 @@ export async function withdraw(context: Context, row: queries.InvitationRow): Pr
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before });
 }
 
-/** Takes back what a person who leaves the organization has sent in its name. */
+/** Revokes the invitations that a person who leaves the organization sent in its name. */
 export async function withdrawInvitationsOf(context: Context, organizationId: string, userId: string): Promise<void> {
   for (const row of await queries.listInvitationsBy(context.db, { organizationId }, userId))
     await withdraw(context, row);

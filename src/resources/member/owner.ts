@@ -4,7 +4,7 @@ import { grantIn, levelAt, type Principal } from '#platform/access/principal.ts'
 import type { Context } from '#platform/context.ts';
 import { findMember } from '#resources/member/queries.ts';
 
-/** Whether a role is that of owners. */
+/** Tells whether a role is the owner's. */
 export const isOwner = (role: { built_in: boolean; role_name: string }): boolean =>
   role.built_in && role.role_name === 'owner';
 
@@ -14,10 +14,10 @@ export const isOwner = (role: { built_in: boolean; role_name: string }): boolean
  */
 export async function requireOwner(context: Context, principal: Principal, organizationId: string): Promise<void> {
   if (!(await mayMakeOwners(context, principal, organizationId)))
-    throw forbidden('This takes an owner of the organization.');
+    throw forbidden('This requires an owner of the organization.');
 }
 
-/** Whether the caller owns the organization, by themselves or by a token that may do everything in their place. */
+/** Tells whether the caller owns the organization, by themselves or by a token that may do everything in their place. */
 export async function mayMakeOwners(context: Context, principal: Principal, organizationId: string): Promise<boolean> {
   const member = await findMember(context.db, { organizationId }, principal.userId);
   const grant = grantIn(principal, organizationId);

@@ -12,7 +12,7 @@ const selectMembers = (db: Database) =>
 
 export type MemberRow = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
-/** Members of an organization in the order in which they joined. */
+/** Lists the members of an organization in the order in which they joined. */
 export const listMembers = (db: Database, scope: Scope) =>
   selectMembers(db)
     .where('member.organization_id', '=', scope.organizationId)
@@ -63,7 +63,7 @@ export const updateMemberRole = (db: Database, scope: Scope, userId: string, rol
 export const deleteMemberRow = (db: Database, scope: Scope, userId: string) =>
   db.deleteFrom('member').where('organization_id', '=', scope.organizationId).where('user_id', '=', userId).execute();
 
-/** Whether somebody with that verified address is a member already. */
+/** Returns the member with that verified address, if there is one. */
 export const findMemberByEmail = (db: Database, scope: Scope, email: string) =>
   selectMembers(db)
     .where('member.organization_id', '=', scope.organizationId)

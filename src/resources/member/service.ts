@@ -67,7 +67,7 @@ export async function removeMember(context: Context, principal: Principal, organ
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(member), before: toMemberView(member) });
 }
 
-/** Makes another member the owner; whoever was it becomes an administrator. */
+/** Makes another member the owner; the previous owner becomes an administrator. */
 export async function transferOwnership(
   context: Context,
   principal: Principal,

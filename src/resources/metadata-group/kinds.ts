@@ -4,27 +4,27 @@ import type { GroupColumns, GroupKind, GroupRow } from '#resources/metadata-grou
 import { checkAnnotations, checkLabels, type Entry } from '#resources/metadata-group/rules.ts';
 import * as schema from '#resources/metadata-group/schema.ts';
 
-/** A row, or what a service's row holds of it. */
+/** Group as its row has it, or as `SERVICE_METADATA` answers it. */
 type Shown = Omit<GroupRow, 'organization_id' | 'created_at' | 'updated_at'> & {
   created_at: Date | string;
   updated_at: Date | string;
 };
 
-/** What labels and annotations do not have in common. */
+/** Differences between labels and annotations. */
 export interface MetadataKind {
   kind: GroupKind;
-  /** Segment of its paths, name of its id in them, how operation ids and people name it. */
+  /** Segment of its paths, name of its id in them, and its names in operation ids and for people. */
   segment: string;
   param: string;
   title: string;
-  /** Operation id of the one that is read. */
+  /** Operation id of the GET of one group. */
   getId: string;
   name: string;
   sub: SubTargetType;
   request: typeof schema.LabelsGroupRequest | typeof schema.AnnotationsGroupRequest;
   answer: TSchema;
   list: TSchema;
-  /** Columns of a body; 400 for what Kubernetes would not take. */
+  /** Returns the columns of a body; 400 for entries that Kubernetes would not accept. */
   toColumns(input: GroupInput): GroupColumns;
   toView(row: Shown): Record<string, unknown>;
 }

@@ -54,7 +54,7 @@ export const findGroup = (
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** Locks the row against other writes, and against those who would name it, until the commit. */
+/** Locks the row until the commit, against other writes and against records that would name it. */
 export const lockGroup = (db: Database, organizationIds: string[], id: string) =>
   db
     .selectFrom('metadata_group')
@@ -64,7 +64,10 @@ export const lockGroup = (db: Database, organizationIds: string[], id: string) =
     .forUpdate()
     .executeTakeFirst();
 
-/** Those of the ids that are groups of the kind. None of them can be deleted before the commit: what names them is seen then. */
+/**
+ * Returns those of the ids that are groups of the kind, locked against deletion until the commit. A deletion that waits then sees the
+ * records that name them.
+ */
 export const holdGroups = async (db: Database, scope: Scope, kind: GroupKind, ids: string[]): Promise<string[]> => {
   const rows = await db
     .selectFrom('metadata_group')
@@ -104,7 +107,7 @@ export const updateGroup = (db: Database, scope: Scope, id: string, { entries, .
 export const deleteGroupRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('metadata_group').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** Moves the versions of the services that name a group: they show OUT_OF_DATE, without a change of theirs. */
+/** Raises the versions of the services that name a group: they show OUT_OF_DATE without an edit of their own. */
 export const touchServicesNaming = (db: Database, scope: Scope, id: string) =>
   db
     .updateTable('service')
@@ -113,7 +116,7 @@ export const touchServicesNaming = (db: Database, scope: Scope, id: string) =>
     .where(namedByService(id))
     .execute();
 
-/** The same for clusters. */
+/** Raises the versions of the clusters that name a group: they show OUT_OF_DATE without an edit of their own. */
 export const touchClustersNaming = (db: Database, scope: Scope, id: string) =>
   db
     .updateTable('cluster')
@@ -144,7 +147,7 @@ export interface ItemRow {
   environment_name: string | null;
 }
 
-/** What names a group and may be seen by the caller: clusters, then services in creation order. */
+/** Lists the clusters, then the services, that name a group and that the caller may see, in creation order. */
 export const listItems = (db: Database, principal: Principal, scope: Scope, id: string) => {
   const services = db
     .selectFrom('service')
@@ -175,13 +178,13 @@ export const listItems = (db: Database, principal: Principal, scope: Scope, id: 
 const ITEM_TYPE = sql<string>`case when service.kind <> all(${kindsWith('scheduled')}) then service.kind
   when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end`;
 
-/** What `SERVICE_METADATA` answers of each group; times are text there. */
+/** Group as `SERVICE_METADATA` answers it, with times as text. */
 export interface NamedGroup extends Omit<GroupRow, 'organization_id' | 'created_at' | 'updated_at'> {
   created_at: string;
   updated_at: string;
 }
 
-/** A column for queries over `service`: the groups that each one names, with their content. No query per service is needed. */
+/** Column for queries over `service`: the groups that each service names, with their content. Saves a query per service. */
 export const SERVICE_METADATA = sql<NamedGroup[] | null>`(select jsonb_agg(jsonb_build_object('id', metadata_group.id,
   'kind', metadata_group.kind, 'name', metadata_group.name, 'entries', metadata_group.entries, 'scopes', metadata_group.scopes,
   'created_at', metadata_group.created_at, 'updated_at', metadata_group.updated_at)) from metadata_group

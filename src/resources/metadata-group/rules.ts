@@ -1,22 +1,22 @@
 import { invalidField } from '#kernel/errors.ts';
 
-/** One label or annotation. */
+/** Label or annotation. */
 export interface Entry {
   key: string;
   value: string;
   propagate_to_cloud_provider?: boolean;
 }
 
-/** What Kubernetes takes for the name of a label or annotation, and for the value of a label. */
+/** Pattern of Kubernetes for the name of a label or annotation, and for the value of a label. */
 const NAME = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
 const DNS_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/;
-/** All annotations of an object together, in bytes (Kubernetes' limit). */
+/** Kubernetes' limit for all annotations of an object together, in bytes. */
 const ANNOTATIONS_BYTES = 256 * 1024;
 
-/** What runtimes write on their objects themselves begins with it. */
+/** Prefix of the keys that runtimes write on their objects themselves. */
 const RESERVED = 'quarterdeck.';
 
-/** 400 where a key is none of Kubernetes', is given twice, or belongs to the service itself. */
+/** Throws 400 for a key that Kubernetes would not accept, that is given twice, or that begins with `RESERVED`. */
 function checkKeys(field: string, entries: Entry[]): void {
   const seen = new Set<string>();
   for (const [at, { key }] of entries.entries()) {
@@ -39,7 +39,7 @@ function checkKeys(field: string, entries: Entry[]): void {
   }
 }
 
-/** 400 for what Kubernetes would not take as labels. */
+/** Throws 400 for labels that Kubernetes would not accept. */
 export function checkLabels(field: string, entries: Entry[]): void {
   checkKeys(field, entries);
   for (const [at, { value }] of entries.entries())
@@ -50,7 +50,7 @@ export function checkLabels(field: string, entries: Entry[]): void {
       );
 }
 
-/** 400 for what Kubernetes would not take as annotations: their values are any text. */
+/** Throws 400 for annotations that Kubernetes would not accept: their values are any text. */
 export function checkAnnotations(field: string, entries: Entry[]): void {
   checkKeys(field, entries);
   const bytes = entries.reduce((sum, { key, value }) => sum + Buffer.byteLength(key) + Buffer.byteLength(value), 0);

@@ -17,7 +17,9 @@ export async function createGroup(context: Context, of: MetadataKind, organizati
   return view;
 }
 
-/** Changes a group. Another content makes the services and clusters that name it OUT_OF_DATE (docs/contributing/engine.md); another name does not. */
+/**
+ * Changes a group. New content makes the services and clusters that name it OUT_OF_DATE (docs/contributing/engine.md); a new name does not.
+ */
 export async function editGroup(context: Context, of: MetadataKind, present: queries.GroupRow, input: GroupInput) {
   const { organization_id: organizationId, id } = present;
   const columns = of.toColumns(input);
@@ -38,7 +40,7 @@ export async function editGroup(context: Context, of: MetadataKind, present: que
   return after;
 }
 
-/** Forgets a group. 409 while something names it. */
+/** Deletes a group; 409 while a service or cluster names it. */
 export async function deleteGroup(context: Context, of: MetadataKind, row: queries.GroupRow): Promise<void> {
   const { organization_id: organizationId, id } = row;
   const uses = await queries.countUses(context.db, { organizationId }, id);
@@ -50,7 +52,7 @@ export async function deleteGroup(context: Context, of: MetadataKind, row: queri
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(of, row), before: of.toView(row) });
 }
 
-/** Something that names a group, as it is answered. */
+/** Service or cluster that names a group, as it is answered. */
 export const toItemView = (row: queries.ItemRow) => ({
   cluster_id: row.cluster_id,
   cluster_name: row.cluster_name,

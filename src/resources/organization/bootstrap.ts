@@ -6,7 +6,7 @@ import type { Database } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
 import { recordOrganization } from '#platform/installation/index.ts';
 
-/** Makes an organization with its built-in roles and its owner. The name must be free (`organization_name`). */
+/** Creates an organization with its built-in roles and its owner. The name must be free (`organization_name`). */
 export async function makeOrganization(context: Context, name: string, ownerId: string): Promise<string> {
   const id = newId();
   const { db } = context;
@@ -33,7 +33,7 @@ export async function makeOrganization(context: Context, name: string, ownerId: 
   return id;
 }
 
-/** Makes a person who has no account at an identity provider: the first administrator. */
+/** Creates a person who has no account at an identity provider: the first administrator. */
 export async function makeAdministrator(context: Context): Promise<string> {
   const id = newId();
   await context.db
@@ -43,7 +43,7 @@ export async function makeAdministrator(context: Context): Promise<string> {
   return id;
 }
 
-/** Makes an API token of full access; its text is answered and never again (docs/contributing/rules.md 22). */
+/** Creates an API token of full access; its text is answered now and never again (docs/contributing/rules.md 22). */
 export async function makeAdministratorToken(
   context: Context,
   organizationId: string,
@@ -65,7 +65,7 @@ export async function makeAdministratorToken(
   return token;
 }
 
-/** Whether there is an organization at all, or the one with an id. */
+/** Tells whether the organization with the id exists, or any organization if no id is given. */
 export async function hasOrganization(db: Database, id?: string): Promise<boolean> {
   const found = db.selectFrom('organization').select('id').limit(1);
   return (await (id === undefined ? found : found.where('id', '=', id)).executeTakeFirst()) !== undefined;

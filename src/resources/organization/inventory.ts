@@ -3,7 +3,7 @@ import type { Principal } from '#platform/access/principal.ts';
 import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
-/** Services of an organization that the caller may see, with where they stand, in creation order. */
+/** Selects the services of an organization that the caller may see, with project and environment, in creation order. */
 const selectVisibleServices = (db: Database, principal: Principal, organizationId: string) =>
   db
     .selectFrom('service')
@@ -38,7 +38,7 @@ export const listServices = (db: Database, principal: Principal, organizationId:
     .$if(filter.environment_id != null, (query) => query.where('environment.id', '=', filter.environment_id!))
     .$if(filter.cluster_id !== undefined, (query) => query.where('environment.cluster_id', '=', filter.cluster_id!));
 
-/** What services may use: one of them. */
+/** Resource that services may use: one of the fields is set. */
 export interface Used {
   gitTokenId?: string;
   containerRegistryId?: string;

@@ -51,7 +51,7 @@ export const countClusters = (db: Database, id: string) =>
     .where('organization_id', '=', id)
     .executeTakeFirstOrThrow();
 
-/** The person whom the first start makes has no account at an identity provider; everybody else comes through one. */
+/** Tells whether a person is the first administrator. Only people whom the first start creates have no account at an identity provider. */
 export const isFirstAdministrator = async (db: Database, userId: string): Promise<boolean> => {
   const row = await db.selectFrom('user_account').select('subject').where('id', '=', userId).executeTakeFirst();
   return row?.subject === null;

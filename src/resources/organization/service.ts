@@ -31,7 +31,7 @@ const toOrganizationView = (context: Context, row: queries.OrganizationRow) => (
   organization_plan: { plan: row.plan, audit_logs_retention_in_days: context.settings.eventRetentionDays },
 });
 
-/** The caller's organizations; of a single one its name and id stand beside the list too (docs/contributing/rules.md 2). */
+/** Lists the caller's organizations; the name and id of a single one stand beside the list too (docs/contributing/rules.md 2). */
 export async function listOrganizations(context: Context, principal: Principal, query: PageQuery) {
   const ids = principal.grants.map((grant) => grant.organizationId);
   const list = await fetchPage(context.db, queries.listOrganizations(context.db, ids), query, (row) =>
@@ -62,7 +62,7 @@ export async function createOrganization(context: Context, principal: Principal,
   return getOrganization(context, id);
 }
 
-/** Changes an organization; what is left out stays. */
+/** Changes an organization; fields that are left out stay. */
 export async function editOrganization(
   context: Context,
   organization: OrganizationTarget,
@@ -78,7 +78,7 @@ export async function editOrganization(
   return after;
 }
 
-/** Deletes an organization with all that belongs to it. 409 while it has clusters: what runs there must be torn down first. */
+/** Deletes an organization with all its records; 409 while it has clusters, whose workloads must be torn down first. */
 export async function deleteOrganization(context: Context, organization: OrganizationTarget): Promise<void> {
   const { id, name } = organization;
   const { clusters } = await queries.countClusters(context.db, id);

@@ -32,12 +32,15 @@ const targetWith = (hold: 'forShare' | 'forUpdate'): Target<OrganizationTarget> 
 /** Loads the organization of a path, if it is one of the caller's. For what stands in the organization. */
 export const organizationTarget: Target<OrganizationTarget> = targetWith('forShare');
 
-/** The same for what changes the organization itself: two writers that shared the row would wait for each other for ever. */
+/**
+ * Loads the organization of a path for changes of the organization itself. Two writers that shared the row would wait for each other for
+ * ever.
+ */
 export const organizationItself: Target<OrganizationTarget> = targetWith('forUpdate');
 
 type Row = Awaited<ReturnType<typeof findOrganization>>;
 export type OrganizationTarget = NonNullable<Row> & { organizationId: string };
 
-/** An organization by its id, whoever asks: for the program itself. */
+/** Returns an organization by its id without a check of access: for the program itself. */
 const findOrganization = (db: Database, id: string) =>
   db.selectFrom('organization').selectAll().where('id', '=', id).executeTakeFirst();

@@ -66,7 +66,7 @@ export const markProjectDeleting = (db: Database, scope: Scope, id: string) =>
 export const deleteProjectRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('project').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** Number of environments and services of each project; `visible` is the condition on the environments that count. */
+/** Counts the environments and services of each project; `visible` is the condition on the environments that count. */
 export const listProjectStats = (db: Database, scope: Scope, visible: RawBuilder<boolean>) =>
   db
     .selectFrom('project')
@@ -81,7 +81,7 @@ export const listProjectStats = (db: Database, scope: Scope, visible: RawBuilder
     .groupBy('project.id')
     .orderBy('project.created_at');
 
-/** Moves the version of a project without another change of its row: something that its services are deployed with has changed. */
+/** Raises the version of a project without an edit of its row: something that its services are deployed with has changed. */
 export const touchProject = (db: Database, scope: Scope, id: string) =>
   db
     .updateTable('project')

@@ -14,7 +14,7 @@ export interface ProjectInput {
   description?: string;
 }
 
-/** A project as it is answered to a caller who does not see all of its environments. */
+/** Returns a project as it is answered to a caller who does not see all of its environments. */
 export function toVisibleProjectView(principal: Principal, row: queries.ProjectRow) {
   const ids = visibleEnvironmentIds(principal, row.organization_id, 'environment.read', row.id);
   return toProjectView(ids ? { ...row, environments: ids.length } : row);
@@ -31,7 +31,7 @@ const toProjectView = (row: queries.ProjectRow) => ({
   organization: { id: row.organization_id },
 });
 
-/** Makes a project. 409 if the organization has one of that name (docs/contributing/rules.md 8). */
+/** Creates a project; 409 if the organization has one of that name (docs/contributing/rules.md 8). */
 export async function createProject(context: Context, organizationId: string, input: ProjectInput) {
   const id = newId();
   const name = input.name.trim();
@@ -54,7 +54,7 @@ export async function createProject(context: Context, organizationId: string, in
   return view;
 }
 
-/** Changes name and description; what is left out stays. The caller gets the project as a GET answers it to them. */
+/** Changes name and description; fields that are left out stay. The answer is what a GET gives this caller. */
 export async function editProject(
   context: Context,
   principal: Principal,
@@ -77,7 +77,7 @@ export async function editProject(
   return toVisibleProjectView(principal, row);
 }
 
-/** Services and environments of each project of the organization. */
+/** Counts the services and environments of each project of the organization. */
 export async function projectStats(context: Context, principal: Principal, organizationId: string) {
   const visible = visibleProjects(principal, organizationId);
   const rows = await queries

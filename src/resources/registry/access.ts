@@ -6,10 +6,10 @@ import { loginOf } from '#resources/registry/login.ts';
 import { findRegistryById, holdRegistry, listRegistries, type RegistryRow } from '#resources/registry/queries.ts';
 import { openSecrets } from '#resources/registry/secrets.ts';
 
-/** What of a context it takes to get at credentials: the engine has no actor. */
+/** Parts of a context that reading credentials needs: the engine has no actor. */
 type Parts = Pick<Context, 'db' | 'vault' | 'settings' | 'clock'>;
 
-/** A registry that a body names. 400 naming the field where the organization has none of that id (docs/contributing/rules.md 7). */
+/** Returns a registry that a body names; 400 naming the field if the organization has none of that id (docs/contributing/rules.md 7). */
 export async function findRegistry(
   { db }: Pick<Context, 'db'>,
   organizationId: string,
@@ -23,8 +23,8 @@ export async function findRegistry(
 }
 
 /**
- * How a registry of an organization is entered now; undefined where there is none of that id. Some passwords are asked for elsewhere and
- * live for hours: nothing of it is kept. Never inside a transaction. Throws RegistryError.
+ * Returns how to log in to a registry of an organization now; undefined if it has none of that id. Some passwords come from another system
+ * and live for hours: store none of it. Never inside a transaction. Throws RegistryError.
  */
 export async function registryAccess(
   parts: Parts,
@@ -36,7 +36,7 @@ export async function registryAccess(
   return row && accessTo(parts, row, signal);
 }
 
-/** The same of a registry that is at hand. */
+/** Returns how to log in to a registry whose row is at hand, as `registryAccess` does. */
 export async function accessTo(
   parts: Parts,
   row: RegistryRow,
@@ -55,8 +55,8 @@ export async function accessTo(
 }
 
 /**
- * How the registry of an organization is entered that holds an image, by the image's name with its registry's host; undefined where the
- * organization has none there. The longest prefix of names wins. Never inside a transaction. Throws RegistryError.
+ * Returns how to log in to the organization's registry that holds an image; undefined if it has none. The image is given by its name with
+ * its registry's host; the longest prefix of names wins. Never inside a transaction. Throws RegistryError.
  */
 export async function findRegistryOf(
   parts: Parts,

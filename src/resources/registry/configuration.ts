@@ -1,23 +1,23 @@
 import { badRequest } from '#kernel/errors.ts';
 import { Type } from '#platform/http/schema.ts';
 
-/** The ways in which a kind of registry or repository takes credentials. */
+/** Ways in which a kind of registry or repository takes credentials. */
 export interface CredentialShape {
-  /** Each names all fields that it takes; the first is the one that is shown to people. */
+  /** Sets of required fields, one for each way; the first is shown to people. */
   ways: readonly (readonly string[])[];
   /** Fields that may be given besides. */
   optional?: readonly string[];
-  /** Whether it can be used without any. */
+  /** Whether it can be used without credentials. */
   anonymous: boolean;
 }
 
 export type Configuration = Record<string, string | number>;
 
-/** A configuration in the two parts in which it is kept. */
+/** Configuration, split into its answered and its secret part. */
 export interface SplitConfiguration {
-  /** What may be answered. */
+  /** Fields that may be answered. */
   config: Configuration;
-  /** What never leaves. */
+  /** Fields that are never answered. */
   secrets: Configuration;
 }
 
@@ -48,7 +48,7 @@ export const credentialFields = {
 
 const fieldsOf = ({ ways, optional = [] }: CredentialShape): string[] => [...new Set([...ways.flat(), ...optional])];
 
-/** What `available…` answers of a kind: the fields of its first way, each with its type. */
+/** Returns the fields of the kind's first way to log in, each with its type, as `available…` answers them. */
 export const requiredConfig = ({ ways }: CredentialShape): Record<string, string> =>
   Object.fromEntries((ways[0] ?? []).map((field) => [field, 'string']));
 
@@ -82,8 +82,8 @@ export function readConfiguration(
 }
 
 /**
- * Secrets go to the address that they were given for: nobody learns them by naming an address of theirs. 400 names those that an edit
- * of kind or address would have to give again.
+ * Throws 400 for secrets that an edit of kind or URL must give again. A secret goes only to the server that it was given for: naming
+ * another server does not reveal it.
  */
 export function refuseMoved(input: Record<string, unknown>, secrets: Configuration, moved: boolean): void {
   if (!moved) return;
@@ -94,7 +94,9 @@ export function refuseMoved(input: Record<string, unknown>, secrets: Configurati
   if (errors.length > 0) throw badRequest(errors.map((one) => `${one.field}: ${message}`).join('; '), errors);
 }
 
-/** The way that the given fields are of, else the present ones; none where nothing is given and nothing need be. */
+/**
+ * Returns the way that the given fields belong to, else the present ones; an empty list if no credentials are given and none are required.
+ */
 function chooseWay(
   { ways, anonymous }: CredentialShape,
   given: Configuration,

@@ -6,8 +6,8 @@ import { accessTo } from '#resources/registry/access.ts';
 import type { RegistryRow } from '#resources/registry/queries.ts';
 
 /**
- * Images of a registry with their tags, asked of the registry itself: the one of a name, or those whose name holds a text. 400 where it
- * does not let us in, 502 where it does not answer.
+ * Lists images of a registry with their tags: the one of a name, or those whose name contains a text. The registry itself is asked: 400 if
+ * it refuses access, 502 if it does not answer.
  */
 export async function listImages(
   context: Context & { signal: AbortSignal },

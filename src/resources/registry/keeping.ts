@@ -10,15 +10,15 @@ import {
 } from '#resources/registry/configuration.ts';
 import { openSecrets, sealSecrets, type Table } from '#resources/registry/secrets.ts';
 
-/** A kind of registry or Helm repository: how it is entered, and where it is. */
+/** Kind of registry or Helm repository: its credentials and its location. */
 export interface KindShape extends CredentialShape {
-  /** Where it is when nobody says; null where each is elsewhere. */
+  /** Default URL, or null if each registry of the kind has its own. */
   url(region: string | number | undefined): string | null;
-  /** An address of it, for whoever has to name one. */
+  /** Example of its URL, for messages that ask for one. */
   example: string;
 }
 
-/** Where something is, and how it is entered, as a row has it. */
+/** Location, configuration and secrets, as a row has them. */
 interface Kept {
   kind: string;
   url: string;
@@ -33,8 +33,8 @@ interface Input {
 }
 
 /**
- * What is stored of a body that makes a registry or Helm repository, or edits the `present` one: what an edit leaves out stays, secrets as
- * long as they go where they went. 400 names the field that is wrong.
+ * Returns the columns for a body that makes a registry or Helm repository, or edits the `present` one. Fields that an edit leaves out stay,
+ * and secrets stay as long as the server does. 400 names the field that is wrong.
  */
 export async function keep(
   context: Context,
@@ -51,7 +51,7 @@ export async function keep(
   };
   const { config, secrets } = readConfiguration(input.kind, shape, input.config, before);
   const own = shape.url(config['region']);
-  // An address that nobody gave follows the region.
+  // A default address follows the region.
   const stays = same && same.url !== shape.url(before!.config['region']) ? same.url : null;
   const url = input.url ?? stays ?? own;
   if (url === null) throw invalidField('url', `is required for ${input.kind}: ${shape.example}`);

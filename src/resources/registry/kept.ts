@@ -3,7 +3,7 @@ import { brokenConstraint } from '#platform/database/index.ts';
 import { requiredConfig } from '#resources/registry/configuration.ts';
 import type { KindShape } from '#resources/registry/keeping.ts';
 
-/** What rows of registries and of Helm repositories have. */
+/** Columns that rows of registries and of Helm repositories have in common. */
 interface KeptRow {
   id: string;
   created_at: Date;
@@ -13,11 +13,11 @@ interface KeptRow {
   description: string | null;
   url: string;
   config: unknown;
-  /** How many services use it. */
+  /** Number of services that use it. */
   services: number;
 }
 
-/** One as it is answered: of its configuration only what is no secret. */
+/** Returns the answer for a registry or Helm repository: of its configuration only what is no secret. */
 export const toKeptView = (row: KeptRow) => ({
   id: row.id,
   created_at: row.created_at.toISOString(),
@@ -30,7 +30,7 @@ export const toKeptView = (row: KeptRow) => ({
   config: row.config as object,
 });
 
-/** The kinds that there are, each with what it takes. */
+/** Lists the kinds, each with the fields that it requires. */
 export const availableOf = <Kind extends string>(kinds: readonly Kind[], shapes: Record<Kind, KindShape>) =>
   kinds.map((kind) => ({
     kind,
@@ -38,7 +38,7 @@ export const availableOf = <Kind extends string>(kinds: readonly Kind[], shapes:
     is_mandatory: !shapes[kind].anonymous,
   }));
 
-/** Deletes one that no service uses; 409 while there are some, also such as were made meanwhile. */
+/** Deletes a registry or Helm repository that no service uses; 409 while services use it, also those made meanwhile. */
 export async function deleteUnused(what: string, row: KeptRow, remove: () => Promise<unknown>): Promise<void> {
   const used = `Services use the ${what} ${row.name}: give them another first (associatedServices lists them).`;
   if (row.services > 0) throw conflict(used);

@@ -22,7 +22,7 @@ const example = 'https://registry.example.com';
 const LOGIN = ['username', 'password'];
 const login = (url: KindShape['url']): KindShape => ({ ways: [LOGIN], anonymous: true, url, example });
 
-/** What credentials of Amazon's, Scaleway's and nobody's registries are; Helm repositories of OCI take the same. */
+/** Credential fields of Amazon's registries, and below of Scaleway's; their OCI Helm repositories take the same. */
 export const ECR: CredentialShape = {
   ways: [
     ['region', 'access_key_id', 'secret_access_key'],
@@ -36,7 +36,7 @@ export const SCALEWAY: CredentialShape = {
   anonymous: false,
 };
 
-/** What each kind of registry is. */
+/** Credentials and addresses of each kind of registry. */
 export const REGISTRIES: Record<RegistryKind, KindShape> = {
   ECR: { ...ECR, url: nowhere, example: 'https://<account>.dkr.ecr.<region>.amazonaws.com' },
   SCALEWAY_CR: { ...SCALEWAY, url: (region) => `https://rg.${region}.scw.cloud`, example },

@@ -3,11 +3,11 @@ import { RegistryError, type Credentials } from '#platform/oci/index.ts';
 import type { SplitConfiguration } from '#resources/registry/configuration.ts';
 import { ecrLogin } from '#resources/registry/ecr.ts';
 
-/** What asks another system for a password, where a registry wants one of there. */
+/** Parts that `loginOf` needs to ask another system for a password, where a registry takes such passwords. */
 export interface LoginParts {
   http: HttpClient;
   now: Date;
-  /** Setting: address of ECR's API, with `{region}` and `{domain}` to be filled in. */
+  /** Setting with the address of ECR's API, in which `{region}` and `{domain}` are filled in. */
   ecrUrl: string;
   signal?: AbortSignal;
 }

@@ -20,7 +20,7 @@ export const findRegistryById = (db: Database, organizationIds: string[], id: st
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** A registry that a body names; it cannot be deleted until the commit. */
+/** Finds a registry that a body names and locks it against deletion until the commit. */
 export const holdRegistry = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('container_registry')

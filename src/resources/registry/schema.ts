@@ -52,7 +52,7 @@ export const ContainerRegistryRequest = named(
 );
 export type ContainerRegistryRequest = Static<typeof ContainerRegistryRequest>;
 
-/** What is answered of a configuration: nothing else, whatever is stored. */
+/** Fields of a configuration that are answered, whatever else is stored. */
 const Configuration = Type.Object({
   username: Answered,
   region: Answered,

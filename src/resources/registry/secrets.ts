@@ -6,7 +6,7 @@ export type Table = 'container_registry' | 'helm_repository';
 
 const placeOf = (table: Table, id: string): string => `${table}/${id}/secrets`;
 
-/** The secret part of a configuration, encrypted; null where there is none. */
+/** Encrypts the secret part of a configuration; null if there is none. */
 export async function sealSecrets(
   { vault, db }: Context,
   organizationId: string,

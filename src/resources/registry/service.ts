@@ -13,10 +13,10 @@ const TABLE = 'container_registry' as const;
 /** A registry as it is answered. */
 export const toRegistryView = toKeptView;
 
-/** The kinds of registries, each with what it takes. */
+/** Lists the kinds of registries, each with the fields that it requires. */
 export const availableRegistries = () => availableOf(REGISTRY_KINDS, REGISTRIES);
 
-/** Keeps a registry with its credentials, encrypted. Names may repeat (docs/contributing/rules.md 8). */
+/** Stores a registry with its credentials, encrypted. Names may repeat (docs/contributing/rules.md 8). */
 export async function createRegistry(context: Context, organizationId: string, input: ContainerRegistryRequest) {
   const at = { table: TABLE, organizationId, id: newId() };
   await queries.insertRegistry(context.db, {
@@ -32,7 +32,7 @@ export async function createRegistry(context: Context, organizationId: string, i
   return view;
 }
 
-/** Changes a registry; what is left out stays, its secrets too, as long as they go where they went. */
+/** Changes a registry; fields that are left out stay. Secrets stay too, as long as their server does. */
 export async function editRegistry(context: Context, present: queries.RegistryRow, input: ContainerRegistryRequest) {
   const { organization_id: organizationId, id } = present;
   const at = { table: TABLE, organizationId, id };
@@ -47,7 +47,7 @@ export async function editRegistry(context: Context, present: queries.RegistryRo
   return after;
 }
 
-/** Forgets a registry. 409 while services use it. */
+/** Deletes a registry; 409 while services use it. */
 export async function deleteRegistry(context: Context, row: queries.RegistryRow): Promise<void> {
   const { organization_id: organizationId, id } = row;
   await deleteUnused('container registry', row, () => queries.deleteRegistryRow(context.db, { organizationId }, id));

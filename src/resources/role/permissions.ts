@@ -4,7 +4,7 @@ import { ENVIRONMENT_MODES, type RolePermissions } from '#platform/access/princi
 type Cluster = RolePermissions['clusters'][number];
 type Project = RolePermissions['projects'][number];
 
-/** What a custom role's permissions are said in; what an entry must have is checked here. */
+/** Permissions of a custom role as requests give them; required fields of an entry are checked here. */
 export interface PermissionsInput {
   cluster_permissions?: Partial<Cluster>[];
   project_permissions?: {

@@ -36,7 +36,7 @@ export const lockRole = (db: Database, organizationIds: string[], id: string) =>
     .forUpdate()
     .executeTakeFirst();
 
-/** A role that a body names; it cannot be deleted until the commit. */
+/** Finds a role that a body names and locks it against deletion until the commit. */
 export const holdRole = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('role')
@@ -80,7 +80,7 @@ export const updateRole = (
 export const deleteRoleRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('role').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** How many members, tokens and invitations have a role. */
+/** Counts the members, tokens and invitations that have a role. */
 export const countUses = (db: Database, scope: Scope, id: string) =>
   sql<{ members: number; tokens: number; invitations: number }>`select
     (select count(*) from member where organization_id = ${scope.organizationId} and role_id = ${id}) as members,
@@ -89,7 +89,7 @@ export const countUses = (db: Database, scope: Scope, id: string) =>
     .execute(db)
     .then(({ rows }) => rows[0]!);
 
-/** Names of what a custom role can tell apart. */
+/** Lists the clusters and projects that a custom role can name. */
 export const listPlaces = async (db: Database, scope: Scope) => {
   const named = (table: 'cluster' | 'project') =>
     db

@@ -27,13 +27,13 @@ export const toRoleView = (row: queries.RoleRow, places: Places) => ({
   ...toPermissionsView(row.permissions as RolePermissions, places),
 });
 
-/** A custom role with what it says of the places that the caller sees. */
+/** Returns a custom role with its permissions on the clusters and projects that the caller sees. */
 export async function getRole(context: Context, principal: Principal, role: queries.RoleRow) {
   if (role.built_in) throw notFound('Custom role');
   return toRoleView(role, await visiblePlaces(context, principal, role.organization_id));
 }
 
-/** Clusters and projects that the caller may see. */
+/** Lists the clusters and projects that the caller may see. */
 export async function visiblePlaces(context: Context, principal: Principal, organizationId: string): Promise<Places> {
   const { clusters, projects } = await queries.listPlaces(context.db, { organizationId });
   const clusterIds = visibleClusterIds(principal, organizationId, 'cluster.read');
@@ -44,7 +44,7 @@ export async function visiblePlaces(context: Context, principal: Principal, orga
   };
 }
 
-/** A custom role as events record it: what it says by itself, without the names of what it says it of. */
+/** Returns a custom role as events record it: its own entries, without the names of clusters and projects. */
 const toRecordedRole = (row: queries.RoleRow) => ({
   id: row.id,
   name: row.name,
@@ -52,7 +52,7 @@ const toRecordedRole = (row: queries.RoleRow) => ({
   permissions: row.permissions,
 });
 
-/** Makes a custom role. 409 if the organization has a role of that name, a built-in one included. */
+/** Creates a custom role; 409 if the organization has a role of that name, a built-in one included. */
 export async function createRole(context: Context, principal: Principal, organizationId: string, input: RoleInput) {
   const id = newId();
   const name = input.name.trim();
@@ -66,7 +66,7 @@ export async function createRole(context: Context, principal: Principal, organiz
   return toRoleView(made, places);
 }
 
-/** Changes a custom role; members and tokens that have it may do at once what it says now. */
+/** Changes a custom role; the change holds at once for members and tokens that have it. */
 export async function editRole(context: Context, principal: Principal, role: queries.RoleRow, input: RoleInput) {
   const { organization_id: organizationId, id } = role;
   refuseBuiltIn(role);
@@ -82,7 +82,7 @@ export async function editRole(context: Context, principal: Principal, role: que
   return toRoleView(changed, places);
 }
 
-/** Deletes a custom role that nobody has. 409 otherwise: they would be left without any. */
+/** Deletes a custom role; 409 while members, tokens or invitations have it, which would be left without any. */
 export async function deleteRole(context: Context, role: queries.RoleRow): Promise<void> {
   const { organization_id: organizationId, id, name } = role;
   refuseBuiltIn(role);
@@ -96,7 +96,7 @@ export async function deleteRole(context: Context, role: queries.RoleRow): Promi
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(id, name), before });
 }
 
-/** The role that a body names. 400 for one of another organization, as for one that is nowhere (docs/contributing/rules.md 7). */
+/** Returns the role that a body names; 400 if it is another organization's or does not exist (docs/contributing/rules.md 7). */
 export async function requireRole(context: Context, organizationId: string, id: string, field = 'role_id') {
   const role = await queries.holdRole(context.db, { organizationId }, id);
   if (!role)

@@ -12,12 +12,12 @@ import {
   type SecretManager,
 } from '#resources/secret-manager-access/managers/index.ts';
 
-/** For all pages, tokens and secrets that one piece of work asks for. */
+/** Time limit for all pages, tokens and secrets that one piece of work asks for. */
 const TIMEOUT_MS = 60_000;
-/** Secrets that are read at the same time. */
+/** Number of secrets that are read at the same time. */
 const AT_A_TIME = 8;
 
-/** A secret manager by the id of its access, with the access's name; undefined if the organization has none with that id. */
+/** Opens a secret manager by the id of its access, with the access's name; undefined if the organization has none with that id. */
 export async function openManagerOf(
   context: Context,
   scope: Scope,
@@ -39,26 +39,27 @@ export async function openManagerOf(
   return { ...manager, name: access.name, clusterId: access.clusterId };
 }
 
-/** An access from before plain http:// was refused: its token is not sent. */
+/** Refuses an access from before plain http:// was refused: its token is not sent. */
 function refused({ name, clusterId, endpoint }: OpenAccess) {
   const refuse = () =>
     Promise.reject(new SecretManagerError('http:// would show its token to others: give the access an https:// URL'));
   return { name, clusterId, label: endpoint.url!, list: refuse, read: refuse };
 }
 
-/** A secret that is wanted, and the records that it is the value of. */
+/** External secret to read, and the records that it is the value of. */
 interface Wanted {
   access: string;
   name: string;
-  /** Person and token with whose right it is read; without a person where an earlier release did not record them. */
+  /** Person and token with whose permission it is read; without a person if an earlier release did not record them. */
   chooser: Maker;
   records: VariableRecord[];
 }
 
 /**
- * The records with the values of external secrets, read now and kept nowhere (docs/contributing/rules.md 34): only of those that count, so that what is
- * overridden asks nobody. It is read with the right of whoever chose it, and of the token that they used: without `cluster.use` on the cluster of the access nothing is read.
- * Throws VariableError, which names each key and the manager that did not give its secret.
+ * Returns the records with the values of external secrets, read now and stored nowhere (docs/contributing/rules.md 34). Only records that
+ * count are read: overridden ones cost no call. A secret is read with the permission of the person who chose it, and of the token that they
+ * used: without `cluster.use` on the cluster of the access nothing is read. Throws VariableError, which names each key and the manager that
+ * did not give its secret.
  */
 export async function readExternalSecrets(
   context: Context,
@@ -87,7 +88,7 @@ export async function readExternalSecrets(
   return records.map((record) => (values.has(record) ? { ...record, value: values.get(record)! } : record));
 }
 
-/** External secrets behind the records that count, each once. */
+/** Collects the external secrets behind the records that count, each once. */
 function wantedOf(records: VariableRecord[]): Wanted[] {
   if (!records.some((record) => record.external)) return [];
   const byId = new Map(records.map((record) => [record.id, record]));
@@ -119,7 +120,7 @@ async function readOne(
   manager: Awaited<ReturnType<typeof openManagerOf>>,
   wanted: Wanted,
 ): Promise<{ value: string } | { failure: string }> {
-  const what = `${keysOf(wanted).join(' and ')} cannot be had: the external secret "${wanted.name}"`;
+  const what = `No value for ${keysOf(wanted).join(' and ')}: the external secret "${wanted.name}"`;
   if (!manager) return { failure: `${what} is of a secret manager access that is gone.` };
   if (!(await mayRead(context, scope, manager.clusterId, wanted.chooser)))
     return {

@@ -8,7 +8,7 @@ import { secretManagerAccessTarget } from '#resources/secret-manager-access/targ
 
 const tag = 'Secret Manager Access';
 
-/** What the accesses of clusters lead to; they are made, changed and removed with their cluster. */
+/** Routes for the secrets behind the accesses of clusters; the accesses are made, changed and removed with their cluster. */
 export const secretManagerAccessRoutes: Route[] = [
   defineRoute({
     id: 'listUpstreamSecretsFromSecretProvider',

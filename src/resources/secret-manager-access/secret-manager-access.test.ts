@@ -185,7 +185,7 @@ describe('an external secret', () => {
     const { state, error } = await deploy(application.id);
     expect(state).toMatch(/_ERROR$/);
     expect(error).toContain(
-      `KEY cannot be had: the external secret "${name}" of prod (AWS Secrets Manager in eu-west-3)`,
+      `No value for KEY: the external secret "${name}" of prod (AWS Secrets Manager in eu-west-3)`,
     );
     expect(error).toContain(message);
   });
@@ -201,9 +201,9 @@ describe('an external secret', () => {
     const { state, error } = await deploy(application.id);
     expect(state).toMatch(/_ERROR$/);
     expect(error).toMatch(
-      /A and B cannot be had: .* of prod \(Vault at 127\.0\.0\.1:9\): 127\.0\.0\.1:9 could not be reached/,
+      /No value for A and B: .* of prod \(Vault at 127\.0\.0\.1:9\): 127\.0\.0\.1:9 could not be reached/,
     );
-    expect(error).not.toContain('C cannot');
+    expect(error).not.toContain('for C:');
   });
 
   test('of a manager that does not answer is given up at once when the deployment is cancelled', async () => {

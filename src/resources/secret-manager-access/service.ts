@@ -5,7 +5,10 @@ import { SecretManagerError } from '#resources/secret-manager-access/managers/in
 import type { ExternalSecretRow } from '#resources/secret-manager-access/queries.ts';
 import type { SecretManagerAccessTarget } from '#resources/secret-manager-access/target.ts';
 
-/** Names of the secrets that a manager has, at most 2,000 (docs/contributing/rules.md, *Endpoints*, endpoint 13). 502 where it does not give them. */
+/**
+ * Lists names of a manager's secrets, at most 2,000 (docs/contributing/rules.md, *Endpoints*, endpoint 13); 502 if the manager does not
+ * give them.
+ */
 export async function listUpstreamSecrets(
   context: Context & { signal: AbortSignal },
   access: SecretManagerAccessTarget,

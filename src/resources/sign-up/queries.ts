@@ -6,7 +6,7 @@ export type SignUpRow = NonNullable<Awaited<ReturnType<typeof findSignUp>>>;
 export const findSignUp = (db: Database, userId: string) =>
   db.selectFrom('sign_up').selectAll().where('user_id', '=', userId).executeTakeFirst();
 
-/** One record a person: saying it again replaces it. */
+/** Writes the sign-up record of a person, of which there is one: new answers replace it. */
 export const saveSignUp = (db: Database, id: string, userId: string, answers: unknown) =>
   db
     .insertInto('sign_up')
@@ -17,7 +17,7 @@ export const saveSignUp = (db: Database, id: string, userId: string, answers: un
     .returningAll()
     .executeTakeFirstOrThrow();
 
-/** The names of whom the identity provider gave none. */
+/** Sets the names of a person for whom the identity provider gave none. */
 export const nameAccount = (db: Database, userId: string, firstName: string, lastName: string) =>
   db
     .updateTable('user_account')

@@ -16,14 +16,14 @@ const toSignUpView = (row: queries.SignUpRow) => ({
   ...(row.answers as Static<typeof SignUpRequest>),
 });
 
-/** What the caller said at sign-up. 404 if they said nothing yet. */
+/** Returns the caller's answers at sign-up; 404 if there are none yet. */
 export async function getSignUp(context: Context, userId: string) {
   const row = await queries.findSignUp(context.db, userId);
   if (!row) throw notFound('Sign-up');
   return toSignUpView(row);
 }
 
-/** Keeps what the caller says at sign-up; what they said before is replaced. */
+/** Stores the caller's answers at sign-up; earlier answers are replaced. */
 export async function saveSignUp(context: Context, principal: Principal, answers: Static<typeof SignUpRequest>) {
   const { userId } = principal;
   const before = await queries.findSignUp(context.db, userId);

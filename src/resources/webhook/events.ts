@@ -1,4 +1,4 @@
-/** Names of what a webhook can be told, in the reference's spelling, which answers use (docs/contributing/rules.md 40). */
+/** Names of webhook events in the reference's spelling, which answers use (docs/contributing/rules.md 40). */
 export const WEBHOOK_EVENTS = [
   'DEPLOYMENT_STARTED',
   'DEPLOYMENT_CANCELLED',
@@ -7,7 +7,7 @@ export const WEBHOOK_EVENTS = [
 ] as const;
 export type WebhookEventName = (typeof WEBHOOK_EVENTS)[number];
 
-/** The specification's spellings (docs/contributing/rules.md, *Webhooks*) and what they are in the reference's. */
+/** Spellings of the specification (docs/contributing/rules.md, *Webhooks*) with the reference's spelling of each. */
 const SPELLINGS: Record<string, WebhookEventName> = {
   DEPLOYMENT_SUCCEEDED: 'DEPLOYMENT_SUCCESSFUL',
   DEPLOYMENT_FAILED: 'DEPLOYMENT_FAILURE',
@@ -18,7 +18,7 @@ export const SUBSCRIBABLE_EVENTS = [...WEBHOOK_EVENTS, ...(Object.keys(SPELLINGS
 
 const referenceName = (name: string): WebhookEventName => SPELLINGS[name] ?? (name as WebhookEventName);
 
-/** What a webhook is subscribed to: the events, and in the same order the spelling in which each was asked for. */
+/** Events that a webhook is subscribed to, and in the same order the spelling in which each was requested. */
 export interface Subscription {
   events: WebhookEventName[];
   subscribed: string[];

@@ -10,7 +10,7 @@ export type AttemptRow = Awaited<ReturnType<ReturnType<typeof listAttempts>['exe
 export const listWebhooks = (db: Database, scope: Scope) =>
   selectWebhooks(db).where('organization_id', '=', scope.organizationId).orderBy('created_at').orderBy('id');
 
-/** The lock leaves room for the key checks of a claim, which holds a delivery that an edit waits for. */
+/** Finds a webhook. `lock` leaves room for the key checks of a claim, which holds a delivery that an edit waits for. */
 export const findWebhookById = (db: Database, organizationIds: string[], id: string, lock = false) => {
   const query = selectWebhooks(db)
     .where('organization_id', '=', sql<string>`any(${organizationIds})`)
@@ -33,7 +33,7 @@ export const updateWebhook = (db: Database, scope: Scope, id: string, change: Up
 export const deleteWebhookRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('webhook').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** Deliveries go before their webhook: in the other order a claim under way and the cascade would wait for each other. */
+/** Deletes the deliveries before their webhook: in the other order a claim under way and the cascade would wait for each other. */
 export const deleteDeliveries = (db: Database, scope: Scope, webhookId: string) =>
   db
     .deleteFrom('webhook_delivery')
@@ -41,7 +41,7 @@ export const deleteDeliveries = (db: Database, scope: Scope, webhookId: string) 
     .where('webhook_id', '=', webhookId)
     .execute();
 
-/** A webhook that is switched off is not called for what is still waiting either. */
+/** Cancels waiting deliveries: a webhook that is switched off is not called for them either. */
 export const cancelPendingDeliveries = (db: Database, scope: Scope, webhookId: string) =>
   db
     .updateTable('webhook_delivery')
@@ -51,7 +51,7 @@ export const cancelPendingDeliveries = (db: Database, scope: Scope, webhookId: s
     .where('state', '=', 'PENDING')
     .execute();
 
-/** Finished attempts of a webhook, the newest first: of calls about the given environments, or all of them. */
+/** Lists finished attempts of a webhook, the newest first: of calls about the given environments, or all of them. */
 export const listAttempts = (db: Database, scope: Scope, webhookId: string, environmentIds: string[] | null) =>
   db
     .selectFrom('webhook_attempt as attempt')
@@ -70,7 +70,7 @@ export const listAttempts = (db: Database, scope: Scope, webhookId: string, envi
     )
     .orderBy('attempt.id', 'desc');
 
-/** The delivery that an attempt belongs to, locked against the worker that would claim it. */
+/** Locks the delivery of an attempt against the worker that would claim it. */
 export const lockDeliveryOfAttempt = (db: Database, scope: Scope, webhookId: string, attemptId: string) =>
   db
     .selectFrom('webhook_delivery')
@@ -87,7 +87,7 @@ export const lockDeliveryOfAttempt = (db: Database, scope: Scope, webhookId: str
     .forUpdate()
     .executeTakeFirst();
 
-/** Makes a delivery due at once, with its whole schedule before it: it expires as a new one does. */
+/** Makes a delivery due at once, with its whole retry schedule before it: it expires as a new one does. */
 export const renewDelivery = (db: Database, scope: Scope, id: string) =>
   db
     .updateTable('webhook_delivery')

@@ -39,10 +39,10 @@ export const toAttemptView = (row: queries.AttemptRow) => ({
   ended_at: row.ended_at!.toISOString(),
 });
 
-/** Where in the vault a webhook's secret belongs. */
+/** Returns the place in the vault for which a webhook's secret is sealed. */
 export const secretPlace = (webhookId: string): string => `webhook/${webhookId}/target_secret`;
 
-/** Makes a webhook. 400 for a URL that can never be called. */
+/** Creates a webhook; 400 for a URL that can never be called. */
 export async function createWebhook(context: Context, organizationId: string, input: WebhookRequest) {
   checkUrl(input.target_url, 'target_url', context.settings.allowedPrivateAddresses);
   const id = newId();
@@ -64,7 +64,7 @@ export async function createWebhook(context: Context, organizationId: string, in
   return toWebhookView(row);
 }
 
-/** Changes a webhook; what is left out stays. Switched off, it is not called for what waits either. */
+/** Changes a webhook; fields that are left out stay. Switched off, it is not called for waiting deliveries either. */
 export async function editWebhook(context: Context, webhook: queries.WebhookRow, input: WebhookRequest) {
   checkUrl(input.target_url, 'target_url', context.settings.allowedPrivateAddresses);
   const scope = { organizationId: webhook.organization_id };
@@ -89,7 +89,7 @@ export async function editWebhook(context: Context, webhook: queries.WebhookRow,
   return toWebhookView(row);
 }
 
-/** Removes a webhook with its deliveries. */
+/** Deletes a webhook with its deliveries. */
 export async function deleteWebhook(context: Context, webhook: queries.WebhookRow): Promise<void> {
   const scope = { organizationId: webhook.organization_id };
   await queries.deleteDeliveries(context.db, scope, webhook.id);
@@ -98,7 +98,7 @@ export async function deleteWebhook(context: Context, webhook: queries.WebhookRo
 }
 
 /**
- * Sends the delivery of an attempt again, at once and under its own id (docs/contributing/rules.md 41). 409 while the webhook is switched
+ * Sends the delivery of an attempt again, at once and under its own id (docs/contributing/rules.md 41); 409 while the webhook is switched
  * off or an attempt is under way.
  */
 export async function resendAttempt(context: Context, webhook: queries.WebhookRow, attemptId: string) {
@@ -121,7 +121,7 @@ export async function resendAttempt(context: Context, webhook: queries.WebhookRo
   };
 }
 
-/** The encrypted secret; null to remove it, undefined to keep what is there. */
+/** Encrypts the secret. An empty text gives null, which removes it; undefined keeps the present one. */
 async function sealSecret(context: Context, organizationId: string, webhookId: string, secret: string | undefined) {
   if (secret === undefined) return undefined;
   return secret === '' ? null : context.vault.seal(context.db, organizationId, secretPlace(webhookId), secret);

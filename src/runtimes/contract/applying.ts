@@ -3,7 +3,7 @@ import { newContext, nextSpec } from '#runtimes/contract/fixture.ts';
 import { readyNames, startTraffic, stored } from '#runtimes/contract/setup.ts';
 import type { Contract } from '#runtimes/contract/setup.ts';
 
-/** What `apply` promises about the release that comes and the one that goes. */
+/** Defines the tests of `apply`: the new release and the one that it replaces. */
 export function describeApplying(contract: () => Contract): void {
   test('applies a workload: it is observed running and answers at its host', async () => {
     const c = contract();
@@ -121,7 +121,7 @@ export function describeApplying(contract: () => Contract): void {
     expect((await c.get(spec, '/')).status).toBe(404);
   });
 
-  test('as many instances run as are wanted, and all of them serve', async () => {
+  test('the required number of instances runs, and all of them serve', async () => {
     const c = contract();
     const spec = c.spec({ instances: { min: 2, max: 2 } });
     const handle = await c.apply(spec);

@@ -5,13 +5,13 @@ import { mountFolder, readyNames, until } from '#runtimes/contract/setup.ts';
 import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
 
 const MIB = 2 ** 20;
-/** Folders, and what the server itself writes. */
+/** Bytes by which a measurement may be too high: folders, and files that the server itself writes. */
 const TOLERANCE = MIB;
 
-/** What is pretended takes no disk. */
+/** Returns whether the runtime runs real workloads; simulated ones use no disk. */
 const isReal = ({ runtime }: Contract): boolean => runtime.pretends !== true;
 
-/** What is on disk, and what ends what takes too much of it. */
+/** Defines the tests of disk measurement and disk limits. */
 export function describeDisk(contract: () => Contract, options: ContractOptions): void {
   const itemsOf = async (serviceId: string): Promise<DiskItem[]> => {
     const { items } = await contract().runtime.diskUse!(AbortSignal.timeout(60_000));

@@ -9,13 +9,16 @@ import { until } from '#runtimes/contract/setup.ts';
 import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
 import type { EgressRule, TaskSpec } from '#runtimes/runtime.ts';
 
-/** Addresses of this machine that others reach it by. */
+/** Returns the addresses at which other machines reach this one. */
 const ownAddresses = (): string[] =>
   Object.values(networkInterfaces()).flatMap((all) =>
     all!.filter(({ family, internal }) => family === 'IPv4' && !internal).map(({ address }) => address),
   );
 
-/** Says what each address answers through the proxy, asked as it stands on the wire: versions of Node differ in how they take proxies. */
+/**
+ * Returns a program that prints the answer of each URL through the proxy. It writes the requests itself: versions of Node differ in how
+ * they use proxies.
+ */
 const asking = (urls: string[]) => `
 import { connect } from 'node:net';
 const proxy = new URL(process.env.HTTP_PROXY);
@@ -28,7 +31,7 @@ for (const url of ${JSON.stringify(urls)})
     socket.write('GET ' + url + ' HTTP/1.1\\r\\nHost: ' + new URL(url).host + '\\r\\nConnection: close\\r\\n\\r\\n');
   });`;
 
-/** Says which of these a program reaches without the proxy: targets as host and port, and names that it looks up. */
+/** Returns a program that prints which targets (host and port) it reaches, and which names it resolves, without the proxy. */
 const reaching = (targets: [string, number][], names: string[]) => `
 import { connect } from 'node:net';
 import { lookup } from 'node:dns/promises';
@@ -40,9 +43,9 @@ const names = ${JSON.stringify(names)}.map((name) => lookup(name).then(() => nam
 console.log('reached', JSON.stringify((await Promise.all([...tries, ...names])).filter((one) => one !== null)));
 process.exit();`;
 
-/** How `TaskSpec.egress` keeps a command in, and `TaskSpec.folders`. */
+/** Defines the tests of `TaskSpec.egress` and `TaskSpec.folders`. */
 export function describeEgress(contract: () => Contract, options: ContractOptions): void {
-  /** Listens on every address that this machine has, as programs that users run beside us do. */
+  /** Server on every address of this machine, like programs of users beside the runtime. */
   let machine: Server;
   let port: number;
   const [own] = ownAddresses();
@@ -53,7 +56,7 @@ export function describeEgress(contract: () => Contract, options: ContractOption
   });
   afterAll(() => machine.close().closeAllConnections());
 
-  /** A program of Node behind a proxy with these rules. */
+  /** Returns a task that runs a Node program behind a proxy with these rules. */
   const sandboxed = (program: string, rules: Partial<EgressRule>[], changes: Partial<TaskSpec> = {}) =>
     contract().task([], {
       arguments: ['node', '--input-type=module', '-e', program],
@@ -94,7 +97,7 @@ export function describeEgress(contract: () => Contract, options: ContractOption
     const { end, lines } = await c.run(sandboxed(program, [{ host: '*' }], { identity }));
     expect(end, lines.join('\n')).toMatchObject({ exitCode: 0 });
     expect(lines).toContain('reached []');
-    // The same, with nothing to keep it in, does reach them.
+    // The same program without restrictions does reach them.
     const free = await c.run({ ...sandboxed(program, [], { identity, name: 'free' }), egress: undefined });
     const reached = free.lines.find((line) => line.startsWith('reached '));
     const siblings = options.without?.siblings ? [] : [`${server.hostname}:8080`, `"${server.hostname}"`];
@@ -161,7 +164,7 @@ export function describeEgress(contract: () => Contract, options: ContractOption
       console.log(execFileSync('/work/answer/here/a/run', { encoding: 'utf8' }));
       appendFileSync('/work/answer/here/a/b.txt', ' and changed'); writeFileSync('/work/answer/here/new', '');
       writeFileSync('/work/answer/answer.json', readFileSync('/work/answer/here/a/b.txt'));`;
-    // Where its output goes, and, once more, on a volume.
+    // The given folder is first below the output's folder, then on a volume.
     const folders = [{ path: '/work/answer/here', directory }];
     const storage = [{ id: crypto.randomUUID(), mountPath: '/work/answer/here', sizeGib: 1 }];
     for (const one of [{}, { storage }]) {

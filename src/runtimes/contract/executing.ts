@@ -7,7 +7,7 @@ import type { ExecRequest, Handle } from '#runtimes/runtime.ts';
 
 const MIB = 2 ** 20;
 
-/** Programs beside a workload, of runtimes that can. */
+/** Defines the tests of programs that run beside a workload, for runtimes with `exec`. */
 export function describeExecuting(contract: () => Contract): void {
   async function run(handle: Handle, request: Partial<ExecRequest>, signal = AbortSignal.timeout(60_000)) {
     const parts: Buffer[] = [];
@@ -47,7 +47,7 @@ export function describeExecuting(contract: () => Contract): void {
     const stdout = new Writable({
       highWaterMark: 1,
       write: (part: Buffer) => {
-        // Never done: no more may come than what lies in buffers.
+        // The write never completes: only buffered bytes may follow.
         taken += part.length;
         setTimeout(() => abort.abort(), 300);
       },
@@ -103,7 +103,7 @@ export function describeExecuting(contract: () => Contract): void {
       },
     });
     const mark = `mark-${randomUUID()}`;
-    // Two of them, of which one is in a session of its own; what they write after the end must not end them.
+    // Two programs, one of them in its own session; their writes after the end must not end them.
     const program = `process.on('SIGHUP', () => {}); process.stdout.on('error', () => {}); setInterval(() => {}, 1000);
       if (process.argv[2]) require('child_process').spawn('node', ['-e', process.argv[2], process.argv[1]], { detached: true, stdio: 'inherit' });
       else console.log('ready');`;

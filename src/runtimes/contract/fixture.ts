@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import type { BuildContext, BuildSpec, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 import type { TaskStep } from '#runtimes/fake/task-program.ts';
 
-/** Starts the application of `fake/application.ts` as an ordinary process; written for whichever Node the base image has. */
+/**
+ * Program that starts the application of `fake/application.ts` as an ordinary process. Runs on any version of Node that the base image has.
+ */
 const MAIN = `
 import { readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -35,7 +37,7 @@ process.on('SIGTERM', () => {
 });
 `;
 
-/** Does the steps of `fake/task-program.ts` that are its last argument. */
+/** Program that performs the steps of `fake/task-program.ts` in its last argument. */
 const TASK = `
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -58,11 +60,14 @@ const status = await runSteps(JSON.parse(process.argv.at(-1)), {
 process.exit(status);
 `;
 
-/** Writes a folder with the application, the program of executions, and a Dockerfile that starts from `baseImage`, which needs `node` (18 or later). */
+/**
+ * Writes a folder with the application, the program of executions and a Dockerfile. The Dockerfile starts from `baseImage`, which needs
+ * `node` (18 or later).
+ */
 export async function writeFixture(directory: string, baseImage: string): Promise<void> {
   await mkdir(directory, { recursive: true });
   const text = await readFile(new URL('../fake/application.ts', import.meta.url), 'utf8');
-  // In the image it stands alone.
+  // In the image the file has no other modules beside it.
   const source = text.replace(`'#kernel/node-http.ts'`, `'node:http'`);
   await writeFile(join(directory, 'application.mjs'), stripTypeScriptTypes(source));
   await writeFile(join(directory, 'server.mjs'), MAIN.trimStart());
@@ -84,7 +89,7 @@ export async function writeFixture(directory: string, baseImage: string): Promis
   );
 }
 
-/** An identity that no other test has: environment and service of its own. */
+/** Returns a unique identity with its own environment and service. */
 export const newIdentity = (installation: string, generation = 1): WorkloadIdentity => ({
   installation,
   organizationId: randomUUID(),
@@ -94,10 +99,10 @@ export const newIdentity = (installation: string, generation = 1): WorkloadIdent
   generation,
 });
 
-/** The host name under which the router answers for a service of the contract. */
+/** Returns the host name under which the router answers for a service of the contract. */
 export const hostOf = (identity: WorkloadIdentity): string => `contract-z${identity.serviceId.slice(0, 8)}.localhost`;
 
-/** A workload of the fixture: one instance, HTTP on 8080, ready by `/healthz`. */
+/** Returns a workload of the fixture: one instance, HTTP on 8080, ready by `/healthz`. */
 export function newSpec(identity: WorkloadIdentity, image: string, changes: Partial<WorkloadSpec> = {}): WorkloadSpec {
   const { environment, ...others } = changes;
   return {
@@ -142,14 +147,14 @@ export function newSpec(identity: WorkloadIdentity, image: string, changes: Part
   };
 }
 
-/** The next release of the same service, with changes. */
+/** Returns the next release of the same service, with changes. */
 export function nextSpec(spec: WorkloadSpec, changes: Partial<WorkloadSpec> = {}): WorkloadSpec {
   const identity = { ...spec.identity, generation: spec.identity.generation + 1 };
   const environment = { ...spec.environment, RELEASE: String(identity.generation), ...changes.environment };
   return { ...spec, ...changes, identity, environment };
 }
 
-/** A command of the fixture that does the steps and ends. */
+/** Returns a command of the fixture that performs the steps and ends. */
 export function newTask(
   identity: WorkloadIdentity,
   image: string,
@@ -177,7 +182,7 @@ export function newTask(
   };
 }
 
-/** A build of the fixture's folder. */
+/** Returns a build of the fixture's folder. */
 export const newBuild = (
   identity: WorkloadIdentity,
   directory: string,
@@ -196,14 +201,14 @@ export const newBuild = (
   ...changes,
 });
 
-/** A context whose log lines are kept, with a signal that ends with the given one. */
+/** Returns a context that keeps its log lines and uses the given signal. */
 export function newContext(signal: AbortSignal = new AbortController().signal): BuildContext & { lines: string[] } {
   const lines: string[] = [];
   return {
     signal,
     lines,
     log: (line) => void lines.push(line),
-    // As of an operator who shares every image of the engine.
+    // As if the operator shared every image of the engine.
     resolveImage: async (name) => ({ reference: name, onBuild: [], registry: null }),
     checkHost: async () => undefined,
   };

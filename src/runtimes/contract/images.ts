@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
 import type { Contract } from '#runtimes/contract/setup.ts';
 
-/** What was built, and how it goes again. */
+/** Defines the tests of built images and their removal. */
 export function describeImages(contract: () => Contract): void {
   test('only images that are named are removed, of the service that is named, and a second time is done', async () => {
     const { runtime, folder, setup } = contract();

@@ -4,7 +4,7 @@ import { hostOf, newContext, newIdentity, nextSpec } from '#runtimes/contract/fi
 import { mountFolder, startTraffic, stored, until } from '#runtimes/contract/setup.ts';
 import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
 
-/** Stop, restart, remove, crashes, and the view of another process. */
+/** Defines the tests of stop, restart, remove, crashes, and use by a second process. */
 export function describeLifecycle(contract: () => Contract, options: ContractOptions): void {
   test('stopped it serves no more, stopping again is done, and a deploy starts it again', async () => {
     const c = contract();
@@ -177,7 +177,10 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
   });
 }
 
-/** Resolves when the application answers there. To connect proves less: some gateways answer for addresses that nobody has. */
+/**
+ * Resolves when the application answers at the address. A connection alone proves less: some gateways accept connections for unused
+ * addresses.
+ */
 function answers(host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const sent = request({ host, port, path: '/healthz', agent: false, timeout: 2000 }, (response) => {

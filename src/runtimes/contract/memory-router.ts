@@ -10,7 +10,7 @@ export interface HttpAnswer {
 
 const keyOf = (upstream: Upstream): string => `${upstream.address}:${upstream.port}`;
 
-/** A router without a process of its own: it keeps routes in memory and makes the requests of the contract itself. */
+/** Router inside the test process: keeps routes in memory and sends the requests of the contract itself. */
 export class MemoryRouter implements Router {
   readonly port = 0;
   readonly services = new Map<string, { generation: number; routes: RouteEntry[] }>();
@@ -41,14 +41,14 @@ export class MemoryRouter implements Router {
     return unsupportedCertificates(hosts);
   }
 
-  /** The upstreams of a host, none when it is unknown. */
+  /** Returns the upstreams of a host; empty if the host is unknown. */
   upstreams(host: string): Upstream[] {
     return [...this.services.values()].flatMap((service) =>
       service.routes.filter((route) => route.host === host).flatMap((route) => route.upstreams),
     );
   }
 
-  /** GET through the routes as the proxy does it: 404 for an unknown host, 503 without upstreams; throws when none answers. */
+  /** Sends a GET through the routes as the proxy does: 404 for an unknown host, 503 without upstreams. Throws if no upstream answers. */
   async get(host: string, path: string): Promise<HttpAnswer> {
     const known = [...this.services.values()].some((service) => service.routes.some((route) => route.host === host));
     if (!known) return { status: 404, body: '' };

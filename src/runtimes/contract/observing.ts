@@ -4,7 +4,7 @@ import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts
 import { until } from '#runtimes/contract/setup.ts';
 import type { Contract } from '#runtimes/contract/setup.ts';
 
-/** Report, logs, metrics. */
+/** Defines the tests of reports, logs and metrics. */
 export function describeObserving(contract: () => Contract): void {
   test('says what it is and that it can be used', async () => {
     const report = await contract().runtime.check();
@@ -86,7 +86,7 @@ export function describeObserving(contract: () => Contract): void {
   });
 }
 
-/** Builds of runtimes that have them. */
+/** Defines the tests of builds, for runtimes with `build`. */
 export function describeBuilding(contract: () => Contract): void {
   test('a build tells what it does, takes arguments, and answers at once for the same key', async () => {
     const c = contract();

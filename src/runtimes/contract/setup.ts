@@ -25,9 +25,9 @@ import {
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import type { HttpAnswer } from '#runtimes/contract/memory-router.ts';
 
-/** What a runtime gets from the suite. */
+/** Objects that the suite gives to a runtime. */
 export interface ContractSetup {
-  /** Takes the routes of the runtime; the suite's requests go to the upstreams that it holds. */
+  /** Router for the runtime's routes; the suite's requests go to the upstreams that it holds. */
   router: MemoryRouter;
   /** An empty folder for the runtime's state, removed at the end. */
   directory: string;
@@ -35,22 +35,22 @@ export interface ContractSetup {
   installation: string;
 }
 
-/** What the suite needs from a runtime. */
+/** Runtime under test, with the functions that the suite needs. */
 export interface ContractSubject {
   runtime: Runtime;
-  /** Makes an image of the folder (it has a Dockerfile). Without it the runtime's own `build` is used. */
+  /** Builds an image of the folder, which has a Dockerfile. If absent, the suite calls the runtime's own `build`. */
   image?(folder: string): Promise<string>;
-  /** GET of a path for a host name. Without it the request goes to the upstreams that the runtime gave to the router. */
+  /** Sends a GET for a host name. If absent, the request goes to the upstreams that the runtime gave to the router. */
   get?(host: string, path: string): Promise<HttpAnswer>;
-  /** Names of everything that is still there of a service: processes, containers, networks, folders, volumes. */
+  /** Returns the names of all remains of a service: processes, containers, networks, folders, volumes. */
   leftovers(identity: WorkloadIdentity): Promise<string[]>;
-  /** Another runtime object that knows only what a second process would know. Closed by the suite. */
+  /** Opens a second runtime object that knows only what a second process would know. The suite closes it. */
   reopen(): Promise<Runtime>;
-  /** Takes down what the test set up around the runtime, after `runtime.close()`. */
+  /** Removes the test's setup around the runtime, after `runtime.close()`. */
   close?(): Promise<void>;
 }
 
-/** Guarantees that not every runtime can give. */
+/** Guarantee that not every runtime gives. */
 type OptionalGuarantee = 'siblings' | 'storage' | 'absolutePaths' | 'programs' | 'egress';
 
 export interface ContractOptions {
@@ -63,8 +63,8 @@ export interface ContractOptions {
 }
 
 /**
- * A folder where files and storage are mounted, and how the application names it: a runtime without absolute paths has
- * only what lies below the WORKDIR.
+ * Returns a folder for files and storage, and the application's name for it. A runtime without absolute paths has only folders below the
+ * WORKDIR.
  */
 export const mountFolder = (options: ContractOptions): { mount: string; named: string } =>
   options.without?.absolutePaths
@@ -73,7 +73,7 @@ export const mountFolder = (options: ContractOptions): { mount: string; named: s
 
 export type MakeRuntime = (setup: ContractSetup) => Promise<ContractSubject>;
 
-/** What the groups of the suite work with. */
+/** State that the groups of the suite share: the runtime, its fixture and its services. */
 export class Contract {
   readonly setup: ContractSetup;
   readonly subject: ContractSubject;
@@ -105,7 +105,7 @@ export class Contract {
     return new Contract(home, setup, subject, folder, image);
   }
 
-  /** Removes every service of the suite; one that can't be removed keeps none of the others from it. */
+  /** Removes every service of the suite. A failed removal does not prevent the others. */
   async close(): Promise<void> {
     const failures: unknown[] = [];
     const attempt = async (work: Promise<void> | undefined) => {
@@ -119,21 +119,21 @@ export class Contract {
     if (failures.length > 0) throw new AggregateError(failures, 'Not everything of the contract could be removed.');
   }
 
-  /** A spec of a new service in an environment of its own; the suite removes it at the end. */
+  /** Returns a spec of a new service in its own environment; the suite removes it at the end. */
   spec(changes: Partial<WorkloadSpec> = {}): WorkloadSpec {
     const identity = changes.identity ?? newIdentity(this.setup.installation);
     this.#identities.push(identity);
     return newSpec(identity, this.image, { ...changes, identity });
   }
 
-  /** A command of a new service in an environment of its own; the suite removes it at the end. */
+  /** Returns a command of a new service in its own environment; the suite removes it at the end. */
   task(steps: TaskStep[], changes: Partial<TaskSpec> = {}): TaskSpec {
     const identity = changes.identity ?? newIdentity(this.setup.installation);
     this.#identities.push(identity);
     return newTask(identity, this.image, steps, { ...changes, identity });
   }
 
-  /** Runs a command to its end; answers that and everything that came into the log. */
+  /** Runs a command to its end; returns the end and all log lines. */
   async run(spec: TaskSpec, runtime: Runtime = this.runtime): Promise<{ end: TaskEnd; lines: string[] }> {
     const context = newContext(AbortSignal.timeout((spec.timeoutSeconds + 60) * 1000));
     const end = await runtime.run!(spec, context);
@@ -149,7 +149,7 @@ export class Contract {
     return this.subject.get ? this.subject.get(host, path) : this.setup.router.get(host, path);
   }
 
-  /** GET that must be answered with 200; the JSON that came. */
+  /** Sends a GET that must return 200; returns the JSON of the answer. */
   async ask(spec: WorkloadSpec, path: string): Promise<Record<string, unknown>> {
     const { status, body } = await this.get(spec, path);
     expect(status, body).toBe(200);
@@ -157,10 +157,10 @@ export class Contract {
   }
 }
 
-/** A handle as another process would read it from the database. */
+/** Returns a handle as another process would read it from the database. */
 export const stored = (handle: Handle): Handle => JSON.parse(JSON.stringify(handle));
 
-/** Asks until the answer is right; fails with the last answer after `timeoutMs`. */
+/** Repeats `ask` until the answer is right; fails with the last answer after `timeoutMs`. */
 export async function until<T>(ask: () => Promise<T>, isRight: (answer: T) => boolean, timeoutMs = 15_000): Promise<T> {
   const end = Date.now() + timeoutMs;
   for (;;) {
@@ -171,7 +171,7 @@ export async function until<T>(ask: () => Promise<T>, isRight: (answer: T) => bo
   }
 }
 
-/** Sends requests one after the other, on several lines at once, until stopped; answers how many came back and what failed. */
+/** Sends requests one after the other, on several connections at once, until stopped; returns the number of answers and the failures. */
 export function startTraffic(
   send: () => Promise<HttpAnswer>,
   lines = 4,
@@ -198,7 +198,7 @@ export function startTraffic(
   };
 }
 
-/** Names of the instances that are ready. */
+/** Returns the names of the ready instances. */
 export const readyNames = (observation: Observation): string[] =>
   observation.instances
     .filter((instance) => instance.state === 'ready')

@@ -5,7 +5,7 @@ import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
 
 const query = (values: Record<string, string>): string => new URLSearchParams(values).toString();
 
-/** What a workload finds around it: variables, files, storage, siblings. */
+/** Defines the tests of a workload's environment: variables, files, storage, siblings. */
 export function describeSurroundings(contract: () => Contract, options: ContractOptions): void {
   test('variables reach the workload as they are, those of the image stay', async () => {
     const c = contract();

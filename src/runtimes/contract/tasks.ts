@@ -5,12 +5,12 @@ import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
 import type { TaskSpec } from '#runtimes/runtime.ts';
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-/** The lines that the command itself wrote in a form of its own: what the runtime says besides is not looked at. */
+/** Returns the lines that the command wrote, recognized by their pattern; lines of the runtime are ignored. */
 const told = (lines: string[], pattern: RegExp) => lines.filter((line) => pattern.test(line));
 const processOf = (lines: string[]) => told(lines, /^process /);
 const another = ({ identity }: TaskSpec, name: string) => ({ identity, name });
 
-/** How `run` answers, and that nothing is begun twice. */
+/** Defines the tests of the end of `run`, and that no execution starts twice. */
 export function describeTaskEnds(contract: () => Contract, options: ContractOptions): void {
   test('a command that ends tells its exit status and when it began and ended', async () => {
     const c = contract();
@@ -245,7 +245,7 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
   });
 }
 
-/** What a command gets, and what is taken from it. */
+/** Defines the tests of a command's environment and restrictions. */
 export function describeTasks(contract: () => Contract, options: ContractOptions): void {
   test('variables, files, arguments and an entry point are as a workload has them', async () => {
     const c = contract();

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 
-/** Default pool: 1024 networks of 61 instances each. The engine's own default pool ends at about 31 networks. */
+/** Default pool: 1024 networks of 61 instances each. The engine's own default pool is exhausted after about 31 networks. */
 export const DEFAULT_POOL = '10.201.0.0/16';
 /** Prefix length of an environment's network. */
 const SUBNET_PREFIX = 26;
@@ -29,7 +29,7 @@ function rangeOf(cidr: string): Range | null {
 
 const overlap = (one: Range, other: Range): boolean => one.first <= other.last && other.first <= one.last;
 
-/** Throws when the text is no IPv4 network that holds at least one environment's network. */
+/** Throws if the text is not an IPv4 network that holds at least one environment's network. */
 export function checkPool(pool: string): void {
   const range = rangeOf(pool);
   if (!range || range.last - range.first + 1 < 2 ** (32 - SUBNET_PREFIX))
@@ -38,7 +38,7 @@ export function checkPool(pool: string): void {
     );
 }
 
-/** The lowest subnet of the pool that overlaps none of the networks in use (CIDR; IPv6 ones don't matter); null if full. */
+/** Returns the lowest subnet of the pool that overlaps no network in use (CIDR; IPv6 is ignored); null if the pool is full. */
 export function freeSubnet(pool: string, used: readonly string[], prefix = SUBNET_PREFIX): string | null {
   const range = rangeOf(pool)!;
   const taken = used.flatMap((cidr) => rangeOf(cidr) ?? []);
@@ -51,9 +51,9 @@ export function freeSubnet(pool: string, used: readonly string[], prefix = SUBNE
 }
 
 /**
- * An address of the subnet that nobody has; null if it is full. Goes on behind `after` and comes round, so that an address
- * just given up isn't given out at once: a client that still knows it would reach the wrong instance.
- * The first address is the network's, the second its gateway's, the last its broadcast.
+ * Returns a free address of the subnet, or null if the subnet is full. The search starts after `after` and wraps around: a client that
+ * still knows an address just released would reach the wrong instance if the address were reused at once. The first address is the
+ * network's, the second its gateway's, the last its broadcast.
  */
 export function freeAddress(subnet: string, taken: ReadonlySet<string>, after?: string): string | null {
   const range = rangeOf(subnet)!;
@@ -67,7 +67,7 @@ export function freeAddress(subnet: string, taken: ReadonlySet<string>, after?: 
   return null;
 }
 
-/** The networks that a machine has routes to, from the text of Linux' `/proc/net/route`; the default route is left out. */
+/** Returns the networks that a machine has routes to, from the text of Linux' `/proc/net/route`; the default route is left out. */
 export function parseRoutes(table: string): string[] {
   return table
     .trim()

@@ -21,7 +21,7 @@ afterAll(() => bench[Symbol.asyncDispose]());
 
 const storage = () => [{ id: crypto.randomUUID(), mountPath: '/data', sizeGib: 1 }];
 
-/** A node that sees another machine: containers can't be reached by their addresses. */
+/** Node that seems to be another machine: its containers can't be reached by their addresses. */
 const nodeWith = (engine: Docker, changes: Partial<DockerNode> = {}): DockerNode => {
   const { installation, router } = bench;
   const parts = {
@@ -331,7 +331,7 @@ describe('networks', () => {
 });
 
 describe('a process that dies in the midst', () => {
-  /** An engine whose process is gone from the n-th change on: no call answers any more, that of a clean-up neither. */
+  /** Engine whose process is gone from the n-th change on: no later call answers, not even one of a clean-up. */
   const dyingEngine = (changesLeft: number): { engine: Docker; died: () => boolean } => {
     const engine = new Docker({ socketPath });
     const dial = engine.modem.dial.bind(engine.modem);

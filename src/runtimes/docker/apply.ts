@@ -12,7 +12,7 @@ import { refusals } from './refusals.ts';
 import { releaseFrom, releaseOf } from './release.ts';
 import { rollOut } from './rollout.ts';
 
-/** Makes a spec true (`Runtime.apply`). */
+/** Applies a spec (`Runtime.apply`). */
 export async function applySpec(node: DockerNode, spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
   context.signal.throwIfAborted();
   const refused = [...refusals(spec), ...rangeRefusals(spec, node.publishedPorts)];
@@ -20,7 +20,7 @@ export async function applySpec(node: DockerNode, spec: WorkloadSpec, context: R
   const { cpus } = await node.about();
   refuseSuperseded(spec, await listInstances(node, spec.identity));
   const imageId = await ensureImage(node, spec, context);
-  // Pulling takes its time: what is there is looked at after it.
+  // Pulling takes time: the present instances are listed after it.
   const present = await listInstances(node, spec.identity);
   refuseSuperseded(spec, present);
   const release = releaseOf(spec, imageId);
@@ -55,7 +55,7 @@ function refuseSuperseded(spec: WorkloadSpec, present: Instance[]): void {
     );
 }
 
-/** Instances of the same generation and configuration that an earlier or crashed call left; those that serve come first. */
+/** Returns instances of the same generation and configuration from an earlier or crashed call; serving instances come first. */
 function sameRelease(present: Instance[], generation: number, configHash: string): Instance[] {
   return present
     .filter((one) => one.generation === generation && one.configHash === configHash && !one.state.Dead)
@@ -63,16 +63,16 @@ function sameRelease(present: Instance[], generation: number, configHash: string
 }
 
 /**
- * Whether an attempt may go on with what is there. A candidate that is not ready yet stays with the attempt that made it: that one may still
- * be at work, and take it away.
+ * Whether an attempt may adopt an instance. A candidate that is not ready yet belongs to the attempt that made it, which may still be
+ * running and remove it.
  */
 const isAdoptable = (instance: Instance, attempt: number): boolean => instance.named || instance.attempt === attempt;
 
 const rank = (instance: Instance): number => (instance.named ? 2 : 0) + (isUp(instance) ? 1 : 0);
 
 /**
- * New processes of the same release (`Runtime.restart`). Everything is taken from the containers that are there, running or
- * stopped, because a handle has no secrets in it; files lie in a volume that the new ones share.
+ * Starts new processes of the same release (`Runtime.restart`). Everything is read from the existing containers, running or stopped,
+ * because a handle holds no secrets; files lie in a volume that the new instances share.
  */
 export async function restartRelease(
   node: DockerNode,
@@ -96,7 +96,7 @@ export async function restartRelease(
       attempt,
       release,
       present,
-      // What an earlier call has made for the same request stays.
+      // Instances that an earlier call made for the same request stay.
       adopted: same
         .filter((one) => one.labels[LABEL.restart] === String(asked) && isAdoptable(one, attempt))
         .slice(0, release.wanted),
@@ -109,7 +109,7 @@ export async function restartRelease(
   );
 }
 
-/** Values of a container's variables that are secret. */
+/** Returns the secret values among a container's environment variables. */
 export function secretValues(config: { Env: string[]; Labels: Record<string, string> }): string[] {
   const names = JSON.parse(config.Labels[LABEL.secrets] ?? '[]') as string[];
   return names.flatMap(

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench[Symbol.asyncDispose]());
 
-/** A server that takes its time before it listens (`SLOW_MS`) and takes 4 s to end. */
+/** Server that waits `SLOW_MS` before it listens and takes 4 s to end. */
 const UNHURRIED = `
 process.on('SIGTERM', () => setTimeout(() => process.exit(0), 4000));
 setTimeout(() => require('node:http').createServer((q, s) => s.end('{}')).listen(8080), Number(process.env.SLOW_MS ?? 0));
@@ -34,21 +34,21 @@ const unhurried = (changes: Partial<WorkloadSpec> = {}): WorkloadSpec =>
     ...changes,
   });
 
-/** What another process of the control plane has: nothing but the engine is shared. */
+/** Node of another process of the control plane: nothing but the engine is shared. */
 const otherProcess = (engine = new Docker({ socketPath })): DockerNode => {
   const { installation, router } = bench;
   const parts = { installation, router, pool: '10.201.0.0/16', egressImage: NODE_IMAGE, publishAddress: '127.0.0.1' };
   return makeNode(engine, { ...parts, log: () => undefined, supervise: async () => undefined });
 };
 
-/** The context of an attempt, which `lose` takes its claim from. */
+/** Context of an attempt; `lose` revokes its claim. */
 function attempt(number: number): RuntimeContext & { lose(): void } {
   const abort = new AbortController();
   const held: Attempt = { number, holds: () => !abort.signal.aborted };
   return { ...newContext(abort.signal), attempt: held, lose: () => abort.abort('lost') };
 }
 
-/** Counts, until stopped, how many containers of a service run at once at most, and whether there was a moment with none. */
+/** Counts the containers of a service that run at the same time, until stopped; returns the highest count. */
 function watchRunning(spec: WorkloadSpec): () => Promise<number> {
   const filters = { label: [`quarterdeck.service=${spec.identity.serviceId}`], status: ['running'] };
   let most = 0;
@@ -73,7 +73,7 @@ test('two instances never run on one volume, although the process was killed whi
   const engine = new Docker({ socketPath });
   const dial = engine.modem.dial.bind(engine.modem);
   let died = false;
-  // The engine is asked to stop the old one, and whoever asked never hears of its end.
+  // The engine gets the request to stop the old instance; the process dies before the answer.
   engine.modem.dial = (options, callback) => {
     const { path, method } = options as { path: string; method: string };
     if (died) return setImmediate(() => callback!(new Error('the process died'), null));

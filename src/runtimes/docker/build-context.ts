@@ -9,13 +9,13 @@ import type { Pack } from 'tar-stream';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { BuildSpec } from '#runtimes/runtime.ts';
 
-/** A build's source, checked: both lie inside the checkout, links resolved. */
+/** Checked source of a build: both paths lie inside the checkout, links resolved. */
 export interface BuildSource {
   /** Absolute path of the context folder. */
   root: string;
   /** Absolute path of the Dockerfile. */
   dockerfile: string;
-  /** Its name in the archive. */
+  /** Name of the Dockerfile in the archive. */
   dockerfileName: string;
 }
 
@@ -23,8 +23,8 @@ export interface BuildSource {
 const FOREIGN_DOCKERFILE = '.quarterdeck.Dockerfile';
 
 /**
- * Finds the context folder and the Dockerfile of a build. Links may lead about within the checkout, not out of it.
- * Throws RuntimeError: `refused` for a path that leaves the repository, `build_failed` for one that isn't there.
+ * Finds the context folder and the Dockerfile of a build. Links may lead anywhere inside the checkout, but not out of it. Throws
+ * RuntimeError: `refused` for a path that leaves the repository, `build_failed` for a missing one.
  */
 export async function findSource(
   spec: Pick<BuildSpec, 'directory' | 'rootPath' | 'dockerfilePath'>,
@@ -61,9 +61,9 @@ async function resolveInside(checkout: string, path: string, what: string): Prom
 }
 
 /**
- * The context as a tar stream: what `.dockerignore` doesn't leave out. A link goes in as a link, never as what it leads to,
- * so nothing outside the context is read; sockets and devices stay out. Owners are 0, as every client of the engine does it.
- * `dockerfile` stands in place of the Dockerfile's own text.
+ * Packs the context, without the paths that `.dockerignore` excludes, as a tar stream. A link is packed as a link, never as its target, so
+ * nothing outside the context is read; sockets and devices are skipped. Owners are 0, as in every client of the engine. `dockerfile`
+ * replaces the text of the Dockerfile.
  */
 export function packContext(source: BuildSource, dockerfile: string): Readable {
   const archive = pack();
@@ -74,7 +74,7 @@ export function packContext(source: BuildSource, dockerfile: string): Readable {
   return Readable.from(archive);
 }
 
-/** All of a folder as a tar stream, below `path`, open to everybody. */
+/** Packs a whole folder as a tar stream, below `path`, readable and writable for everyone. */
 export function packFolder(path: string, directory: string): Readable {
   const archive = pack();
   const source = { root: directory, prefix: `${path.slice(1)}/`, open: true };
@@ -86,12 +86,12 @@ export function packFolder(path: string, directory: string): Readable {
   return Readable.from(archive);
 }
 
-/** Where files of an archive come from, and how they go in. */
+/** Folder whose files go into an archive, with the options for packing them. */
 interface FolderSource {
   root: string;
-  /** Of their names in the archive. */
+  /** Prefix of the names in the archive. */
   prefix?: string;
-  /** Whether everybody may write them. */
+  /** Whether everyone may write the files. */
   open?: boolean;
 }
 
@@ -104,11 +104,11 @@ async function fill(archive: Pack, source: BuildSource, dockerfile: string): Pro
   await addFolder(archive, source, (name) => name !== dockerfileName && keep(name), '');
 }
 
-/** A `<Dockerfile>.dockerignore` beside the Dockerfile stands before the context's own file. */
+/** Reads the ignore rules; a `<Dockerfile>.dockerignore` beside the Dockerfile takes precedence over the context's own file. */
 async function readIgnore(source: BuildSource): Promise<Keep> {
   const own = source.dockerfileName === FOREIGN_DOCKERFILE ? [] : [`${source.dockerfile}.dockerignore`];
   for (const path of [...own, join(source.root, '.dockerignore')]) {
-    // Not through a link: it could lead out of the checkout.
+    // Links are not followed: they could lead out of the checkout.
     if (!(await lstat(path).catch(absent))?.isFile()) continue;
     const rules = dockerignore.default().add(await readFile(path, 'utf8'));
     return (name) => name === source.dockerfileName || name === '.dockerignore' || !rules.ignores(name);
@@ -121,7 +121,7 @@ function absent(error: NodeJS.ErrnoException): null {
   throw error;
 }
 
-/** Ignored folders are walked too: a rule with `!` may take something in them back in. */
+/** Adds a folder's files. Ignored folders are walked too: a rule with `!` may include something in them again. */
 async function addFolder(archive: Pack, source: FolderSource, keep: Keep, folder: string): Promise<void> {
   const { root, prefix = '', open = false } = source;
   const entries = await readdir(join(root, folder), { withFileTypes: true });
@@ -140,7 +140,7 @@ async function addFolder(archive: Pack, source: FolderSource, keep: Keep, folder
 
 const attributes = async (path: string, open: boolean) => {
   const { size, mode, mtime } = await lstat(path);
-  // Everybody may run, or enter, what its owner may.
+  // Everyone gets the owner's permission to execute a file or to enter a folder.
   const opened = 0o666 | (mode & 0o100 ? 0o111 : 0);
   return { size, mode: (mode & 0o7777) | (open ? opened : 0), mtime };
 };

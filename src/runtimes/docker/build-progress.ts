@@ -1,9 +1,9 @@
 /**
- * Reads what the engine tells of a build. Its stream is a JSON object per line: plain text from the classic builder, and
- * from BuildKit `moby.buildkit.trace` with a protobuf message in base64, of which we read steps and output.
+ * Parser of the engine's build progress. The stream is a JSON object per line: plain text from the classic builder; from BuildKit
+ * `moby.buildkit.trace` with a protobuf message in base64, of which steps and output are read.
  */
 export class BuildProgress {
-  /** The engine's reason when the build failed. */
+  /** Error of the engine, if the build failed. */
   error: string | null = null;
   readonly #log: (line: string) => void;
   readonly #onPart: (id: string, status: string) => void;
@@ -12,7 +12,7 @@ export class BuildProgress {
   readonly #partial = new Map<string, string>();
   #rest = '';
 
-  /** `onPart` gets what is said of single layers while an image is pulled. */
+  /** `onPart` receives the status of single layers while an image is pulled. */
   constructor(log: (line: string) => void, onPart: (id: string, status: string) => void = () => undefined) {
     this.#log = log;
     this.#onPart = onPart;
@@ -92,7 +92,7 @@ interface Field {
   bytes: Buffer;
 }
 
-/** The fields of a protobuf message (varint and length-delimited ones, and those of fixed size, which are skipped). */
+/** Decodes the fields of a protobuf message (varint and length-delimited ones; those of fixed size are skipped). */
 export function readFields(message: Buffer): Field[] {
   const fields: Field[] = [];
   let at = 0;

@@ -1,14 +1,14 @@
 import type Docker from 'dockerode';
 import withSession from 'dockerode/lib/session.js';
 
-/** Options that make a build a BuildKit one, to be closed after it however it ended. */
+/** Options that turn a build into a BuildKit one. Close it after the build, whatever the outcome. */
 export interface BuildSession extends AsyncDisposable {
   options: { version: number; session: string };
 }
 
 /**
- * Opens the session through which BuildKit asks for registry credentials (none yet). dockerode's own `version: '2'` opens
- * one, too, but closes it only after a build that ended well: `version` as a number leaves that to us.
+ * Opens the session through which BuildKit asks for registry credentials (none yet). dockerode's own `version: '2'` also opens one, but
+ * closes it only after a successful build; with `version` as a number the caller closes it.
  */
 export function openSession(engine: Docker): Promise<BuildSession> {
   return new Promise((resolve, reject) => {

@@ -41,7 +41,7 @@ async function prepare(dockerfile: string[], changes: Partial<BuildSpec> = {}): 
   return spec;
 }
 
-/** What a command says in an image. */
+/** Runs a command in an image and returns its output. */
 async function say(image: string, ...command: string[]): Promise<string> {
   const container = await bench.engine.createContainer({
     Image: image,
@@ -61,7 +61,7 @@ async function say(image: string, ...command: string[]): Promise<string> {
   }
 }
 
-/** The two builders of an engine, by what the node believes of it. */
+/** The two builders of an engine, by the node's `buildkit` flag. */
 const builders = [
   ['BuildKit', true],
   ['the classic builder', false],
@@ -194,7 +194,7 @@ describe.each(builders)('a build with %s', (name, buildkit) => {
   });
 });
 
-/** Processes of the machine with these words as their whole command line (an engine elsewhere has none here). */
+/** Counts the machine's processes whose whole command line is these words (0 if the engine is elsewhere). */
 async function processesWith(command: string): Promise<number> {
   const { readdir, readFile } = await import('node:fs/promises');
   const lines = await Promise.all(

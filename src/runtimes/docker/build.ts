@@ -24,13 +24,13 @@ import { findImages } from './search.ts';
 /** Output lines that a failed build's error repeats. */
 const LAST_LINES = 20;
 
-/** The name of what a cache key names: its tag where it can be one, else its hash. */
+/** Returns the image name for a cache key: the key itself as the tag if it is a valid one, else its hash. */
 export function imageTag(serviceId: string, cacheKey: string): string {
   const valid = /^\w[\w.-]{0,127}$/.test(cacheKey);
   return `${imageRepository(serviceId)}:${valid ? cacheKey : createHash('sha256').update(cacheKey).digest('hex')}`;
 }
 
-/** Builds an image and answers its local id; the same cache key still there is answered at once. */
+/** Builds an image and returns its local id; an image with the same cache key is returned at once. */
 export async function buildImage(
   node: DockerNode,
   spec: BuildSpec,
@@ -66,7 +66,7 @@ export async function buildImage(
   return { image: made, cached: false };
 }
 
-/** Builds while the engine's disk keeps its reserve, where that is a disk of this machine. */
+/** Builds while the engine's disk keeps its reserve, if that disk belongs to this machine. */
 async function keepingReserve(node: DockerNode, signal: AbortSignal, run: (signal: AbortSignal) => Promise<void>) {
   const { storage } = await node.about();
   const isHere = storage !== null && node.publishAddress === LOOPBACK;
@@ -74,7 +74,7 @@ async function keepingReserve(node: DockerNode, signal: AbortSignal, run: (signa
   await withinDisk({ name: 'The build', folders: [], disk: storage ?? '', limits, signal, run });
 }
 
-/** Removes an image that is larger than one may be, and throws RuntimeError `build_failed`. */
+/** Removes an image that exceeds the size limit, and throws RuntimeError `build_failed`. */
 async function refuseTooLarge(node: DockerNode, tag: string): Promise<void> {
   if (!node.buildDisk) return;
   const { mostBytes } = node.buildDisk;
@@ -85,7 +85,7 @@ async function refuseTooLarge(node: DockerNode, tag: string): Promise<void> {
   throw new RuntimeError('build_failed', `The image takes ${size}, more than the ${most} that the operator allows.`);
 }
 
-/** Pulls the bases that take credentials: a builder is given none, and takes an image of the engine that has the digest. */
+/** Pulls the base images that need credentials: a builder gets no credentials, but uses an image of the engine with that digest. */
 async function pullPrivate(node: DockerNode, bases: BaseImage[], context: RuntimeContext): Promise<void> {
   for (const { reference, registry } of bases)
     if (registry !== null) await ensureImage(node, { image: reference, registry }, context);
@@ -104,13 +104,13 @@ export const hasImage = async (node: DockerNode, image: string): Promise<boolean
 interface Build {
   spec: BuildSpec;
   source: BuildSource;
-  /** Text that the builder gets instead of the repository's. */
+  /** Text that the builder gets instead of the repository's Dockerfile. */
   dockerfile: string;
   tag: string;
   buildkit: boolean;
 }
 
-/** What the engine is asked for. Build arguments go in the request, so no secret is on a command line. */
+/** Build options for the engine. Build arguments go in the request, so no secret is on a command line. */
 function buildOptions({ spec, source, tag, buildkit }: Omit<Build, 'dockerfile'>): Docker.ImageBuildOptions {
   const scope = cacheScope(spec.identity);
   return {
@@ -130,13 +130,13 @@ function buildOptions({ spec, source, tag, buildkit }: Omit<Build, 'dockerfile'>
 }
 
 /**
- * Name of an organization's part of the builder's caches. What one organization built is nothing that another gets: a build argument such
- * as HTTP_PROXY changes what a step makes, but not its cache key. Nobody can tell the name of another organization's part.
+ * Name of an organization's part of the builder's caches. Organizations share no cache entries: a build argument such as HTTP_PROXY changes
+ * the result of a step, but not its cache key. The name cannot be guessed by another organization.
  */
 const cacheScope = ({ installation, organizationId }: WorkloadIdentity): string =>
   createHash('sha256').update(`${installation}/${organizationId}`).digest('hex').slice(0, 32);
 
-/** Leaves out the arguments by which the builder itself is told what to do. */
+/** Leaves out the arguments that configure the builder itself. */
 function withoutBuilders(given: Record<string, string>, { log }: RuntimeContext): Record<string, string> {
   const taken = Object.keys(given).filter((name) => /^BUILDKIT_/i.test(name));
   if (taken.length > 0) log(`Build arguments that are the builder's own are left out: ${taken.join(', ')}.`);
@@ -214,9 +214,9 @@ async function runBuild(node: DockerNode, build: Build, context: RuntimeContext)
 }
 
 /**
- * Removes images built for a service, all of them or those named (ids or names), and those named that were pulled where nothing uses them.
- * One that somebody gave another name keeps that name, and one that came from a registry, too, stays.
- * Throws RuntimeError `failed` where a container still uses one.
+ * Removes images built for a service: all of them, or the given ids and names. Given pulled images are removed, too, if unused. An image
+ * with a name from elsewhere keeps that name; an image that also came from a registry stays. Throws RuntimeError `failed` if a container
+ * still uses one of them.
  */
 export async function removeImages(
   node: DockerNode,
@@ -238,7 +238,7 @@ export async function removeImages(
     throw new RuntimeError('failed', `Still in use by a container, so not removed: ${used.join(', ')}.`);
 }
 
-/** Answers false where a container uses the image; one that is gone already is done. */
+/** Removes an image; returns false if a container uses it. A missing image is no error. */
 async function removeImage(node: DockerNode, name: string): Promise<boolean> {
   try {
     await unless([404], node.engine.getImage(name).remove());

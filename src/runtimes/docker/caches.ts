@@ -9,7 +9,7 @@ import { LABEL } from './labels.ts';
 
 const MIB = 2 ** 20;
 
-/** What the client's types do not know of an image: when it last got a name. */
+/** Field that the client's type of an image lacks: the time of its last tag. */
 interface Tagged {
   Metadata?: { LastTagTime?: string };
 }
@@ -24,12 +24,12 @@ export async function trimCaches(node: DockerNode, limits: CacheLimits, signal: 
   ];
 }
 
-/** Removes what was used longest ago of the build cache until the rest takes no more than that; answers the bytes that it took. */
+/** Removes the least recently used parts of the build cache until at most `keptBytes` remain; returns the bytes freed. */
 async function pruneBuilds(engine: Docker, keptBytes: number, abortSignal: AbortSignal): Promise<number> {
   // Engines since API 1.48 call it reserved-space and still know the former name.
   const query = new URLSearchParams({ all: 'true', 'keep-storage': String(keptBytes) });
   const answer = await unless(
-    // An engine without BuildKit has none.
+    // An engine without BuildKit has no such endpoint.
     [404, 405, 501],
     new Promise<{ SpaceReclaimed?: number }>((resolve, reject) => {
       const call = { path: `/build/prune?${query}`, method: 'POST', abortSignal, statusCodes: { 200: true } };
@@ -39,7 +39,7 @@ async function pruneBuilds(engine: Docker, keptBytes: number, abortSignal: Abort
   return answer?.SpaceReclaimed ?? 0;
 }
 
-/** Removes pulled images that no container runs from and no kept release names, some time after they were pulled. */
+/** Removes pulled images without a container and without a release that is kept, some time after the pull. */
 async function removeUnneeded(
   node: DockerNode,
   { keptImages, pulledSeconds }: CacheLimits,
@@ -57,7 +57,7 @@ async function removeUnneeded(
     const reference = image.RepoDigests?.find((name) => digestOf(name) === digest);
     if (reference === undefined || kept.has(digest) || running.has(reference)) continue;
     const inspected = (await unless([404], node.engine.getImage(image.Id).inspect())) as Tagged | null;
-    // It gets our name when it was pulled.
+    // The mark is the last tag, set after the pull.
     const pulledAt = Date.parse(inspected?.Metadata?.LastTagTime ?? '');
     if (!(pulledAt <= Date.now() - pulledSeconds * 1000)) continue;
     await removePulled(node, [reference]);

@@ -5,11 +5,11 @@ import { limitCalls } from './time-limits.ts';
 export interface EngineAddress {
   /** Path of the engine's unix socket. */
   socketPath?: string;
-  /** `tcp://host:port` or `http://host:port` of an engine elsewhere. */
+  /** `tcp://host:port` or `http://host:port` of a remote engine. */
   host?: string;
 }
 
-/** A client of the engine whose calls have limits of time. Throws when neither or both addresses are given, or `host` isn't one. */
+/** Creates a client of the engine whose calls have time limits. Throws if neither or both addresses are given, or `host` is invalid. */
 export function connect(address: EngineAddress): Docker {
   if ((address.socketPath === undefined) === (address.host === undefined))
     throw new Error('Docker runtime: give either `socketPath` or `host`.');

@@ -6,31 +6,31 @@ import { fileMounts } from './files.ts';
 import { isPinned } from './references.ts';
 import { publishedPorts } from './release.ts';
 
-/** What is decided when a container is made and fixed for its life: where it stands, and whose it is. */
+/** Placement of a container, fixed for its life: its instance, attempt and addresses. */
 export interface Placement {
   instance: number;
-  /** Attempt at the deployment that makes it. */
+  /** Attempt at the deployment that makes the container. */
   attempt: number;
   network: string;
-  /** Its address in the network. */
+  /** Address of the container in the network. */
   address: string;
-  /** Null where the control plane reaches that address; else where its ports are published, by internal port. */
+  /** Published address of each internal port; null if the control plane reaches the container's own address. */
   published: Record<number, Upstream> | null;
 }
 
-/** How the control plane reaches an instance, by internal port; `*` stands for every port. */
+/** Addresses at which the control plane reaches an instance, by internal port; `*` stands for every port. */
 export type Endpoints = Record<string, Upstream>;
 
 export const LOOPBACK = '127.0.0.1';
 const MIB = 2 ** 20;
-/** A program that is set-uid in an image gives nobody more than they have. */
+/** Security option: a set-uid program in an image gains no privileges. */
 const NO_NEW_PRIVILEGES = ['no-new-privileges'];
-/** The engine takes no lower limit, and none above the machine's number of CPUs. */
+/** Lowest CPU limit of the engine, in milli-CPU. It takes no limit above the machine's number of CPUs either. */
 const LEAST_CPU_MILLI = 10;
 /** Kept output of an instance: the last 30 MB. Without a limit the engine fills the disk. */
 const LOG_CONFIG = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } };
 
-/** Ports that the control plane itself must reach: those that the proxy leads to and those that are probed. */
+/** Returns the ports that the control plane itself must reach: those behind the proxy and those that are probed. */
 export function reachedPorts(
   ports: Pick<WorkloadPort, 'internalPort' | 'protocol'>[],
   probes: (Probe | null)[],
@@ -45,20 +45,20 @@ export function reachedPorts(
 const endpointsOf = (placement: Placement): Endpoints =>
   placement.published ?? { '*': { address: placement.address, port: 0 } };
 
-/** Where the control plane reaches a port of an instance, null if it is none that was published. */
+/** Returns the address at which the control plane reaches a port of an instance; null for a port that is not published. */
 export function upstreamOf(endpoints: Endpoints, internalPort: number): Upstream | null {
   const any = endpoints['*'];
   return any ? { address: any.address, port: internalPort } : (endpoints[String(internalPort)] ?? null);
 }
 
-/** What containers of instances and of executions have in common. Values go over the socket, never onto a command line. */
+/** Options common to the containers of instances and of executions. Values go over the socket, never onto a command line. */
 export function programOptions(spec: ProgramSpec, image: { id: string; cpus: number; processes: number }) {
   return {
     Image: image.id,
     ...(spec.entrypoint.length > 0 ? { Entrypoint: spec.entrypoint } : {}),
     ...(spec.arguments.length > 0 ? { Cmd: spec.arguments } : {}),
     Env: Object.entries(spec.environment).map(([key, value]) => `${key}=${value}`),
-    // Our own probes decide; the image's would run besides and nobody would listen to it.
+    // The spec's probes decide; the image's own check would run unused.
     Healthcheck: { Test: ['NONE'] },
     StopTimeout: spec.gracePeriodSeconds,
     Labels: {
@@ -80,7 +80,7 @@ export function programOptions(spec: ProgramSpec, image: { id: string; cpus: num
   } satisfies Docker.ContainerCreateOptions;
 }
 
-/** What the engine is asked to make for one instance of a spec. */
+/** Options for the container of one instance of a spec. */
 export function containerOptions(
   spec: WorkloadSpec,
   image: { id: string; configHash: string; cpus: number; processes: number },
@@ -148,25 +148,25 @@ function portBindings(
   };
   for (const port of publishedPorts(ports))
     add(`${port.internalPort}/${port.protocol.toLowerCase()}`, '', port.externalPort);
-  // On loopback where the engine is on this machine; an engine elsewhere must be reached from here.
+  // Loopback if the engine is on this machine; ports of a remote engine must be reachable from here.
   for (const [internalPort, { address, port }] of Object.entries(placement.published ?? {}))
     add(`${internalPort}/tcp`, address === LOOPBACK ? LOOPBACK : '', port);
   return bindings;
 }
 
-/** The volumes that we mounted, not those that the image itself makes anew for each container. */
+/** Volumes mounted by the runtime, without those that the image itself creates for each container. */
 const ownMounts = (mounts: Docker.ContainerInspectInfo['Mounts']): Docker.MountConfig =>
   mounts
     .filter((mount) => mount.Type === 'volume' && mount.Name?.startsWith('qd-'))
     .map((mount) => ({ Type: 'volume', Source: mount.Name!, Target: mount.Destination, ReadOnly: !mount.RW }));
 
-/** Labels without what is of one container's life. */
+/** Labels without those that belong to one container's life. */
 function freshLabels(labels: Record<string, string>): Record<string, string> {
   const { [LABEL.replaced]: _replaced, ...kept } = labels;
   return kept;
 }
 
-/** The same container once more for the restart that the deployment `asked` wants: all of its configuration, in another place. */
+/** Options for the same container again, for the restart that the deployment `asked` requests: same configuration, new placement. */
 export function cloneOptions(
   original: Docker.ContainerInspectInfo,
   placement: Placement,
@@ -193,21 +193,21 @@ export function cloneOptions(
   };
 }
 
-/** Instance as far as the next one in its place is made from it. */
+/** Parts of an instance from which its replacement is made. */
 interface Replaceable {
   inspected: Docker.ContainerInspectInfo;
   labels: Record<string, string>;
-  /** Whether siblings resolve the service's host name to it. */
+  /** Whether siblings resolve the service's host name to the instance. */
   named: boolean;
 }
 
-/** How often an instance was started anew from its image, and how the one before it ended. */
+/** Number of times that an instance was replaced from its image, and the exit of its predecessor. */
 export interface Replaced {
   times: number;
   exit: InstanceExit;
 }
 
-/** The same container once more, at the same place, from its image alone. */
+/** Options for the same container again, at the same address, from its image alone. */
 export function replacementOptions(
   { inspected: original, labels, named }: Replaceable,
   replaced: Replaced,
@@ -219,7 +219,7 @@ export function replacementOptions(
     ...keptConfig(original),
     Labels: { ...labels, [LABEL.replaced]: JSON.stringify(replaced) },
     ExposedPorts: config.ExposedPorts,
-    // Siblings resolve the service's name to it as they do to one whose process is started again.
+    // Siblings resolve the service's name to the replacement at once, as after a restart of the process.
     NetworkingConfig: {
       EndpointsConfig: { [host.NetworkMode!]: { ...address, Aliases: named ? [labels[LABEL.hostname]!] : [] } },
     },
@@ -227,7 +227,7 @@ export function replacementOptions(
   };
 }
 
-/** What a container keeps of another one's configuration, wherever it stands. */
+/** Configuration that a replacement keeps from the original container, on any network. */
 const keptConfig = ({ Image, Config: config }: Docker.ContainerInspectInfo) => ({
   Image,
   Entrypoint: config.Entrypoint as string[],

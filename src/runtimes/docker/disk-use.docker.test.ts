@@ -21,7 +21,7 @@ afterAll(() => bench[Symbol.asyncDispose]());
 const signal = () => AbortSignal.timeout(60_000);
 const nowhere = () => new Writable({ write: (_part, _encoding, done) => done() });
 
-/** Measures as where the engine's storage cannot be read. */
+/** Meter for an engine whose storage cannot be read. */
 function fromAfar(): DockerDisk {
   const { installation, router } = bench;
   const node = makeNode(bench.engine, {

@@ -10,7 +10,7 @@ import type { DockerNode } from './node.ts';
 import { pulledRepository } from './pull.ts';
 import { findContainers, findVolumes, ours } from './search.ts';
 
-/** What of the engine's answer counts; the client's types know neither it nor that the question can be broken off. */
+/** Part of the engine's answer that counts; the client's types lack it, and that the request can be aborted. */
 interface EngineUse {
   Images?: (Docker.ImageInfo & { SharedSize: number })[] | null;
   Volumes?: (Docker.VolumeInspectInfo & { UsageData?: { Size: number } | null })[] | null;
@@ -18,17 +18,17 @@ interface EngineUse {
   BuildCache?: { Size: number; Shared: boolean }[] | null;
 }
 
-/** Inspections that the engine answers at a time. */
+/** Number of concurrent inspections. */
 const AT_ONCE = 8;
 
 /**
- * Measures what carries our labels and the images that we pulled. Where this process reads the engine's storage it walks the trees itself,
- * with low priority; else the engine does, which counts sparse files in full.
+ * Measures the labelled objects of the installation and the images that it pulled. If this process can read the engine's storage, it walks
+ * the trees itself, with low priority; otherwise the engine measures, which counts sparse files in full.
  */
 export class DockerDisk {
   readonly #node: DockerNode;
   readonly #meter = new TreeMeter();
-  /** Folders of containers, which never change: the layer that each writes, and its log. */
+  /** Folders by container, which never change: the layer that it writes, and its log. */
   readonly #folders = new Map<string, { upper: string | null; log: string | null }>();
 
   constructor(node: DockerNode) {
@@ -103,7 +103,7 @@ export class DockerDisk {
         ];
   }
 
-  /** What the engine says of containers and volumes; logs are not among it. */
+  /** Sizes of containers and volumes as the engine reports them; it does not report logs. */
   #told(use: EngineUse): DiskItem[] {
     const containers = ours(this.#node, {}, use.Containers ?? []).flatMap((container) => {
       const item = containerItem(container);
@@ -117,7 +117,7 @@ export class DockerDisk {
     return [...containers, ...volumes];
   }
 
-  /** Images that were built for services, and those that we pulled, which count for each organization that has a container of one. */
+  /** Sums up built and pulled images. A pulled image counts for each organization that has a container of it. */
   #images(all: NonNullable<EngineUse['Images']>, containers: Docker.ContainerInfo[]) {
     const pulled = `${pulledRepository(this.#node.installation)}:`;
     const built = new Set(ours(this.#node, {}, all));
@@ -130,7 +130,7 @@ export class DockerDisk {
       const services = built.has(image)
         ? [image.Labels[LABEL.service]!]
         : firstOfEach(users, LABEL.organization).map(({ Labels: labels }) => labels[LABEL.service]!);
-      // Somebody else may share the layers of a base; all of a pulled image was pulled for whoever runs it.
+      // Others may share the layers of a base image; a pulled image counts in full for the services that run it.
       const bytes = built.has(image) ? own(image) : image.Size;
       return services.map((serviceId) => {
         return { kind: 'image' as const, serviceId, name: image.Id, bytes, isWhole: true };
@@ -153,7 +153,7 @@ function firstOfEach(containers: Docker.ContainerInfo[], label: string): Docker.
   return [...new Map(containers.map((container) => [container.Labels[label], container])).values()];
 }
 
-/** Instance or execution that a container is; null for helpers. */
+/** Returns the instance or execution that a container belongs to; null for helpers. */
 function containerItem({ Labels: labels, Names: names }: Docker.ContainerInfo): Unsized | null {
   const serviceId = labels[LABEL.service];
   if (serviceId === undefined) return null;
@@ -169,7 +169,7 @@ const volumeItem = ({ Labels: labels }: Docker.VolumeInspectInfo): Unsized => ({
   name: labels[LABEL.storage]!,
 });
 
-/** Asks for the use of disk, of some types where the engine knows them apart (API 1.42). */
+/** Asks the engine for disk use, limited to some types if the engine supports that (API 1.42). */
 function askEngine(engine: Docker, types: string[], abortSignal: AbortSignal): Promise<EngineUse> {
   const query = new URLSearchParams(types.map((type) => ['type', type]));
   return new Promise((resolve, reject) => {

@@ -9,7 +9,7 @@ import { openBench } from './testing.ts';
 import type { DockerBench } from './testing.ts';
 
 let bench: DockerBench;
-/** Listens on every address that this machine has. */
+/** Server that listens on every address of this machine. */
 const machine = createServer((_request, response) => response.end('the machine'));
 let machinePort: number;
 beforeAll(async () => {
@@ -25,7 +25,7 @@ afterAll(async () => {
 
 const specs: TaskSpec[] = [];
 
-/** A program of Node behind a proxy with this list. */
+/** Node.js program behind a proxy with these rules. */
 function sandboxed(program: string, rules: Partial<Egress['rules'][0]>[], changes: Partial<TaskSpec> = {}): TaskSpec {
   const identity = changes.identity ?? newIdentity(bench.installation);
   const spec = newTask(identity, NODE_IMAGE, [], {
@@ -46,14 +46,14 @@ async function run(spec: TaskSpec) {
   return { end, lines: context.lines };
 }
 
-/** Says what each address answers through the proxy, or that it does not. */
+/** Program that prints the answer of each address through the proxy, or that there is none. */
 const asking = (urls: string[]) => `
 for (const url of ${JSON.stringify(urls)})
   await fetch(url, { signal: AbortSignal.timeout(5000) }).then(
     async (answer) => console.log('asked', url, answer.status, (await answer.text()).slice(0, 200)),
     (error) => console.log('asked', url, 'failed'));`;
 
-/** Besides what the runtime contract says of it. */
+/** Tests in addition to those of the runtime contract. */
 describe('an execution with a list of hosts', () => {
   test('finds no way around the proxy over its own wire: not to this machine, and not to siblings by their addresses', async () => {
     const server = bench.spec();
@@ -78,12 +78,12 @@ describe('an execution with a list of hosts', () => {
     const { end, lines } = await run(sandboxed(program, [{ host: 'shop.example' }], { identity }));
     expect(end, lines.join('\n')).toMatchObject({ exitCode: 0 });
     expect(lines).toContain('reached []');
-    // The same, with nothing to keep it in, does reach them.
+    // The same program without a list of hosts does reach them.
     const free = await run({ ...sandboxed(program, [], { identity, name: 'free' }), egress: undefined });
     const reached = free.lines.find((line) => line.startsWith('reached '));
     for (const one of [`${sibling!.Gateway}:${machinePort}`, `${sibling!.IPAddress}:8080`])
       expect(reached).toContain(one);
-    // One address, and none of IPv6, which could lead to this machine.
+    // A single address, and no IPv6 address, which could lead to this machine.
     expect(lines).toContain('six 1');
   });
 

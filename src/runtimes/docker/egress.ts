@@ -20,7 +20,7 @@ import { TaskLog } from './task-log.ts';
 export const DEFAULT_EGRESS_IMAGE = 'node:24-alpine';
 
 const PORT = 3128;
-/** Room for two: the proxy, and what it serves. */
+/** Prefix length with room for two: the proxy and the execution behind it. */
 const PREFIX = 29;
 const MEMORY = 128 * 2 ** 20;
 const FOLDER = 'quarterdeck-egress';
@@ -28,7 +28,7 @@ const NOBODY = '65534:65534';
 const LOOK_MS = 100;
 const READY_MS = 30_000;
 
-/** Where an execution stands whose only way out is a proxy. */
+/** Network location of an execution that reaches the outside through a proxy only. */
 export interface WayOut {
   network: string;
   address: string;
@@ -36,9 +36,9 @@ export interface WayOut {
 }
 
 /**
- * Makes the way out of an execution that is not begun yet: a network that leads nowhere, on which not even this machine has an address, and a
- * container on it and on the environment's network that lets through to listed hosts (docs/decisions/0019). What is there of an earlier
- * attempt is made anew.
+ * Creates the egress of an execution that has not begun. It is a network that leads nowhere, on which not even this machine has an address,
+ * and a container on it and on the environment's network that forwards to listed hosts (docs/decisions/0019). Leftovers of an earlier
+ * attempt are removed first.
  */
 export async function makeWayOut(node: DockerNode, spec: TaskSpec, context: RuntimeContext): Promise<WayOut> {
   const { product } = await node.about();
@@ -53,7 +53,7 @@ export async function makeWayOut(node: DockerNode, spec: TaskSpec, context: Runt
     const labels = { ...environmentLabels(spec.identity), ...labelsOf(spec) };
     const subnet = await createNetwork(
       node,
-      // The second keeps the bridge of this machine without an address: else all that listens here could be reached over it.
+      // The second option keeps the bridge without an address of this machine: otherwise its listening ports would be reachable.
       { Name: name, Labels: labels, Internal: true, Options: { 'com.docker.network.bridge.inhibit_ipv4': 'true' } },
       PREFIX,
     );
@@ -117,7 +117,7 @@ async function archiveOf(program: EgressProgram): Promise<Readable> {
   return Readable.from(archive);
 }
 
-/** Waits for its first line, which it writes when it listens. */
+/** Waits for the first line of the proxy, which it writes when it listens. */
 async function awaitReady(proxy: Docker.Container, { signal }: RuntimeContext): Promise<void> {
   for (const end = Date.now() + READY_MS; ;) {
     signal.throwIfAborted();
@@ -130,21 +130,24 @@ async function awaitReady(proxy: Docker.Container, { signal }: RuntimeContext): 
   }
 }
 
-/** Address of the proxy for what runs behind it. */
+/** Proxy URL for the execution. */
 export const proxyUrl = ({ proxyAddress }: WayOut): string => `http://${proxyAddress}:${PORT}`;
 
-/** The container of an execution on the network of its way out, where nothing else answers it, names included. */
+/** Network options for an execution's container: nothing but the proxy answers it, not even for names. */
 export const behindProxy = (way: WayOut) => ({
   NetworkMode: way.network,
   Dns: [way.proxyAddress],
-  // Nobody answers: who asks for a name all the same is told so soon.
+  // No DNS server answers there: short time-outs make lookups fail soon.
   DnsOptions: ['timeout:1', 'attempts:1'],
-  // Whoever makes packets itself could pass for somebody else on the wire.
+  // With raw sockets a program could forge the address of another host on the network.
   CapDrop: ['NET_RAW'],
   SecurityOpt: ['no-new-privileges'],
 });
 
-/** Tells what an execution's proxy says while `work` waits for its end, then ends the proxy. It goes on where the end is not known. */
+/**
+ * Forwards the output of an execution's proxy while `work` waits for the end, then ends the proxy. The proxy keeps running if the end is
+ * not known.
+ */
 export async function tellingProxy<T>(
   node: DockerNode,
   spec: TaskSpec,
@@ -168,7 +171,10 @@ export async function tellingProxy<T>(
   }
 }
 
-/** Tells its lines until it is ended. The engine may break off before: whoever waits for the execution says so. */
+/**
+ * Forwards the proxy's lines until it ends. A lost connection to the engine is not reported here: the caller that waits for the execution
+ * reports it.
+ */
 async function tell(proxy: Docker.Container, log: TaskLog, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const isRead = await log.tell(signal).then(
@@ -181,7 +187,7 @@ async function tell(proxy: Docker.Container, log: TaskLog, signal: AbortSignal):
   }
 }
 
-/** Removes proxies and networks of executions of a service: all of them, or those of these names. Absent is done. */
+/** Removes the proxies and networks of a service's executions: all of them, or those with these names. Absent ones are no error. */
 export async function removeWaysOut(
   node: DockerNode,
   { serviceId }: Pick<WorkloadIdentity, 'serviceId'>,

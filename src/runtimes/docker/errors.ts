@@ -11,27 +11,27 @@ const UNREACHABLE = new Set([
   'EHOSTUNREACH',
 ]);
 
-/** HTTP status that the engine answered with, if the error is such an answer. */
+/** HTTP status of the engine's answer, if the error is such an answer. */
 export const statusOf = (error: unknown): number | undefined => (error as { statusCode?: number }).statusCode;
 
-/** What the engine said, without the client's own words around it. */
+/** Returns the engine's own message, without the text that the client puts around it. */
 export function engineMessage(error: unknown): string {
   const said = (error as { json?: { message?: string } }).json?.message;
   return said ?? (error instanceof Error ? error.message : String(error)).trim();
 }
 
-/** What the engine says, by how far a removal has come. */
+/** Engine messages for a container that is being removed, by the progress of the removal. */
 const REMOVED = /RWLayer of container \S+ is unexpectedly nil|error processing tar file: .*no such file or directory/;
 
-/** Whether the engine could not look into a container for its being removed: there are no files of it any more. */
+/** Whether the engine could not read from a container because it is being removed: its files are gone. */
 export const isBeingRemoved = (error: unknown): boolean =>
   statusOf(error) === 500 && REMOVED.test(engineMessage(error));
 
-/** Whether the same call may succeed a little later: the engine is away, or could not do it as it is now. */
+/** Whether the same call may succeed later: the engine is away, or fails at the moment. */
 export const mayPass = (error: unknown): boolean =>
   asRuntimeError(error).code === 'unreachable' || (statusOf(error) ?? 0) >= 500;
 
-/** Makes a RuntimeError of whatever a call to the engine threw. */
+/** Converts an error of a call to the engine to a RuntimeError. */
 export function asRuntimeError(error: unknown, signal?: AbortSignal): RuntimeError {
   if (error instanceof RuntimeError) return error;
   if (signal?.aborted) return cancelled(error);
@@ -41,7 +41,7 @@ export function asRuntimeError(error: unknown, signal?: AbortSignal): RuntimeErr
   return new RuntimeError('failed', `The container engine refused: ${engineMessage(error)}`, error);
 }
 
-/** Runs a call whose object may be gone already: a 404 (or another given status) answers null. */
+/** Runs a call whose object may be gone already; returns null for a 404 (or another given status). */
 export async function unless<T>(statuses: number[], call: Promise<T>): Promise<T | null> {
   try {
     return await call;

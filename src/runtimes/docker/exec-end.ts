@@ -5,13 +5,13 @@ import { isGone, sendSignal } from '#runtimes/tools/shim/identity.ts';
 import { processTree } from '#runtimes/tools/shim/index.ts';
 import { unless } from './errors.ts';
 
-/** Looks at a program that was asked for and has not begun yet, and milliseconds between them: the engine answers before it begins. */
+/** Number of checks whether a requested program has begun, and milliseconds between them: the engine answers before it begins. */
 const LOOKS = 50;
 const LOOK_MS = 100;
 
 /**
- * Ends a program that was begun in a container (`Exec`), with all that it started. The engine has no call for that; it tells the pid, which means
- * something where its containers are processes of this machine. Elsewhere the program goes on until it ends by itself, or its container does.
+ * Ends a program that was started in a container (`Exec`), with all its child processes. The engine has no call for that; it reports the
+ * pid, which is only usable if its containers are processes of this machine. Elsewhere the program runs until it or its container ends.
  */
 export async function endProgram(container: Docker.Container, exec: Docker.Exec): Promise<void> {
   const pid = await pidOf(exec);
@@ -21,12 +21,12 @@ export async function endProgram(container: Docker.Container, exec: Docker.Exec)
     for (const one of tree) sendSignal(one, 'SIGKILL');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
-    // Only root may end the processes of containers; who may ask the engine is root within them.
+    // Only root may end processes of containers; the engine runs the kill as root inside the container.
     await killInside(container, tree);
   }
 }
 
-/** Ends processes of a container by a program of its image; `pids` are those that this machine knows them by. */
+/** Ends processes of a container by a program of its image; `pids` are pids of this machine. */
 export async function killInside(container: Docker.Container, pids: readonly number[]): Promise<void> {
   const inner = pids.flatMap((pid) => innermostPid(pid) ?? []);
   if (inner.length === 0) return;
@@ -34,7 +34,7 @@ export async function killInside(container: Docker.Container, pids: readonly num
   await kill.start({ Detach: true });
 }
 
-/** Pid of a program as the machine of the engine counts, once it has begun; null when it runs no more, or never did. */
+/** Returns the pid of a program on the engine's machine, once it has begun; null if it has ended, or never began. */
 async function pidOf(exec: Docker.Exec): Promise<number | null> {
   for (let look = 0; look < LOOKS; look++) {
     const state = await unless([404], exec.inspect());
@@ -45,7 +45,7 @@ async function pidOf(exec: Docker.Exec): Promise<number | null> {
   return null;
 }
 
-/** Whether a process of this machine belongs to a container: that of another machine has the pid of something else here. */
+/** Whether a process of this machine belongs to a container: a pid from another machine means something else here. */
 const isIn = (containerId: string, pid: number): boolean => readProc(pid, 'cgroup').includes(containerId);
 
 const innermostPid = (pid: number): string | undefined =>

@@ -47,7 +47,7 @@ export async function execInService(
   try {
     return await follow(exec, request, signal);
   } catch (error) {
-    // Nobody hears of its end any more.
+    // The caller has gone: the rejection is swallowed here.
     await endProgram(container, exec).catch((cause: unknown) =>
       node.log(`${request.command[0]} in ${instance.name} goes on, it could not be ended: ${engineMessage(cause)}`),
     );
@@ -55,7 +55,7 @@ export async function execInService(
   }
 }
 
-/** Starts a program, hands on what it reads and writes, and answers its end. */
+/** Starts a program, passes its input and output on, and returns its end. */
 async function follow(exec: Docker.Exec, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd> {
   const { terminal } = request;
   const stream = await exec.start({
@@ -71,10 +71,10 @@ async function follow(exec: Docker.Exec, request: ExecRequest, signal: AbortSign
     if (terminal) await exec.resize({ h: terminal.rows, w: terminal.columns, abortSignal: signal });
     const told = new LastBytes(TOLD_BYTES);
     const given = request.stdin ? sendInput(request.stdin, stream) : Promise.resolve();
-    // A terminal has one output, which comes without the engine's frames.
+    // A terminal has a single output, without the engine's frames.
     const read = terminal ? stream : Readable.from(outputOf(stream, told, request.stderr));
     const output = pipeline(read, request.stdout, { end: false, signal });
-    // A program that ends early takes no more input: its own end says why, and input that goes on is not waited for.
+    // A program that ends early reads no more input: its exit is the result, and remaining input is not awaited.
     await Promise.all([output, Promise.race([output, given.catch(ignoreClosed)])]);
     signal.throwIfAborted();
     const { ExitCode: exitCode } = await exec.inspect();
@@ -85,7 +85,7 @@ async function follow(exec: Docker.Exec, request: ExecRequest, signal: AbortSign
   }
 }
 
-/** Writes what there is and closes that half of the connection: the program sees the end of its input. */
+/** Writes the input and closes that half of the connection, so that the program sees the end of its input. */
 async function sendInput(input: Readable, stream: Duplex): Promise<void> {
   for await (const part of input) {
     if (stream.destroyed) return;

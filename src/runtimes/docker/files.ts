@@ -10,25 +10,25 @@ import type { DockerNode } from './node.ts';
 import { findContainers, findVolumes } from './search.ts';
 
 /**
- * File variables. Their contents lie in a volume that the workload has mounted read-only, and at each path stands a
- * symbolic link into it. A file copied into the container could be changed by its root user, a volume can't stand at the
- * path of a single file, and a bind mount would put secrets on our disk and fail where the engine has another one.
+ * Mount point of file variables. Their contents lie in a volume that is mounted read-only, and each path is a symbolic link into it. A file
+ * copied into the container could be changed by its root user, a volume can't be mounted at the path of a single file, and a bind mount
+ * would put secrets on this machine's disk and fail if the engine has another one.
  */
 const MOUNT_POINT = '/.quarterdeck-files';
 
 type FileSpec = Pick<ProgramSpec, 'identity' | 'files'>;
 
-/** One volume per service and content, so that instances of one release share it and a new release gets its own. */
+/** Name of the volume for a service and content. Instances of one release share it, and a new release gets its own. */
 function filesVolume(spec: FileSpec): string {
   const content = createHash('sha256').update(JSON.stringify(spec.files)).digest('hex').slice(0, 16);
   return `qd-files-${spec.identity.serviceId}-${content}`;
 }
 
-/** The mount of a spec's files; none when it has none. */
+/** Mount of a spec's files; empty if it has none. */
 export const fileMounts = (spec: FileSpec): Docker.MountConfig =>
   spec.files.length === 0 ? [] : [{ Type: 'volume', Source: filesVolume(spec), Target: MOUNT_POINT, ReadOnly: true }];
 
-/** Makes the volumes of a workload: its storage and that of its files, filled. */
+/** Creates the volumes of a workload: its storage, and the filled volume of its files. */
 export async function ensureVolumes(node: DockerNode, spec: ProgramSpec, imageId: string): Promise<void> {
   for (const { id } of spec.storage)
     await ensureVolume(node, volumeName(id), { ...identityLabels(spec.identity), [LABEL.storage]: id });
@@ -48,7 +48,7 @@ async function ensureVolume(node: DockerNode, name: string, labels: Record<strin
     throw new RuntimeError('refused', `A volume ${name} is there that does not belong to this service.`);
 }
 
-/** Contents go in through a container that is made for it and never started: a read-only mount takes none. */
+/** Fills a volume through a container that is never started: a read-only mount accepts no files. */
 async function fillVolume(node: DockerNode, spec: FileSpec, imageId: string): Promise<void> {
   const container = await node.engine.createContainer({
     Image: imageId,
@@ -66,17 +66,17 @@ async function fillVolume(node: DockerNode, spec: FileSpec, imageId: string): Pr
   }
 }
 
-/** Seconds in which a volume is filled, with time to spare. */
+/** Seconds that filling a volume takes at most, with time to spare. */
 const FILLING_SECONDS = 600;
 
-/** Removes containers that filled a volume for a process that was killed over it: they never run, and live for a moment. */
+/** Removes containers that filled a volume for a process that was killed meanwhile: they never run, and live for a moment. */
 export async function removeFillers(node: DockerNode): Promise<void> {
   const fillers = await findContainers(node, { [LABEL.files]: 'filler' });
   const old = fillers.filter((container) => container.Created < Date.now() / 1000 - FILLING_SECONDS);
   for (const { Id: id } of old) await unless([404], node.engine.getContainer(id).remove({ force: true }));
 }
 
-/** Only the option that matters; the client's type wants all of them. */
+/** Only the relevant option; the client's type requires all of them. */
 const noCopy = () => ({ NoCopy: true }) as Docker.MountSettings['VolumeOptions'];
 
 function contents(files: ProgramSpec['files']): Readable {
@@ -86,7 +86,7 @@ function contents(files: ProgramSpec['files']): Readable {
   return Readable.from(archive);
 }
 
-/** Puts the links into a container that is made and not started. `paths` in the order of the volume's files. */
+/** Creates the links in a container that is not started yet. `paths` are in the order of the volume's files. */
 export async function linkFiles(container: Docker.Container, paths: string[]): Promise<void> {
   if (paths.length === 0) return;
   const archive = pack();
@@ -97,7 +97,7 @@ export async function linkFiles(container: Docker.Container, paths: string[]): P
   await container.putArchive(Readable.from(archive), { path: '/' });
 }
 
-/** Removes volumes of former releases' files; those in use stay. */
+/** Removes volumes of files of former releases; volumes in use stay. */
 export async function collectFileVolumes(
   node: DockerNode,
   identity: Pick<WorkloadIdentity, 'serviceId'>,

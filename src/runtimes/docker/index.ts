@@ -30,30 +30,30 @@ import { removeTasks, runTask } from './tasks.ts';
 export interface DockerRuntimeOptions {
   /** Unix socket of the engine; either this or `host`. */
   socketPath?: string;
-  /** `tcp://host:port` of an engine elsewhere. Its published ports must be reachable from here. */
+  /** `tcp://host:port` of a remote engine. Its published ports must be reachable from here. */
   host?: string;
-  /** Id of this installation: what lacks it in its labels is never touched. */
+  /** Id of this installation: objects without it in their labels are never touched. */
   installation: string;
   router: Router;
   /** Folder for the state of helper processes. */
   dataDir: string;
-  /** IPv4 network from which environments get theirs; 10.201.0.0/16 without. */
+  /** IPv4 network from which environments get theirs; default 10.201.0.0/16. */
   addressPool?: string;
-  /** Ports on which services may be published; every one without. */
+  /** Ports on which services may be published; default all. */
   publishedPorts?: PortRange;
-  /** Processes and threads that one container may have; 1024 without. */
+  /** Maximum number of processes and threads of a container; default 1024. */
   processLimit?: number;
-  /** Size of an image that is built, and the reserve of the engine's disk where it is this machine's; no limit without. */
+  /** Maximum size of a built image, and the reserve of the engine's disk if it is this machine's; default no limit. */
   buildDisk?: DiskLimits;
-  /** Image with Node 24 or later that proxies of executions run from. */
+  /** Image with Node 24 or later for the proxies of executions. */
   egressImage?: string;
-  /** Lines for the operator: what belongs to no deployment. */
+  /** Receives lines for the operator that belong to no deployment. */
   log(line: string): void;
 }
 
 /**
- * The runtime that drives Docker Engine or Podman through its API (docs/contributing/engine.md, *Runtimes → docker*). The engine need not
- * answer yet: `check` says so. Throws when the options are wrong.
+ * Creates the runtime for Docker Engine or Podman (docs/contributing/engine.md, *Runtimes → docker*). The engine need not answer yet:
+ * `check` reports it. Throws if the options are invalid.
  */
 export async function createDockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
   const {
@@ -81,7 +81,7 @@ export async function createDockerRuntime(options: DockerRuntimeOptions): Promis
     supervise: makeSupervise({ engine, address, installation, dataDir }),
     log,
   });
-  // After a reboot of the machine containers with probes run again and nobody watches them yet.
+  // After a reboot of the machine containers with probes run again, but without a watcher.
   await node
     .supervise()
     .catch((error: unknown) => log(`Liveness checks are not watched yet: ${asRuntimeError(error).message}`));
@@ -89,7 +89,7 @@ export async function createDockerRuntime(options: DockerRuntimeOptions): Promis
 }
 
 function runtimeOf(node: DockerNode): Runtime {
-  /** A call that hung may come back while the next one for the same service is made: the next one waits for it. */
+  /** Serialises calls for a service: a call that hung may return while the next one is made. */
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>, signal: AbortSignal) =>
     answer(node.services.run(serviceId, work), signal);
   const disk = new DockerDisk(node);
@@ -121,7 +121,7 @@ function runtimeOf(node: DockerNode): Runtime {
     replaceInstance: (identity, instance, reason, context) =>
       alone(identity, () => replaceInstance(node, identity, instance, reason, context), context.signal),
     trimCaches: (limits, signal) => answer(trimCaches(node, limits, signal), signal),
-    // Each call to the engine has a connection of its own: nothing stays open.
+    // Each call to the engine uses its own connection: nothing stays open.
     close: async () => undefined,
   };
 }

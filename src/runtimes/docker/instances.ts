@@ -15,42 +15,42 @@ export interface Instance {
   id: string;
   name: string;
   generation: number;
-  /** Its number within the generation. */
+  /** Number of the instance within its generation. */
   number: number;
-  /** Generation of the deployment that it was made for: its own, or that of the restart. */
+  /** Generation of the deployment that it was made for: its own, or the generation of the restart. */
   asked: number;
-  /** Attempt at that deployment which made it. */
+  /** Attempt at that deployment. */
   attempt: number;
   configHash: string;
   state: Docker.ContainerInspectInfo['State'];
-  /** How often the engine started it again. */
+  /** Number of restarts by the engine. */
   restarts: number;
   endpoints: Endpoints;
-  /** Whether it is connected to its environment's network. */
+  /** Whether the instance is connected to its environment's network. */
   connected: boolean;
-  /** Whether siblings resolve the service's host name to it: it was ready once. */
+  /** Whether siblings resolve the service's host name to the instance: it was ready once. */
   named: boolean;
   labels: Record<string, string>;
-  /** Null where it was never started anew from its image. */
+  /** Replacements from the image; null if there was none. */
   replaced: Replaced | null;
-  /** As the engine has it: what a restart makes the next one from. */
+  /** Inspection by the engine; `restart` makes the next container from it. */
   inspected: Docker.ContainerInspectInfo;
 }
 
 type ServiceKey = Pick<WorkloadIdentity, 'serviceId'>;
 
-/** All containers of a service, lowest generation and number first; helpers of ours that never run are left out. */
+/** Returns all containers of a service, lowest generation and number first; helpers that never run are left out. */
 export async function listInstances(node: DockerNode, identity: ServiceKey): Promise<Instance[]> {
   const containers = await findContainers(node, { [LABEL.service]: identity.serviceId });
   const instances = containers.filter((container) => container.Labels[LABEL.instance] !== undefined);
-  // A list lacks what matters here (aliases, restarts); those that vanish meanwhile are left out.
+  // A list lacks aliases and restart counts; containers that vanish meanwhile are left out.
   const found = await Promise.all(instances.map(({ Id: id }) => findInstance(node, id)));
   return found
     .filter((instance) => instance !== null)
     .toSorted((one, other) => one.generation - other.generation || one.number - other.number);
 }
 
-/** One instance by its container's id, null when it is gone or no instance of ours. */
+/** Returns the instance with a container id; null if it is gone, or not an instance of this installation. */
 export async function findInstance(node: DockerNode, id: string): Promise<Instance | null> {
   const inspected = await unless([404], node.engine.getContainer(id).inspect());
   const labels = inspected?.Config.Labels ?? {};
@@ -81,12 +81,12 @@ const replacedFrom = (label: string | undefined): Replaced | null =>
 
 export const isUp = (instance: Instance): boolean => instance.state.Running || instance.state.Restarting;
 
-/** Ends an instance (SIGTERM, after the grace period SIGKILL); one that doesn't run or isn't there is done. */
+/** Stops an instance (SIGTERM, after the grace period SIGKILL); a stopped or missing one is no error. */
 export async function stopInstance(node: DockerNode, instance: Instance, graceSeconds: number): Promise<void> {
   await unless([304, 404], node.engine.getContainer(instance.id).stop({ t: graceSeconds }));
 }
 
-/** Ends instances that nothing may run beside, and sees that they have ended. Throws RuntimeError `failed` where one has not. */
+/** Stops instances that must not run beside others, and verifies it. Throws RuntimeError `failed` if one still runs. */
 export async function endInstances(node: DockerNode, instances: Instance[], graceSeconds: number): Promise<void> {
   await Promise.all(instances.map((instance) => stopInstance(node, instance, graceSeconds)));
   const now = await Promise.all(instances.map(({ id }) => findInstance(node, id)));
@@ -98,19 +98,19 @@ export async function endInstances(node: DockerNode, instances: Instance[], grac
     );
 }
 
-/** Starts a container; one that runs is left alone. */
+/** Starts a container; a running one is left alone. */
 export async function startContainer(node: DockerNode, id: string): Promise<void> {
   await unless([304], node.engine.getContainer(id).start());
 }
 
-/** Removes an instance with its anonymous volumes, running or not. 409 means that its removal is under way: wait for it. */
+/** Removes an instance with its anonymous volumes, running or not. 409 means that its removal is under way: it is awaited. */
 export async function removeInstance(node: DockerNode, id: string): Promise<void> {
   const container = node.engine.getContainer(id);
   if ((await unless([404, 409], container.remove({ force: true, v: true }))) === null)
     await unless([404], container.wait({ condition: 'removed' }));
 }
 
-/** The routes of a release to the given instances. Throws RuntimeError when a route names no HTTP or GRPC port. */
+/** Returns the routes of a release to the given instances. Throws RuntimeError if a route names no HTTP or GRPC port. */
 export function routesTo(
   release: Pick<Release, 'ports' | 'routes'>,
   instances: Pick<Instance, 'endpoints'>[],

@@ -40,7 +40,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** Builds the attempts; answers the image and the lines of the build. */
+/** Builds the break-out attempts; returns the image and the lines of the build. */
 async function build(identity: WorkloadIdentity, dockerfile: string) {
   built.push(identity);
   const folder = mkdtempSync(join(directory, 'repository-'));
@@ -54,7 +54,7 @@ async function build(identity: WorkloadIdentity, dockerfile: string) {
 
 const COPIED = `FROM ${NODE_IMAGE}\nWORKDIR /app\nCOPY attempts.mjs targets.json ./\n`;
 
-/** Waits for what the attempts of an instance found. */
+/** Waits for the findings of an instance's break-out attempts. */
 const seenBy = (handle: Handle): Promise<Seen> =>
   vi.waitFor(
     async () => {

@@ -1,8 +1,8 @@
 import type { ProgramSpec, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 /**
- * Names and labels of everything that the runtime makes in an engine. What lacks our installation's label is never
- * touched (docs/contributing/engine.md, *Runtimes*): everything is found through search.ts.
+ * Names and labels of everything that the runtime creates in an engine. Objects without the installation's label are never touched
+ * (docs/contributing/engine.md, *Runtimes*): everything is found through search.ts.
  */
 export const LABEL = {
   installation: 'quarterdeck.installation',
@@ -11,7 +11,7 @@ export const LABEL = {
   environment: 'quarterdeck.environment',
   service: 'quarterdeck.service',
   generation: 'quarterdeck.generation',
-  /** Number of the attempt at the deployment that made it; none where no other attempt could follow. */
+  /** Number of the attempt at the deployment; absent if no other attempt could follow. */
   attempt: 'quarterdeck.attempt',
   /** Number of the instance within its generation, from 1. */
   instance: 'quarterdeck.instance',
@@ -19,35 +19,35 @@ export const LABEL = {
   hostname: 'quarterdeck.hostname',
   /** Human name of the service. */
   name: 'quarterdeck.name',
-  /** Hash of the configuration that the container was made from. */
+  /** Hash of the container's configuration. */
   config: 'quarterdeck.config',
-  /** Its address in the environment's network, kept while it is stopped, too. */
+  /** Address in the environment's network, also kept while the container is stopped. */
   address: 'quarterdeck.address',
-  /** Where the control plane reaches its ports, JSON: `{"<internal port>": {"address", "port"}}`. */
+  /** Addresses at which the control plane reaches the ports, JSON: `{"<internal port>": {"address", "port"}}`. */
   endpoints: 'quarterdeck.endpoints',
-  /** Paths of its file variables, JSON list. */
+  /** Paths of the file variables, JSON list. */
   files: 'quarterdeck.files',
-  /** Names of the environment variables with secret values, JSON list: their values are masked in what is reported. */
+  /** Names of the environment variables with secret values, JSON list: their values are masked in reports. */
   secrets: 'quarterdeck.secrets',
   /** Liveness probe, JSON, for the supervisor (liveness.ts). */
   liveness: 'quarterdeck.liveness',
-  /** Grace period of its end in seconds. */
+  /** Grace period in seconds. */
   grace: 'quarterdeck.grace',
-  /** Generation of the deployment that it was restarted for. */
+  /** Generation of the deployment that requested the restart. */
   restart: 'quarterdeck.restart',
-  /** How often it was started anew from its image, and why the last time, JSON (`Replaced`). */
+  /** Number of replacements from the image, and the cause of the last one, JSON (`Replaced`). */
   replaced: 'quarterdeck.replaced',
-  /** Name of the execution that the container is of. */
+  /** Name of the container's execution. */
   task: 'quarterdeck.task',
-  /** Name of the execution whose way out it is: a network, or the proxy on it. */
+  /** Name of the execution that an egress network or its proxy belongs to. */
   egress: 'quarterdeck.egress',
-  /** Reference of the registry image that it was made from. */
+  /** Reference of the registry image that the container runs. */
   image: 'quarterdeck.image',
   cacheKey: 'quarterdeck.cache-key',
   storage: 'quarterdeck.storage',
 } as const;
 
-/** Labels that say whose an object is; `generation` only where the object belongs to one. */
+/** Labels of the owner of an object; `generation` only if the object belongs to one. */
 export function identityLabels(identity: WorkloadIdentity, generation?: number): Record<string, string> {
   return {
     [LABEL.installation]: identity.installation,
@@ -65,12 +65,12 @@ export function environmentLabels(identity: WorkloadIdentity): Record<string, st
   return labels;
 }
 
-/** Scopes of what a container is here: an instance, and what sees to it that it runs. */
+/** Annotation scopes that a container stands for: an instance, and the controllers that run it. */
 const CARRIED = new Set(['PODS', 'DEPLOYMENTS', 'STATEFUL_SETS', 'JOBS', 'CRON_JOBS']);
 
 /**
- * Labels that a spec asks for, without those that would pass for ours. Annotations are among them: a container carries nothing else (the
- * engine's own annotations speak to the OCI runtime). Of those for other kinds of objects there is nothing here that could carry them.
+ * Labels that a spec asks for, except names reserved for this program. Annotations become labels: a container carries nothing else (the
+ * engine's own annotations configure the OCI runtime). Annotations for other kinds of objects are dropped, as no such object exists here.
  */
 export function carriedLabels(spec: Pick<ProgramSpec, 'labels' | 'annotations'>): Record<string, string> {
   const annotations = (spec.annotations ?? []).filter(({ scopes }) => scopes.some((scope) => CARRIED.has(scope)));
@@ -80,10 +80,10 @@ export function carriedLabels(spec: Pick<ProgramSpec, 'labels' | 'annotations'>)
 
 export const containerName = (hostname: string, generation: number, instance: number): string =>
   `${hostname}-${generation}-${instance}`;
-/** The same generation and name are the same execution. */
+/** Container name of an execution: the same generation and name are the same execution. */
 export const taskName = ({ identity, name }: Pick<TaskSpec, 'identity' | 'name'>): string =>
   `qd-task-${identity.serviceId}-${identity.generation}-${name}`;
-/** Network and proxy of an execution that reaches listed hosts only. */
+/** Name of the network and proxy of an execution that reaches listed hosts only. */
 export const egressName = (task: Pick<TaskSpec, 'identity' | 'name'>): string => `${taskName(task)}-egress`;
 export const networkName = (environmentId: string): string => `qd-${environmentId}`;
 export const volumeName = (storageId: string): string => `qd-${storageId}`;

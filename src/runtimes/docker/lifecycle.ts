@@ -13,10 +13,10 @@ import { releaseFrom } from './release.ts';
 import { stopAll, upstreamsOf } from './rollout.ts';
 import { findContainers, findVolumes } from './search.ts';
 
-/** Seconds that a removed instance has for its end when its handle isn't known. */
+/** Grace period in seconds of a removed instance whose handle isn't known. */
 const DEFAULT_GRACE_SECONDS = 10;
 
-/** Ends all instances and keeps their containers, from which `restart` makes new ones (`Runtime.stop`). */
+/** Stops all instances and keeps their containers, from which `restart` makes new ones (`Runtime.stop`). */
 export async function stopService(node: DockerNode, handle: Handle, context: RuntimeContext): Promise<void> {
   context.signal.throwIfAborted();
   const release = releaseFrom(handle);
@@ -28,7 +28,7 @@ export async function stopService(node: DockerNode, handle: Handle, context: Run
   for (const instance of running) context.log(`Stopping ${instance.name}.`);
   await stopAll(node, running, release.gracePeriodSeconds);
   requireHeld(context);
-  // Candidates that a crash left and former releases aren't needed for a restart.
+  // A restart needs neither leftover candidates of a crash nor former releases.
   const others = instances.filter((instance) => instance.generation !== handle.identity.generation);
   await Promise.all(others.map((instance) => removeInstance(node, instance.id)));
   await leaveNetwork(
@@ -38,7 +38,10 @@ export async function stopService(node: DockerNode, handle: Handle, context: Run
   await node.supervise();
 }
 
-/** What is stopped on purpose leaves the network: so a rollout knows it from what another one stopped to make room. */
+/**
+ * Disconnects stopped instances from the network. This tells a rollout that they were stopped on purpose, not by another rollout to make
+ * room.
+ */
 async function leaveNetwork(node: DockerNode, instances: Instance[]): Promise<void> {
   for (const instance of instances.filter((one) => one.connected)) {
     const network = node.engine.getNetwork(networkName(instance.labels[LABEL.environment]!));
@@ -46,7 +49,7 @@ async function leaveNetwork(node: DockerNode, instances: Instance[]): Promise<vo
   }
 }
 
-/** A container of somebody else may use an image of ours: that is no reason for a delete to fail. */
+/** Removes a service's unused images. A foreign container may use one of them: the delete succeeds nevertheless. */
 async function removeUnusedImages(
   node: DockerNode,
   identity: WorkloadIdentity,

@@ -6,7 +6,7 @@ import { findContainers } from './search.ts';
 
 const LIVING = ['running', 'restarting', 'paused'];
 
-/** What is there of the installation, by the labels of its containers; one list, nothing is inspected. */
+/** Lists the installation's workloads by the labels of their containers; costs one list call, no inspection. */
 export async function listWorkloads(node: DockerNode): Promise<FoundWorkload[]> {
   const containers = (await findContainers(node)).filter(({ Labels }) => Labels[LABEL.instance] !== undefined);
   const services = Map.groupBy(containers, ({ Labels }) => Labels[LABEL.service]!);
@@ -15,7 +15,7 @@ export async function listWorkloads(node: DockerNode): Promise<FoundWorkload[]> 
 
 const generationOf = ({ Labels }: ContainerInfo): number => Number(Labels[LABEL.generation]);
 
-/** What lives comes before what is kept of others, then the highest generation. */
+/** Running containers take precedence over stopped ones, then the highest generation counts. */
 function workloadOf(containers: ContainerInfo[]): FoundWorkload {
   const living = containers.filter(({ State }) => LIVING.includes(State));
   const candidates = living.length > 0 ? living : containers;

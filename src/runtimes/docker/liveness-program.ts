@@ -2,8 +2,8 @@ import { LivenessWatch } from './liveness.ts';
 import { connect } from './connect.ts';
 
 /**
- * The process that watches liveness probes, kept running by a shim: `liveness-program.ts <installation> <address>`,
- * the address as JSON (`{"socketPath"}` or `{"host"}`).
+ * Entry point of the process that watches liveness probes, kept running by a shim: `liveness-program.ts <installation> <address>`, the
+ * address as JSON (`{"socketPath"}` or `{"host"}`).
  */
 async function main([installation, address]: string[]): Promise<void> {
   if (installation === undefined || address === undefined)
@@ -15,5 +15,5 @@ async function main([installation, address]: string[]): Promise<void> {
   process.exit(0);
 }
 
-// Loaded only, it is compiled for the next time.
+// Only imported: this fills the compile cache for the next start.
 if (import.meta.main) await main(process.argv.slice(2));

@@ -8,10 +8,10 @@ import { LABEL } from './labels.ts';
 import { checkInstance } from './readiness.ts';
 import { findContainers } from './search.ts';
 
-/** Milliseconds between two looks at what there is to watch. */
+/** Milliseconds between two lists of the containers to watch. */
 const LOOK_MS = 1000;
 
-/** What is known of a watched container from a list. */
+/** Watched container, as far as a list tells. */
 interface Watched {
   id: string;
   name: string;
@@ -29,9 +29,9 @@ const toWatched = ({ Id: id, Names: names, Labels: labels }: Docker.ContainerInf
 });
 
 /**
- * Watches the liveness probes of an installation's containers and restarts those that fail. The engine itself restarts
- * what ends but leaves alone what hangs (its own health checks only mark it). Everything needed stands in the containers'
- * labels, so this runs without the control plane, in a process of its own (liveness-program.ts).
+ * Watches the liveness probes of an installation's containers and restarts those that fail. The engine itself restarts ended containers but
+ * not hanging ones (its own health checks only mark them). The labels of the containers hold everything needed, so the watch runs without
+ * the control plane, in a separate process (liveness-program.ts).
  */
 export class LivenessWatch {
   readonly #engine: Docker;

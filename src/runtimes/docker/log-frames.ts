@@ -26,7 +26,7 @@ export class LogDemultiplexer {
     for (const { stream, payload } of this.#frames.read(part)) this.#frame(stream, payload);
   }
 
-  /** Tells what has no line end yet. */
+  /** Emits the last line if it has no line end. */
   end(): void {
     for (const stream of ['stdout', 'stderr'] as const) {
       if (this.#partial[stream].length > 0) this.#line(stream, this.#partial[stream]);

@@ -11,11 +11,11 @@ import type { RawLine } from './log-frames.ts';
 import type { DockerNode } from './node.ts';
 
 interface TimedLine extends LogLine {
-  /** The engine's own time stamp, in nanoseconds: orders lines, and marks where following goes on. */
+  /** Time stamp of the engine, in nanoseconds: orders lines, and marks the position to follow from. */
   stamp: string;
 }
 
-/** Lines of all instances, oldest first: the last `tail`, then with `follow` the new ones, those of new instances too. */
+/** Yields lines of all instances, oldest first: the last `tail`, then with `follow` the new ones, also of new instances. */
 export async function* readLogs(
   node: DockerNode,
   handle: Handle,
@@ -61,11 +61,11 @@ async function readTail(
   return lines.map((line) => toLine(instance, line));
 }
 
-/** The last lines of one instance as text, for error messages. */
+/** Returns the last lines of one instance as text, for error messages. */
 export const lastLines = (node: DockerNode, instance: Instance, count: number): Promise<LogLine[]> =>
   readTail(node, instance, count);
 
-/** New lines of these instances and of those that start later, until the signal is aborted. */
+/** Yields new lines of these instances and of those that start later, until the signal is aborted. */
 async function* follow(
   node: DockerNode,
   serviceId: string,
@@ -113,7 +113,7 @@ async function watchStarts(
     event: ['start'],
   };
   const events = (await node.engine.getEvents({
-    // Those of the last seconds, too: an instance may have started since the list was made.
+    // Includes events of the last seconds: an instance may have started since the list was made.
     since: Math.floor(Date.now() / 1000) - 2,
     filters: wanted,
     abortSignal: signal,
@@ -150,7 +150,7 @@ async function followInstance(
     } as never) as unknown as Promise<Readable>,
   )) as Readable | null;
   if (stream === null) return;
-  // `since` is coarser than the stamps: what was told already is left out here.
+  // `since` is coarser than the stamps: lines already returned are skipped here.
   const frames = new LogDemultiplexer((line) => {
     if (line.stamp <= (told.get(instance.id) ?? '')) return;
     told.set(instance.id, line.stamp);

@@ -10,21 +10,21 @@ import { findContainers, findNetworks } from './search.ts';
 export interface EnvironmentNetwork {
   id: string;
   name: string;
-  /** Its IPv4 network in CIDR notation. */
+  /** IPv4 network in CIDR notation. */
   subnet: string;
   /**
    * Whether this process reaches container addresses: the machine has a route to the subnet. True for an engine on the
    * same Linux machine; false for Docker Desktop, rootless engines and engines elsewhere, which publish ports instead.
    */
   direct: boolean;
-  /** The machine's own address in it: the first one, unless the engine says another. */
+  /** Address of the machine in the network: the first one, unless the engine reports another. */
   gateway: string;
 }
 
-/** How many subnets are tried when the engine says that one is taken by something we can't see. */
+/** Number of subnets tried when the engine reports overlaps with networks that this process can't see. */
 const ATTEMPTS = 20;
 
-/** The environment's network, made if it isn't there. */
+/** Returns the environment's network; creates it if it is missing. */
 export function ensureNetwork(node: DockerNode, identity: WorkloadIdentity): Promise<EnvironmentNetwork> {
   return node.environments.run(identity.environmentId, async () => {
     const found = await findNetwork(node, identity.environmentId);
@@ -41,7 +41,7 @@ export function ensureNetwork(node: DockerNode, identity: WorkloadIdentity): Pro
   });
 }
 
-/** Address of this machine in the environment's network (`Runtime.hostAddress`); an engine elsewhere has none. */
+/** Returns this machine's address in the environment's network (`Runtime.hostAddress`); an engine elsewhere has none. */
 export async function findHostAddress(node: DockerNode, identity: WorkloadIdentity): Promise<string> {
   const { subnet, direct, gateway } = await ensureNetwork(node, identity);
   if (direct) return gateway;
@@ -68,7 +68,7 @@ async function refuseForeign(node: DockerNode, name: string): Promise<void> {
     throw new RuntimeError('refused', `A network ${name} is there that is not ours. Remove or rename it.`);
 }
 
-/** Makes a network of a subnet that nobody has, and answers that. Call it within the environment's lock. */
+/** Creates a network with a free subnet, and returns the subnet. Call it within the environment's lock. */
 export async function createNetwork(
   node: DockerNode,
   options: Pick<Docker.NetworkCreateOptions, 'Name' | 'Labels' | 'Internal' | 'Options'>,
@@ -88,7 +88,7 @@ export async function createNetwork(
       });
       return subnet;
     } catch (error) {
-      // Another installation may have taken it meanwhile, or the engine knows of an overlap that we can't see.
+      // Another installation may have taken the subnet meanwhile, or the engine knows of an overlap that is invisible here.
       if (!/overlap|already used|conflict/i.test(engineMessage(error))) throw error;
       used.push(subnet);
     }
@@ -102,8 +102,8 @@ async function engineSubnets(engine: Docker): Promise<string[]> {
 }
 
 /**
- * An address for a new instance, fixed for its life: it survives restarts of the process and of the engine, so that routes
- * stay right with nobody watching. Call it within the environment's lock, and make the container there, too.
+ * Chooses an address for a new instance, fixed for its life: it survives restarts of the process and of the engine, so that routes stay
+ * right without a watcher. Call it, and create the container, within the environment's lock.
  */
 export async function chooseAddress(node: DockerNode, network: EnvironmentNetwork): Promise<string> {
   const taken = await takenAddresses(node, network);
@@ -120,7 +120,7 @@ export async function chooseAddress(node: DockerNode, network: EnvironmentNetwor
 async function takenAddresses(node: DockerNode, network: EnvironmentNetwork): Promise<Set<string>> {
   const [inspected, containers] = await Promise.all([
     node.engine.getNetwork(network.id).inspect() as Promise<{ Containers?: Record<string, { IPv4Address: string }> }>,
-    // Those that don't run are not in the network's own list, but keep their address.
+    // Stopped containers are not in the network's own list, but keep their address.
     node.engine.listContainers({ all: true, filters: { network: [network.name] } }),
   ]);
   const running = Object.values(inspected.Containers ?? {}).map((container) => container.IPv4Address.split('/')[0]!);
@@ -131,8 +131,8 @@ async function takenAddresses(node: DockerNode, network: EnvironmentNetwork): Pr
 }
 
 /**
- * Gives a running container other aliases in the network, keeping its address. The engine can only do that by connecting
- * it anew: some 50 ms without a network, which established connections survive because address and MAC stay the same.
+ * Changes the aliases of a running container in the network, keeping its address. The engine can only do that by reconnecting it: some 50
+ * ms without a network, which established connections survive because address and MAC stay the same.
  */
 export async function setAliases(
   node: DockerNode,
@@ -148,7 +148,7 @@ export async function setAliases(
   });
 }
 
-/** Removes the environment's network if no container of ours belongs to the environment any more. */
+/** Removes the environment's network if no container of the installation belongs to the environment any more. */
 export async function removeNetworkIfLast(node: DockerNode, environmentId: string): Promise<void> {
   for (const reason of await removeNetworks(node, environmentId)) node.log(reason);
 }
@@ -159,7 +159,10 @@ export async function removeEnvironmentNetwork(node: DockerNode, environmentId: 
   if (reasons.length > 0) throw new RuntimeError('failed', reasons.join(' '));
 }
 
-/** Answers why networks stay: the environment still has containers of ours is no reason, someone else's container on it is. */
+/**
+ * Removes the environment's networks and returns why some stay. Remaining containers of the environment are no reason, foreign containers
+ * on the network are.
+ */
 function removeNetworks(node: DockerNode, environmentId: string): Promise<string[]> {
   return node.environments.run(environmentId, async () => {
     const mine = { [LABEL.environment]: environmentId };

@@ -7,59 +7,59 @@ import { parseRoutes } from './address-pool.ts';
 import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
 
-/** Of the setting QUARTERDECK_PROCESS_LIMIT. */
+/** Default of the setting QUARTERDECK_PROCESS_LIMIT. */
 const DEFAULT_PROCESS_LIMIT = 1024;
 
-/** What was found out about the engine. */
+/** Properties of the engine and its machine. */
 export interface EngineAbout {
   product: 'Docker Engine' | 'Podman';
   version: string;
-  /** BuildKit answers behind the build endpoint. */
+  /** Whether BuildKit answers behind the build endpoint. */
   buildkit: boolean;
-  /** Whether its builder knows here-documents in a Dockerfile. */
+  /** Whether the builder supports here-documents in a Dockerfile. */
   hereDocuments: boolean;
-  /** Of the machine, as images name it: `amd64`. */
+  /** Architecture of the machine, as images name it: `amd64`. */
   architecture: string;
   cpus: number;
   rootless: boolean;
   /** Whether the kernel lets the engine limit memory and CPU. */
   limitsMemory: boolean;
   limitsCpu: boolean;
-  /** Folder of this machine in which the engine keeps images; null where there is none of that name. */
+  /** Folder of this machine in which the engine keeps images; null if there is no such folder. */
   storage: string | null;
 }
 
-/** One engine with what all verbs need. */
+/** Engine together with the settings and locks of the runtime. */
 export interface DockerNode {
   engine: Docker;
   installation: string;
   router: Router;
   pool: string;
-  /** Image with Node that proxies of executions run from. */
+  /** Image with Node for the proxies of executions. */
   egressImage: string;
-  /** Where ports are published when container addresses can't be reached: loopback, or the address of an engine elsewhere. */
+  /** Address on which ports are published when container addresses can't be reached: loopback, or a remote engine's address. */
   publishAddress: string;
-  /** Processes and threads that one container may have. */
+  /** Maximum number of processes and threads of a container. */
   processLimit: number;
-  /** Size of an image that is built, and the reserve of the engine's disk; undefined for no limit. */
+  /** Maximum size of a built image, and the reserve of the engine's disk; undefined for no limit. */
   buildDisk: DiskLimits | undefined;
-  /** Ports on which services may be published; null for every one. */
+  /** Ports on which services may be published; null for all. */
   publishedPorts: PortRange | null;
-  /** Serialises what must not interleave in one environment: choosing addresses, making and removing its network. */
+  /** Serialises per environment: choosing addresses, creating and removing its network. */
   environments: KeyedLock;
-  /** Serialises what changes the instances of one service within this process. */
+  /** Serialises changes of one service's instances within this process. */
   services: KeyedLock;
-  /** Per network: the address given out last. */
+  /** Last address given out, by network. */
   lastAddress: Map<string, string>;
   about(): Promise<EngineAbout>;
   /** Networks that this machine has routes to, CIDR. */
   hostRoutes(): Promise<string[]>;
-  /** Makes sure that liveness probes are watched. */
+  /** Starts the process that watches liveness probes, if it is needed and not running. */
   supervise(): Promise<void>;
   log(line: string): void;
 }
 
-/** Asks the engine what it is. */
+/** Queries the properties of the engine. */
 export async function askAbout(engine: Docker): Promise<EngineAbout> {
   const [version, info] = await Promise.all([engine.version(), engine.info()]);
   const components = (version as { Components?: { Name: string; Version: string }[] }).Components ?? [];
@@ -71,7 +71,7 @@ export async function askAbout(engine: Docker): Promise<EngineAbout> {
     product: podman ? 'Podman' : 'Docker Engine',
     version: podman?.Version ?? version.Version,
     buildkit,
-    // The frontends in Docker Engine 23 and Podman 5 are the first that know them by themselves.
+    // Docker Engine 23 and Podman 5 are the first whose built-in frontends support here-documents.
     hereDocuments: podman
       ? Number.parseInt(podman.Version, 10) >= 5
       : buildkit && Number.parseInt(version.Version, 10) >= 23,
@@ -84,7 +84,7 @@ export async function askAbout(engine: Docker): Promise<EngineAbout> {
   };
 }
 
-/** The same question, asked once until it is answered. */
+/** Caches the answer of `askAbout`; a failed query is repeated. */
 function rememberAbout(engine: Docker): () => Promise<EngineAbout> {
   let known: Promise<EngineAbout> | undefined;
   return () => {
@@ -96,7 +96,7 @@ function rememberAbout(engine: Docker): () => Promise<EngineAbout> {
   };
 }
 
-/** The machine's own routing table; empty where there is none to read (macOS, Windows). */
+/** Reads the machine's routing table; empty if there is none to read (macOS, Windows). */
 async function readHostRoutes(): Promise<string[]> {
   try {
     return parseRoutes(await readFile('/proc/net/route', 'utf8'));
@@ -106,7 +106,6 @@ async function readHostRoutes(): Promise<string[]> {
   }
 }
 
-/** A DockerNode of these parts. */
 export const makeNode = (
   engine: Docker,
   options: Pick<

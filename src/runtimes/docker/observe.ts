@@ -16,10 +16,10 @@ import { checkInstance, readinessOf } from './readiness.ts';
 import { releaseFrom } from './release.ts';
 import type { Release } from './release.ts';
 
-/** Readiness is looked at with at most this many seconds: watchers ask often. */
+/** Maximum duration of a readiness check, in seconds: watchers ask often. */
 const LOOK_SECONDS = 2;
 
-/** What runs of the service. Costs a list, an inspection per instance and one network check each; nothing is executed. */
+/** Returns the state of a service's instances. Costs a list, an inspection per instance and one network check each; nothing is executed. */
 export async function observeService(node: DockerNode, handle: Handle): Promise<Observation> {
   const release = releaseFrom(handle);
   const instances = await listInstances(node, handle.identity);
@@ -30,7 +30,7 @@ export async function observeService(node: DockerNode, handle: Handle): Promise<
   return { ...judge(release, seen), generation: serving.at(-1)?.generation ?? null, instances: seen };
 }
 
-/** How the ports of each instance that serves are reached; of an engine elsewhere those that are published there. */
+/** Returns the addresses of each serving instance's ports; on a remote engine these are the published ports. */
 export async function endpointsOfService(node: DockerNode, handle: Handle): Promise<InstanceEndpoints[]> {
   const ports = releaseFrom(handle).ports.filter(({ protocol }) => protocol !== 'UDP');
   const instances = await listInstances(node, handle.identity);
@@ -44,7 +44,7 @@ export async function endpointsOfService(node: DockerNode, handle: Handle): Prom
   }));
 }
 
-/** The state as a whole, and a sentence about it when something is wrong. */
+/** Returns the overall state, with a sentence if something is wrong. */
 export function judge(
   release: Pick<Release, 'wanted'>,
   instances: InstanceObservation[],
@@ -89,19 +89,19 @@ async function isReady(node: DockerNode, instance: Instance, release: Release): 
   return results.every((why) => why === null);
 }
 
-/** The engine says year 1 for what never happened. */
+/** Returns null for year 1, the engine's time for events that never happened. */
 export const timeOf = (text: string): string | null => (text.startsWith('0001-') ? null : new Date(text).toISOString());
 
 async function lastExit(node: DockerNode, instance: Instance): Promise<InstanceObservation['lastExit']> {
   const { state } = instance;
   const at = timeOf(state.FinishedAt);
   if (at === null) return instance.replaced?.exit ?? null;
-  // While it runs again its state no longer tells how it ended; the engine's recent events do.
+  // The state of a restarted container lacks its last exit; the engine's recent events have it.
   const code = state.Running && !state.Restarting ? await exitCodeAt(node, instance.id, at) : state.ExitCode;
   return { ...explainExit(code, state.OOMKilled), at };
 }
 
-/** What an exit status means: above 128 it names the signal that ended the process. */
+/** Explains an exit status: above 128 it names the signal that ended the process. */
 export function explainExit(code: number | null, outOfMemory: boolean) {
   if (outOfMemory) return { code, signal: null, reason: 'it needed more memory than its limit' };
   if (code === null) return { code, signal: null, reason: 'its exit status is not known any more' };
@@ -131,7 +131,7 @@ async function exitCodeAt(node: DockerNode, id: string, at: string): Promise<num
   return Number((JSON.parse(last) as { Actor: { Attributes: { exitCode: string } } }).Actor.Attributes.exitCode);
 }
 
-/** CPU and memory of each running instance, over the last second. */
+/** Measures CPU and memory of each running instance over the last second. */
 export async function measureService(node: DockerNode, handle: Handle): Promise<InstanceMetrics[]> {
   const instances = (await listInstances(node, handle.identity)).filter((one) => one.state.Running);
   const measured = await Promise.all(
@@ -143,7 +143,7 @@ export async function measureService(node: DockerNode, handle: Handle): Promise<
   return measured.filter((one) => one !== null);
 }
 
-/** Limits of an instance, and since when it runs. */
+/** Returns the limits of an instance and its start time. */
 function limitsOf({ inspected, state, restarts }: Instance) {
   const { NanoCpus: nanoCpus, Memory: memory } = inspected.HostConfig;
   return {
@@ -154,7 +154,7 @@ function limitsOf({ inspected, state, restarts }: Instance) {
   };
 }
 
-/** Memory without the file cache, which the kernel takes back when it is needed. */
+/** Computes metrics; memory excludes the file cache, which the kernel reclaims when needed. */
 export function metricsOf(
   instance: string,
   stats: Docker.ContainerStats,

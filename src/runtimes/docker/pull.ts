@@ -8,7 +8,7 @@ import { asRuntimeError, engineMessage, unless } from './errors.ts';
 import type { DockerNode } from './node.ts';
 import { digestOf, isPinned, registryHost } from './references.ts';
 
-/** The local id of the image that a spec names, pulled if it comes from a registry and isn't here yet. */
+/** Returns the local id of a spec's image; pulls it if it comes from a registry and is missing. */
 export async function ensureImage(
   node: DockerNode,
   { image: reference, registry }: Pick<ProgramSpec, 'image' | 'registry'>,
@@ -28,7 +28,7 @@ export async function ensureImage(
   return pulled.Id;
 }
 
-/** The local id of a public image that helpers of ours run from, by a tag: what is there is taken. */
+/** Returns the local id of a helper's public image, by tag; an image that is present is not pulled again. */
 export async function ensureHelperImage(node: DockerNode, reference: string, context: RuntimeContext): Promise<string> {
   const present = await unless([404], node.engine.getImage(reference).inspect());
   if (present) return present.Id;
@@ -37,7 +37,7 @@ export async function ensureHelperImage(node: DockerNode, reference: string, con
   return (await node.engine.getImage(reference).inspect()).Id;
 }
 
-/** The credentials go with this one request: the engine keeps none. */
+/** Pulls an image. The credentials go with this one request: the engine keeps none. */
 async function pull(
   engine: Docker,
   reference: string,
@@ -69,7 +69,7 @@ async function pull(
   throw new RuntimeError('failed', `${pullProblem(reference, said, registry !== null)} The engine says: ${said}`);
 }
 
-/** Says how many of an image's layers are there: one line each time, however much the engine tells in between. */
+/** Reports how many of an image's layers are present; one line per change, however much the engine reports in between. */
 class LayerCount {
   readonly #log: (line: string) => void;
   readonly #known = new Set<string>();
@@ -89,7 +89,7 @@ class LayerCount {
   }
 }
 
-/** What an engine's refusal to pull means, and what would help. Docker Hub says "denied" of what it does not have, too. */
+/** Explains why a pull was refused, with a remedy. Docker Hub also answers "denied" for images that it does not have. */
 function pullProblem(reference: string, said: string, withCredentials: boolean): string {
   const host = registryHost(reference);
   if (/unauthorized|authentication required|denied|no basic auth|forbidden|incorrect username/i.test(said))
@@ -106,7 +106,7 @@ function pullProblem(reference: string, said: string, withCredentials: boolean):
   return `The image ${reference} cannot be pulled.`;
 }
 
-/** Name that an image gets that we pulled: what somebody else pulled has none of ours, and is never removed by us. */
+/** Repository name for pulled images: images pulled by others lack it and are never removed. */
 export const pulledRepository = (installation: string): string => `quarterdeck-pulled/${installation.toLowerCase()}`;
 
 async function markPulled(node: DockerNode, id: string, reference: string): Promise<void> {
@@ -114,8 +114,8 @@ async function markPulled(node: DockerNode, id: string, reference: string): Prom
 }
 
 /**
- * Removes images of these references that we pulled. Many services share one: an image that a container uses, running or not, of ours or
- * of somebody else, stays, and so do names that somebody else gave it.
+ * Removes pulled images with these references. Many services share an image: it stays while any container uses it, running or not, and
+ * keeps names that it got elsewhere.
  */
 export async function removePulled(node: DockerNode, references: string[]): Promise<void> {
   for (const reference of new Set(references.filter(isPinned))) {

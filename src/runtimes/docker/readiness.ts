@@ -12,17 +12,17 @@ import { lastLines } from './logs.ts';
 import type { DockerNode } from './node.ts';
 import type { Release } from './release.ts';
 
-/** Milliseconds between two looks at a candidate that is not ready yet: a deployment is no slower for them than the workload itself. */
+/** Milliseconds between two checks of a candidate that is not ready yet: a deployment hardly takes longer than the workload itself. */
 const LOOK_MS = 50;
-/** The same where each look starts a program in the container. */
+/** Milliseconds between two checks that start a program in the container. */
 const EXEC_LOOK_MS = 500;
-/** Without any check an instance is ready when it has run for this long. */
+/** Milliseconds after which an instance without any check is ready. */
 const SETTLED_MS = 1000;
-/** A candidate that has ended this often is given up before its time is over: with the engine's back-off that is some 13 s. */
+/** Number of exits after which a candidate is given up before its time is over: with the engine's back-off that is some 13 s. */
 const MAX_ENDS = 8;
 const LOG_LINES = 20;
 
-/** Checks one instance; null when it is well, else why not. */
+/** Checks one instance; returns null if it is well, else the reason. */
 export function checkInstance(
   engine: Docker,
   instance: Pick<Instance, 'id' | 'endpoints'>,
@@ -47,7 +47,7 @@ function targetOf(endpoints: Endpoints) {
   };
 }
 
-/** Runs a command inside the container. One that doesn't end in time fails and is ended. */
+/** Runs a command inside the container. A command that exceeds its time fails and is ended. */
 async function execCheck(container: Docker.Container, command: string[], timeoutMs: number): Promise<string | null> {
   const name = command[0] ?? 'the command';
   const abortSignal = AbortSignal.timeout(timeoutMs);
@@ -77,8 +77,8 @@ const ended = (stream: NodeJS.ReadableStream): Promise<void> =>
   });
 
 /**
- * The check that decides about readiness. Without a readiness probe, ports that the proxy leads to must be listened on:
- * else the first requests after the switch would fail.
+ * Returns the check that decides about readiness. Without a readiness probe, ports behind the proxy must be listened on: otherwise the
+ * first requests after the switch would fail.
  */
 export function readinessOf(release: Pick<Release, 'readiness' | 'ports' | 'routes'>): Probe[] {
   if (release.readiness) return [release.readiness];
@@ -120,16 +120,16 @@ export async function waitReady(node: DockerNode, instance: Instance, waiting: W
   }
 }
 
-/** Successes are counted at the probe's own pace, failures are looked at again sooner. */
+/** Successes are counted at the probe's own pace; failures are checked again sooner. */
 const pause = (probes: Probe[], successes: number): number => {
   if (successes > 0) return (probes[0]?.periodSeconds ?? 1) * 1000;
   return probes.some((probe) => probe.check.type === 'exec') ? EXEC_LOOK_MS : LOOK_MS;
 };
 
 interface Look {
-  /** Null when ready. */
+  /** Reason why it is not ready; null when it is. */
   why: string | null;
-  /** Waiting longer is in vain. */
+  /** Whether waiting longer is in vain. */
   final: boolean;
 }
 

@@ -1,7 +1,7 @@
-/** Whether a reference is of a registry, pinned by digest. What `build` answers is an id of the engine's own. */
+/** Whether a reference names a registry image, pinned by digest. `build` returns an id of the engine instead. */
 export const isPinned = (reference: string): boolean => reference.includes('@sha256:');
 
-/** Host and port of a registry as they stand in a reference; Docker Hub's where it begins with none. */
+/** Returns host and port of a registry as they appear in a reference; Docker Hub's if it begins with none. */
 export function registryHost(reference: string): string {
   const [first, ...rest] = reference.split('/') as [string, ...string[]];
   return rest.length > 0 && (/[.:]/.test(first) || first === 'localhost') ? first : 'docker.io';

@@ -2,10 +2,10 @@ import { isAbsolute, normalize } from 'node:path/posix';
 import { publishedPorts } from '#runtimes/runtime.ts';
 import type { Probe, ProgramSpec, TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** The engine takes no lower limit. */
+/** Lowest memory limit of the engine, in MiB. */
 const LEAST_MEMORY_MIB = 6;
 
-/** Why a spec can't run on a container engine, with what would help; empty if it can. */
+/** Returns reasons, with remedies, why a spec can't run on a container engine; empty if it can. */
 export function refusals(spec: WorkloadSpec | TaskSpec): string[] {
   const own = 'ports' in spec ? [...portRefusals(spec), ...probeRefusals(spec)] : [];
   return [...own, ...resourceRefusals(spec), ...pathRefusals(spec)];

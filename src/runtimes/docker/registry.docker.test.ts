@@ -29,7 +29,7 @@ afterAll(async () => {
 const specs: TaskSpec[] = [];
 const busybox = readFileSync(execFileSync('which', ['busybox'], { encoding: 'utf8' }).trim());
 
-/** Pushes an image that has busybox and a greeting; answers its reference. */
+/** Pushes an image with busybox and a greeting; returns its reference. */
 async function push(registry: TestRegistry, name: string, greeting: string): Promise<string> {
   const files = { 'bin/busybox': { content: busybox, mode: 0o755 }, greeting };
   const config = { Cmd: ['/bin/busybox', 'cat', '/greeting'] };

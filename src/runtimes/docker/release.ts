@@ -8,7 +8,7 @@ export { publishedPorts } from '#runtimes/runtime.ts';
 /** Format of `Handle.data` that this version writes. */
 const HANDLE_FORMAT = 1;
 
-/** What another process needs, besides the containers themselves, to go on with a release: `Handle.data`, without secrets. */
+/** Data that another process needs to continue a release, besides the containers: `Handle.data`, without secrets. */
 export interface Release {
   displayName: string;
   hostname: string;
@@ -17,7 +17,7 @@ export interface Release {
   routes: Route[];
   readiness: Probe | null;
   liveness: Probe | null;
-  /** How many instances run. */
+  /** Number of instances to run. */
   wanted: number;
   readyTimeoutSeconds: number;
   gracePeriodSeconds: number;
@@ -42,7 +42,7 @@ export function releaseOf(spec: WorkloadSpec, imageId: string): Release {
   };
 }
 
-/** What makes one container differ from another. Routes, counts and readiness don't: they can change with it running. */
+/** Hash of the settings that require a new container. Routes, counts and readiness are excluded: they can change while it runs. */
 function configHash(spec: WorkloadSpec, imageId: string): string {
   const { hostname, entrypoint, environment, files, ports, liveness, resources, storage } = spec;
   const parts = {
@@ -64,7 +64,7 @@ function configHash(spec: WorkloadSpec, imageId: string): string {
     .slice(0, 32);
 }
 
-/** The same value with the keys of its objects in order, so that equal configurations have equal hashes. */
+/** Sorts the keys of objects, so that equal configurations have equal hashes. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (value === null || typeof value !== 'object') return value;
@@ -72,7 +72,7 @@ function sorted(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]));
 }
 
-/** Whether old and new instances can't run side by side: they share storage or a port of the machine. */
+/** Whether old and new instances can't run side by side, because they share storage or a port of the machine. */
 export const isExclusive = (release: Pick<Release, 'storage' | 'ports'>): boolean =>
   release.storage.length > 0 || publishedPorts(release.ports).length > 0;
 
@@ -83,7 +83,7 @@ export const handleOf = (identity: WorkloadIdentity, release: Release): Handle =
   data: { ...release },
 });
 
-/** The release that a handle names. Throws RuntimeError when another runtime or a newer version of ours wrote it. */
+/** Reads the release of a handle. Throws RuntimeError if another runtime or a newer version wrote it. */
 export function releaseFrom(handle: Handle): Release {
   if (handle.runtime !== 'docker' || handle.format !== HANDLE_FORMAT)
     throw new RuntimeError(

@@ -12,14 +12,14 @@ import { lastLines } from './logs.ts';
 import type { DockerNode } from './node.ts';
 import { findContainers } from './search.ts';
 
-/** Ends of the names of containers that take the place of others, until these are gone. */
+/** Suffix of the names of replacement containers, until the originals are gone. */
 const NEXT = '.next';
-/** Seconds after which a container that was made and not started is of a process that was killed over it. */
+/** Seconds after which a container that was made but not started is attributed to a process that was killed. */
 const STARTING_SECONDS = 60;
 
 /**
- * Starts an instance anew from its image (`Runtime.replaceInstance`). A process that is killed in between leaves an instance that is still
- * too large, which is replaced again, or one that was not started, which `startReplacements` starts.
+ * Replaces an instance by a new one from its image (`Runtime.replaceInstance`). A process that is killed in between leaves an instance that
+ * is still too large, which is replaced again, or one that was not started, which `startReplacements` starts.
  */
 export async function replaceInstance(
   node: DockerNode,
@@ -32,7 +32,7 @@ export async function replaceInstance(
   const present = await listInstances(node, identity);
   for (const left of present.filter((one) => one.name === name + NEXT)) await removeInstance(node, left.id);
   const instance = present.find((one) => one.name === name);
-  // What is stopped on purpose has left the network.
+  // Instances that were stopped on purpose have left the network.
   if (!instance?.connected) return null;
   const mask = maskOf(secretValues(instance.inspected.Config));
   const lines = (await lastLines(node, instance, LAST_LINES)).map((line) => ({ ...line, text: mask(line.text) }));
@@ -53,7 +53,7 @@ export async function replaceInstance(
 
 const filesOf = ({ labels }: Instance): string[] => JSON.parse(labels[LABEL.files] ?? '[]') as string[];
 
-/** Starts containers that took the place of others when a process was killed before it started them. */
+/** Starts replacement containers that a killed process left behind before starting them. */
 export async function startReplacements(node: DockerNode): Promise<void> {
   const containers = await findContainers(node);
   const made = containers.filter(({ Labels: labels, State: state }) => labels[LABEL.replaced] && state === 'created');

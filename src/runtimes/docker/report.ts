@@ -3,7 +3,7 @@ import { asRuntimeError } from './errors.ts';
 import { askAbout } from './node.ts';
 import type { DockerNode, EngineAbout } from './node.ts';
 
-/** Whether the engine can be used now (`Runtime.check`). */
+/** Returns whether the engine is usable now (`Runtime.check`). */
 export async function report(node: DockerNode): Promise<RuntimeReport> {
   try {
     const about = await askAbout(node.engine);
@@ -13,7 +13,7 @@ export async function report(node: DockerNode): Promise<RuntimeReport> {
   }
 }
 
-/** What doesn't work with this engine, and what would mend it. */
+/** Limitations of this engine, with remedies. */
 function limitsOf(about: EngineAbout): string[] {
   const limits = ['The size of storage is not enforced: the engine’s volumes share its disk.'];
   if (!about.buildkit && about.product === 'Docker Engine')

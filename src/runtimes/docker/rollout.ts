@@ -29,41 +29,41 @@ import { handleOf, isExclusive, publishedPorts } from './release.ts';
 import type { Release } from './release.ts';
 import { findContainers } from './search.ts';
 
-/** A change from what is there to instances of one release. */
+/** Change from the present instances to instances of one release. */
 export interface Rollout {
   identity: WorkloadIdentity;
-  /** Generation of the deployment that asks for it, and number of the attempt at it. */
+  /** Generation of the requesting deployment, and the number of the attempt at it. */
   asked: number;
   attempt: number;
   release: Release;
-  /** All containers of the service before it. */
+  /** All containers of the service before the rollout. */
   present: Instance[];
-  /** Those of them that stay. */
+  /** Present instances that stay. */
   adopted: Instance[];
-  /** What a new instance is made from. */
+  /** Returns the container options for a new instance. */
   optionsFor(placement: Placement): Docker.ContainerCreateOptions;
-  /** Makes what the instances need besides (volumes); called before one is made. */
+  /** Creates the volumes that instances need; called before an instance is created. */
   prepare(): Promise<void>;
   /** Paths of the file variables. */
   filePaths: string[];
   secrets: string[];
 }
 
-/** What belongs to a rollout under way. */
+/** Rollout under way. */
 interface Stage extends Rollout {
   network: EnvironmentNetwork;
-  /** Instances that go once the new ones serve. */
+  /** Instances to remove once the new ones serve. */
   old: Instance[];
-  /** Those of them that serve, or served until a rollout that crashed stopped them: they run again if it fails. */
+  /** Old instances that serve, or served until a crashed rollout stopped them: they run again if this one fails. */
   serving: Instance[];
-  /** Those of them that an earlier attempt made and did not get ready: they never run again. */
+  /** Old instances that an earlier attempt made and did not get ready: they never run again. */
   abandoned: Instance[];
 }
 
 /**
- * Makes the instances, waits until they are ready, gives them the service's name and routes, then ends the old ones.
- * If that fails, what it made is removed and the old ones serve on. Nothing is kept between calls but what the engine
- * shows, so that after a crash at any place the next call goes on (docs/contributing/engine.md, *Outside the database*).
+ * Creates the instances, waits until they are ready, gives them the service's name and routes, then ends the old ones. On failure the new
+ * instances are removed and the old ones serve on. The only state between calls is the engine's, so that after a crash at any point the
+ * next call continues (docs/contributing/engine.md, *Outside the database*).
  */
 export async function rollOut(node: DockerNode, rollout: Rollout, context: RuntimeContext): Promise<Handle> {
   const { identity, release, present, adopted } = rollout;
@@ -90,15 +90,15 @@ export async function rollOut(node: DockerNode, rollout: Rollout, context: Runti
 }
 
 /**
- * Whether an instance was made by a later attempt at the same deployment, or for a later deployment. What no other attempt can follow (the restart
- * of a database that is restored) has a number for `asked` that says nothing of deployments.
+ * Whether an instance was made by a later attempt at the same deployment, or for a later deployment. A rollout that no other attempt can
+ * follow (the restart of a restored database) has a number for `asked` that is unrelated to deployments.
  */
 const isNewer = (stage: Stage, { generation, asked, attempt }: Instance): boolean =>
   generation > stage.asked ||
   (asked > stage.asked && attempt > 0) ||
   (asked === stage.asked && attempt > stage.attempt);
 
-/** Throws RuntimeError `superseded` where a later attempt has begun: this one changes nothing any more. */
+/** Throws RuntimeError `superseded` if a later attempt has begun: this one must not change anything. */
 function requireNewest(stage: Stage, present: Instance[]): void {
   const newer = present.find((instance) => isNewer(stage, instance));
   if (newer)
@@ -108,12 +108,12 @@ function requireNewest(stage: Stage, present: Instance[]): void {
     );
 }
 
-/** Ready instances, adopted and new ones. On failure nothing new is left and what was stopped for them runs again. */
+/** Starts missing instances and returns all ready ones, adopted or new. On failure new ones are removed and stopped ones run again. */
 async function startInstances(node: DockerNode, stage: Stage, context: RuntimeContext): Promise<Instance[]> {
   const made: string[] = [];
   let stopped = false;
   try {
-    // What an attempt makes shows to an earlier one that it has begun: so it is made before anything is stopped.
+    // New containers show an earlier attempt that this one has begun: they are created before anything is stopped.
     const present = await createCandidates(node, stage, made, context);
     requireNewest(stage, present);
     const ids = new Set([...made, ...stage.adopted.map(({ id }) => id)]);
@@ -136,7 +136,7 @@ async function startInstances(node: DockerNode, stage: Stage, context: RuntimeCo
   }
 }
 
-/** Removes the candidates of a rollout that failed and starts what had to make room; leaves all to a later attempt where there is one. */
+/** Removes the candidates of a failed rollout and restarts the stopped instances; does nothing if there is a later attempt. */
 async function undo(
   node: DockerNode,
   stage: Stage,
@@ -149,7 +149,7 @@ async function undo(
     if (present.some((instance) => isNewer(stage, instance))) return;
     const unready = [...stage.adopted.filter((instance) => !instance.named), ...stage.abandoned].map(({ id }) => id);
     await Promise.all([...made, ...unready].map((id) => removeInstance(node, id)));
-    // Those of the new release that an earlier attempt brought to serve stay: nothing runs beside them.
+    // Instances of the new release that serve since an earlier attempt stay: nothing may run beside them.
     const serves = stage.adopted.some((instance) => instance.named);
     if (stopped && !serves && !isReplaced(context)) await startAgain(node, stage, context);
   } catch (error) {
@@ -165,7 +165,10 @@ const waitFor = (node: DockerNode, stage: Stage, instance: Instance, context: Ru
     log: (line) => context.log(line),
   });
 
-/** Makes what is missing and answers all that is there. The ids come into `made` one by one, so that a failure in between leaves none unknown. */
+/**
+ * Creates the missing instances and returns all present ones. Ids are added to `made` one by one, so that a failure in between leaves none
+ * unknown.
+ */
 async function createCandidates(
   node: DockerNode,
   stage: Stage,
@@ -179,7 +182,7 @@ async function createCandidates(
   const numbers = Array.from({ length: taken.size + missing }, (_, index) => index + 1).filter((n) => !taken.has(n));
   for (const instance of numbers.slice(0, missing)) {
     requireHeld(context);
-    // Addresses are chosen and taken under one lock: no two containers of the environment get the same.
+    // Addresses are chosen and used under one lock: otherwise two containers of the environment could get the same.
     await node.environments.run(identity.environmentId, async () => {
       const placement = await place(node, stage, instance);
       const container = await node.engine.createContainer(stage.optionsFor(placement));
@@ -200,7 +203,7 @@ async function place(node: DockerNode, stage: Stage, instance: number): Promise<
   return { instance, attempt, network: network.name, address, published };
 }
 
-/** A port for publishing that is free now and stays the same over restarts; of another machine's we know none: a guess. */
+/** Returns a free port for publishing that stays the same over restarts; for another machine the port is a guess. */
 function freePort(address: string): Promise<number> {
   if (address !== LOOPBACK) return Promise.resolve(randomInt(20_000, 32_000));
   return new Promise((resolve, reject) => {
@@ -228,7 +231,7 @@ async function start(node: DockerNode, stage: Stage, instance: Instance, context
   }
 }
 
-/** Names the service that has a published port, where it is one of ours. */
+/** Explains that a published port is taken, and names the service that has it, if known. */
 async function portTaken(node: DockerNode, stage: Stage, said: string): Promise<string> {
   const wanted = publishedPorts(stage.release.ports).map((port) => port.externalPort);
   const containers = await findContainers(node);
@@ -239,7 +242,7 @@ async function portTaken(node: DockerNode, stage: Stage, said: string): Promise<
   return `A port that this service publishes (${wanted.join(', ')}) is taken by ${by}: ${said}`;
 }
 
-/** From here on the new release serves: siblings resolve the name to it, and the proxy sends new requests to it. */
+/** Directs traffic to the new release: siblings resolve the name to it, and the proxy sends new requests to it. */
 async function switchOver(node: DockerNode, stage: Stage, instances: Instance[]): Promise<void> {
   const { identity, release, network } = stage;
   for (const instance of instances.filter((each) => !each.named))
@@ -254,7 +257,7 @@ async function retire(node: DockerNode, stage: Stage, context: RuntimeContext): 
   const running = (await listInstances(node, stage.identity)).filter(
     (one) => isUp(one) && old.some(({ id }) => id === one.id),
   );
-  // Not cut short when cancelled: the new release serves already, and whoever goes on would do the same.
+  // A cancellation does not cut this short: the new release serves already, and the next attempt would do the same.
   await node.router.drained(upstreamsOf(running), release.gracePeriodSeconds * 1000);
   requireHeld(context);
   await takeName(
@@ -271,14 +274,14 @@ async function retire(node: DockerNode, stage: Stage, context: RuntimeContext): 
 }
 
 /**
- * Milliseconds after which a sibling has tried again to connect: the moment that an instance loses its name it has no
- * network, and what is lost then is sent again after a second (Linux' first time-out of a connection).
+ * Milliseconds after which a sibling has retried to connect: while an instance loses its name it has no network, and lost packets are sent
+ * again after a second (Linux' first time-out of a connection).
  */
 const RETRY_MS = 1500;
 
 /**
- * Makes siblings stop resolving the service's name to instances that are about to end. Their connections live on
- * (network.ts), those through a published port don't: so it comes after the routes are drained.
+ * Makes siblings stop resolving the service's name to instances that are about to end. Connections survive this (network.ts) except those
+ * through a published port, so it comes after the routes are drained.
  */
 async function takeName(
   node: DockerNode,
@@ -296,7 +299,7 @@ async function takeName(
   await sleep(RETRY_MS);
 }
 
-/** Everywhere that the proxy may send requests to instances, whatever ports their release had. */
+/** Every upstream of these instances that the proxy may use, whatever ports their release had. */
 export const upstreamsOf = (instances: Instance[]): Upstream[] =>
   instances.flatMap((instance) => Object.values(instance.endpoints));
 
@@ -304,7 +307,7 @@ export const stopAll = async (node: DockerNode, instances: Instance[], graceSeco
   await Promise.all(instances.map((instance) => stopInstance(node, instance, graceSeconds)));
 };
 
-/** Brings the previous release back after a candidate that it had to make room for. Its routes were never moved. */
+/** Restarts the previous release after the failure of a candidate that it had made room for. Its routes were never moved. */
 async function startAgain(node: DockerNode, stage: Stage, context: RuntimeContext): Promise<void> {
   context.log('The previous release is started again.');
   await Promise.all(stage.serving.map((instance) => startContainer(node, instance.id)));

@@ -5,12 +5,12 @@ import type { DockerNode } from './node.ts';
 type Labels = Record<string, string>;
 type Labelled = { Labels?: Labels | null };
 
-/** Where is looked: an engine, and whose objects. */
+/** Scope of a search: an engine, and the installation that owns the objects. */
 export type Place = Pick<DockerNode, 'engine' | 'installation'>;
 
 /**
- * Objects of this installation that carry all the given labels: the only way in which the runtime finds anything. The
- * engine filters, and its answer is looked at again: Podman takes several labels of volumes for alternatives.
+ * Finds the installation's containers with all the given labels: the runtime finds objects in this way only. The engine's filter is checked
+ * again here: Podman treats several labels of volumes as alternatives.
  */
 export async function findContainers(place: Place, labels: Labels = {}): Promise<Docker.ContainerInfo[]> {
   return ours(place, labels, await place.engine.listContainers({ all: true, filters: filter(place, labels) }));
@@ -38,7 +38,7 @@ const wanted = (place: Pick<Place, 'installation'>, labels: Labels): Labels => (
   [LABEL.installation]: place.installation,
 });
 
-/** Those that carry all the labels and the installation's. */
+/** Filters for objects that carry all the labels and the installation's. */
 export function ours<T extends Labelled>(place: Pick<Place, 'installation'>, labels: Labels, found: T[]): T[] {
   const entries = Object.entries(wanted(place, labels));
   return found.filter((each) => entries.every(([key, value]) => each.Labels?.[key] === value));

@@ -2,14 +2,14 @@ import { request } from '#kernel/node-http.ts';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** Milliseconds in which an engine must answer to be taken. */
+/** Milliseconds in which an engine must answer to be chosen. */
 const PING_TIMEOUT_MS = 1000;
 
 /** Port of engines without TLS. */
 export const DEFAULT_PORT = '2375';
 export const HTTP = ['tcp:', 'http:'];
 
-/** Where Docker and Podman are looked for: at `DOCKER_HOST` only where it is set, else at the usual sockets in this order. */
+/** Addresses at which Docker and Podman may be found: only `DOCKER_HOST` if it is set, else the usual sockets in this order. */
 export function engineCandidates(env: Record<string, string | undefined>): string[] {
   const configured = env['DOCKER_HOST'];
   if (configured) return [configured.replace(/^unix:\/\//, '')];
@@ -29,8 +29,8 @@ export function engineCandidates(env: Record<string, string | undefined>): strin
 }
 
 /**
- * An engine that answers within a second, by `DOCKER_HOST` or in the usual places: the path of its unix socket, or its
- * `tcp://host:port` where `DOCKER_HOST` says so. Null if there is none, or if `DOCKER_HOST` is of another kind (ssh).
+ * Finds an engine that answers within a second, by `DOCKER_HOST` or in the usual places. Returns the path of its unix socket, or its
+ * `tcp://host:port` if `DOCKER_HOST` says so; null if there is none, or if `DOCKER_HOST` is of another kind (ssh).
  */
 export async function findDockerSocket(env: Record<string, string | undefined>): Promise<string | null> {
   const candidates = engineCandidates(env);

@@ -18,8 +18,8 @@ export interface Supervision {
 }
 
 /**
- * Answers a function that sees to it that the process watching liveness probes runs exactly while a container has one.
- * It is under a shim of its own and so outlives the control plane (liveness.ts says why it is needed).
+ * Returns a function that keeps the liveness watcher running exactly while a container has a probe. The watcher has a shim of its own and
+ * so outlives the control plane (liveness.ts gives the reason).
  */
 export function makeSupervise({ engine, address, installation, dataDir }: Supervision): () => Promise<void> {
   const lock = new KeyedLock();

@@ -6,10 +6,10 @@ import type { Placement } from './container-config.ts';
 import { behindProxy, proxyUrl, type WayOut } from './egress.ts';
 import { LABEL, taskName } from './labels.ts';
 
-/** Longest host name that a kernel takes. */
+/** Maximum length of a host name in the kernel. */
 const LONGEST_HOSTNAME = 63;
 
-/** What the engine is asked to make for an execution: it runs once, and stays when it has ended. */
+/** Container options for an execution: it runs once, and its container stays after its end. */
 export function taskOptions(
   spec: TaskSpec,
   image: { id: string; cpus: number; processes: number },

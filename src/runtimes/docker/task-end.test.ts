@@ -7,7 +7,7 @@ import { LOOPBACK } from './container-config.ts';
 import type { DockerNode } from './node.ts';
 import { awaitEnd } from './task-end.ts';
 
-/** What an engine that is about to end says of a container's files: it has taken them away already. */
+/** Messages about a container's files from an engine that is about to end: it has removed the files already. */
 const ENDING = [
   'error creating overlay mount to /data/overlay2/f2b3/merged: no such file or directory',
   'remount /data/overlay2/f2b3/merged/etc/resolv.conf, flags: 0x44000: no such file or directory',
@@ -28,7 +28,7 @@ const inspected = (running: boolean) => ({
   },
 });
 
-/** An engine that knows one container, whose command has ended, and answers who asks for its files with what is given here. */
+/** Answers to requests for the files of the one container of this engine, whose command has ended. */
 let files: ((response: ServerResponse) => void)[];
 let removed: boolean;
 const engine = createServer((request, response) => {

@@ -12,25 +12,25 @@ import type { EndedBy } from './task-files.ts';
 
 type State = Docker.ContainerInspectInfo['State'];
 
-/** Milliseconds between two looks at a command whose output can't be followed now. */
+/** Milliseconds between two checks of a command whose output can't be followed now. */
 const LOOK_MS = 300;
-/** How long an engine may be away (an upgrade, a restart) before whoever waits is told. */
+/** Milliseconds that an engine may be away (an upgrade, a restart) before the caller gets an error. */
 const AWAY_MS = 120_000;
-/** How long an engine is asked again that cannot look into the container of a command that has ended: it may be ending itself. */
+/** Milliseconds of retries if an engine cannot read from the container of an ended command: the engine may be shutting down. */
 const PASSING_MS = 30_000;
-/** How often the output of a command that has ended is tried to be read to its end. */
+/** Maximum number of attempts to read the output of an ended command completely. */
 const READINGS = 3;
-/** Longest time that a timer takes: 24 days. */
+/** Longest delay of a timer: 24 days. */
 const LONGEST_MS = 2 ** 31 - 1;
-/** Exit status that the engine notes for what it finds gone when it starts: it knows none. */
+/** Exit status that a starting engine records for containers that it finds ended: the real one is unknown. */
 const UNKNOWN_STATUS = 255;
 
-/** Whether the command of a container was ever begun. */
+/** Whether the command of a container has ever begun. */
 export const hasBegun = (state: State): boolean => timeOf(state.StartedAt) !== null;
 
 const isOver = (state: State): boolean => !state.Running && !state.Paused && !state.Restarting;
 
-/** An execution that is waited for. */
+/** Execution whose end is awaited. */
 interface Waiting {
   node: DockerNode;
   spec: TaskSpec;
@@ -38,13 +38,13 @@ interface Waiting {
   startedAt: string;
   log: TaskLog;
   context: RuntimeContext;
-  /** Aborted when its time is over. */
+  /** Aborted when the execution's time is over. */
   overdue: AbortSignal;
-  /** Whether the engine was away while it ran. */
+  /** Whether the engine was away during the execution. */
   wasAway: boolean;
 }
 
-/** Tells what a begun command writes, ends it when its time is over or the signal is aborted, and answers its end. */
+/** Logs a running command's output and returns its end. Ends the command when its time is over or the signal is aborted. */
 export async function awaitEnd(
   node: DockerNode,
   spec: TaskSpec,
@@ -63,7 +63,7 @@ export async function awaitEnd(
   try {
     return await follow(waiting);
   } catch (error) {
-    // The signal is aborted: whoever gave it must find the command ended, if it can be ended now.
+    // After an abort the caller relies on the command's end, if it can be ended now.
     if (context.signal.aborted) await end(waiting, 'abort');
     throw error;
   } finally {
@@ -72,7 +72,7 @@ export async function awaitEnd(
   }
 }
 
-/** Ends a command in the background; what fails is tried again by `follow`. */
+/** Ends a command in the background; `follow` retries a failure. */
 class Stopping {
   readonly #waiting: Waiting;
   settled: Promise<void> = Promise.resolve();
@@ -104,7 +104,7 @@ async function follow(waiting: Waiting): Promise<TaskEnd> {
     const over = isOver(inspected.State);
     const complete = await tellLines(waiting);
     context.signal.throwIfAborted();
-    // What is read after its end is all: what ended before may have been the engine.
+    // Only output read after the command's end is complete: before, reading may have ended with the engine.
     if (over && (complete || ++readings === READINGS)) return endOf(waiting, inspected.State);
     if (over || complete) continue;
     await sleep(LOOK_MS, undefined, { signal: context.signal });
@@ -112,7 +112,7 @@ async function follow(waiting: Waiting): Promise<TaskEnd> {
   }
 }
 
-/** Answers whether reading came to an end; an engine that is away is waited for by `inspectPatiently`. */
+/** Returns whether the output was read completely; `inspectPatiently` waits for an engine that is away. */
 async function tellLines({ log, context }: Waiting): Promise<boolean> {
   try {
     await log.tell(context.signal);
@@ -124,7 +124,7 @@ async function tellLines({ log, context }: Waiting): Promise<boolean> {
   }
 }
 
-/** The container as it is; null when it is gone. Throws when the engine is away for too long. */
+/** Inspects the container; null if it is gone. Throws if the engine is away for too long. */
 async function inspectPatiently(waiting: Waiting): Promise<Docker.ContainerInspectInfo | null> {
   const { container, context } = waiting;
   for (const end = Date.now() + AWAY_MS; ;) {
@@ -144,8 +144,8 @@ const lost = (startedAt: string, endedAt: string): TaskEnd => {
 };
 
 /**
- * The end of a command as its container tells it. Of one that somebody removes right now it can't be known. An engine that is about to
- * end takes the container's files away first and answers 500: it is asked again.
+ * Reads the end of a command from its container. The end is unknown if the container is being removed. An engine that is about to shut down
+ * removes the container's files first and answers 500: it is asked again.
  */
 async function endOf(waiting: Waiting, state: State): Promise<TaskEnd> {
   const { context, startedAt } = waiting;
@@ -180,7 +180,7 @@ async function readEnd(waiting: Waiting, state: State, endedAt: string): Promise
   };
 }
 
-/** Whether the status is one that the engine only assumed: it, or the whole machine, was not there when the command ended. */
+/** Whether the engine only assumed the status: the engine, or the whole machine, was down when the command ended. */
 function isUnknown({ node, startedAt, wasAway }: Waiting, state: State): boolean {
   if (state.ExitCode !== UNKNOWN_STATUS) return false;
   const onThisMachine = node.publishAddress === LOOPBACK;

@@ -4,7 +4,7 @@ import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { markEnded, readEnded } from '#runtimes/docker/task-files.ts';
 
-/** What the engine answers to whoever looks into a container while that is being removed. */
+/** Answers of the engine to reading from a container that is being removed. */
 const REMOVED = [
   'RWLayer of container b7253434cd1d is unexpectedly nil',
   'error processing tar file: Error after fallback to chroot: no such file or directory: exit status 1',

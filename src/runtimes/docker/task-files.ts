@@ -8,14 +8,14 @@ import { packFolder } from './build-context.ts';
 import { isBeingRemoved, unless } from './errors.ts';
 
 /**
- * A file that is put into an execution's container before it is ended by us: what it says is why. An exit status alone can't tell an
- * interrupted command from one that ended by itself, and a container's labels are fixed.
+ * File with the reason why the runtime ends an execution, put into its container before. An exit status alone can't tell an interrupted
+ * command from one that ended by itself, and a container's labels are fixed.
  */
 const MARK = '/.quarterdeck-ended';
 
 export type EndedBy = 'timeout' | 'abort';
 
-/** Writes down that a command is ended before its time, and why; the first word stands. What is being removed needs none. */
+/** Records that a command is ended early, and why; the first reason stays. A container that is being removed needs none. */
 export async function markEnded(container: Docker.Container, why: EndedBy): Promise<void> {
   try {
     if ((await readEnded(container)) !== null) return;
@@ -25,14 +25,14 @@ export async function markEnded(container: Docker.Container, why: EndedBy): Prom
   }
 }
 
-/** Why a command was ended by us, null when it wasn't. */
+/** Returns the reason why the runtime ended a command; null if it did not. */
 export async function readEnded(container: Docker.Container): Promise<EndedBy | null> {
   return ((await readFileFrom(container, MARK))?.toString('utf8') as EndedBy | undefined) ?? null;
 }
 
 /**
- * Makes the folder of the output file where it isn't there, open to whatever account the image runs as. One in which something is mounted
- * is opened in any case: the engine has made it for that, as root's.
+ * Creates the folder of the output file if it is missing, writable for any account that the image runs as. A folder that contains mounts is
+ * opened in any case: the engine has created it for them, owned by root.
  */
 export async function makeOutputFolder(
   container: Docker.Container,
@@ -46,7 +46,7 @@ export async function makeOutputFolder(
   await putEntry(container, { name: join(folder.slice(1), '/'), type: 'directory', mode: 0o777 });
 }
 
-/** Puts the files of local folders into it, open to whatever account the image runs as. Links go in as links. */
+/** Copies the files of local folders into the container, writable for any account that the image runs as. Links are copied as links. */
 export async function putFolders(container: Docker.Container, folders: TaskSpec['folders'] = []): Promise<void> {
   for (const { path, directory } of folders) await container.putArchive(packFolder(path, directory), { path: '/' });
 }
@@ -62,7 +62,7 @@ async function putEntry(
   await container.putArchive(Readable.from(archive), { path: '/' });
 }
 
-/** Content of the output file, null when there is none. Throws RuntimeError `failed` when it is too large. */
+/** Reads the output file; null if there is none. Throws RuntimeError `failed` if it is too large. */
 export async function readOutput(
   container: Docker.Container,
   { outputPath }: Pick<TaskSpec, 'outputPath'>,
@@ -71,7 +71,7 @@ export async function readOutput(
   return (await readFileFrom(container, outputPath))?.toString('utf8') ?? null;
 }
 
-/** A file of a container, running or not; null when it isn't there or is no file. Nothing is read of one that is too large. */
+/** Reads a file of a container, running or not; null if it is missing or not a file. A file that is too large is not read. */
 async function readFileFrom(container: Docker.Container, path: string): Promise<Buffer | null> {
   const archive = (await unless([404], container.getArchive({ path }))) as Readable | null;
   if (archive === null) return null;

@@ -3,14 +3,14 @@ import type Docker from 'dockerode';
 import { LogDemultiplexer } from './log-frames.ts';
 import type { RawLine } from './log-frames.ts';
 
-/** Seconds that reading begins anew before the last line that was told: streams are stamped apart, and may be a little behind. */
+/** Seconds of overlap when reading resumes before the last line: streams are stamped separately, and may lag a little. */
 const OVERLAP_SECONDS = 10;
 
-/** Tells each line of a container's output once, from its beginning, however often reading breaks off. */
+/** Reports each line of a container's output exactly once, from the beginning, however often reading breaks off. */
 export class TaskLog {
   readonly #container: Docker.Container;
   readonly #onLine: (text: string) => void;
-  /** Of each stream, the engine's stamp of the line that was told last. */
+  /** Engine's time stamp of the last reported line, by stream. */
   readonly #told: Record<RawLine['stream'], string> = { stdout: '', stderr: '' };
 
   constructor(container: Docker.Container, onLine: (text: string) => void) {
@@ -18,7 +18,7 @@ export class TaskLog {
     this.#onLine = onLine;
   }
 
-  /** Tells what was not told yet, until the container ends or the engine breaks off (which may look the same). */
+  /** Reports new lines until the container ends or the engine breaks off (which may look the same). */
   async tell(signal: AbortSignal): Promise<void> {
     const before = { ...this.#told };
     const last = [before.stdout, before.stderr].sort().at(-1)!;

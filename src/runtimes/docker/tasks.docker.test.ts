@@ -20,7 +20,7 @@ afterAll(async () => {
 
 const specs: TaskSpec[] = [];
 
-/** A command of the shell of busybox. */
+/** Execution of a shell script in busybox. */
 function shell(script: string, changes: Partial<TaskSpec> = {}): TaskSpec {
   const identity = changes.identity ?? newIdentity(bench.installation);
   const spec = newTask(identity, BUSYBOX_IMAGE, [], { arguments: ['sh', '-c', script], ...changes, identity });

@@ -16,10 +16,10 @@ import { taskOptions } from './task-config.ts';
 import { awaitEnd, hasBegun } from './task-end.ts';
 import { makeOutputFolder, markEnded, putFolders } from './task-files.ts';
 
-/** How often the making of a container is tried whose image or network somebody removes in between. */
+/** Maximum number of attempts to create a container whose image or network is removed meanwhile. */
 const ATTEMPTS = 3;
 
-/** Runs a command to its end in a container of its own, or goes on with the one that is there (`Runtime.run`). */
+/** Runs a command to its end in a new container, or adopts an existing one (`Runtime.run`). */
 export async function runTask(node: DockerNode, spec: TaskSpec, context: TaskContext): Promise<TaskEnd> {
   context.signal.throwIfAborted();
   const present = await findTask(node, spec);
@@ -29,7 +29,7 @@ export async function runTask(node: DockerNode, spec: TaskSpec, context: TaskCon
   }
   const refused = refusals(spec);
   if (refused.length > 0) throw new RuntimeError('refused', refused.join(' '));
-  // One that was made and never started is of a process that ended in between: some of what belongs into it may be missing.
+  // Created but never started: the creating process crashed and files may be missing. It is created again.
   if (present) await removeInstance(node, present.Id);
   await context.prepare?.();
   const way = spec.egress ? await makeWayOut(node, spec, context) : null;
@@ -38,7 +38,7 @@ export async function runTask(node: DockerNode, spec: TaskSpec, context: TaskCon
   return tellingProxy(node, spec, context, () => awaitEnd(node, spec, begun, context));
 }
 
-/** The container of an execution by its name, null when there is none. Throws where somebody else has taken the name. */
+/** Finds the container of an execution by its name; null if there is none. Throws if a foreign container has the name. */
 async function findTask(node: DockerNode, spec: TaskSpec): Promise<Docker.ContainerInspectInfo | null> {
   const found = await unless([404], node.engine.getContainer(taskName(spec)).inspect());
   if (found && found.Config.Labels[LABEL.installation] !== node.installation)
@@ -56,7 +56,7 @@ async function make(
     try {
       return await makeOnce(node, spec, way, context);
     } catch (error) {
-      // An image that was not used yet, or a network that was empty, may have been removed meanwhile.
+      // An unused image or an empty network may have been removed meanwhile.
       if (statusOf(error) !== 404 || attempt === ATTEMPTS) throw error;
     }
   }
@@ -72,7 +72,7 @@ async function makeOnce(
   const { cpus } = await node.about();
   const id = await ensureImage(node, spec, context);
   const network = way ? null : await ensureNetwork(node, spec.identity);
-  // Under one lock: no two containers of the environment get the same address, and nobody takes volumes away that are not used yet.
+  // One lock: no two containers of the environment get the same address, and volumes not in use yet are not removed.
   const container = await node.environments.run(environmentId, async () => {
     context.signal.throwIfAborted();
     await ensureVolumes(node, spec, id);
@@ -93,7 +93,7 @@ async function makeOnce(
   }
 }
 
-/** Starts it. Whether it has begun is what the engine shows afterwards, not how the call ended. */
+/** Starts the container. The engine's state afterwards decides whether it has begun, not the outcome of the call. */
 async function start(
   node: DockerNode,
   spec: TaskSpec,
@@ -126,7 +126,7 @@ export async function removeTasks(
   });
   await Promise.all(tasks.map((task) => removeTask(node, task)));
   if (tasks.length > 0) await node.environments.run(identity.environmentId, () => collectFileVolumes(node, identity));
-  // Nothing else of the environment may have needed its network.
+  // The execution may have been the last user of its environment's network.
   if (await removeWaysOut(node, identity, names)) await removeNetworkIfLast(node, identity.environmentId);
 }
 

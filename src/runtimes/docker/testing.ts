@@ -11,7 +11,7 @@ import { createDockerRuntime } from './index.ts';
 import type { DockerRuntimeOptions } from './index.ts';
 import { LABEL } from './labels.ts';
 
-/** For tests: names of everything in the engine that carries a service's label, and of its environment's network. */
+/** Names of all objects in the engine with a service's label, and of its environment's network. */
 export async function leftoversOf(engine: Docker, identity: WorkloadIdentity): Promise<string[]> {
   const service = { label: [`${LABEL.service}=${identity.serviceId}`] };
   const environment = { label: [`${LABEL.environment}=${identity.environmentId}`] };
@@ -30,8 +30,8 @@ export async function leftoversOf(engine: Docker, identity: WorkloadIdentity): P
 }
 
 /**
- * A server for tests. `GET /` answers its release and process; other paths do what they say. Variables: `FAIL` ends it at
- * once, `PORT` is where it listens (8080).
+ * Server for tests. `GET /` answers its release and process; other paths are commands. Variables: `FAIL` ends it at once, `PORT` is the
+ * port to listen on (8080).
  */
 const SERVER = `
 const { createServer } = require('node:http');
@@ -51,19 +51,19 @@ server.listen(Number(process.env.PORT ?? 8080), () => console.log('listening'));
 process.on('SIGTERM', () => { server.close(() => process.exit(0)); server.closeIdleConnections(); });
 `;
 
-/** A runtime on the test engine with an installation, a router and a folder of its own. */
+/** Runtime on the test engine with its own installation, router and folder. */
 export interface DockerBench extends AsyncDisposable {
   installation: string;
   router: MemoryRouter;
   engine: Docker;
   runtime: Runtime;
   options: DockerRuntimeOptions;
-  /** A workload of the server above; removed when the bench closes. */
+  /** Returns a workload of the server above; it is removed when the bench closes. */
   spec(changes?: Partial<WorkloadSpec>): WorkloadSpec;
   apply(spec: WorkloadSpec): Promise<Handle>;
-  /** The JSON that a service's route answers for a path. */
+  /** Returns the JSON answer of a service's route for a path. */
   ask(spec: WorkloadSpec, path?: string): Promise<{ release: string; started: string }>;
-  /** Names of a service's containers, running or not. */
+  /** Returns the names of a service's containers, running or not. */
   containers(spec: WorkloadSpec): Promise<string[]>;
 }
 

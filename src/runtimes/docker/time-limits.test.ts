@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** An engine that takes each call, says this much of its answer, and no more. */
+/** Engine that accepts each call, sends this part of an answer, and no more. */
 async function hanging(answer: string): Promise<Docker> {
   const socketPath = join(directory, 'socket');
   server = createServer((socket) => {
@@ -61,7 +61,7 @@ test('an upload may take as long as it goes on, and ends in an error when the en
     }),
   );
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  // Eight parts, between which almost all of the time passes that the engine has for its next word.
+  // Eight parts, with pauses of almost the whole time limit between them.
   async function* parts() {
     for (let part = 0; part < 8; part++) {
       yield Buffer.from(`part ${part};`);

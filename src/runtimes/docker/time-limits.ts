@@ -4,11 +4,11 @@ import { pipeline, Readable, Transform } from 'node:stream';
 import type Docker from 'dockerode';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** Seconds within which an engine begins to answer what it has at hand, and what may copy files or end processes. */
+/** Seconds in which an engine begins to answer quick calls, and calls that copy files or end processes. */
 const QUICK_SECONDS = 60;
 const SLOW_SECONDS = 180;
 
-/** Calls whose answer may take as long as it takes: their callers end them by signals. */
+/** Calls without a limit: their callers end them by signals. */
 const UNLIMITED = [
   // The context is read, the image's layers are fetched.
   /^\/build\?/,
@@ -25,20 +25,20 @@ const SLOW = [
   /^\/build\/prune\b/,
 ];
 
-/** What docker-modem is asked for. */
+/** Options of a call of docker-modem. */
 interface Dialled {
   path: string;
   method: string;
   options?: { t?: number; condition?: string; follow?: boolean };
-  /** What is uploaded. */
+  /** Content to upload. */
   file?: string | Buffer | Readable;
-  /** Whether the answer is handed on as a stream, and whether that is one of both directions. */
+  /** Whether the answer is passed on as a stream, and whether that stream is bidirectional. */
   isStream?: boolean;
   hijack?: boolean;
   abortSignal?: AbortSignal;
 }
 
-/** Seconds that the engine has until its answer begins, and for each part of a long one; null where there is no limit. */
+/** Seconds until the engine's answer begins, and between parts of a long one; null for no limit. */
 export function secondsFor({ path, method, options = {} }: Dialled): number | null {
   // `removed` is waited for after the removal has begun.
   if (/\/wait\?/.test(path) && options.condition === 'removed') return SLOW_SECONDS;
@@ -47,7 +47,7 @@ export function secondsFor({ path, method, options = {} }: Dialled): number | nu
   return method === 'DELETE' || SLOW.some((pattern) => pattern.test(path)) ? SLOW_SECONDS : QUICK_SECONDS;
 }
 
-/** Gives each call of an engine's client a limit of time: an engine that takes a call and never answers would be waited for for ever. */
+/** Limits the time of each call of an engine's client: a call that an engine accepts and never answers would hang for ever. */
 export function limitCalls(engine: Docker, secondsOf = secondsFor): Docker {
   const dial = engine.modem.dial.bind(engine.modem);
   engine.modem.dial = (given, callback) => {
@@ -75,7 +75,7 @@ export function limitCalls(engine: Docker, secondsOf = secondsFor): Docker {
   return engine;
 }
 
-/** What is uploaded, with a word about each part that the engine takes. */
+/** Wraps the upload of a stream; calls `onPart` for each part that the engine takes. */
 function uploadOf({ file }: Dialled, onPart: () => void): Pick<Dialled, 'file'> {
   if (!(file instanceof Readable)) return {};
   const counted = new Transform({
@@ -84,17 +84,17 @@ function uploadOf({ file }: Dialled, onPart: () => void): Pick<Dialled, 'file'> 
       done(null, part);
     },
   });
-  // The call ends with the error that either of them has.
+  // The call fails with the error of either stream.
   pipeline(file, counted, () => undefined);
   return { file: counted };
 }
 
-/** Ends an answer when nothing more of it comes for that long. */
+/** Ends an answer when nothing of it arrives for that long. */
 function limitSilence(answer: IncomingMessage, seconds: number, why: () => Error): void {
   const { socket } = answer;
   const giveUp = () => answer.destroy(why());
   socket.setTimeout(seconds * 1000, giveUp);
-  // The connection is used again.
+  // The connection is reused, so its time-out is reset.
   for (const end of ['end', 'close']) answer.once(end, () => socket.setTimeout(0, giveUp));
 }
 

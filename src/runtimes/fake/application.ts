@@ -2,14 +2,13 @@ import { createServer } from '#kernel/node-http.ts';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
 /**
- * A small HTTP application that says what it sees. The fake runtime serves it in place of what a user would deploy, and the
- * runtime contract puts it into the image that every real runtime runs, so that both are asked the same questions.
- * It stands alone, because the contract writes it into an image with its types stripped: node modules only, besides the one
- * of the kernel that `contract/fixture.ts` writes as `node:http` there.
+ * Small HTTP application that reports its environment. The fake runtime serves it in place of a user's application, and the runtime
+ * contract puts it into the image that every real runtime runs, so that the same tests apply to both. It imports node modules only, because
+ * the contract writes it into an image with its types stripped; its kernel module is written as `node:http` there by `contract/fixture.ts`.
  */
 export interface ApplicationHost {
   environment: Record<string, string | undefined>;
-  /** Name of the instance or machine, answered by `/`. */
+  /** Name of the instance or machine, returned by `/`. */
   hostname: string;
   /** Differs between two processes of the same instance. */
   process: string;
@@ -19,15 +18,15 @@ export interface ApplicationHost {
   exit(code: number): void;
 }
 
-/** The port that the application listens on: `PORT` where the runtime gives one, else 8080. */
+/** Returns the port that the application listens on: `PORT` if the runtime sets it, else 8080. */
 export const applicationPort = (environment: ApplicationHost['environment']): number =>
   Number(environment['PORT'] ?? 8080);
 
-/** Why the application ends as soon as it starts (variable `FAIL_START`), null when it starts. */
+/** Returns the reason why the application ends as soon as it starts (variable `FAIL_START`), null if it starts. */
 export const startProblem = (environment: ApplicationHost['environment']): string | null =>
   environment['FAIL_START'] === undefined ? null : `cannot start: FAIL_START is ${environment['FAIL_START']}`;
 
-/** Whether its health check passes; the variable `UNREADY` keeps it from that for ever. */
+/** Whether its health check passes; the variable `UNREADY` makes it fail for ever. */
 export const isReady = (environment: ApplicationHost['environment']): boolean => environment['UNREADY'] === undefined;
 
 type Answer = (host: ApplicationHost, query: URLSearchParams) => unknown;
@@ -87,7 +86,7 @@ function answer(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-/** A server of the application that does not listen yet. */
+/** Creates a server of the application that does not listen yet. */
 export function createApplication(host: ApplicationHost): Server {
   return createServer((request, response) => {
     void respond(host, request, response);

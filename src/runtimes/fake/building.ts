@@ -6,8 +6,8 @@ import { assertNotAborted } from '#runtimes/fake/faults.ts';
 import type { FakeImage, FakeStore } from '#runtimes/fake/store.ts';
 
 /**
- * Pretends to build: reads the Dockerfile and logs its instructions. ARG, ENV and WORKDIR are kept, `RUN echo "…" > path` makes that file, and
- * `RUN exit n` or `RUN false` fails; any other instruction is only named in the log. An empty folder stands for any repository.
+ * Pretends to build: reads the Dockerfile and logs its instructions. ARG, ENV and WORKDIR are kept, `RUN echo "…" > path` creates that
+ * file, and `RUN exit n` or `RUN false` fails; any other instruction is only logged. An empty folder stands for any repository.
  */
 export async function pretendBuild(
   store: FakeStore,

@@ -40,24 +40,24 @@ import type { FakeService, FakeStore } from '#runtimes/fake/store.ts';
 import { FakeTasks } from '#runtimes/fake/tasks.ts';
 import type { DecideOutcome } from '#runtimes/fake/tasks.ts';
 
-/** The fake with what tests look at and change. */
+/** Fake runtime with the parts that tests inspect and change. */
 export interface FakeRuntime extends Runtime {
   readonly calls: readonly FakeCall[];
-  /** What goes wrong from now on. */
+  /** Faults from now on. */
   faults: FakeFaults;
-  /** Disk that services are pretended to take. */
+  /** Pretended disk use of services. */
   disk: DiskItem[];
-  /** What was last applied of a service and is there still. */
+  /** Returns the applied spec of a service, if it still exists. */
   specOf(serviceId: string): WorkloadSpec | undefined;
-  /** Orders how the executions of a service (`*`: of all others) that begin from now on go; null: as by default again (no output, status 0). */
+  /** Sets the outcome of a service's future executions (`*`: of all other services); null restores the default (no output, status 0). */
   onTask(serviceId: string, decide: DecideOutcome | null): void;
-  /** What was asked to run to its end of a service, oldest first; also what was removed since, as far as it was begun here. */
+  /** Returns a service's executions, oldest first, including removed ones that this object began. */
   tasksOf(serviceId: string): TaskSpec[];
-  /** Names of everything that is kept of a service. */
+  /** Returns the names of everything that is stored of a service. */
   leftovers(identity: WorkloadIdentity): string[];
 }
 
-/** Use `createFakeRuntime`. */
+/** Implementation of the fake runtime; create it with `createFakeRuntime`. */
 export class FakeRuntimeObject implements FakeRuntime {
   readonly name = 'fake';
   readonly pretends = true;
@@ -91,7 +91,6 @@ export class FakeRuntimeObject implements FakeRuntime {
     this.#plan.faults = faults;
   }
 
-  /** What was last applied of a service and is there still. */
   specOf(serviceId: string): WorkloadSpec | undefined {
     return this.#store.read(serviceId)?.spec;
   }
@@ -215,7 +214,7 @@ export class FakeRuntimeObject implements FakeRuntime {
     const ports = service.spec.ports.filter(({ protocol }) => protocol !== 'UDP');
     return service.instances.map(({ name, port }) => ({
       instance: name,
-      // Without a router nothing is served: connections are refused there.
+      // Without a router nothing listens: connections are refused.
       ports: ports.map(({ internalPort }) => ({ internalPort, address: '127.0.0.1', port: port ?? 1 })),
     }));
   }
@@ -237,7 +236,7 @@ export class FakeRuntimeObject implements FakeRuntime {
     }));
   }
 
-  /** Without taking over what another process serves: it only looks. */
+  /** Lists without adopting the services of other processes: it only reads. */
   async list(): Promise<FoundWorkload[]> {
     await this.#plan.enter('list', null);
     return this.#store.all().map(({ spec, stopped }) => {
@@ -260,7 +259,7 @@ export class FakeRuntimeObject implements FakeRuntime {
     }
   }
 
-  /** Nothing is shared between the pretended services of an environment. */
+  /** Removes nothing: the pretended services of an environment share nothing. */
   async removeEnvironment(): Promise<void> {
     await this.#plan.enter('removeEnvironment', null);
   }
@@ -306,13 +305,13 @@ export class FakeRuntimeObject implements FakeRuntime {
     await this.#adopted;
   }
 
-  /** Serves on for a process that is gone. */
+  /** Adopts the services of a process that has ended. */
   async #adopt(): Promise<void> {
     if (!this.#options.router || !this.#options.directory) return;
     for (const service of this.#store.all()) {
       if (service.stopped || isRunning(service.owner, this.#bootId)) continue;
       const found = structuredClone(service);
-      // Another process may change it while the servers open: what it wrote stands.
+      // Another process may change the service while the servers open: its change takes precedence.
       await this.#serve(service, () => isDeepStrictEqual(this.#store.read(found.spec.identity.serviceId), found));
     }
   }
@@ -323,7 +322,7 @@ export class FakeRuntimeObject implements FakeRuntime {
       throw new RuntimeError('superseded', `Generation ${generation} is there, ${identity.generation} came too late.`);
   }
 
-  /** Waits until the candidate is ready, as its variables have it (fake/application.ts). */
+  /** Waits until the candidate is ready, according to its variables (fake/application.ts). */
   async #becomeReady(spec: WorkloadSpec, context: RuntimeContext): Promise<void> {
     if (spec.instances.min === 0) return;
     const name = nameOf(spec, 1);
@@ -358,7 +357,7 @@ export class FakeRuntimeObject implements FakeRuntime {
     this.#end(present, context);
   }
 
-  /** Opens the servers of a service, stores it, and moves its routes to them; does nothing if it is not wanted any more by then. */
+  /** Opens the servers of a service, stores it, and moves its routes to them; does nothing if `isWanted` is false by then. */
   async #serve(service: FakeService, isWanted = () => true): Promise<void> {
     const { router } = this.#options;
     if (router) for (const instance of service.instances) instance.port = await this.#servers.open(service, instance);

@@ -18,7 +18,7 @@ export type FakeVerb =
   | 'endpoints'
   | 'metrics'
   | 'run'
-  /** The moment after an execution has begun, before anything of it is told: not a verb of its own. */
+  /** Moment after an execution has begun and before it reports anything; no separate verb. */
   | 'begun'
   | 'removeTasks'
   | 'hasImage'
@@ -28,25 +28,25 @@ export type FakeVerb =
   | 'replaceInstance'
   | 'trimCaches';
 
-/** What goes wrong. Numbers of calls count from 1, per verb and runtime object; they can be changed between calls. */
+/** Faults of the fake runtime. Numbers of calls count from 1, per verb and runtime object; they can be changed between calls. */
 export interface FakeFaults {
-  /** Milliseconds that each call of a verb takes longer. */
+  /** Milliseconds by which each call of a verb is delayed. */
   delayMs?: Partial<Record<FakeVerb, number>>;
-  /** The call that throws RuntimeError: `failed`, or the given error. */
+  /** Number of the call that throws RuntimeError: `failed`, or the given error. */
   failAt?: Partial<Record<FakeVerb, number | { call: number; error: Error }>>;
-  /** The call that goes on until its signal is aborted (for ever, where the verb has none). */
+  /** Number of the call that hangs until its signal is aborted (for ever, if the verb has none). */
   hangAt?: Partial<Record<FakeVerb, number>>;
-  /** Verbs whose calls hang as long as they stand here, whatever becomes of their signal: an engine that does not answer. */
+  /** Verbs whose calls hang while they are listed here, even after an abort: an engine that does not answer. */
   deaf?: FakeVerb[];
-  /** The call in which the whole process ends with status 137, as if it were killed. */
+  /** Number of the call in which the whole process ends with status 137, as if killed. */
   dieAt?: Partial<Record<FakeVerb, number>>;
-  /** How executions go, by the service's id or `*` for all; `FakeRuntime.onTask` goes before. */
+  /** Outcomes of executions, by the service's id or `*` for all; `FakeRuntime.onTask` takes precedence. */
   outcomes?: Record<string, FakeOutcome>;
-  /** File that each call is added to when it is let through, a JSON line with the pid: what several processes did, in order. */
+  /** File to which each call that passes is appended, as a JSON line with the pid: the order of calls of several processes. */
   journal?: string;
 }
 
-/** A call that the fake got, for tests that look at what was asked of it. */
+/** Call that the fake received, for tests. */
 export interface FakeCall {
   verb: FakeVerb;
   serviceId: string | null;
@@ -58,7 +58,7 @@ export function assertNotAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw cancelled(signal.reason);
 }
 
-/** Waits; throws RuntimeError `aborted` as soon as the signal is. */
+/** Waits; throws RuntimeError `aborted` as soon as the signal is aborted. */
 export async function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
   assertNotAborted(signal);
   await sleep(ms, undefined, { signal }).catch((error: unknown) => {
@@ -67,21 +67,21 @@ export async function wait(ms: number, signal: AbortSignal | undefined): Promise
   });
 }
 
-/** Milliseconds between two looks whether calls still hang. */
+/** Milliseconds between two checks whether calls still hang. */
 const DEAF_LOOK_MS = 50;
 
-/** Calls that are kept to be looked at: a control plane on the fake runtime runs for weeks. */
+/** Number of calls kept for inspection: a control plane on the fake runtime runs for weeks. */
 const KEPT_CALLS = 1000;
 
-/** Counts the calls and lets happen what was ordered for them. */
+/** Counts calls and applies the faults set for them. */
 export class FaultPlan {
-  /** The last ones, oldest first. */
+  /** Most recent calls, oldest first. */
   readonly calls: FakeCall[] = [];
   readonly #counts = new Map<FakeVerb, number>();
   readonly #file: string | undefined;
   #faults: FakeFaults;
 
-  /** `file` may hold further faults in JSON, for processes that run already: it is read at each call. */
+  /** `file` may hold further faults in JSON, for processes that already run: it is read at each call. */
   constructor(faults: FakeFaults, file?: string) {
     this.#faults = faults;
     this.#file = file;
@@ -95,7 +95,7 @@ export class FaultPlan {
     this.#faults = faults;
   }
 
-  /** To be awaited at the start of each verb. */
+  /** Applies the faults of a call; awaited at the start of each verb. */
   async enter(verb: FakeVerb, identity: Partial<WorkloadIdentity> | null, signal?: AbortSignal): Promise<void> {
     this.calls.push({ verb, serviceId: identity?.serviceId ?? null, generation: identity?.generation ?? null });
     if (this.calls.length > 2 * KEPT_CALLS) this.calls.splice(0, KEPT_CALLS);

@@ -9,8 +9,8 @@ export type { FakeOutcome } from '#runtimes/fake/outcome.ts';
 export type { FakeCall, FakeFaults, FakeVerb } from '#runtimes/fake/faults.ts';
 
 /**
- * A runtime that runs nothing: for tests of the engine (it can be slow, fail, hang or die on order) and for trying the API.
- * It keeps what it was told, answers like a real one, writes log lines and, given a router, serves a small HTTP application.
+ * Creates a runtime that runs nothing: for tests of the engine (it can be slow, fail, hang or die on demand) and for trying the API. It
+ * stores its input, answers like a real runtime, writes log lines and, given a router, serves a small HTTP application.
  */
 export function createFakeRuntime(options: FakeOptions = {}): FakeRuntime {
   const store = options.directory ? createDirectoryStore(options.directory) : createMemoryStore();

@@ -2,12 +2,15 @@ import type { FakeFaults } from '#runtimes/fake/faults.ts';
 import type { Router } from '#runtimes/router.ts';
 import type { TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** How a fake runtime is made: where it keeps what it knows, and what goes wrong on order. */
+/** Options of a fake runtime: the location of its state, and its faults. */
 export interface FakeOptions extends FakeFaults {
-  /** Gets the routes; each pretended instance then has an HTTP server of its own. Without it nothing listens. */
+  /** Receives the routes; each pretended instance then has its own HTTP server. Without it nothing listens. */
   router?: Router;
-  /** Folder of the state, so that another process sees it; a file `faults` in it holds more FakeFaults in JSON. Without it the state lives and dies with this object. */
+  /**
+   * Folder of the state, visible to other processes; a file `faults` in it holds more FakeFaults in JSON. Without it the state lives in
+   * this object only.
+   */
   directory?: string;
-  /** What `refusals` answers; by default nothing is refused. */
+  /** Answer of `refusals`; by default nothing is refused. */
   refusals?(spec: WorkloadSpec | TaskSpec): string[];
 }

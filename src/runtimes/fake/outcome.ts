@@ -4,25 +4,25 @@ import { runSteps } from '#runtimes/fake/task-program.ts';
 import type { TaskHost, TaskStep } from '#runtimes/fake/task-program.ts';
 import type { FakeScript, FakeStore } from '#runtimes/fake/store.ts';
 
-/** How an execution of the fake goes, as it is ordered. Without anything it writes nothing and ends at once with status 0. */
+/** Requested outcome of an execution of the fake. By default it writes nothing and ends at once with status 0. */
 export interface FakeOutcome {
   exitCode?: number | null;
-  /** The signal that ended it; its exit status is null then. */
+  /** Signal that ended it; its exit status is null then. */
   signal?: string;
-  /** `lost`: its end can't be known. */
+  /** Reason of the end; `lost` means that the end can't be known. */
   reason?: TaskEnd['reason'];
-  /** What it writes, at once or so many milliseconds after its beginning, in that order. */
+  /** Output lines in order, at once or that many milliseconds after the beginning. */
   lines?: (string | { text: string; afterMs: number })[];
-  /** Content of the output file; null or nothing: it writes none. */
+  /** Content of the output file; without it none is written. */
   output?: string | null;
-  /** How long it takes; null: until its time is over, or it is ended or removed. */
+  /** Duration in seconds; null: until its time is over, or it is ended or removed. */
   seconds?: number | null;
 }
 
-/** The name of the program of `task-program.ts` in an image. */
+/** Name of the program of `task-program.ts` in an image. */
 const PROGRAM = 'task.mjs';
 
-/** What was ordered, else what the program of the contract's image would do, else nothing and a good end. */
+/** Returns the requested outcome, else the result of the program in the contract's image, else success without output. */
 export async function outcomeOf(
   spec: TaskSpec,
   store: FakeStore,
@@ -41,7 +41,7 @@ export async function outcomeOf(
   };
 }
 
-/** Does the program's steps at once, counting the time that they would take. */
+/** Runs the program's steps at once, counting the time that they would take. */
 async function pretendSteps(spec: TaskSpec, command: string[], store: FakeStore): Promise<FakeScript> {
   const { serviceId } = spec.identity;
   const image = store.readImage(spec.image);
@@ -70,7 +70,7 @@ async function pretendSteps(spec: TaskSpec, command: string[], store: FakeStore)
     },
     say: (text) => void lines.push({ text, afterMs: clock }),
     wait: async (ms) => void (clock += ms),
-    // Its child ends with it, and it is not known yet when that will be.
+    // The child ends with the execution, whose end is not known yet.
     countInChild: (path) => host.writeFile(path, '1'),
     fetch: async () => {
       throw new Error('The fake runtime has no network.');

@@ -9,10 +9,10 @@ import { createApplication } from '#runtimes/fake/application.ts';
 import { wait } from '#runtimes/fake/faults.ts';
 import type { FakeInstance, FakeService, FakeStore } from '#runtimes/fake/store.ts';
 
-/** Time as it stands in log lines and observations. */
+/** Time in the format of log lines and observations. */
 export const now = (): string => new Date().toISOString();
 
-/** Writes a line of an instance into the service's log, secrets masked as every runtime has to. */
+/** Writes a line of an instance into the service's log, with secrets masked as in every runtime. */
 export function writeLog(
   store: FakeStore,
   service: Pick<FakeService, 'spec'>,
@@ -28,7 +28,7 @@ export function writeLog(
     store.appendLog(identity.serviceId, { at: now(), instance, generation: identity.generation, stream, text: line });
 }
 
-/** The last lines of a service's log, then with `follow` the new ones until the signal is aborted. */
+/** Yields the last lines of a service's log, then with `follow` the new ones until the signal is aborted. */
 export async function* readLog(
   store: FakeStore,
   serviceId: string,
@@ -47,7 +47,7 @@ export async function* readLog(
   }
 }
 
-/** The servers of this process, which answer for the pretended instances. */
+/** Servers of this process, which answer for the pretended instances. */
 export class FakeServers {
   readonly #store: FakeStore;
   readonly #servers = new Map<number, Server>();
@@ -56,7 +56,7 @@ export class FakeServers {
     this.#store = store;
   }
 
-  /** Starts a server for an instance on a free port of loopback; answers the port. */
+  /** Starts a server for an instance on a free port of loopback; returns the port. */
   async open(service: FakeService, instance: FakeInstance): Promise<number> {
     const server = createApplication(this.#host(service, instance));
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -71,7 +71,7 @@ export class FakeServers {
     return port;
   }
 
-  /** Ends a server: what is under way is answered, nothing new is taken. */
+  /** Closes a server: requests under way are answered, new ones are not accepted. */
   close(port: number): void {
     const server = this.#servers.get(port);
     this.#servers.delete(port);
@@ -119,7 +119,7 @@ export class FakeServers {
     };
   }
 
-  /** The pretended process ended; a new one takes its place at once. */
+  /** Ends the pretended process and starts a new one in its place at once. */
   #exit(service: FakeService, name: string, code: number): void {
     const stored = this.#store.read(service.spec.identity.serviceId);
     if (!stored || stored.stopped) return;
@@ -136,7 +136,7 @@ export class FakeServers {
   }
 }
 
-/** Where the servers of a service listen. */
+/** Returns the addresses of a service's servers. */
 export const upstreamsOf = (service: FakeService): Upstream[] =>
   service.instances.flatMap(({ port }) => (port === null ? [] : [{ address: '127.0.0.1', port }]));
 

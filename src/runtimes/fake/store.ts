@@ -4,7 +4,7 @@ import type { ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
 import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import type { InstanceObservation, LogLine, TaskEnd, TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** One pretended instance. */
+/** Pretended instance. */
 export interface FakeInstance {
   name: string;
   /** Differs between two pretended processes of the instance. */
@@ -12,11 +12,11 @@ export interface FakeInstance {
   startedAt: string;
   restarts: number;
   lastExit: InstanceObservation['lastExit'];
-  /** Port of its server, null without a router. */
+  /** Port of the instance's server, null without a router. */
   port: number | null;
 }
 
-/** What a pretended build made. */
+/** Result of a pretended build. */
 export interface FakeImage {
   serviceId: string;
   /** WORKDIR: paths of the workload may be relative to it. */
@@ -25,29 +25,29 @@ export interface FakeImage {
   environment: Record<string, string>;
 }
 
-/** Everything the fake knows of a service. */
+/** Stored state of a service. */
 export interface FakeService {
   spec: WorkloadSpec;
   stopped: boolean;
-  /** Generation of the deployment that its instances were restarted for. */
+  /** Generation of the deployment that requested the last restart. */
   restartedFor?: number;
   instances: FakeInstance[];
-  /** The process whose servers answer for the instances. */
+  /** Process whose servers answer for the instances. */
   owner: ProcessIdentity;
 }
 
-/** How an execution goes, with everything decided. */
+/** Complete course of an execution, fixed when it begins. */
 export interface FakeScript {
   exitCode: number | null;
   signal: string | null;
   reason: TaskEnd['reason'];
   lines: { text: string; afterMs: number }[];
   output: string | null;
-  /** Null: it does not end by itself. */
+  /** Duration in milliseconds; null if it does not end by itself. */
   takesMs: number | null;
 }
 
-/** A pretended execution: what was asked, when it began, how it goes, and its end once that has come. */
+/** Pretended execution: its spec, beginning, course, and its end once that has come. */
 export interface FakeTask {
   spec: TaskSpec;
   startedAt: string;
@@ -55,7 +55,7 @@ export interface FakeTask {
   end: TaskEnd | null;
 }
 
-/** Where the fake keeps its state. All of it is synchronous: between two awaits nothing interferes. */
+/** Store of the fake's state. Its methods are synchronous: between two awaits nothing interferes. */
 export interface FakeStore {
   read(serviceId: string): FakeService | null;
   write(service: FakeService): void;
@@ -66,21 +66,21 @@ export interface FakeStore {
   images(serviceId: string): string[];
   deleteImage(image: string): void;
   appendLog(serviceId: string, line: LogLine): void;
-  /** Lines from the given index on. */
+  /** Returns the lines from the given index on. */
   readLog(serviceId: string, from: number): LogLine[];
-  /** Files that were written below the mount paths of a service. */
+  /** Returns the files that were written below the mount paths of a service. */
   readStorage(serviceId: string): Record<string, string>;
   writeStorage(serviceId: string, files: Record<string, string>): void;
   readTask(serviceId: string, key: string): FakeTask | null;
   writeTask(task: FakeTask): void;
-  /** Executions of a service in the order of their beginning. */
+  /** Returns the executions of a service in the order of their beginning. */
   tasks(serviceId: string): FakeTask[];
   deleteTask(serviceId: string, key: string): void;
   /** Removes service, log, storage, executions and images. */
   delete(serviceId: string): void;
 }
 
-/** State that lives as long as this process. */
+/** Creates a store that lives as long as this process. */
 export function createMemoryStore(): FakeStore {
   const services = new Map<string, string>();
   const images = new Map<string, FakeImage>();
@@ -115,7 +115,9 @@ export function createMemoryStore(): FakeStore {
   };
 }
 
-/** State in a folder, so that another process sees it: `<service>.json`, `<service>.log`, `images/`, `storage/`, `tasks/<service>/`. */
+/**
+ * Creates a store in a folder that several processes share: `<service>.json`, `<service>.log`, `images/`, `storage/`, `tasks/<service>/`.
+ */
 export function createDirectoryStore(directory: string): FakeStore {
   const folder = join(directory, 'images');
   for (const each of [folder, join(directory, 'storage')]) mkdirSync(each, { recursive: true, mode: 0o700 });
@@ -165,7 +167,7 @@ export function createDirectoryStore(directory: string): FakeStore {
   };
 }
 
-/** Names an execution among those of its service: the same generation and name are the same execution. */
+/** Key of an execution among those of its service: the same generation and name are the same execution. */
 export const taskKey = ({ identity, name }: TaskSpec): string => `${identity.generation}-${name}`;
 
 function list(path: string): string[] {

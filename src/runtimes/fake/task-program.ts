@@ -1,7 +1,7 @@
 /**
- * A small program that does what its steps say and ends. The fake runtime pretends to run it in place of what a user would
- * run to its end, and the runtime contract puts it into the image that every real runtime runs (as `application.ts`).
- * It stands alone, because the contract writes it into an image with its types stripped.
+ * Step of a small program that runs its steps and ends. The fake runtime pretends to run it in place of a user's command, and the runtime
+ * contract puts it into the image that every real runtime runs (as `application.ts`). It imports nothing, because the contract writes it
+ * into an image with its types stripped.
  */
 export type TaskStep =
   /** Writes a line. */
@@ -11,17 +11,17 @@ export type TaskStep =
   /** Writes the content of a file as JSON. */
   | { read: string }
   | { write: string; text: string }
-  /** Writes so many bytes. */
+  /** Writes a file of that many bytes. */
   | { fill: string; bytes: number }
-  /** Milliseconds. */
+  /** Waits that many milliseconds. */
   | { wait: number }
-  /** Writes what an address answers. */
+  /** Writes the answer of an address. */
   | { fetch: string }
-  /** Writes the arguments that stand before the steps, as JSON. */
+  /** Writes the arguments before the steps, as JSON. */
   | { arguments: true }
-  /** Writes what differs between two processes. */
+  /** Writes a value that differs between two processes. */
   | { process: true }
-  /** Leaves a child behind that counts in a file, ten times in a second, until somebody ends it. */
+  /** Leaves a child process that counts in a file, ten times a second, until it is killed. */
   | { countInChild: string }
   | { exit: number };
 
@@ -37,7 +37,7 @@ export interface TaskHost {
   countInChild(path: string): void;
 }
 
-/** Does the steps; answers the exit status: that of an `exit` step, 1 after a failure, else 0. */
+/** Runs the steps and returns the exit status: that of an `exit` step, 1 after a failure, else 0. */
 export async function runSteps(steps: TaskStep[], host: TaskHost): Promise<number> {
   for (const step of steps) {
     if ('exit' in step) return step.exit;

@@ -7,25 +7,25 @@ import type { FakeOutcome } from '#runtimes/fake/outcome.ts';
 import { taskKey } from '#runtimes/fake/store.ts';
 import type { FakeScript, FakeStore, FakeTask } from '#runtimes/fake/store.ts';
 
-/** Says how an execution goes; what it throws is thrown by `run`, as if the command could not be begun. */
+/** Chooses the outcome of an execution; `run` throws its errors, as if the command could not begin. */
 export type DecideOutcome = (spec: TaskSpec) => FakeOutcome | Promise<FakeOutcome>;
 
-/** Milliseconds between two looks at an execution: whether it was ended or removed meanwhile. */
+/** Milliseconds between two checks whether an execution was ended or removed meanwhile. */
 const LOOK_MS = 10;
-/** Specs that are remembered to be looked at: a control plane on the fake runtime runs for weeks. */
+/** Number of specs kept for inspection: a control plane on the fake runtime runs for weeks. */
 const KEPT_SPECS = 1000;
 
 type TaskIdentity = Pick<WorkloadIdentity, 'serviceId'>;
 
 /**
- * The pretended executions. How one goes is decided when it begins and kept with its beginning, so that a successor, in another
- * process too, finds how far it is by the clock.
+ * Pretended executions. The outcome is fixed and stored at the beginning, so that a successor, also in another process, derives the
+ * progress from the clock.
  */
 export class FakeTasks {
   readonly #store: FakeStore;
   readonly #plan: FaultPlan;
   readonly #deciders = new Map<string, DecideOutcome>();
-  /** Those that this object begins right now, by key. */
+  /** Executions that this object is beginning now, by key. */
   readonly #beginning = new Map<string, Promise<FakeTask>>();
   readonly #begun: TaskSpec[] = [];
 
@@ -34,13 +34,13 @@ export class FakeTasks {
     this.#plan = plan;
   }
 
-  /** Orders how the next executions of a service go, by its id or `*` for all others (null: as by default again). */
+  /** Sets the outcome of future executions of a service, by its id or `*` for all others (null restores the default). */
   on(serviceId: string, decide: DecideOutcome | null): void {
     if (decide) this.#deciders.set(serviceId, decide);
     else this.#deciders.delete(serviceId);
   }
 
-  /** Specs of the executions of a service in the order of their beginning: those that are kept, and those begun here that are gone. */
+  /** Returns the specs of a service's executions in the order of their beginning: stored ones, and removed ones begun here. */
   specsOf(serviceId: string): TaskSpec[] {
     const own = this.#begun.filter(({ identity }) => identity.serviceId === serviceId);
     const known = new Set(own.map(taskKey));
@@ -88,7 +88,7 @@ export class FakeTasks {
     return task;
   }
 
-  /** Tells what it writes as the time for it comes, and its end. */
+  /** Logs the output as its time comes, and returns the end. */
   async #follow({ spec, script, startedAt }: FakeTask, context: RuntimeContext): Promise<TaskEnd> {
     let told = 0;
     for (;;) {
@@ -110,14 +110,14 @@ export class FakeTasks {
   }
 }
 
-/** Removed before its end was known. */
+/** End of an execution that was removed before its end was known. */
 const lostSince = (startedAt: string): TaskEnd => {
   return { reason: 'lost', exitCode: null, signal: null, startedAt, endedAt: new Date().toISOString(), output: null };
 };
 
 const nameOf = ({ displayName, name }: TaskSpec): string => `${displayName} (${name})`;
 
-/** The end of an execution that has come by now, null before. */
+/** Returns the end of an execution if it has come by now, else null. */
 function endOf(task: FakeTask): TaskEnd | null {
   const { script, spec } = task;
   const began = Date.parse(task.startedAt);

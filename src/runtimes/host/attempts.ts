@@ -12,7 +12,10 @@ interface Newest {
   attempt: number;
 }
 
-/** Tells an attempt at a change of a service whether a later one has begun, in this process or in another one of this machine. */
+/**
+ * Detects whether a later attempt at a change of a service has begun. The later attempt may run in this process or in another one of this
+ * machine.
+ */
 export class AttemptFence {
   readonly #layout: Layout;
   readonly #serviceId: string;
@@ -26,7 +29,7 @@ export class AttemptFence {
     this.#context = context;
   }
 
-  /** Writes down that this attempt has begun. Throws RuntimeError `superseded` where a later one has. */
+  /** Records that this attempt has begun. Throws RuntimeError `superseded` if a later one has. */
   begin(): void {
     this.require();
     if (!this.#context.attempt) return;
@@ -35,7 +38,7 @@ export class AttemptFence {
     writeAtomically(this.#file(), JSON.stringify(newest));
   }
 
-  /** Throws RuntimeError where another attempt may act in place of this one: to be called before each change. */
+  /** Throws RuntimeError if another attempt may act in place of this one. Call it before each change. */
   require(): void {
     requireHeld(this.#context);
     const newest = this.#newer();
@@ -46,7 +49,7 @@ export class AttemptFence {
       );
   }
 
-  /** Whether another attempt may act in place of this one, which undoes nothing then. */
+  /** Returns whether another attempt may act in place of this one; a replaced attempt undoes nothing. */
   isReplaced(): boolean {
     return isReplaced(this.#context) || this.#newer() !== null;
   }

@@ -35,7 +35,7 @@ const probe = (check: Probe['check'], failureThreshold = 3): Probe => ({
   failureThreshold,
 });
 
-/** A server of a port of its own, or of the one in PORT. */
+/** Returns a server that listens on a port of its own, or on the one in PORT. */
 const server = (listen: string) => ({
   'server.mjs': `import { createServer } from 'node:http';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
@@ -149,7 +149,7 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
       const running = host.runtime.exec!(
         handle,
         {
-          // Its output stays open, so that its end is still waited for.
+          // Its output stays open, so that the caller still waits for its end.
           command: [
             'node',
             '-e',
@@ -390,7 +390,7 @@ test('what is published outside of the range of the operator is refused before a
   await host.close();
 });
 
-/** It leaves room for four processes beside it: Node, by which others enter it, has more threads. */
+/** The process limit leaves room for four more processes: Node, through which checks and `exec` enter, has more threads. */
 describe.skipIf(!machine.namespaces || !findCgroups('quarterdeck-test').usable)(
   'an instance that is nearly at its limits',
   () => {
@@ -428,7 +428,7 @@ describe.skipIf(!machine.namespaces || !findCgroups('quarterdeck-test').usable)(
   },
 );
 
-/** Sends a text and answers what comes back until the other side ends. */
+/** Sends a text and returns the answer up to the end of the connection. */
 function askTcp(to: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(to, '127.0.0.1', () => socket.write(text));
@@ -459,7 +459,7 @@ const stateFile = (host: TestHost, spec: WorkloadSpec) =>
 const shimOf = (host: TestHost, spec: WorkloadSpec) =>
   JSON.parse(readFileSync(stateFile(host, spec), 'utf8')) as ShimFile;
 
-/** Everything ends without a word, and what is written down is of another run of the machine; networks are gone. */
+/** Simulates a reboot: processes end without notice, the records name another boot, and networks are gone. */
 async function pretendRestart(host: TestHost, spec: WorkloadSpec): Promise<void> {
   const text = readFileSync(stateFile(host, spec), 'utf8');
   const { shim } = shimOf(host, spec);
@@ -471,7 +471,7 @@ async function pretendRestart(host: TestHost, spec: WorkloadSpec): Promise<void>
     execFileSync('ip', ['netns', 'delete', name]);
 }
 
-/** Folders of the machine's control groups whose paths end as wanted. */
+/** Returns the folders of the machine's control groups whose paths have the given end. */
 function groupFolders(end: string): string[] {
   return execFileSync('find', ['/sys/fs/cgroup', '-type', 'd', '-path', `*${end}`])
     .toString()
@@ -479,7 +479,7 @@ function groupFolders(end: string): string[] {
     .split('\n');
 }
 
-/** Names of ours that the kernel knows: bridges, links, network namespaces, rules. */
+/** Returns the names of the runtime's objects in the kernel: bridges, links, network namespaces, rules. */
 function networkObjects(): string[] {
   const links = readdirSync('/sys/class/net').filter((name) => /^qd[hv]/.test(name));
   const spaces = existsSync('/run/netns') ? readdirSync('/run/netns').filter((name) => name.startsWith('qdn')) : [];

@@ -7,14 +7,14 @@ interface Limits {
   memoryMib: number;
 }
 
-/** Limits by control groups. `usable` is false where this account may not make any: then nothing is limited. */
+/** Control groups that limit processes. `usable` is false if this account may not create any: then nothing is limited. */
 export interface Cgroups {
   readonly usable: boolean;
-  /** Makes a group, or sets the limits of one that is there; answers the files that a process joins by writing 0. */
+  /** Creates a group or changes its limits; returns the files that a process joins by writing 0. */
   make(name: string, limits: Limits): string[];
-  /** The files by which processes join a group that is there. */
+  /** Returns the files by which processes join an existing group. */
   files(name: string): string[];
-  /** Whether a process of the group was ended because it took more memory than it may. */
+  /** Returns whether the kernel killed a process of the group because it exceeded its memory limit. */
   ranOutOfMemory(name: string): boolean;
   /** Removes a group without processes. */
   remove(name: string): void;
@@ -27,10 +27,10 @@ const NONE: Cgroups = {
   ranOutOfMemory: () => false,
   remove: () => undefined,
 };
-/** The time in which a quota of CPU is counted, in microseconds. */
+/** Period of the CPU quota, in microseconds. */
 const PERIOD = 100_000;
 
-/** Finds out by trying which control groups can be made. `parent` names the group that ours are in. */
+/** Finds out by trying which control groups can be created. `parent` names the group that holds the runtime's groups. */
 export function findCgroups(parent: string, processes = 1024): Cgroups {
   if (process.platform !== 'linux') return NONE;
   for (const open of [openUnified, openLegacy]) {
@@ -55,7 +55,7 @@ export function findCgroups(parent: string, processes = 1024): Cgroups {
 const cpuQuota = (limits: Limits) => Math.max(1000, Math.round((limits.cpuMilli / 1000) * PERIOD));
 const memoryBytes = (limits: Limits) => String(limits.memoryMib * 2 ** 20);
 
-/** Version 2: one tree. A group with processes cannot hand out controllers, so ours stand below the root of what we see. */
+/** Opens version 2: one tree. A group with processes cannot delegate controllers, so the runtime's groups stand below the visible root. */
 function openUnified(parent: string, processes: number): Cgroups | null {
   const root = '/sys/fs/cgroup';
   if (!existsSync(join(root, 'cgroup.controllers'))) return null;
@@ -86,7 +86,7 @@ function openUnified(parent: string, processes: number): Cgroups | null {
   };
 }
 
-/** Version 1: a tree for each controller. */
+/** Opens version 1: a tree for each controller. */
 function openLegacy(parent: string, processes: number): Cgroups | null {
   const own = legacyFolders();
   if (!own) return null;
@@ -114,7 +114,7 @@ function openLegacy(parent: string, processes: number): Cgroups | null {
   };
 }
 
-/** Our own groups' folders of the controllers; `pids` is empty where there is none. */
+/** Returns this process's folders in the controllers' trees; `pids` is empty if that controller is absent. */
 function legacyFolders(): { memory: string; cpu: string; pids: string[] } | null {
   const mounts = readFileSync('/proc/mounts', 'utf8')
     .split('\n')
@@ -127,7 +127,7 @@ function legacyFolders(): { memory: string; cpu: string; pids: string[] } | null
     const group = groups.find(([, controllers]) => controllers?.split(',').includes(controller));
     if (!mount || !group) return null;
     const folder = join(mount[1]!, group[2]!);
-    // In a container the path may be that of the machine's tree, of which only a part is mounted.
+    // In a container the path may be relative to the machine's tree, of which only a part is mounted.
     return existsSync(folder) ? folder : mount[1]!;
   };
   const [memory, cpu] = [find('memory'), find('cpu')];
@@ -135,7 +135,7 @@ function legacyFolders(): { memory: string; cpu: string; pids: string[] } | null
   return memory && cpu ? { memory, cpu, pids: pids ? [pids] : [] } : null;
 }
 
-/** Both versions have a line `oom_kill <count>`. */
+/** Returns whether a file counts killed processes; both versions have a line `oom_kill <count>`. */
 function countsKills(file: string): boolean {
   return existsSync(file) && /^oom_kill [1-9]/m.test(readFileSync(file, 'utf8'));
 }
@@ -152,7 +152,7 @@ function removeGroup(group: string): void {
     rmdirSync(group);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    // Processes that are just ending keep a group busy: the next removal of the service, or of its parent, takes it.
+    // Processes that are just ending keep a group busy: the next removal of the service, or of its parent, removes it.
     if (code !== 'ENOENT' && code !== 'EBUSY' && code !== 'ENOTEMPTY') throw error;
   }
 }

@@ -2,7 +2,7 @@ import type { ImageConfig } from '#runtimes/host/images.ts';
 import { HOME } from '#runtimes/host/view/plan.ts';
 import { RuntimeError, type ProgramSpec } from '#runtimes/runtime.ts';
 
-/** The program that an instance runs: an entry point of the service leaves the image's command out, as with Docker. */
+/** Returns the program that an instance runs. An entry point of the service replaces the image's command too, as with Docker. */
 export function commandLine(spec: ProgramSpec, config: ImageConfig): string[] {
   const own = spec.entrypoint.length > 0;
   const entrypoint = own ? spec.entrypoint : config.entrypoint;
@@ -17,8 +17,8 @@ export function commandLine(spec: ProgramSpec, config: ImageConfig): string[] {
 }
 
 /**
- * The whole environment of an instance. `port` is what the runtime gives as PORT: over the image's, and over the service's
- * own as well when `forced`.
+ * Returns the whole environment of an instance. `port` is the runtime's value of PORT: it overrides the image's, and also the service's if
+ * `forced`.
  */
 export function environmentOf(
   spec: ProgramSpec,

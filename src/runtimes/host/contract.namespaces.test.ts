@@ -4,7 +4,7 @@ import { describeRuntimeContract } from '#runtimes/runtime.contract.ts';
 
 const { namespaces, networks } = await tryMachine();
 
-/** As root the whole contract runs with networks; what differs without them is in `behaviour.test.ts`. */
+/** Contract of an ordinary user. As root the whole contract runs with networks; `behaviour.test.ts` tests the differences without them. */
 describe.skipIf(!namespaces || networks)('as an ordinary user', () => {
   describeRuntimeContract('host, namespaces', contractSubject({ network: 'machine' }), {
     without: { siblings: 'in the network of the machine services do not reach each other by name' },

@@ -7,19 +7,19 @@ import { serviceOfVolume } from '#runtimes/host/volumes.ts';
 import type { DiskItem, DiskUse } from '#runtimes/runtime.ts';
 import { TreeMeter, type TreeSize } from '#runtimes/tools/disk-walk/index.ts';
 
-/** Folders of an instance or an execution that it writes in: the upper layer of its view, or its tree. */
+/** Folders that an instance or an execution writes to: the upper layer of its view, or its tree. */
 const WRITTEN = ['upper', 'tree'];
-/** Working folder of overlayfs, which is empty while nothing is copied. */
+/** Working folder of overlayfs, which is empty while no file is being copied. */
 const WORKING = 'work';
 
-/** What is measured as one item. */
+/** Disk item with the paths that it consists of. */
 interface Thing extends Pick<DiskItem, 'kind' | 'serviceId' | 'name'> {
   paths: string[];
   /** Image that its tree is a copy of. */
   copyOf?: string;
 }
 
-/** Measures what the host runtime keeps in the data directory. */
+/** Measures the runtime's files in the data directory. */
 export class HostDisk {
   readonly #parts: HostParts;
   readonly #meter: TreeMeter;
@@ -27,7 +27,7 @@ export class HostDisk {
   constructor(parts: HostParts) {
     this.#parts = parts;
     const { mode, asRoot, tools } = parts.machine;
-    // An ordinary user's instances may close folders to the user that they share with us, and not to the root of a user namespace.
+    // An ordinary user's instances may close folders to the account that they share with us, but not to the root of a user namespace.
     const isClosed = mode === 'namespaces' && !asRoot;
     this.#meter = new TreeMeter(isClosed ? { prefix: [tools.unshare, '--user', '--map-root-user', '--'] } : {});
   }
@@ -85,7 +85,7 @@ export class HostDisk {
     });
   }
 
-  /** What no service has alone: networks, and the layer of the machine's folders. */
+  /** Returns the folders that no single service owns: networks, and the layer of the machine's folders. */
   #shared(): string[] {
     const folder = join(this.#parts.layout.dataDir, 'host');
     return namesIn(folder)
@@ -94,7 +94,7 @@ export class HostDisk {
   }
 }
 
-/** What was written in a folder of an instance or an execution, and its log. */
+/** Returns two items of an instance or an execution: its written files and its log. */
 function thingsIn(folder: string, thing: Omit<Thing, 'paths'>, image: string | undefined): Thing[] {
   const names = namesIn(folder).filter((name) => name !== WORKING);
   const [written, others] = [true, false].map((is) => names.filter((name) => WRITTEN.includes(name) === is));

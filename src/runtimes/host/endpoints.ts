@@ -3,7 +3,7 @@ import type { Instances } from '#runtimes/host/instances.ts';
 import { instanceName } from '#runtimes/host/layout.ts';
 import type { InstanceEndpoints } from '#runtimes/runtime.ts';
 
-/** How the ports of each instance that serves are reached (`Runtime.endpoints`). */
+/** Returns the addresses of the ports of each instance that serves (`Runtime.endpoints`). */
 export function endpointsOf({ releases }: HostParts, instances: Instances, serviceId: string): InstanceEndpoints[] {
   const current = releases.current(serviceId);
   const spec = current && releases.read(serviceId, current.generation);

@@ -61,7 +61,7 @@ async function endOf(child: ChildProcess, request: ExecRequest, signal: AbortSig
     const given = request.stdin ? pipeline(request.stdin, child.stdin!, { signal }) : child.stdin!.end();
     const taken = pipeline(child.stdout!, request.stdout, { end: false, signal });
     const errors = request.stderr && pipeline(child.stderr!, request.stderr, { end: false, signal });
-    // A program that ends early takes no more input: its own end says why.
+    // A program that ends early reads no more input; its end gives the reason.
     const taking = Promise.race([exited, Promise.resolve(given).catch(ignoreClosed)]);
     const [exitCode] = await Promise.all([exited, taken, errors, taking]);
     throwIfCancelled(signal);

@@ -11,13 +11,13 @@ const { namespaces } = await tryMachine();
 const asRoot = process.getuid?.() === 0;
 const MEGABYTES = 48;
 
-/** Runs for good and says so all the time, with more than a disk's smallest piece at once. */
+/** Image that runs for ever and writes log lines, each with more than a disk's smallest block. */
 const TALKER = `FROM x
 WORKDIR /app
 CMD ["sh", "-c", "while true; do echo alive; printf '%08000d\\\\n' 0; sleep 0.05; done"]`;
 const FULL = /has no space left\. Free some/;
 
-/** A data directory on a disk of its own, so small that it can be filled. */
+/** Tests with the data directory on its own disk, small enough to be filled. */
 describe.skipIf(!asRoot || !namespaces)('on a full disk', () => {
   let host: TestHost;
   beforeAll(async () => {
@@ -41,7 +41,7 @@ describe.skipIf(!asRoot || !namespaces)('on a full disk', () => {
   const filler = () => join(host.dataDir, 'filler');
   const free = () => statfsSync(host.dataDir).bavail * statfsSync(host.dataDir).bsize;
   const fill = () => {
-    // Until nothing more goes in.
+    // Fills the disk completely.
     execFileSync('sh', ['-c', 'cat /dev/zero > "$1" || true', 'sh', filler()], { stdio: 'ignore' });
     expect(free()).toBe(0);
   };

@@ -10,7 +10,7 @@ import type { Releases } from '#runtimes/host/releases.ts';
 import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import type { Router } from '#runtimes/router.ts';
 
-/** What the parts of the host runtime share. */
+/** Objects that the parts of the host runtime share. */
 export interface HostParts {
   machine: Machine;
   layout: Layout;
@@ -22,11 +22,11 @@ export interface HostParts {
   published: PublishedPorts;
   /** Disk that one build may take; undefined for no limit. */
   buildDisk: DiskLimits | undefined;
-  /** Ports on which services may be published; null for every one. */
+  /** Ports on which services may be published; null allows every port. */
   publishedRange: PortRange | null;
   router: Router;
-  /** Id of this installation: it names what the machine sees of us (groups, networks). */
+  /** Id of this installation, used in the names of its control groups and networks. */
   installation: string;
-  /** Name of this run of the machine. */
+  /** Identifier of the machine's present boot. */
   bootId: string;
 }

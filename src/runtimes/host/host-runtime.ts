@@ -50,7 +50,7 @@ import {
 } from '#runtimes/runtime.ts';
 
 const FORMAT = 1;
-/** Grace for what is removed by identity alone, when nothing says how long its processes may take. */
+/** Grace period for a removal by identity alone, when the service's own is unknown. */
 const REMOVE_GRACE_MS = 10_000;
 
 /** Runs workloads on this machine without a container engine (docs/contributing/engine.md, *Runtimes*, host). */
@@ -111,13 +111,13 @@ export class HostRuntime implements Runtime {
     return this.#handle(spec.identity);
   }
 
-  /** Whether the same generation is there with another spec: then its instances are replaced by new ones. */
+  /** Returns whether the same generation exists with another spec: its instances are then replaced. */
   #isChanged(spec: WorkloadSpec): boolean {
     const present = this.#parts.releases.read(spec.identity.serviceId, spec.identity.generation);
     return present !== null && JSON.stringify(present) !== JSON.stringify(spec);
   }
 
-  /** Instances of the generation that stay, filled up with new numbers. */
+  /** Returns the instances of the generation that stay, filled up with new numbers. */
   #wanted(spec: WorkloadSpec, fresh: boolean): InstanceKey[] {
     const { serviceId, generation } = spec.identity;
     const present = this.#parts.layout.instances(serviceId).filter((at) => at.generation === generation);
@@ -180,7 +180,7 @@ export class HostRuntime implements Runtime {
       requireHeld(context);
       await this.#parts.published.remove(serviceId);
       requireHeld(context);
-      // Their ends take their time: nothing of them is removed by who may have been replaced since.
+      // Stopping takes time, in which another attempt may replace this one: the check follows before anything is removed.
       await this.#stopAll(layout.instances(serviceId));
       requireHeld(context);
       await Promise.all(layout.instances(serviceId).map((at) => this.#instances.remove(at, this.#graceOf(at))));

@@ -6,7 +6,7 @@ import { removeAbandoned } from '#runtimes/host/work-folders.ts';
 import { readJson } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError, type Probe } from '#runtimes/runtime.ts';
 
-/** How a Dockerfile wants its program to be run. */
+/** Settings of a Dockerfile for running its program. */
 export interface ImageConfig {
   env: Record<string, string>;
   workdir: string;
@@ -14,7 +14,7 @@ export interface ImageConfig {
   command: string[];
   /** Ports of EXPOSE. */
   ports: number[];
-  /** HEALTHCHECK, used as readiness where the service has none of its own. */
+  /** Check of HEALTHCHECK, used as readiness if the service defines none. */
   health: Probe | null;
   stopSignal: NodeJS.Signals;
 }
@@ -32,7 +32,7 @@ export interface ImageRecord {
   config: ImageConfig;
 }
 
-/** Images of all services: `<dataDir>/images/<service>/<key>`. Their reference is `host:<service>/<key>`. */
+/** Store of the images of all services: `<dataDir>/images/<service>/<key>`. Their reference is `host:<service>/<key>`. */
 export class ImageStore {
   readonly #directory: string;
 
@@ -45,19 +45,19 @@ export class ImageStore {
     return `host:${serviceId}/${key}`;
   }
 
-  /** Folder of a reference; null when it isn't one of ours. */
+  /** Returns the folder of a reference; null if this runtime did not build it. */
   folder(reference: string): string | null {
     const match = /^host:([0-9a-z-]+)\/([0-9a-f]{32})$/.exec(reference);
     return match ? join(this.#directory, match[1]!, match[2]!) : null;
   }
 
-  /** Record of an image, null when it isn't there. */
+  /** Returns the record of an image; null if it does not exist. */
   find(reference: string): ImageRecord | null {
     const folder = this.folder(reference);
     return folder === null ? null : readJson<ImageRecord>(join(folder, 'image.json'));
   }
 
-  /** Record and folder of an image that must be there. Throws RuntimeError `failed`. */
+  /** Returns record and folder of an image. Throws RuntimeError `failed` if it does not exist. */
   get(reference: string): { folder: string; record: ImageRecord } {
     const record = this.find(reference);
     if (!record)
@@ -65,7 +65,7 @@ export class ImageStore {
     return { folder: this.folder(reference)!, record };
   }
 
-  /** Removes images of a service; those of another one are not touched. */
+  /** Removes images of a service; references to another service's images are ignored. */
   remove(serviceId: string, references: readonly string[]): void {
     for (const reference of references) {
       const folder = this.folder(reference);
@@ -75,12 +75,12 @@ export class ImageStore {
     if (existsSync(folder) && readdirSync(folder).length === 0) removeTree(folder);
   }
 
-  /** Removes all images of a service, and what interrupted builds left. */
+  /** Removes all images of a service, and the remains of interrupted builds. */
   removeAll(serviceId: string): void {
     removeTree(join(this.#directory, serviceId));
   }
 
-  /** Removes what builds of processes that are gone left half made. */
+  /** Removes unfinished images of builds whose process is gone. */
   removeBroken(): void {
     if (!existsSync(this.#directory)) return;
     for (const serviceId of readdirSync(this.#directory)) removeAbandoned(join(this.#directory, serviceId));

@@ -19,33 +19,33 @@ import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import type { Router } from '#runtimes/router.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
-/** What the host runtime is made with. */
+/** Options of the host runtime. */
 export interface HostRuntimeOptions {
-  /** Folder of our data; everything of the runtime lies below `host`, `images` and `volumes` in it. */
+  /** Data folder of the installation; the runtime's files lie below `host`, `images` and `volumes` in it. */
   dataDir: string;
   /** Id of this installation. */
   installation: string;
   router: Router;
   log(line: string): void;
-  /** `plain` uses no namespaces even where there are some. */
+  /** Mode of the runtime: `plain` uses no namespaces even if the machine supports them. */
   mode?: 'auto' | 'plain';
-  /** `machine` shares the machine's network even where instances could have their own. */
+  /** Network of the instances: `machine` shares the machine's network even if instances could have their own. */
   network?: 'auto' | 'machine';
-  /** Further folders and files that no workload may see (keys, settings). */
+  /** Further folders and files to hide from workloads (keys, settings). */
   hidden?: string[];
-  /** Folder of PostgreSQL's binaries that databases run with; none without. */
+  /** Folder of PostgreSQL's binaries for databases; none if absent. */
   postgresql?: string | null;
-  /** Processes and threads that one instance may have, where control groups can be written; 1024 without. */
+  /** Number of processes and threads that one instance may have, if control groups are writable; 1024 if absent. */
   processLimit?: number;
-  /** Disk that one build may take; no limit without. */
+  /** Disk that one build may take; no limit if absent. */
   buildDisk?: DiskLimits;
-  /** Ports on which services may be published; every one without. */
+  /** Ports on which services may be published; every port if absent. */
   publishedPorts?: PortRange;
-  /** Name of this run of the machine; found out where it isn't given. */
+  /** Identifier of the machine's present boot; read from the machine if absent. */
   bootId?: string;
 }
 
-/** Makes the runtime that runs workloads on this machine itself; finds out by trying what the machine can do. */
+/** Creates the runtime that runs workloads directly on this machine; determines by trying what the machine supports. */
 export async function createHostRuntime(options: HostRuntimeOptions): Promise<Runtime> {
   mkdirSync(join(options.dataDir, 'host'), { recursive: true, mode: 0o700 });
   const dataDir = realpathSync(options.dataDir);
@@ -74,7 +74,7 @@ export async function createHostRuntime(options: HostRuntimeOptions): Promise<Ru
   });
 }
 
-/** A network namespace for each instance where that works, else the machine's own. */
+/** Returns a network with a namespace for each instance if that works, otherwise the machine's own. */
 async function findNetwork(options: HostRuntimeOptions, machine: Machine, layout: Layout): Promise<InstanceNetwork> {
   const { ip, nsenter } = machine.tools;
   if (machine.mode === 'plain' || options.network === 'machine' || ip === null) return new MachineNetwork(layout);

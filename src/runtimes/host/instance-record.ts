@@ -3,15 +3,15 @@ import type { Attachment } from '#runtimes/host/network/network.ts';
 import type { InstanceExit } from '#runtimes/runtime.ts';
 import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
-/** `instance.json` of an instance: what is known of it besides its shim's state. */
+/** Record of an instance besides its shim's state, `instance.json`. */
 export interface InstanceRecord {
   format: 1;
-  /** Name of the service, for messages to people of other services. */
+  /** Name of the service, for messages to users of other services. */
   displayName: string;
   attachment: Attachment;
-  /** When it was last found ready; null before. */
+  /** Time of the last successful readiness check; null before the first. */
   readyAt: string | null;
-  /** How often it was started anew from its image, and why the last time. */
+  /** Number of restarts from the image, and the reason of the last one. */
   replaced?: { times: number; exit: InstanceExit };
 }
 

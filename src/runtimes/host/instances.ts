@@ -20,7 +20,7 @@ import {
 } from '#runtimes/tools/shim/index.ts';
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** Starts and ends single instances: a folder with a shim, and a view or a tree of its own. */
+/** Starts and ends single instances. Each has a folder with a shim, and its own view or tree. */
 export class Instances {
   readonly #parts: HostParts;
   readonly #launcher: Launcher;
@@ -30,7 +30,7 @@ export class Instances {
     this.#launcher = new Launcher(parts);
   }
 
-  /** Starts an instance; one that runs is left alone. Throws RuntimeError. */
+  /** Starts an instance; does nothing if it runs. Throws RuntimeError. */
   async start(at: InstanceKey, spec: WorkloadSpec): Promise<void> {
     const { layout, network } = this.#parts;
     const directory = layout.instance(at);
@@ -55,8 +55,8 @@ export class Instances {
   }
 
   /**
-   * Whether a shim shows that was started by a process which was killed over it: a second one would stand in its tree, and fight with it for
-   * its port.
+   * Returns whether a shim appears whose starting process was killed meanwhile: a second shim would share its tree and compete for its
+   * port.
    */
   async #appears(at: InstanceKey): Promise<boolean> {
     const directory = this.#parts.layout.instance(at);
@@ -65,12 +65,12 @@ export class Instances {
     return this.shim(at)?.alive ?? false;
   }
 
-  /** Ends an instance; its folder stays. */
+  /** Ends an instance and keeps its folder. */
   async stop(at: InstanceKey, graceMs: number): Promise<void> {
     await stopShim(this.#parts.layout.instance(at), graceMs, this.#parts.bootId);
   }
 
-  /** Ends an instance and starts it anew from its image, without what it wrote besides its volumes. Its log stays. Throws RuntimeError. */
+  /** Ends an instance and starts it again from its image; files outside of its volumes are lost, its log stays. Throws RuntimeError. */
   async replace(at: InstanceKey, spec: WorkloadSpec, reason: string): Promise<void> {
     const directory = this.#parts.layout.instance(at);
     const { replaced } = this.record(at) ?? {};
@@ -81,7 +81,7 @@ export class Instances {
     await this.start(at, spec);
   }
 
-  /** Ends an instance and removes everything of it. */
+  /** Ends an instance and removes all its files. */
   async remove(at: InstanceKey, graceMs: number): Promise<void> {
     await this.stop(at, graceMs);
     await this.#parts.network.detach(instanceName(at));
@@ -102,7 +102,7 @@ export class Instances {
     if (record) writeInstance(this.#parts.layout.instance(at), { ...record, ...change });
   }
 
-  /** Where and how the checks of an instance are made. */
+  /** Returns the target of an instance's checks: its address, and how they enter it. */
   probeTarget(at: InstanceKey, spec: WorkloadSpec): ProbeTarget {
     const { machine } = this.#parts;
     const { attachment } = this.record(at)!;
@@ -123,7 +123,7 @@ export class Instances {
     return { ...target, env: plainEnvironment(env, tree), cwd, wrap: [], ...this.#launcher.account(record) };
   }
 
-  /** Programs that enter an instance's namespaces and give up everything, as the instance itself did. */
+  /** Returns the programs that enter an instance's namespaces and drop all privileges, as the instance itself did. */
   #enterArguments(uid: number): string[] {
     const { tools, asRoot } = this.#parts.machine;
     const confined = [tools.setpriv, '--no-new-privs', tools.nsenter];

@@ -1,32 +1,32 @@
-/** What `ATTEMPTS` tries to get at. */
+/** Objects that `ATTEMPTS` tries to reach. */
 export interface Targets {
   /** Files whose content holds a marker. */
   files: string[];
   folders: string[];
-  /** Unix sockets on which somebody listens. */
+  /** Paths of Unix sockets with a listener. */
   sockets: string[];
-  /** A process of the control plane. */
+  /** Pid of a process of the control plane. */
   pid: number;
-  /** Text that stands in what must not be seen. */
+  /** Text inside everything that must stay hidden. */
   marker: string;
 }
 
-/** What it saw or could do, by name; text that begins with `no: ` where it was refused. */
+/** Results of the attempts by name; a text that begins with `no: ` is a refusal. */
 export interface Seen {
-  /** Targets that it got at: content, names, an answer. */
+  /** Targets that were reached: content, names, an answer. */
   files: string[];
   folders: string[];
   sockets: string[];
-  /** Processes in whose environment or command line the marker stands. */
+  /** Pids of processes whose environment or command line contains the marker. */
   marked: string[];
-  /** Open files that lead somewhere outside. */
+  /** Open files that lead outside of the sandbox. */
   descriptors: string[];
   pids: number;
   capabilities: string;
   [attempt: string]: unknown;
 }
 
-/** A program for inside of a sandbox: tries to get out of it, and prints one line `RESULT {…}`. Its folder has `targets.json`. */
+/** Program for the inside of a sandbox: tries to get out and prints one line `RESULT {…}`. Its folder has `targets.json`. */
 export const ATTEMPTS = `
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
@@ -80,5 +80,5 @@ console.log('RESULT ' + JSON.stringify(result));
 if (process.argv[2]) setInterval(() => 0, 1000);
 `;
 
-/** What a line of a log that holds a result says. */
+/** Parses the result from the lines of a log. */
 export const seenIn = (lines: string): Seen => JSON.parse(/^RESULT (.*)$/m.exec(lines)![1]!) as Seen;

@@ -1,5 +1,5 @@
 /**
- * Builds and runs the attempts as whoever started it: `node isolation-run.fixture.ts <folder of data> <repository> <mode> <hidden>…`.
+ * Builds and runs the attempts as the present account: `node isolation-run.fixture.ts <folder of data> <repository> <mode> <hidden>…`.
  * Prints one line of JSON: `{mode, build, instance}`, the last two as `Seen`.
  */
 import { randomUUID } from 'node:crypto';

@@ -11,18 +11,18 @@ import { TestHost, tryMachine } from '#runtimes/host/testing.ts';
 
 const { namespaces } = await tryMachine();
 const asRoot = process.getuid?.() === 0;
-/** An account without any rights, as tests of an ordinary user need one. */
+/** Account without any rights, for tests of an ordinary user. */
 const ORDINARY_USER = 65_534;
 const MARKER = 'the-secret-of-the-control-plane';
 
 /**
- * A control plane to get at: a data directory below /var, which views show, so that it is hidden only because the runtime hides it; keys
- * elsewhere; sockets; and a process with secrets in its environment. Everything may be read by everybody, where modes don't matter.
+ * Control plane under attack: a data directory below /var, which views show, so that only the runtime hides it; keys elsewhere; sockets;
+ * and a process with secrets in its environment. Where modes do not matter, every account may read everything.
  */
 class ControlPlane {
   readonly host: TestHost;
   readonly settings: string;
-  /** Right in a top-level folder, which can't be hidden as a whole. */
+  /** Key directly in a top-level folder, which cannot be hidden as a whole. */
   readonly key = `/etc/quarterdeck-test-${process.pid}.key`;
   readonly #servers: Server[] = [];
   readonly #process: ChildProcess;
@@ -71,7 +71,7 @@ CMD ["node", "attempts.mjs", "stay"]`,
     return [this.settings, join(this.host.directory, 'link.key'), ...(asRoot ? [this.key] : [])];
   }
 
-  /** Nothing of it was changed or ended. */
+  /** Expects that nothing of the control plane was changed or ended. */
   expectUnharmed(): void {
     expect(existsSync(join(this.host.dataDir, 'written'))).toBe(false);
     expect(existsSync('/usr/bin/quarterdeck-mark')).toBe(false);
@@ -106,7 +106,7 @@ const expectShut = (seen: Seen) => {
   expect(seen.pids).toBeLessThan(10);
 };
 
-/** What one that got out of its root by chroot sees: nothing, where it may call it at all. */
+/** Expects that a process that left its root by chroot sees nothing, if it may call chroot at all. */
 const expectNothingOutside = (seen: Seen) => {
   if (findProgram('perl'))
     expect(seen.root).toMatch(/^(no: .*|\/var:0,\/home:0,\/root:(0|closed),\/tmp:0,\/proc:.*,\/dev:0,\/etc:0)$/);

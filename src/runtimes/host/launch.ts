@@ -17,32 +17,32 @@ import type { StartShim } from '#runtimes/tools/shim/index.ts';
 import { makePrivate } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError, type ProgramSpec } from '#runtimes/runtime.ts';
 
-/** How long the copying of a local folder may take. */
+/** Time limit for the copy of a local folder, in seconds. */
 const COPY_SECONDS = 600;
 
 /** Wrappers around the process of an instance in a view: `unshare` twice. */
 const WRAPPERS = 2;
 
-/** Where a program runs, an instance or an execution. */
+/** Location of a program, an instance or an execution: its folder, its names and its port. */
 export interface Place {
-  /** Folder of its own, with its view or tree and its shim. */
+  /** Folder of the program, with its view or tree and its shim. */
   directory: string;
-  /** Names it among all that run on the machine: its group of processes and its network. */
+  /** Name that is unique on the machine, for the program's control group and network. */
   name: string;
   hostname: string;
-  /** Value of PORT, null without. */
+  /** Value of PORT; null if unset. */
   port: number | null;
-  /** Folders that are made where they aren't there, for its account to write in. */
+  /** Folders that are created if absent, writable for the program's account. */
   folders: string[];
-  /** Local folders whose files are put into it before it begins. */
+  /** Local folders whose files are copied into the view before the program starts. */
   given: { path: string; directory: string }[];
-  /** Whether it stands in a network of its own, with a proxy as its only way out. */
+  /** Whether the program has its own network, with a proxy as its only route out. */
   isSealed: boolean;
 }
 
 type Image = ReturnType<typeof imageOf>;
 
-/** Makes what a program runs in, and says what a shim is to start there. */
+/** Prepares the view or tree of a program and the start of its shim. */
 export class Launcher {
   readonly #parts: HostParts;
 
@@ -50,7 +50,9 @@ export class Launcher {
     this.#parts = parts;
   }
 
-  /** What a shim is to start. Makes the program's limits and its view or tree, until the signal is aborted. Throws RuntimeError. */
+  /**
+   * Returns the settings for the shim; first makes the program's limits and its view or tree. The signal aborts it. Throws RuntimeError.
+   */
   async prepare(place: Place, spec: ProgramSpec, signal?: AbortSignal): Promise<Omit<StartShim, 'directory'>> {
     const { machine, network, cgroups } = this.#parts;
     const image = imageOf(this.#parts, spec);
@@ -78,8 +80,8 @@ export class Launcher {
   }
 
   /**
-   * Program and arguments that run another command in the view of one that has ended, as its account and in its network: what that one
-   * left, links included, means there what it meant to it, and nothing else can be got at.
+   * Returns program and arguments that run another command in the view of a program that has ended. It has that program's account and
+   * network; paths and links resolve as they did for that program, and nothing outside is reachable.
    */
   inspection(place: Place, spec: ProgramSpec, argv: string[]): [string, string[]] {
     const whole = this.#plan(place, spec, imageOf(this.#parts, spec), { argv, env: {}, cgroups: [] });
@@ -89,7 +91,7 @@ export class Launcher {
     return [command, [...args]];
   }
 
-  /** Account that a program runs as without a view; ours where we are not root. */
+  /** Returns the account that a program runs as without a view; this process's own account unless it is root. */
   account(record: ImageRecord): { uid?: number; gid?: number } {
     return this.#parts.machine.asRoot ? { uid: record.uid, gid: record.uid } : {};
   }
@@ -120,7 +122,7 @@ export class Launcher {
     });
   }
 
-  /** Copies a folder into the view, as the program will find it: storage and links are taken as they are there. */
+  /** Copies a folder into the view at the path that the program sees: storage and links resolve as they do there. */
   async #give(
     place: Place,
     spec: ProgramSpec,
@@ -162,7 +164,7 @@ export class Launcher {
     };
   }
 
-  /** File variables, written beside the instance and shown read-only at their paths. */
+  /** Writes the file variables beside the instance; they are shown read-only at their paths. */
   #files(directory: string, spec: ProgramSpec): Bind[] {
     const folder = join(directory, 'files');
     rmSync(folder, { recursive: true, force: true });
@@ -193,7 +195,7 @@ export class Launcher {
     removeTree(tree);
     if (folder === null) mkdirSync(tree, { recursive: true });
     else cpSync(join(folder, 'tree'), tree, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
-    // What stands for a folder of the tree wherever the command names it.
+    // Paths that stand for a folder of the tree wherever the command names them.
     const paths = new PlainPaths(tree, [...record.workdirs, ...place.folders]);
     for (const path of place.folders) mkdirSync(paths.real(path), { recursive: true });
     for (const { path, content } of spec.files) {
@@ -223,7 +225,7 @@ export class Launcher {
   }
 }
 
-/** What names folders of a view, in a tree: the home, and where Node is. */
+/** Returns the environment with HOME and PATH changed from folders of a view to those of a tree. */
 export function plainEnvironment(env: Record<string, string>, tree: string): Record<string, string> {
   const node = dirname(realpathSync(process.execPath));
   return { ...env, HOME: join(tree, 'root'), PATH: (env['PATH'] ?? '').replace(`${OURS}/bin`, node) };

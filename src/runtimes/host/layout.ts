@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Where everything of a service lies, derived from ids alone, so that a crash leaves nothing that can't be found. */
+/** Paths of all files of a service, derived from ids alone: after a crash every file can still be found. */
 export class Layout {
   readonly dataDir: string;
   readonly #host: string;
@@ -24,34 +24,34 @@ export class Layout {
     return join(this.generation(at.serviceId, at.generation), String(at.n));
   }
 
-  /** Ids of the services of which anything is there. */
+  /** Returns the ids of the services that have files. */
   services(): string[] {
     return namesIn(this.#host);
   }
 
-  /** Generations of a service that are there, ascending. */
+  /** Returns the existing generations of a service, ascending. */
   generations(serviceId: string): number[] {
     return numbersIn(this.service(serviceId));
   }
 
-  /** All instances of a service that are there, by generation and number. */
+  /** Returns all existing instances of a service, by generation and number. */
   instances(serviceId: string): InstanceKey[] {
     return this.generations(serviceId).flatMap((generation) =>
       numbersIn(this.generation(serviceId, generation)).map((n) => ({ serviceId, generation, n })),
     );
   }
 
-  /** Folder of an execution; `<generation>-<name>` is its key. */
+  /** Returns the folder of an execution, whose key is `<generation>-<name>`. */
   task(serviceId: string, key: string): string {
     return join(this.service(serviceId), 'tasks', plainName(key));
   }
 
-  /** Keys of the executions of a service that are there. */
+  /** Returns the keys of the existing executions of a service. */
   tasks(serviceId: string): string[] {
     return namesIn(join(this.service(serviceId), 'tasks'));
   }
 
-  /** Folder of a service's volume: it outlives generations. */
+  /** Returns the folder of a service's volume, which outlives generations. */
   volume(storageId: string): string {
     return join(this.dataDir, 'volumes', plainName(storageId));
   }
@@ -60,7 +60,7 @@ export class Layout {
     return namesIn(join(this.dataDir, 'volumes'));
   }
 
-  /** What the instances of an environment share. */
+  /** Returns the folder that the instances of an environment share. */
   environment(environmentId: string): string {
     return join(this.dataDir, 'host', 'environments', plainName(environmentId));
   }
@@ -78,7 +78,7 @@ export interface InstanceKey {
 
 export const instanceName = (at: InstanceKey) => `${at.serviceId}-${at.generation}-${at.n}`;
 
-/** Ids become names of folders: whatever else they hold, never a way out. */
+/** Returns an id as the name of a folder; throws if it could lead out of the parent folder. */
 function plainName(id: string): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(id)) throw new Error(`"${id}" cannot name a folder`);
   return id;

@@ -2,7 +2,7 @@ import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { Instances } from '#runtimes/host/instances.ts';
 import type { FoundWorkload } from '#runtimes/runtime.ts';
 
-/** What is there of the installation, by its folders: a release says whose it is, the shims of its instances whether they live. */
+/** Lists the installation's workloads from its folders: releases hold their identities, and shims tell whether they run. */
 export function listWorkloads({ layout, releases }: HostParts, instances: Instances): FoundWorkload[] {
   return layout.services().flatMap((serviceId) => {
     const there = releases.generations(serviceId);

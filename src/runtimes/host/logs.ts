@@ -5,10 +5,10 @@ import { followShimLog, readShimLog, type ShimLogLine } from '#runtimes/tools/sh
 import { LineQueue } from '#runtimes/tools/line-queue.ts';
 import { LAST_LINES, type LogLine } from '#runtimes/runtime.ts';
 
-/** How often new instances are looked for while a log is followed. */
+/** Interval in milliseconds at which a followed log looks for new instances. */
 const LOOK_MS = 250;
 
-/** The last lines of all instances of a service, oldest first. */
+/** Returns the last lines of all instances of a service, oldest first. */
 export function tailService(layout: Layout, serviceId: string, tail: number): LogLine[] {
   const lines = layout
     .instances(serviceId)
@@ -16,11 +16,11 @@ export function tailService(layout: Layout, serviceId: string, tail: number): Lo
   return lines.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0)).slice(-tail);
 }
 
-/** The last lines of an instance that an error carries. */
+/** Returns the last lines of an instance, for an error. */
 export const lastLinesOf = (layout: Layout, at: InstanceKey): LogLine[] =>
   readShimLog(layout.instance(at), LAST_LINES).map((line) => toLine(at, line));
 
-/** The last lines, then the new ones of all instances, those that come later included, until the signal is aborted. */
+/** Yields the last lines, then the new ones of all instances, including later instances, until the signal is aborted. */
 export async function* followService(
   layout: Layout,
   serviceId: string,
@@ -59,7 +59,7 @@ async function lookForOthers(look: () => void, signal: AbortSignal): Promise<voi
   }
 }
 
-/** Hands on the lines of one instance; an instance that is removed has no more. */
+/** Forwards the lines of one instance until it is removed. */
 async function pump(
   layout: Layout,
   at: InstanceKey,

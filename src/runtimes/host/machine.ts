@@ -21,7 +21,7 @@ import { workFolder } from '#runtimes/host/work-folders.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
 import { unshareArguments, type Tools, type ViewPlan } from '#runtimes/host/view/plan.ts';
 
-/** Top-level folders of the machine that a view shows, where they are there; `lib*` besides. Homes and mounts are not. */
+/** Top-level folders of the machine that a view shows if they exist, besides `lib*`. Homes and mounts are excluded. */
 const TOPS = ['usr', 'bin', 'sbin', 'etc', 'opt', 'var', 'srv', 'nix'];
 /** Top-level folders that every view has, empty at first. */
 const EMPTY = ['home', 'media', 'mnt', 'proc', 'root', 'run', 'sys', 'dev', 'tmp'];
@@ -43,21 +43,21 @@ const PRIVATE = [
 const ENTER_PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './view/enter.ts' : './view/enter.js', import.meta.url)
   .pathname;
 
-/** What this machine can do for the runtime, found out by trying. */
+/** Capabilities of this machine for the runtime, determined by trying. */
 export interface Machine {
   mode: 'namespaces' | 'plain';
-  /** Why it is plain; empty otherwise. */
+  /** Reason for the mode `plain`; empty otherwise. */
   reason: string;
   asRoot: boolean;
   tools: Tools;
   tops: string[];
   skeleton: string;
-  /** Where the layer of `owned-folders.ts` is made; null where it isn't needed. */
+  /** Path of the layer of `owned-folders.ts`; null if it is not needed. */
   owned: string | null;
   hidden: string[];
   anchor: string;
   resolv: string | null;
-  /** The same for networks of their own, which the machine's own resolver (127.0.0.53) doesn't answer in. */
+  /** Resolver file for instances with their own network, which the machine's resolver (127.0.0.53) does not answer. */
   outsideResolv: string | null;
   /** Folder of Node's compiled code for `enter.ts` and shims. */
   compileCache: string;
@@ -66,11 +66,11 @@ export interface Machine {
 export interface MachineOptions {
   dataDir: string;
   mode: 'auto' | 'plain';
-  /** Further folders and files that no workload may see. */
+  /** Further folders and files to hide from workloads. */
   hidden: string[];
 }
 
-/** Finds out what works here: namespaces with a view that a program runs in without capabilities, or else plain folders. */
+/** Determines what works here: namespaces with a view in which a program runs without capabilities, or else plain folders. */
 export async function findMachine(options: MachineOptions): Promise<Machine> {
   const skeleton = join(options.dataDir, 'host', 'skeleton');
   const tools = await findTools();
@@ -98,10 +98,10 @@ export async function findMachine(options: MachineOptions): Promise<Machine> {
   return problem === null ? { ...machine, mode: 'namespaces' } : { ...machine, reason: problem };
 }
 
-/** Characters of the reason why there are no namespaces. */
+/** Length limit of the reason why namespaces are missing, in characters. */
 const MAX_REASON = 600;
 
-/** Runs a program in a view as an instance would; null when it works, else why not. */
+/** Runs a program in a view as an instance would; returns null if it works, otherwise the reason. */
 async function tryView(machine: Machine, directory: string): Promise<string | null> {
   const place = workFolder(join(directory, `trial-${Date.now()}`));
   try {
@@ -123,14 +123,14 @@ export const NESTED_UID = 1000;
 /** Accounts of services: far above what distributions give to people, services and subordinate ids of rootless containers. */
 const FIRST_UID = 1_900_000_000;
 
-/** The account of a service, derived from its id (FNV-1a), so that nothing has to be stored. */
+/** Returns the account of a service, derived from its id (FNV-1a), so that nothing has to be stored. */
 export function serviceAccount(serviceId: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(serviceId)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
   return FIRST_UID + (hash % 100_000_000);
 }
 
-/** The plan of a view whose private parts lie in `place`; writes nothing. */
+/** Returns the plan of a view with its private parts in `place`; writes nothing. */
 export function viewPlan(
   machine: Machine,
   place: string,
@@ -160,7 +160,7 @@ export function viewPlan(
   };
 }
 
-/** Writes the plan and answers the program and arguments that carry it out. */
+/** Writes the plan and returns the program and arguments that execute it. */
 export function enterCommand(machine: Machine, plan: ViewPlan, place: string): [string, string[]] {
   mkdirSync(plan.root, { recursive: true, mode: 0o700 });
   const file = join(place, 'plan.json');
@@ -179,9 +179,9 @@ async function findTools(): Promise<{ [K in keyof Tools]: string | null }> {
 }
 
 /**
- * Folders that views show, relative to `/`. Real ones only: what is a link (`/bin` -> `usr/bin`) is one in the view too.
- * Overlayfs refuses a layer that lies in another one, so where our data lies in one of them (`/var/lib/...`), what stands
- * beside it on the way takes its place.
+ * Returns the folders that views show, relative to `/`. Links (`/bin` -> `usr/bin`) are omitted and become links in the view. Overlayfs
+ * refuses a layer inside another one: if the data directory lies in a folder (`/var/lib/...`), the siblings along its path replace that
+ * folder.
  */
 function machineTops(dataDir: string): string[] {
   const shown = readdirSync('/').filter(isShown);
@@ -223,8 +223,8 @@ const isWithinTops = (target: string, tops: string[]) =>
   tops.some((top) => top.split('/')[0] === target.replace(/^\//, '').split('/')[0]);
 
 /**
- * What no workload may see, as far as views show its top-level folder: our data, our home, and the machine's own keys. A top-level folder
- * itself can't be hidden, single files in it can.
+ * Returns the paths to hide from workloads among the shown top-level folders: the data directory, the home, and the machine's keys. A
+ * top-level folder itself cannot be hidden, single files in it can.
  */
 function hiddenPaths({ dataDir, hidden }: MachineOptions): string[] {
   const paths = [dataDir, homedir(), ...hidden, ...PRIVATE].filter((path) => existsSync(path));
@@ -232,22 +232,22 @@ function hiddenPaths({ dataDir, hidden }: MachineOptions): string[] {
   return [...new Set(real)].filter((path) => path.split('/').length > 2);
 }
 
-/** Whether views show a top-level entry of the machine. */
+/** Returns whether views show a top-level entry of the machine. */
 const isShown = (name: string): boolean => TOPS.includes(name) || /^lib(32|64|x32)?$/.test(name);
 
-/** An existing folder that neither holds our data nor programs, to put the finished view on. */
+/** Returns an existing folder that holds neither the data directory nor programs; the finished view is mounted on it. */
 function findAnchor(dataDir: string): string {
   const usable = ['/mnt', '/media', '/srv', '/opt', '/home', '/tmp'].filter((path) => kindOf(path) === 'directory');
   return usable.find((path) => !isWithin(path, dataDir)) ?? '/mnt';
 }
 
-/** The resolver's content where its file is a link to a folder that views don't show; null where the file itself is shown. */
+/** Returns the resolver's content if its file links to a folder that views do not show; null if the file itself is shown. */
 function foreignResolver(): string | null {
   if (kindOf('/etc/resolv.conf') !== 'link' || !existsSync('/etc/resolv.conf')) return null;
   return readFileSync('/etc/resolv.conf', 'utf8');
 }
 
-/** Where systemd-resolved keeps the name servers that it asks itself; null where the machine's own file needs no other. */
+/** Returns the upstream name servers of systemd-resolved; null if the machine's own file works in every network. */
 function outsideResolver(): string | null {
   const upstream = '/run/systemd/resolve/resolv.conf';
   if (!existsSync('/etc/resolv.conf') || !existsSync(upstream)) return null;

@@ -5,12 +5,12 @@ import { usage } from '#runtimes/host/processes.ts';
 import { processTree } from '#runtimes/tools/shim/index.ts';
 import type { InstanceMetrics, WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** Time over which CPU is measured, and the clock ticks of a second (fixed in Linux' interface). */
+/** Milliseconds over which CPU is measured. */
 const WINDOW_MS = 200;
 const TICKS = 100;
 const MIB = 2 ** 20;
 
-/** CPU and memory of instances that run, from /proc. Empty where there is none. */
+/** Measures CPU and memory of running instances from /proc. Empty on systems without it. */
 export async function measure(
   instances: Instances,
   keys: InstanceKey[],

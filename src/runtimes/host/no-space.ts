@@ -2,10 +2,10 @@ import { statfsSync } from 'node:fs';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { isDiskFull } from '#runtimes/tools/shim/state.ts';
 
-/** Less than this is no space. */
+/** Free bytes below which the disk counts as full. */
 const LEAST_BYTES = 1 << 20;
 
-/** Says what to do where work failed because the disk of this machine is full; any other error stays what it is. */
+/** Adds advice to an error that a full disk of this machine caused; any other error stays unchanged. */
 export async function tellingNoSpace<T>(dataDir: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -18,7 +18,7 @@ export async function tellingNoSpace<T>(dataDir: string, work: () => Promise<T>)
   }
 }
 
-/** Programs don't always say why they failed: what they left on the disk does. */
+/** Returns whether the disk is full, because programs do not always give the cause of their failure. */
 function isFull(folder: string): boolean {
   const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize < LEAST_BYTES;

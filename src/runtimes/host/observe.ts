@@ -4,7 +4,7 @@ import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
 import type { Readiness } from '#runtimes/host/readiness.ts';
 import type { InstanceObservation, Observation, WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** Tells what runs of a service, by the state files of its shims. */
+/** Returns the state of a service, read from the state files of its shims. */
 export async function observeService(
   parts: HostParts,
   instances: Instances,
@@ -73,7 +73,7 @@ async function stateOf(
   if (!shim?.alive) return 'failed';
   if (shim.state.state === 'backoff') return 'restarting';
   if (!shim.running) return 'starting';
-  // Ready since its present process started, or found so now (one look: this is asked every few seconds).
+  // Ready since its present process started, or by a single check now (watchers call this every few seconds).
   const readyAt = instances.record(at)?.readyAt ?? null;
   if (readyAt !== null && readyAt >= shim.state.startedAt!) return 'ready';
   return (await readiness.once(at, spec)) ? 'ready' : 'running';

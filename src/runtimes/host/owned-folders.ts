@@ -18,10 +18,10 @@ import { runChecked } from '#runtimes/tools/command.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 
 /**
- * An ordinary user's views show the machine's folders as somebody else's, so that nothing could be installed in them. A layer
- * with the same folders, owned by us, between the machine and the images makes them ours to write in (a merged folder has
- * the owner of its upper part); the files in them can be replaced, though not changed in place. About 20,000 folders, made
- * once in about a second.
+ * Makes a layer of folders that this account owns, so that an ordinary user's builds can install files. Without it, views show the
+ * machine's folders as another account's, and nothing could be installed. The layer has the same folders and lies between the machine and
+ * the images: a merged folder has the owner of its upper part. The files in them can be replaced, though not changed in place. About 20,000
+ * folders, made once in about a second.
  */
 export async function makeOwnedFolders(layer: string, tops: readonly string[], unshare: string): Promise<void> {
   if (existsSync(layer)) return;
@@ -30,7 +30,7 @@ export async function makeOwnedFolders(layer: string, tops: readonly string[], u
   const closed = tops.flatMap((top) => mirror(`/${top}`, join(making, 'top', top)));
   const [first, ...others] = closed;
   if (first !== undefined) {
-    // What overlayfs takes as "not there": a device that anybody may make inside a user namespace (Linux 5.8).
+    // Overlayfs treats this device as an absent file; every account may make it inside a user namespace (Linux 5.8).
     await runChecked(unshare, ['--user', '--map-root-user', '--', 'mknod', first, 'c', '0', '0']);
     for (const path of others) linkSync(first, path);
   }
@@ -39,7 +39,7 @@ export async function makeOwnedFolders(layer: string, tops: readonly string[], u
   renameSync(making, layer);
 }
 
-/** Makes the folders; answers those that we may not read: they are left out of views, so that they can be made anew. */
+/** Makes the folders; returns those that this account may not read. Views omit those, so that they can be created anew. */
 function mirror(from: string, to: string): string[] {
   let entries;
   try {
@@ -54,7 +54,7 @@ function mirror(from: string, to: string): string[] {
   const folders = entries.filter((entry) => entry.isDirectory());
   const closed = folders.flatMap(({ name }) => mirror(join(from, name), join(to, name)));
   chmodSync(to, (lstatSync(from).mode & 0o1777) | 0o700);
-  // Locks and logs that only root may open would be in the way of whoever installs something.
+  // Locks and logs that only root may open would make package managers fail.
   const files = /^\/(etc|var)(\/|$)/.test(from) ? entries.filter((entry) => entry.isFile()) : [];
   const shut = files.filter(({ name }) => !isReadable(join(from, name))).map(({ name }) => join(to, name));
   return [...closed, ...shut];
@@ -70,7 +70,7 @@ function isReadable(path: string): boolean {
   }
 }
 
-/** Folders whose files package managers change in place; they get copies that are ours. */
+/** Folders whose files package managers change in place; this account gets copies. */
 const CHANGED = ['etc', 'var/lib/dpkg', 'var/log', 'var/log/apt'];
 const LARGEST_COPY = 16 << 20;
 
@@ -83,7 +83,7 @@ function copyChanged(top: string): void {
     }
 }
 
-/** Accounts without passwords, and that apt must not change to another account. */
+/** Writes lists of accounts without passwords, and a setting by which apt does not change to another account. */
 function provideAccounts(etc: string): void {
   mkdirSync(etc, { recursive: true });
   replaceFile(join(etc, 'shadow'), 'root:*:19000:0:99999:7:::\n');
@@ -92,7 +92,7 @@ function provideAccounts(etc: string): void {
   if (existsSync(apt)) writeFileSync(join(apt, '99-one-account'), 'APT::Sandbox::User "root";\n');
 }
 
-/** A file may be marked as not there. */
+/** Replaces a file, also one that the layer marks as absent. */
 function replaceFile(path: string, content: string): void {
   rmSync(path, { force: true });
   writeFileSync(path, content, { mode: 0o600 });

@@ -5,8 +5,8 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 import { isWithin, resolveInRoot } from '#runtimes/host/view/root-path.ts';
 
 /**
- * Absolute paths without namespaces: those under a WORKDIR of the Dockerfile stand for folders of the tree, all others would
- * be the machine's own and are refused by name.
+ * Absolute paths without namespaces. Paths under a WORKDIR of the Dockerfile stand for folders of the tree; all others would be the
+ * machine's own and are refused by name.
  */
 export class PlainPaths {
   readonly tree: string;
@@ -17,7 +17,7 @@ export class PlainPaths {
     this.workdirs = [...workdirs];
   }
 
-  /** Whether a path stands for one in the tree. */
+  /** Returns whether a path stands for one in the tree. */
   holds(path: string): boolean {
     return this.workdirs.some((workdir) => workdir !== '/' && isWithin(workdir, path));
   }
@@ -31,12 +31,12 @@ export class PlainPaths {
       );
   }
 
-  /** Real path of one that stands for a path in the tree. */
+  /** Returns the real path of a path in the tree. */
   real(path: string): string {
     return resolveInRoot(this.tree, path);
   }
 
-  /** Replaces paths below a WORKDIR, wherever a text names them, by those of the tree. */
+  /** Replaces paths below a WORKDIR in a text by those of the tree. */
   map(text: string, what: string): string {
     let mapped = text;
     for (const workdir of new Set(this.workdirs)) {
@@ -56,8 +56,8 @@ export class PlainPaths {
 const escapePattern = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 /**
- * Lets the accounts of workloads pass through our folders to their own (mode 0711; files keep their 0600). Only for plain
- * folders as root: views need no way through the machine. Throws RuntimeError `refused` where a folder above ours is closed.
+ * Opens the data folders so that workloads' accounts reach their own (mode 0711; files keep 0600). Only for plain folders as root: views
+ * need no path through the machine. Throws RuntimeError `refused` if a parent folder of the data directory is closed.
  */
 export async function openWay(dataDir: string, folder: string, uid: number): Promise<void> {
   const names = relative(dataDir, folder).split('/');

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { isGone, readStat } from '#runtimes/tools/shim/identity.ts';
 
-/** CPU ticks and resident bytes of a process tree. */
+/** Returns CPU ticks and resident bytes of a process tree. */
 export function usage(pids: readonly number[]): { ticks: number; memoryBytes: number } {
   const stats = pids.map(readStat).filter((stat) => stat !== null);
   return {
@@ -10,7 +10,7 @@ export function usage(pids: readonly number[]): { ticks: number; memoryBytes: nu
   };
 }
 
-/** TCP ports of the machine's network on which one of the processes listens. Empty where there is no /proc. */
+/** Returns the TCP ports of the machine's network on which one of the processes listens. Empty if there is no /proc. */
 export function listeningPorts(pids: readonly number[]): Set<number> {
   if (process.platform !== 'linux') return new Set();
   const ports = listeningInodes();
@@ -18,7 +18,7 @@ export function listeningPorts(pids: readonly number[]): Set<number> {
   return new Set([...ports].filter(([inode]) => inodes.has(inode)).map(([, port]) => port));
 }
 
-/** Inode of each listening TCP socket -> its port. */
+/** Returns the port of each listening TCP socket by its inode. */
 function listeningInodes(): Map<string, number> {
   const found = new Map<string, number>();
   for (const file of ['/proc/net/tcp', '/proc/net/tcp6']) {
@@ -37,7 +37,7 @@ function socketInodes(pid: number): string[] {
       return match ? [match[1]!] : [];
     });
   } catch (error) {
-    // One that ended, or a helper of another account that the workload cannot be.
+    // The process ended, or it is a helper with another account and thus not the workload.
     if (isGone(error) || (error as NodeJS.ErrnoException).code === 'EACCES') return [];
     throw error;
   }

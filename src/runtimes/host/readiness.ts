@@ -11,18 +11,18 @@ import { listeningPorts } from '#runtimes/host/processes.ts';
 import { probeOnce, processTree, workloadPids } from '#runtimes/tools/shim/index.ts';
 import { RuntimeError, cancelled, throwIfCancelled, type ProbeCheck, type WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** Ends of a candidate before it is given up: with the shim's back-off that is about 15 s of trying. */
+/** Number of exits after which a candidate fails: with the shim's back-off that is about 15 s of trying. */
 const MOST_ENDS = 5;
-/** How long what has no port and no check must have run. */
+/** Milliseconds that a workload without port and check must run to count as ready. */
 const SETTLED_MS = 2_000;
-/** Time between two looks while nothing is known, and for a single check made besides. */
+/** Milliseconds between two checks while the state is unknown; below, the time limit of a single additional check. */
 const LOOK_MS = 50;
 const SINGLE_TIMEOUT_MS = 1_000;
 
-/** Lines of a candidate's log that stand in the reason why it is given up. */
+/** Number of a candidate's log lines in the reason for its failure. */
 const SHOWN_LINES = 10;
 
-/** Finds out whether instances are ready. */
+/** Determines whether instances are ready. */
 export class Readiness {
   readonly #parts: HostParts;
   readonly #instances: Instances;
@@ -55,7 +55,7 @@ export class Readiness {
     throw await this.#notReady(at, spec, why);
   }
 
-  /** Checks once; null when the instance is ready. */
+  /** Checks once; returns whether the instance is ready. */
   async once(at: InstanceKey, spec: WorkloadSpec): Promise<boolean> {
     const shim = this.#instances.shim(at);
     if (!shim?.running || (await this.#check(at, spec)) !== null) return false;
@@ -90,8 +90,8 @@ export class Readiness {
   }
 
   /**
-   * In the machine's network a service may pass PORT over and listen on its own port: found by its sockets and written
-   * down. Null when it is known where it listens.
+   * Finds the listening port of a service that ignores PORT in the machine's network. Reads it from the service's sockets and records it.
+   * Returns null once the port is known, otherwise the reason.
    */
   #findPort(at: InstanceKey, spec: WorkloadSpec, pid: number): string | null {
     const main = mainPort(spec);
@@ -117,7 +117,7 @@ export class Readiness {
     return new RuntimeError('not_ready', message).withLines(written);
   }
 
-  /** Who has the port of a service that passes PORT over; empty when nobody does. */
+  /** Returns a sentence that names the program which holds the port of a service that ignores PORT. Empty if the port is free. */
   async #collision(at: InstanceKey, spec: WorkloadSpec): Promise<string> {
     const main = mainPort(spec);
     if (this.#parts.network.isolated || main === null || (await isFree(main))) return '';

@@ -6,12 +6,12 @@ import { isWithin } from '#runtimes/host/view/root-path.ts';
 import { OURS } from '#runtimes/host/view/plan.ts';
 import type { ProgramSpec, TaskSpec } from '#runtimes/runtime.ts';
 
-/** Folders of a view that are no files of its own. */
+/** Folders of a view that belong to the view itself. */
 const RESERVED = ['/proc', '/sys', '/dev', OURS];
 
 type Parts = Pick<HostParts, 'machine' | 'images' | 'programs' | 'network'>;
 
-/** Why a spec can't run on this machine, a sentence each. */
+/** Returns the reasons why a spec cannot run on this machine, a sentence each. */
 export function refusalsOf(spec: ProgramSpec | TaskSpec, parts: Parts): string[] {
   const refusals = taskRefusals(spec, parts.machine);
   if (MachinePrograms.parse(spec.image)) {
@@ -26,7 +26,7 @@ export function refusalsOf(spec: ProgramSpec | TaskSpec, parts: Parts): string[]
   return refusals;
 }
 
-/** What of executions takes more than this machine has, or a container engine. */
+/** Returns the reasons why an execution needs more than this machine offers, or a container engine. */
 function taskRefusals(spec: ProgramSpec | TaskSpec, { mode, reason, tools }: HostParts['machine']): string[] {
   if (!('outputPath' in spec)) return [];
   const refusals: string[] = [];

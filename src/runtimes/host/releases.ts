@@ -4,25 +4,25 @@ import type { Layout } from '#runtimes/host/layout.ts';
 import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** `<generation>/release.json`, mode 0600: it holds the variables, so that `restart` needs nobody to repeat them. */
+/** Spec of a generation, `<generation>/release.json`, mode 0600: it holds the variables, so that `restart` needs no further input. */
 interface Release {
   format: 1;
   spec: WorkloadSpec;
 }
 
-/** `<service>/current.json`: what serves. */
+/** Release that serves, `<service>/current.json`. */
 export interface Current {
   format: 1;
   generation: number;
   /** Numbers of the instances that the routes lead to. */
   instances: number[];
-  /** Stopped on request: nothing runs, and that is as it should be. */
+  /** Whether the service was stopped on request, so that no running instance is expected. */
   stopped: boolean;
   /** Generation of the deployment that these instances were restarted for. */
   restartedFor?: number;
 }
 
-/** What of a service is written down besides its instances. */
+/** Store of a service's releases and of the one that serves. */
 export class Releases {
   readonly #layout: Layout;
 
@@ -42,13 +42,13 @@ export class Releases {
     try {
       writeAtomically(this.#file(serviceId, generation), JSON.stringify(release));
     } catch (error) {
-      // An empty one would stay until the next release.
+      // An empty folder would stay until the next release.
       if (readdirSync(folder).length === 0) rmSync(folder, { recursive: true });
       throw error;
     }
   }
 
-  /** Generations that are there as releases, ascending. */
+  /** Returns the generations that have a release, ascending. */
   generations(serviceId: string): number[] {
     return this.#layout.generations(serviceId).filter((generation) => this.read(serviceId, generation) !== null);
   }

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { kindOf } from '#runtimes/host/view/root-path.ts';
 
 /**
- * Removes a folder with everything in it; what isn't there is done. Overlayfs and programs (Go's module cache) leave folders
- * that their own owner may not enter or change, so those are opened first where removing fails.
+ * Removes a folder with everything in it; succeeds if absent. Overlayfs and programs (Go's module cache) leave folders that their own owner
+ * may not enter or change: those are opened first if the removal fails.
  */
 export function removeTree(path: string): void {
   try {

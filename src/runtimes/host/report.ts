@@ -1,7 +1,7 @@
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { RuntimeReport } from '#runtimes/runtime.ts';
 
-/** What the host runtime is here, and what doesn't work. */
+/** Returns the runtime's mode on this machine, and its limits. */
 export function reportOf({ machine, cgroups, network }: HostParts): RuntimeReport {
   const account = machine.asRoot ? 'as root' : 'as an ordinary user';
   const limits = [

@@ -9,7 +9,7 @@ import { AttemptFence } from '#runtimes/host/attempts.ts';
 import type { RouteEntry, Upstream } from '#runtimes/router.ts';
 import type { RuntimeContext, WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** Moves a service from the instances that it has to those that it shall have. */
+/** Moves a service from its present instances to the required ones. */
 export class Rollout {
   readonly #parts: HostParts;
   readonly #instances: Instances;
@@ -22,9 +22,9 @@ export class Rollout {
   }
 
   /**
-   * Starts what is wanted, waits until it is ready, moves the routes and the internal name, and ends the others. If a
-   * candidate fails it is removed and the others serve on; where they had to make room they are started again.
-   * `restartedFor` is written down with them.
+   * Starts the required instances, waits until they are ready, moves the routes and the internal name, and ends the others. If a candidate
+   * fails, it is removed and the others continue to serve; if they had to make room, they are started again. `restartedFor` is recorded
+   * with them.
    */
   async roll(spec: WorkloadSpec, wanted: InstanceKey[], context: RuntimeContext, restartedFor?: number): Promise<void> {
     const { serviceId, generation } = spec.identity;
@@ -49,14 +49,14 @@ export class Rollout {
       fence.require();
       await this.#parts.published.set(spec.identity.serviceId, this.#published(spec, wanted));
     } catch (error) {
-      // A later attempt may wait for what this one has made.
+      // A later attempt may already use the instances of this one.
       if (!fence.isReplaced()) await this.#undo(spec, wanted, makeRoom ? others : [], fence);
       throw error;
     }
     await this.#switchTo(spec, wanted, others, { context, restartedFor, fence });
   }
 
-  /** Routes of a spec to instances; without any the hosts are known and answer that nothing serves. */
+  /** Returns the routes of a spec to instances. Without instances the hosts stay known, and answer that nothing serves. */
   routes(spec: WorkloadSpec, instances: readonly InstanceKey[]): RouteEntry[] {
     return spec.routes.flatMap((route) => {
       const port = spec.ports.find((one) => one.id === route.portId);
@@ -87,7 +87,7 @@ export class Rollout {
     const instances = wanted.map((at) => at.n);
     this.#parts.releases.setCurrent(serviceId, { generation, instances, stopped: false, restartedFor });
     context.log(
-      wanted.length ? `${wanted.length} ready; requests go to generation ${generation}.` : 'No instance is wanted.',
+      wanted.length ? `${wanted.length} ready; requests go to generation ${generation}.` : 'No instance is required.',
     );
     if (old.length) await this.#parts.router.drained(old, spec.gracePeriodSeconds * 1000);
     fence.require();
@@ -96,7 +96,10 @@ export class Rollout {
       if (older < generation) removeTree(this.#parts.layout.generation(serviceId, older));
   }
 
-  /** Storage has one user at a time; so has a port in the machine's network, unless the service takes it from PORT. */
+  /**
+   * Returns whether the present instances must end first. Storage has one user at a time, and so has a port in the machine's network,
+   * unless the service listens on PORT.
+   */
   #mustMakeRoom(spec: WorkloadSpec, others: InstanceKey[]): boolean {
     if (others.length === 0) return false;
     if (spec.storage.length > 0) return true;
@@ -114,7 +117,7 @@ export class Rollout {
     await Promise.all(instances.map((at) => this.#instances.stop(at, spec.gracePeriodSeconds * 1000)));
   }
 
-  /** Instances that serve are never removed: under their shims they go on trying. */
+  /** Removes failed candidates and restarts ended instances. Instances that serve are never removed: their shims keep restarting them. */
   async #undo(spec: WorkloadSpec, wanted: InstanceKey[], ended: InstanceKey[], fence: AttemptFence): Promise<void> {
     const { serviceId, generation } = spec.identity;
     const { releases, layout } = this.#parts;
@@ -136,7 +139,7 @@ export class Rollout {
     await this.#parts.published.set(serviceId, serving && !current?.stopped ? this.#published(serving, keys) : []);
   }
 
-  /** Published ports of a spec; one that an instance has itself in the machine's network needs nobody in between. */
+  /** Returns the published ports of a spec, without those that an instance itself opens in the machine's network. */
   #published(spec: WorkloadSpec, instances: readonly InstanceKey[]): Table {
     if (instances.length === 0) return [];
     return PublishedPorts.of(spec).flatMap(({ port, protocol, internalPort }) => {
@@ -146,7 +149,7 @@ export class Rollout {
     });
   }
 
-  /** Everything that requests to an instance may be under way to. */
+  /** Returns every upstream of an instance that may have requests in progress. */
   #upstreams(at: InstanceKey): Upstream[] {
     const ports = this.#parts.releases.read(at.serviceId, at.generation)?.ports ?? [];
     return ports.flatMap((port) => this.#upstream(at, port.internalPort));

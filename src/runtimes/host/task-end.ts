@@ -12,21 +12,21 @@ import { readShim, stopShim, type ShimState } from '#runtimes/tools/shim/index.t
 import { MAX_OUTPUT_BYTES, outputTooLarge } from '#runtimes/tools/task-output.ts';
 import { RuntimeError, type RuntimeContext, type TaskEnd, type TaskSpec } from '#runtimes/runtime.ts';
 
-/** What is left of an execution besides its records and its log, once its end is written down. */
+/** Files of an execution that are removed once its end is recorded; its records and its log stay. */
 const USED_UP = ['upper', 'work', 'root', 'tree', 'files', 'plan.json'];
 const READ_SECONDS = 30;
 
-/** Prints how large a file is, and its content unless that is too much; nothing where there is none. Runs in the view of the command. */
+/** Program that prints the size of a file, and its content unless too large; nothing if absent. Runs in the view of the command. */
 const READER = `const fs = require('node:fs');
 const path = process.argv[1];
 const stat = fs.statSync(path, { throwIfNoEntry: false });
 if (stat?.isFile()) console.log(stat.size + ' ' + (stat.size > ${MAX_OUTPUT_BYTES} ? '' : fs.readFileSync(path).toString('base64')));`;
 
-/** Content of an output file; only its size where it is too large to be read. */
+/** Content of an output file; only its size if it is too large. */
 type Output = { bytes: number; content: string | null };
 const NO_OUTPUT: Output = { bytes: 0, content: null };
 
-/** Finds out how commands ended, and writes it down: what they ran in is given back then. */
+/** Determines how commands ended, records it and frees their resources. */
 export class TaskEnds {
   readonly #parts: HostParts;
   readonly #launcher: Launcher;
@@ -36,14 +36,16 @@ export class TaskEnds {
     this.#launcher = launcher;
   }
 
-  /** The end of a command that runs no more. Throws RuntimeError `failed` where it could not be started or left too much. */
+  /**
+   * Returns the end of a command that no longer runs. Throws RuntimeError `failed` if it could not start, or if its output is too large.
+   */
   async endOf(place: Place, spec: TaskSpec, context: RuntimeContext): Promise<TaskEnd> {
     const record = readEnd(place.directory) ?? (await this.#findOnce(place, spec, context));
     if (record.outputBytes > MAX_OUTPUT_BYTES) throw outputTooLarge(spec.outputPath!, record.outputBytes);
     return record.end;
   }
 
-  /** Another process that waits for the same command may be quicker: what it wrote down stands. */
+  /** Determines and records the end. Another process that waits for the same command may be faster: its record is then used. */
   async #findOnce(place: Place, spec: TaskSpec, context: RuntimeContext): Promise<EndRecord> {
     try {
       return await this.#find(place, spec, context);
@@ -91,7 +93,7 @@ export class TaskEnds {
     return { bytes: Number(bytes), content: large ? null : Buffer.from(base64!, 'base64').toString('utf8') };
   }
 
-  /** Nothing runs in the tree any more; links in it lead nowhere outside of it. */
+  /** Reads the output file of a tree, in which nothing runs any more; links in it are resolved within it. */
   #plainOutput({ directory }: Place, spec: TaskSpec, outputPath: string): Output {
     const storage = spec.storage.find(({ mountPath }) => isWithin(mountPath, outputPath));
     const path = storage

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import type { TaskEnd, TaskSpec } from '#runtimes/runtime.ts';
 import { makePrivate, readJson, stateFile, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
-/** Milliseconds between two looks at what runs. */
+/** Milliseconds between two checks of a running process. */
 export const LOOK_MS = 50;
-/** How long a shim that was started by a process that was killed over it may take to write its state. */
+/** Milliseconds that a shim may take to write its state if the process that started it was killed meanwhile. */
 export const APPEARS_MS = 3000;
 
-/** `task.json` of an execution, written before anything of it: what its removal needs besides its folder. */
+/** Record of an execution, `task.json`, written before all its other files: the data that its removal needs besides its folder. */
 export interface TaskRecord {
   format: 1;
   name: string;
@@ -16,7 +16,7 @@ export interface TaskRecord {
   graceMs: number;
 }
 
-/** `end.json`: how it ended, with its output (the file has mode 0600); where that was too large, how large. */
+/** End of an execution with its output, `end.json` (mode 0600); only the size of an output that is too large. */
 export interface EndRecord {
   format: 1;
   end: TaskEnd;
@@ -39,5 +39,5 @@ export const readEnd = (directory: string) => readJson<EndRecord>(endFile(direct
 export const writeEnd = (directory: string, record: EndRecord): void =>
   writeAtomically(endFile(directory), JSON.stringify(record));
 
-/** Whether its shim ever wrote its state, which it does before it starts the command. */
+/** Returns whether the execution's shim has written its state, which it does before it starts the command. */
 export const hasState = (directory: string): boolean => existsSync(stateFile(directory));

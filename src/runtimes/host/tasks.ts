@@ -20,10 +20,10 @@ import {
   type TaskSpec,
 } from '#runtimes/runtime.ts';
 
-/** Grace for what was made by a process that was killed before it wrote down how long it may take. */
+/** Grace period for an execution whose starting process was killed before it recorded one. */
 const REMOVE_GRACE_MS = 10_000;
 
-/** Runs commands to their end (`Runtime.run`): an execution is an instance whose shim starts it once and notes its end. */
+/** Runs commands to their end (`Runtime.run`). An execution is an instance whose shim starts it once and records its end. */
 export class Tasks {
   readonly #parts: HostParts;
   readonly #launcher: Launcher;
@@ -53,7 +53,7 @@ export class Tasks {
     for (const { directory } of chosen.slice(0, 1)) removeIfEmpty(dirname(directory), layout.service(serviceId));
   }
 
-  /** Images that a command of a service runs from now. */
+  /** Returns the images that running commands of a service use. */
   imagesInUse(serviceId: string): string[] {
     const { layout, bootId } = this.#parts;
     const folders = layout.tasks(serviceId).map((key) => layout.task(serviceId, key));
@@ -76,7 +76,7 @@ export class Tasks {
     };
   }
 
-  /** Begins a command unless it was begun before: then its shim has written its state. */
+  /** Starts a command, unless it was started before: its shim has then written its state. */
   async #begin(place: Place, spec: TaskSpec, context: TaskContext): Promise<void> {
     if (await this.#wasBegun(place)) {
       context.log(`${spec.displayName} (${spec.name}) was begun already: it is taken over.`);
@@ -93,7 +93,7 @@ export class Tasks {
       const launch = await this.#launcher.prepare(place, spec, context.signal);
       requireGoing(context);
       const once = { timeoutMs: spec.timeoutSeconds * 1000, graceMs: spec.gracePeriodSeconds * 1000 };
-      // First, so that no sandbox is ever without: it waits for it.
+      // The proxy starts first and waits for the sandbox, so that no sandbox runs without a proxy.
       await startProxy(this.#parts, place.directory, spec);
       await startShim({ directory: place.directory, once, ...launch });
     } catch (error) {
@@ -108,7 +108,7 @@ export class Tasks {
     return hasState(directory);
   }
 
-  /** Tells what it writes until it has ended, is lost, or is removed; ends it when the signal is aborted. */
+  /** Forwards the command's output until it has ended, is lost, or is removed; ends it when the signal is aborted. */
   async #follow({ directory }: Place, spec: TaskSpec, context: RuntimeContext): Promise<void> {
     const { bootId } = this.#parts;
     const logs = [new WholeLog(directory), new WholeLog(proxyFolder(directory))];
@@ -141,7 +141,7 @@ export class Tasks {
 
 const nameOf = (serviceId: string, key: string): string => `${serviceId}-task-${key}`;
 
-/** The key of the same generation with this name. */
+/** Returns the key of the same generation with this name. */
 const keyOf = (key: string, name: string): string => `${key.split('-', 1)[0]}-${name}`;
 
 function removeIfEmpty(...folders: string[]): void {

@@ -1,19 +1,19 @@
 import { findProgram } from '#runtimes/tools/find-program.ts';
 import { RuntimeError, type ExecRequest } from '#runtimes/runtime.ts';
 
-/** Variable that holds the service's SHELL until its program begins. */
+/** Variable that holds the service's SHELL until its program starts. */
 const OWN_SHELL = 'QUARTERDECK_ARGUMENT_SHELL';
 
 /**
- * A command as it runs on a terminal, by `script` of util-linux, which takes a line for a shell only: the line is made of numbers, and the
- * arguments are variables that it takes away again. Throws `refused` where there is no such program.
+ * Returns a command that runs on a terminal, by `script` of util-linux. That takes only a line for a shell: the line consists of numbered
+ * variables, which hold the arguments and are unset again. Throws `refused` if the program is missing.
  */
 export function onTerminal(
   command: string[],
   env: Record<string, string>,
   { columns, rows }: NonNullable<ExecRequest['terminal']>,
 ): { argv: string[]; env: Record<string, string> } {
-  // Of the machine, whatever the PATH of the service names so.
+  // The machine's own programs, independent of the service's PATH.
   const [script, stty] = [findProgram('script'), findProgram('stty')];
   if (process.platform !== 'linux' || script === null || stty === null)
     throw new RuntimeError(
@@ -22,7 +22,7 @@ export function onTerminal(
     );
   const names = command.map((_, index) => `QUARTERDECK_ARGUMENT_${index}`);
   const values = Object.fromEntries(names.map((name, index) => [name, command[index]!]));
-  // By this one `script` chooses the shell that reads the line: the service's own stands in its place until then.
+  // By SHELL `script` chooses the shell that reads the line: the service's own value waits in another variable until then.
   const own = env['SHELL'];
   const line = [
     `${stty} rows ${Math.trunc(rows)} cols ${Math.trunc(columns)}`,

@@ -24,7 +24,7 @@ import { tryNamespaceNetwork } from '#runtimes/host/network/namespace-network.ts
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import type { BuildSpec, Handle, Runtime, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** What the machine of the tests can do: what it can't is not tested. */
+/** Returns what the machine of the tests supports; tests of unsupported features are skipped. */
 export async function tryMachine(): Promise<{ namespaces: boolean; networks: boolean }> {
   const dataDir = mkdtempSync(join(tmpdir(), 'host-'));
   try {
@@ -39,12 +39,12 @@ export async function tryMachine(): Promise<{ namespaces: boolean; networks: boo
   }
 }
 
-/** Which of its ways the runtime is to work in. */
+/** Mode and network of the runtime under test. */
 export type Variant = Pick<HostRuntimeOptions, 'mode' | 'network'>;
 
-/** The contract's subject in one of the runtime's ways. */
+/** Returns the contract's subject in one mode and network of the runtime. */
 export const contractSubject = (variant: Variant) => async (setup: ContractSetup) => {
-  // Without namespaces the workloads' accounts need a way to their folders; the one of the suite is closed to others.
+  // Without namespaces the workloads' accounts must reach their folders; the suite's folder is closed to other accounts.
   if (variant.mode === 'plain') chmodSync(dirname(setup.directory), 0o711);
   const { directory: dataDir, installation, router } = setup;
   const reopen = () => createHostRuntime({ dataDir, installation, router, log: () => undefined, ...variant });
@@ -52,7 +52,7 @@ export const contractSubject = (variant: Variant) => async (setup: ContractSetup
   return { runtime: await reopen(), reopen, leftovers };
 };
 
-/** Everything that is there of a service: folders, volumes, and processes that name it. */
+/** Returns all remains of a service: folders, volumes, and processes that name it. */
 function leftoversOf(dataDir: string, { serviceId }: WorkloadIdentity): string[] {
   const folders = [join(dataDir, 'host', 'services', serviceId), join(dataDir, 'images', serviceId)];
   const volumes = volumesOf(new Layout(dataDir), serviceId);
@@ -60,7 +60,7 @@ function leftoversOf(dataDir: string, { serviceId }: WorkloadIdentity): string[]
   return [...folders.filter((folder) => existsSync(folder)), ...volumes, ...processes];
 }
 
-/** Command lines of all processes that can be seen. */
+/** Returns the command lines of all visible processes. */
 export function commandLines(): string[] {
   if (process.platform !== 'linux') return [];
   return readdirSync('/proc')
@@ -78,7 +78,7 @@ export function commandLines(): string[] {
 /** Files of a repository: path -> content. */
 export type Files = Record<string, string>;
 
-/** A runtime in a folder of its own, with a repository to build from. `close` removes everything that it made. */
+/** Runtime in its own folder, with a repository to build from. `close` removes everything that it made. */
 export class TestHost {
   readonly directory: string;
   readonly dataDir: string;
@@ -132,7 +132,7 @@ export class TestHost {
     return identity;
   }
 
-  /** Builds the repository; answers the image and the lines of the log. */
+  /** Builds the repository; returns the image and the lines of the log. */
   async build(changes: Partial<BuildSpec> = {}): Promise<{ image: string; cached: boolean; log: string }> {
     const context = newContext();
     const spec = newBuild(changes.identity ?? this.identity(), this.repository, changes);
@@ -140,7 +140,7 @@ export class TestHost {
     return { ...built, log: context.lines.join('\n') };
   }
 
-  /** Why a build fails. */
+  /** Returns the error message of a build that must fail. */
   async buildError(changes: Partial<BuildSpec> = {}): Promise<string> {
     return this.build(changes).then(
       () => 'it was built',
@@ -148,7 +148,7 @@ export class TestHost {
     );
   }
 
-  /** A spec for an image of the service in it. */
+  /** Returns a spec for an image, with the service of that image. */
   spec(image: string, changes: Partial<WorkloadSpec> = {}): WorkloadSpec {
     return newSpec(changes.identity ?? this.identity(), image, { readiness: null, ...changes });
   }
@@ -157,7 +157,7 @@ export class TestHost {
     return this.runtime.apply(spec, newContext());
   }
 
-  /** Waits until a line of a service's log is as wanted; answers it. */
+  /** Waits until a line of a service's log matches; returns it. */
   async line(handle: Handle, wanted: RegExp): Promise<string> {
     return vi.waitFor(
       async () => {
@@ -170,7 +170,7 @@ export class TestHost {
     );
   }
 
-  /** Texts of a service's log. */
+  /** Returns the texts of a service's log. */
   async log(handle: Handle): Promise<string[]> {
     const texts: string[] = [];
     const options = { tail: 1000, follow: false, signal: new AbortController().signal };

@@ -5,15 +5,15 @@ import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
-/** `<dataDir>/volumes/<id>/volume.json`: whose the volume is. The content lies beside it in `data`. */
+/** Owner of a volume, `<dataDir>/volumes/<id>/volume.json`. The content lies beside it in `data`. */
 interface VolumeRecord {
   format: 1;
   serviceId: string;
 }
 
 /**
- * Makes a volume where it isn't there yet, owned by `uid` (null: by us); answers the folder with its content. Throws RuntimeError `refused`
- * where it belongs to another service.
+ * Creates a volume if absent, owned by `uid` (null: this account); returns the folder with its content. Throws RuntimeError `refused` if it
+ * belongs to another service.
  */
 export function makeVolume(layout: Layout, id: string, serviceId: string, uid: number | null): string {
   const folder = layout.volume(id);
@@ -33,11 +33,11 @@ export function removeVolumes(layout: Layout, serviceId: string): void {
   for (const id of volumesOf(layout, serviceId)) removeTree(layout.volume(id));
 }
 
-/** Ids of a service's volumes. */
+/** Returns the ids of a service's volumes. */
 export function volumesOf(layout: Layout, serviceId: string): string[] {
   return layout.volumes().filter((id) => serviceOfVolume(layout, id) === serviceId);
 }
 
-/** Id of the service that a volume is of; null where nothing says it. */
+/** Returns the id of the service that owns a volume; null if unknown. */
 export const serviceOfVolume = (layout: Layout, id: string): string | null =>
   readJson<VolumeRecord>(join(layout.volume(id), 'volume.json'))?.serviceId ?? null;

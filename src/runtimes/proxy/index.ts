@@ -10,7 +10,7 @@ import { losesWaiting } from '#runtimes/proxy/caddy/waiting.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { Router } from '#runtimes/router.ts';
 
-/** Router whose proxy outlives this process; `close` only lets go of it. */
+/** Router whose proxy outlives this process; `close` only detaches from it. */
 export type NodeRouter = Router & { close(): Promise<void> };
 
 export interface RouterOptions extends BuiltinOptions {
@@ -30,7 +30,7 @@ export async function chooseProxy(program: string): Promise<CaddyProgram | null>
   throw new RuntimeError('failed', 'Caddy is not installed: `apt-get install caddy`.');
 }
 
-/** Limits of Caddy on this machine, for operators: what a newer version or another setting does better. */
+/** Limits of Caddy on this machine, for operators, with the version or setting that lifts each. */
 export function limitsOf(caddy: CaddyProgram): string[] {
   const streams = `Caddy ${caddy.version} closes all open WebSockets at each deployment: install 2.7 or later from https://caddyserver.com/docs/install.`;
   const waiting =
@@ -38,7 +38,7 @@ export function limitsOf(caddy: CaddyProgram): string[] {
   return [...(featuresOf(caddy).keepsStreams ? [] : [streams]), ...(losesWaiting() ? [waiting] : [])];
 }
 
-/** Starts the reverse proxy of this node, or takes over the one that runs in the folder already, with its routes. */
+/** Starts the reverse proxy of this node, or adopts the one that runs in the folder, with its routes. */
 export async function createRouter(options: RouterOptions): Promise<NodeRouter> {
   const { program = 'builtin', https = NO_HTTPS, trustedProxies = [], ...common } = options;
   const caddy = await chooseProxy(program);
@@ -46,12 +46,12 @@ export async function createRouter(options: RouterOptions): Promise<NodeRouter> 
     await stopCaddyProxy(options.directory);
     return createBuiltinRouter({ ...common, trustedProxies });
   }
-  // Both keep their routes in the same files, so that either goes on where the other was.
+  // Both keep their routes in the same files, so that either can continue after the other.
   await stopBuiltinProxy(options.directory);
   return createCaddyRouter({ ...common, program: caddy, https, trustedProxies });
 }
 
-/** Ends the proxy of a folder, if there is one; its routes stay for the next. */
+/** Stops the proxy of a folder, if there is one; its routes stay for the next. */
 export async function stopProxy(directory: string): Promise<void> {
   await stopBuiltinProxy(directory);
   await stopCaddyProxy(directory);

@@ -1,26 +1,26 @@
-/** Limits that a proxy holds against strangers and workloads. Times in milliseconds. */
+/** Limits that protect a proxy from strangers and workloads. Times in milliseconds. */
 export interface ProxyLimits {
-  /** Time for the head of a request, from the opening of its connection or its first byte. Holds however slowly bytes trickle in. */
+  /** Time for the head of a request, however slowly bytes arrive; from the opening of its connection or its first byte. */
   headMs: number;
   /** Time for which a connection without a request stays open after an answer. */
   idleMs: number;
-  /** Longest pause in the body of a request, and longest time for which a visitor takes nothing of its answer. */
+  /** Longest pause in the body of a request, and longest time for which a visitor reads nothing of its answer. */
   stallMs: number;
   /** Time until the head of an answer arrives, from the end of the request. */
   answerMs: number;
-  /** Time until a connection to an upstream stands. */
+  /** Time until a connection to an upstream is established. */
   connectMs: number;
   /** Bytes in the head of a request. */
   headBytes: number;
   /** Header lines in the head of a request. */
   headLines: number;
-  /** Visitors' connections at once. */
+  /** Number of concurrent connections of visitors. */
   connections: number;
-  /** Visitors' connections at once from one address; trusted proxies may have more. */
+  /** Number of concurrent connections from one address; trusted proxies may have more. */
   connectionsPerAddress: number;
-  /** Requests of HTTP/1.1 that may wait on one connection for the answers to those before them; more end the connection. */
+  /** Number of HTTP/1.1 requests that may wait on one connection for earlier answers; more end the connection. */
   pipelined: number;
-  /** Streams at once on one HTTP/2 connection. */
+  /** Number of concurrent streams on one HTTP/2 connection. */
   streams: number;
 }
 

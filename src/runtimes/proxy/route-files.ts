@@ -3,18 +3,18 @@ import { join } from 'node:path';
 import type { RouteEntry } from '#runtimes/router.ts';
 import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
-/** The routes of one service as they stand on disk. */
+/** Stored routes of one service. */
 export interface ServiceRoutes {
   serviceId: string;
   generation: number;
   routes: RouteEntry[];
 }
 
-/** Host name in the form that routes are compared in: lower case, without a final dot. */
+/** Returns a host name in the form used for comparison: lower case, without a final dot. */
 export const comparedHost = (host: string): string => host.toLowerCase().replace(/\.$/, '');
 
 /**
- * Routes on disk, a file for each service (so that a change costs the same with ten services and ten thousand), replaced by
+ * Routes on disk, in a file for each service. A change thus costs the same with ten services and ten thousand. Files are replaced by
  * renaming: a reader or a crash finds the old content or the new one.
  */
 export class RouteFiles {
@@ -25,7 +25,7 @@ export class RouteFiles {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
   }
 
-  /** Routes of one service, null if there are none or a power cut left an empty file. */
+  /** Returns the routes of one service, null if there are none or a power cut left an empty file. */
   read(serviceId: string): ServiceRoutes | null {
     try {
       return readJson<ServiceRoutes>(this.#path(serviceId));
@@ -44,9 +44,9 @@ export class RouteFiles {
   }
 
   /**
-   * All services, in the order of their names. A file that can't be read (a power cut can leave an empty one) is told to
-   * `onDamage` and left out: the routes come again with the next `apply` of its service. So is the route of a host that a
-   * service before it has: requests to one host never reach two services.
+   * Returns all services, in the order of their names. A file that can't be read (a power cut can leave an empty one) is reported to
+   * `onDamage` and left out: the routes return with the next `apply` of its service. The route of a host that an earlier service has is
+   * left out, too: requests to one host never reach two services.
    */
   readAll(onDamage: (message: string) => void): ServiceRoutes[] {
     const owners = new Map<string, string>();
@@ -69,7 +69,7 @@ export class RouteFiles {
   }
 }
 
-/** Routes of a service without those of hosts that belong to another one; notes it as the owner of the others. */
+/** Returns a service's routes without hosts of other services; records it as the owner of the rest. */
 function ownedRoutes(
   { serviceId, routes }: ServiceRoutes,
   owners: Map<string, string>,

@@ -6,7 +6,7 @@ const END_ITSELF = ['-e', `process.kill(process.pid, 'SIGTERM'); setInterval(() 
 test('a program that the same signal ends as the service was cancelled, and has not failed', async () => {
   const abort = new AbortController();
   const running = runCommand(process.execPath, [...END_ITSELF], { signal: abort.signal });
-  // The service hears of the signal after its child has ended.
+  // The service receives the signal after its child has ended.
   setTimeout(() => abort.abort('give-back'), 500);
   await expect(running).rejects.toMatchObject({ code: 'aborted' });
 });

@@ -4,17 +4,17 @@ import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
 export interface CommandOptions {
   /** Working directory. */
   cwd?: string;
-  /** The whole environment of the child; nothing of ours is inherited. `PATH` is set when it is missing. */
+  /** Whole environment of the child, which inherits nothing of this process. `PATH` is set if missing. */
   env?: Record<string, string>;
-  /** Ends the child's whole process group when aborted. */
+  /** Signal whose abort ends the child's whole process group. */
   signal?: AbortSignal;
   /** Seconds until the child is ended; no limit without it. */
   timeoutSeconds?: number;
   /** Called with each line of standard output and standard error as it comes. */
   onLine?: (line: string, stream: 'stdout' | 'stderr') => void;
-  /** Text for standard input; it is empty without. */
+  /** Text for standard input; empty if absent. */
   input?: string;
-  /** Bytes of output kept for the answer (the last ones of each stream), 1 MiB without. */
+  /** Number of bytes kept of each stream, the last ones; 1 MiB if absent. */
   keepBytes?: number;
   /** Numeric account to run as; needs root. */
   uid?: number;
@@ -31,16 +31,16 @@ export interface CommandResult {
 export const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
- * Runs a program with an argument list (never through a shell) and answers its end, whatever its exit status.
- * The child gets a process group of its own, which is ended as a whole on abort or time-out.
- * Throws RuntimeError: `aborted`, or `failed` when the program cannot be started or ran out of time.
+ * Runs a program with an argument list (never through a shell) and returns its end, whatever its exit status. The child gets its own
+ * process group, which is ended as a whole on abort or time-out. Throws RuntimeError: `aborted`, or `failed` if the program cannot be
+ * started or runs out of time.
  */
 export async function runCommand(
   program: string,
   args: readonly string[],
   options: CommandOptions = {},
 ): Promise<CommandResult> {
-  // Loaded with the first command: it takes its time and 8 MB.
+  // Loaded with the first command, because it costs time and 8 MB.
   const { execa } = await import('execa');
   options.signal?.throwIfAborted();
   const kept = { stdout: new TailBuffer(options.keepBytes), stderr: new TailBuffer(options.keepBytes) };
@@ -99,23 +99,23 @@ export async function runCommand(
   }
 }
 
-/** Milliseconds after a child's end by a signal within which its caller hears that it is to end, too. */
+/** Milliseconds after a child's end by a signal within which the caller's own stop signal may arrive. */
 const SAME_SIGNAL_MS = 1000;
 
 /**
- * Whether a signal of somebody else ended the child, or what it ran. Who stops a service may send it to all processes of it at once (systemd does):
- * a child may be gone before this process has told its work to end, and that is no failure of the child.
+ * Returns whether a signal from outside ended the child or its program. A service manager may signal all processes of a service at once
+ * (systemd does): a child may be gone before this process has stopped its work. That is not a failure of the child.
  */
 const isSignalled = ({ signal, exitCode }: { signal?: string | undefined; exitCode?: number | undefined }): boolean =>
   ['SIGTERM', 'SIGINT', 'SIGHUP'].includes(signal ?? '') || [129, 130, 143].includes(exitCode ?? 0);
 
-/** Waits for the abort of a signal, so long at most. */
+/** Waits for the abort of a signal, at most so many milliseconds. */
 async function isAborted(signal: AbortSignal | undefined, ms: number): Promise<boolean> {
   if (signal && !signal.aborted) await sleep(ms, undefined, { signal }).catch(() => undefined);
   return signal?.aborted ?? false;
 }
 
-/** The iterators throw when the child fails; its end is judged by `await child`. */
+/** Ignores the error of an output iterator of a failed child: `await child` reports its end. */
 function ignoreEnded(error: unknown): void {
   if (!(error instanceof Error && 'exitCode' in error)) throw error;
 }

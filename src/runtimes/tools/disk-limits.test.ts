@@ -22,7 +22,7 @@ function within<T>(folder: string, work: Partial<DiskWork<T>> & Pick<DiskWork<T>
 const fill = (folder: string, mebibytes: number) =>
   writeFileSync(join(folder, 'file'), Buffer.alloc(mebibytes * MIB, 1));
 
-/** Ends only by its signal. */
+/** Waits until its signal is aborted. */
 const goOn = (signal: AbortSignal) => sleep(60_000, undefined, { signal });
 
 test('work within its limits answers what it made', async () => {

@@ -4,36 +4,36 @@ import { anySignal } from '#kernel/lease-signal.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { folderBytes } from '#runtimes/tools/folder-size.ts';
 
-/** What one piece of work may take of the disk of this machine. */
+/** Limits on the disk of this machine for one piece of work. */
 export interface DiskLimits {
-  /** Bytes that it may take. */
+  /** Maximum of bytes that the work may use. */
   mostBytes: number;
-  /** Bytes of the disk that stay free for everybody else; 0 for none. */
+  /** Bytes of the disk that stay free for others; 0 for none. */
   reservedBytes: number;
 }
 
 /** Work that fills folders of this machine. */
 export interface DiskWork<T> {
-  /** Begins the sentence that says what took too much, such as `The checkout`. */
+  /** Subject of the error sentence, such as `The checkout`. */
   name: string;
-  /** Folders that it fills. What lies in them before counts, too. */
+  /** Folders that the work fills. Earlier content counts too. */
   folders: readonly string[];
-  /** Folder, which is there, on the file system that has to keep its reserve. */
+  /** Existing folder on the file system that must keep its reserve. */
   disk: string;
-  /** Absent is no limit. */
+  /** Limits; absent for none. */
   limits: DiskLimits | undefined;
   signal: AbortSignal;
-  /** Does the work; the signal is aborted when it takes too much. */
+  /** Performs the work; the signal is aborted if it exceeds a limit. */
   run(signal: AbortSignal): Promise<T>;
 }
 
-/** Pause between two looks at what work has taken. */
+/** Milliseconds between two measurements. */
 const LOOK_MS = 1000;
 const MIB = 2 ** 20;
 
 /**
- * Does work within limits of disk. It does not begin, or is ended, while the disk has less than its reserve, and ends when it takes more
- * than it may; work that is done before the next look is measured at its end. Throws RuntimeError `failed` that says which.
+ * Performs work within disk limits. It does not start, or is ended, while the disk has less than its reserve; it ends if it exceeds its
+ * maximum. Work that finishes before the first measurement is measured at its end. Throws RuntimeError `failed` that names the limit.
  */
 export async function withinDisk<T>(work: DiskWork<T>): Promise<T> {
   if (!work.limits) return work.run(work.signal);
@@ -47,7 +47,7 @@ export async function withinDisk<T>(work: DiskWork<T>): Promise<T> {
     await refuseTooMuch({ ...work, limits }, signal);
     return result;
   } catch (error) {
-    // What the work says of its end is only that it was ended.
+    // The error of the aborted work tells only that it was ended.
     if (over.signal.aborted && !signal.aborted) throw over.signal.reason;
     throw error;
   } finally {
@@ -56,7 +56,7 @@ export async function withinDisk<T>(work: DiskWork<T>): Promise<T> {
   }
 }
 
-/** Looks at intervals until the work is done; aborts `over` with what it found, or with why it could not look. */
+/** Measures at intervals until the work is done; aborts `over` with the exceeded limit, or with the reason why it could not measure. */
 async function watch(work: Limited, over: AbortController, done: AbortSignal): Promise<void> {
   while (!over.signal.aborted) {
     try {

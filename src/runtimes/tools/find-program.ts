@@ -2,7 +2,7 @@ import { accessSync, constants, lstatSync, realpathSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { DEFAULT_PATH } from '#runtimes/tools/command.ts';
 
-/** Absolute path of a program of the machine, null when it has none. */
+/** Returns the absolute path of a program of the machine; null if it has none. */
 export function findProgram(name: string, path: string = DEFAULT_PATH): string | null {
   return (
     path
@@ -14,7 +14,7 @@ export function findProgram(name: string, path: string = DEFAULT_PATH): string |
 
 const isExecutable = (path: string): boolean => mayUse(path, constants.X_OK) && lstatSync(realpathSync(path)).isFile();
 
-/** Whether this account may use a path in the given way; an absent path may not be used. */
+/** Returns whether this account may use a path in the given way; false for an absent path. */
 export function mayUse(path: string, how: number): boolean {
   try {
     accessSync(path, how);

@@ -6,9 +6,9 @@ import { findPrograms } from '#runtimes/tools/terraform/programs.ts';
 interface Tool {
   name: string;
   args: string[];
-  /** What can't be done without it, and where it comes from. */
+  /** Effect of its absence, and where to get it. */
   without: string;
-  /** Nothing runs without it. */
+  /** Whether nothing runs without the tool. */
   needed?: boolean;
 }
 
@@ -38,7 +38,7 @@ const TOOLS: Tool[] = [
   },
 ];
 
-/** What Terraform services are run with on host clusters; images bring their own on docker clusters. */
+/** Inspects the programs for Terraform services on host clusters; images bring their own on docker clusters. */
 export async function inspectTerraform({ terraformPrograms }: { terraformPrograms: string }): Promise<Finding[]> {
   const found = await findPrograms(terraformPrograms);
   return PROGRAMS.map(({ engine, name, page }) => {
@@ -65,7 +65,7 @@ const PROGRAMS = [
   { engine: 'OPEN_TOFU', name: 'tofu', page: 'https://opentofu.org/docs/intro/install' },
 ] as const;
 
-/** The programs that services are deployed with. */
+/** Inspects the programs that deployments of services use. */
 export function inspectTools(searchPath: string | undefined): Promise<Finding[]> {
   return Promise.all(TOOLS.map((tool) => inspectTool(tool, searchPath)));
 }

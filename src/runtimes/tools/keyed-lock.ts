@@ -1,4 +1,4 @@
-/** Serialises work by key within this process: the next piece begins when the one before has ended, well or not. */
+/** Serialises work by key within this process: a piece starts when the one before has ended or failed. */
 export class KeyedLock {
   readonly #tails = new Map<string, Promise<void>>();
 

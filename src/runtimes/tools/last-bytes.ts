@@ -1,4 +1,4 @@
-/** Keeps the last bytes of what comes. */
+/** Keeps the last bytes of a stream. */
 export class LastBytes {
   readonly #limit: number;
   #bytes: Buffer = Buffer.alloc(0);
@@ -16,5 +16,5 @@ export class LastBytes {
   }
 }
 
-/** Bytes of standard error that an execution tells. */
+/** Number of bytes of standard error that the end of an `exec` returns. */
 export const TOLD_BYTES = 4096;

@@ -8,8 +8,8 @@ const PATIENCE_MS = 5_000;
 const LOOK_MS = 10;
 
 /**
- * Ends the processes that work in a folder or below, which may be gone already: what a killed or frozen predecessor had started there would
- * go on writing beside its successor (docs/contributing/engine.md, *The queue*). Only where there is /proc.
+ * Ends the processes that work in a folder, which may be deleted already, or below it. Processes that a killed or suspended predecessor
+ * started would otherwise continue to write beside its successor (docs/contributing/engine.md, *The queue*). Needs /proc.
  */
 export async function endProcessesIn(directory: string): Promise<void> {
   for (const end = performance.now() + PATIENCE_MS; ; await sleep(LOOK_MS)) {
@@ -33,7 +33,7 @@ function isIn(pid: number, directory: string): boolean {
     const folder = readlinkSync(`/proc/${pid}/cwd`).replace(/ \(deleted\)$/, '');
     return folder === directory || folder.startsWith(`${directory}/`);
   } catch (error) {
-    // Somebody else's process is none of ours.
+    // A process of another account is not one of the predecessor's.
     if (isGone(error) || (error as NodeJS.ErrnoException).code === 'EACCES') return false;
     throw error;
   }

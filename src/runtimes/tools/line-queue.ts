@@ -1,9 +1,9 @@
 import type { LogLine } from '#runtimes/runtime.ts';
 
-/** Lines that wait for a slow reader; those who bring them pause then. */
+/** Number of lines that may wait for a slow reader; at this number the writers pause. */
 const MAX_WAITING = 1000;
 
-/** Lines between those who bring them and the one who reads them; ends without an error when the signal is aborted. */
+/** Queue of log lines between several writers and one reader. It ends without an error when the signal is aborted. */
 export class LineQueue {
   #lines: LogLine[] = [];
   #failure: { error: unknown } | undefined;
@@ -21,7 +21,7 @@ export class LineQueue {
     this.#wakeReader();
   }
 
-  /** Resolves when there is room for more lines, or nobody reads any longer. */
+  /** Resolves when there is room for more lines, or the reader has stopped. */
   async room(): Promise<void> {
     while (this.#lines.length >= MAX_WAITING && !this.#signal.aborted)
       await new Promise<void>((resolve) => this.#writers.push(resolve));

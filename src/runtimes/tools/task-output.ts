@@ -1,9 +1,9 @@
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** The largest output file of an execution that is read: outputs become variables, which are small (`TaskEnd.output`). */
+/** Size limit in bytes of an execution's output file: outputs become variables, which are small (`TaskEnd.output`). */
 export const MAX_OUTPUT_BYTES = 1 << 20;
 
-/** Why an output file of this size is not read. */
+/** Returns the error for an output file above the limit. */
 export const outputTooLarge = (path: string, bytes: number): RuntimeError =>
   new RuntimeError(
     'failed',

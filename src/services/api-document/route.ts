@@ -2,8 +2,8 @@ import { defineRoute, type Route } from '#platform/http/route.ts';
 import { Type } from '#platform/http/schema.ts';
 
 /**
- * The document of the interface (docs/contributing/rules.md, *Versioning*), for anybody. It is made when it is first asked for, from the endpoints themselves, and kept as
- * text.
+ * Route of the OpenAPI document, which is public (docs/contributing/rules.md, *Versioning*). The first call generates the text from the
+ * endpoints; later calls answer the same text.
  */
 export function documentRoute(others: () => Route[]): Route {
   let text: string | undefined;

@@ -1,6 +1,6 @@
 import { READ_KINDS, KINDS } from '#services/mount.ts';
 
-/** What stands under each tag that is not of a kind of service. */
+/** Descriptions of the tags that belong to no kind of service. */
 const TAGS: Record<string, string> = {
   'Account Info': 'Your own account: names, picture and the address for messages.',
   'User Sign Up': 'What you said about yourself at sign-up.',
@@ -66,7 +66,7 @@ const TAGS: Record<string, string> = {
   Document: 'This document.',
 };
 
-/** What stands under the tags that each kind of service has, by the end of the tag. */
+/** Descriptions of the tags that each kind of service has, by the suffix of the tag. */
 const PARTS: Record<string, (kind: string) => string> = {
   s: (kind) => `Services of kind ${kind} in an environment: list, create and clone them.`,
   ' Main Calls': (kind) => `One service of kind ${kind}: its configuration and its status.`,
@@ -87,7 +87,7 @@ const OF_KINDS = new Map(
   ),
 );
 
-/** Says what stands under a tag. Throws for a tag without a description. */
+/** Returns the description of a tag. Throws for a tag without one. */
 export function describeTag(name: string): string {
   const description = TAGS[name] ?? OF_KINDS.get(name);
   if (description === undefined)

@@ -17,7 +17,7 @@ import type { RepositoryReader } from '#services/sources/repository.ts';
 const ACCOUNT = 'Git repositories';
 const ORGANIZATION = 'Organization Account Git Repositories';
 
-/** How each provider is named in paths and operation ids. */
+/** Names of each provider in paths and operation ids. */
 const PROVIDERS: [provider: Provider, path: string, name: string][] = [
   ['GITHUB', 'github', 'Github'],
   ['GITLAB', 'gitlab', 'Gitlab'],
@@ -30,7 +30,7 @@ const organizationsOf = (principal: Principal): string[] =>
     .map(({ organizationId }) => organizationId)
     .filter((organizationId) => permits(principal, 'gitToken.read', { organizationId }));
 
-/** What git providers and repositories hold, before a service is made of them. */
+/** Endpoints that list providers, repositories, branches and directories, so that a service can be created from them. */
 export const gitRepositoryRoutes = (repositories: RepositoryReader): Route[] => [
   ...accountRoutes,
   ...PROVIDERS.flatMap(ofProvider),
@@ -48,7 +48,7 @@ export const gitRepositoryRoutes = (repositories: RepositoryReader): Route[] => 
     answer: { status: 200, body: schema.DirectoryList },
     errors: [502],
     handler: (call) => {
-      // Reading uses the organization's git tokens: whoever could make a service of the repository may.
+      // Reading uses the organization's git tokens: it takes the permission to create a service somewhere in the organization.
       requireSomewhere(call.principal, call.target.id, 'WRITE');
       return listDirectories(call, repositories, call.target.id, call.body);
     },

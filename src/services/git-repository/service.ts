@@ -19,7 +19,7 @@ import type { DirectoriesInput } from '#services/git-repository/schema.ts';
 import { toGitSource } from '#services/sources/git.ts';
 import { addressOf, readingGiven, type RepositoryReader } from '#services/sources/repository.ts';
 
-/** Who asks a provider, in the name of which organizations, and with which token if they name one. */
+/** Request to a git provider: caller, organizations whose tokens may be used, and the named token, if any. */
 export interface Asking {
   context: Context & { signal: AbortSignal };
   organizationIds: string[];
@@ -27,11 +27,11 @@ export interface Asking {
   gitTokenId?: string | undefined;
 }
 
-/** For all pages together. */
+/** Timeout of all pages of a list together, in milliseconds. */
 const TIMEOUT_MS = 30_000;
 const MAX_DIRECTORIES = 10_000;
 
-/** A git token as a provider that can be asked: the provider's name, and whose token it is. */
+/** Shows the provider and the owner of a git token. */
 export const toAuthProviderView = (row: GitTokenRow) => ({
   id: row.id,
   name: row.type,
@@ -39,7 +39,7 @@ export const toAuthProviderView = (row: GitTokenRow) => ({
   use_bot: false,
 });
 
-/** Repositories that a provider shows to a git token; none where there is no token of it to ask with. */
+/** Lists the repositories that a provider shows to a git token; none if the organizations have no token of that provider. */
 export async function listRepositories(asking: Asking) {
   const found = await askingProvider(asking, (http, access, token) =>
     listProvidedRepositories(http, access, token.workspace || null),
@@ -47,21 +47,21 @@ export async function listRepositories(asking: Asking) {
   return found ?? [];
 }
 
-/** Branches of a repository. 400 without its name, or if the provider has no such repository. */
+/** Lists the branches of a repository. Throws 400 without its name, or if the provider has no such repository. */
 export async function listBranches(asking: Asking, name: string | undefined) {
   const repository = checkName(asking.provider, name);
   const found = await askingProvider(asking, (http, access) => listProvidedBranches(http, access, repository), 'name');
   return found ?? [];
 }
 
-/** Directories within one of a repository, as `root_path` takes them. 400 if there is no such directory. */
+/** Lists the directories within a directory of a repository, in the form of `root_path`. Throws 400 if there is no such directory. */
 export async function listDirectories(
   context: Context & { signal: AbortSignal },
   repositories: RepositoryReader,
   organizationId: string,
   input: DirectoriesInput,
 ) {
-  // Fields of the body stand at its top, not within a `git_repository`.
+  // Error messages name fields at the top of the body, not within a `git_repository`.
   const source = await toGitSource(context, { organizationId }, { ...input, branch: input.branch ?? 'HEAD' }, null, '');
   const root = path.posix.join('/', source.root_path).replace(/\/$/, '');
   const files = await readingGiven(repositories.listFiles(addressOf(organizationId, source, context.signal)));
@@ -76,8 +76,8 @@ export async function listDirectories(
 }
 
 /**
- * Asks with the named token, else with the oldest usable one; undefined if there is none. What the caller can set right is 400 and names
- * the token, or `field` where the provider has no such thing; all else is 502.
+ * Asks a provider with the named token, else with the oldest usable one; undefined if there is none. An error that the caller can correct
+ * is 400 and names the token, or `field` if the provider answers 404; every other error is 502.
  */
 async function askingProvider<T>(
   asking: Asking,
@@ -105,7 +105,7 @@ async function findToken({ context, organizationIds, provider, gitTokenId }: Ask
   return token;
 }
 
-/** GitLab's groups nest; elsewhere a repository has just an owner before it. */
+/** Patterns of repository names. GitLab's groups nest; elsewhere exactly one owner precedes the repository. */
 const NAMES: Record<Provider, RegExp> = {
   BITBUCKET: /^[^/]+\/[^/]+$/,
   GITHUB: /^[^/]+\/[^/]+$/,

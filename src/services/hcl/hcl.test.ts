@@ -6,12 +6,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { comment, Expression, jsonencode, quoted, writeHcl, type HclValue } from '#services/hcl/hcl.ts';
 
-/** Texts with what means something to HCL, and with anything. */
+/** Texts with the characters that have a meaning in HCL, and random texts. */
 const anyText = fc.oneof(
   fc.string({ unit: fc.constantFrom('$', '%', '{', '}', '"', '\\', '\n', '\r', '\t', 'a', '~', ' ', '#', '/', '*') }),
   fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed() && !text.includes('\0')),
 );
-/** Columns of letters that newer editions of Unicode join are Terraform's own business. */
+/** Keys of attributes. Letters that newer editions of Unicode join are left out: Terraform counts their columns differently. */
 const anyKey = fc.oneof(
   fc.constantFrom('key', 'a_longer_key', 'x', 'ключ', 'e\u0301', '漢字', '👩‍👩‍👧'),
   fc.string({ unit: 'grapheme-ascii' }),
@@ -28,7 +28,7 @@ const anyValue: fc.Arbitrary<HclValue> = fc.letrec<{ value: HclValue }>((tie) =>
   ),
 })).value;
 
-/** What Terraform makes of an expression. */
+/** Evaluates an expression with `terraform console`. */
 async function evaluated(expression: string): Promise<unknown> {
   const folder = mkdtempSync(path.join(tmpdir(), 'qd-hcl-'));
   try {

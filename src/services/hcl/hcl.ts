@@ -1,4 +1,4 @@
-/** An expression that is written as it is: a reference such as `var.token`. */
+/** Expression that is written unchanged: a reference such as `var.token`. */
 export class Expression {
   readonly text: string;
   constructor(text: string) {
@@ -6,7 +6,7 @@ export class Expression {
   }
 }
 
-/** A value in Terraform's language. What is undefined is left out. */
+/** Value in Terraform's language. Undefined attributes are left out. */
 export type HclValue =
   | string
   | number
@@ -27,8 +27,8 @@ export interface HclBlock {
 const ESCAPES: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '"': '\\"', '\\': '\\\\' };
 
 /**
- * A string as a quoted template without any template in it. `${` and `%{` begin one unless their sign is doubled; where the text has such
- * signs doubled itself, that would be read as an escape, so that they are written by their number.
+ * Writes a string as a quoted template that contains no template. `${` and `%{` begin one unless their sign is doubled. Signs that the text
+ * itself doubles would be read as such an escape, so that they are written as `\u` escapes.
  */
 export const quoted = (text: string): string =>
   `"${text
@@ -61,7 +61,7 @@ function writeBlock({ type, labels, attributes, blocks = [] }: HclBlock, indent:
   return body === '' ? `${indent}${head} {\n${indent}}` : `${indent}${head} {\n${body}\n${indent}}`;
 }
 
-/** Attributes below one another; signs of equality stand in a column where attributes of one line follow each other. */
+/** Writes attributes below one another. Equal signs of consecutive single-line attributes stand in one column. */
 function writeAttributes(attributes: { readonly [key: string]: HclValue | undefined }, indent: string): string {
   const entries = Object.entries(attributes)
     .filter(([, value]) => value !== undefined)
@@ -78,7 +78,7 @@ function writeAttributes(attributes: { readonly [key: string]: HclValue | undefi
   return lines.join('\n');
 }
 
-/** What is one character to the eye is one column. */
+/** Segmenter for column widths: a grapheme, which people see as one character, is one column wide. */
 const GRAPHEMES = new Intl.Segmenter();
 const widthOf = (key: string): number => [...GRAPHEMES.segment(key)].length;
 

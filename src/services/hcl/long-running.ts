@@ -6,7 +6,10 @@ import type { HealthcheckInput } from '#services/workload/probes.ts';
 type Attributes = Record<string, HclValue | undefined>;
 type Probe = NonNullable<HealthcheckInput['readiness_probe']>;
 
-/** What of that the Terraform provider's resources of applications and containers have. It knows neither GPUs nor architectures. */
+/**
+ * Attributes of a configuration in the Terraform provider's resources of applications and containers. GPUs and architectures are unknown
+ * there.
+ */
 export const longRunningAttributes = (spec: LongRunningSpec): Attributes => ({
   cpu: spec.cpu,
   memory: spec.memory,
@@ -43,7 +46,7 @@ export const groupAttributes = ({ annotations_groups = [], labels_groups = [] }:
 export const listOf = <T>(items: readonly T[], toAttributes: (item: T) => Attributes): HclValue | undefined =>
   items.length > 0 ? items.map(toAttributes) : undefined;
 
-/** The provider wants every number of a probe. */
+/** Converts a probe; the provider requires every number, so absent ones get the defaults. */
 function probeOf(probe: Probe | null | undefined): Attributes | undefined {
   if (!probe) return undefined;
   const { tcp, http, exec, grpc } = probe.type ?? {};

@@ -18,12 +18,12 @@ interface BaseImageRequest {
 export type BaseImageReader = (request: BaseImageRequest) => Promise<BaseImage>;
 
 const CONFIG_BYTES = 4 * 1024 * 1024;
-/** Configurations remembered: they belong to digests, so they never change. */
+/** Maximum number of cached image configurations. They belong to digests, so they never change. */
 const REMEMBERED = 500;
 
 /**
- * Answers the images that builds of an organization may use: those that a registry lets the organization read now, and those on the
- * engine that the operator named (`QUARTERDECK_LOCAL_BASE_IMAGES`). What merely lies on the engine is another tenant's.
+ * Resolves the images that builds of an organization may use. These are images that a registry lets the organization read now, and those on
+ * the engine that the operator named (`QUARTERDECK_LOCAL_BASE_IMAGES`). Other images on the engine may be another tenant's.
  */
 export function createBaseImages(platform: Platform, http: HttpClient): BaseImageReader {
   const shared = platform.settings.localBaseImages;
@@ -48,7 +48,7 @@ export function createBaseImages(platform: Platform, http: HttpClient): BaseImag
 }
 
 interface ImageParts {
-  /** With its registry's host, if it has one. */
+  /** Name with the registry's host, if it has one. */
   repository: string;
   tag: string;
   digest: string | null;
@@ -65,11 +65,11 @@ function parseName(name: string): ImageParts {
   return { repository, tag, digest };
 }
 
-/** Whether the operator shares an image of the engine with every organization; a name without a tag stands for all its tags. */
+/** Tells whether the operator shares an image of the engine with every organization. A setting without a tag stands for all tags. */
 const isShared = (shared: readonly string[], { repository, tag, digest }: ImageParts): boolean =>
   digest === null && (shared.includes(repository) || shared.includes(`${repository}:${tag}`));
 
-/** The manifest of one platform: what an index holds for it, so that the builder uses what was looked at here. */
+/** Returns the manifest of one platform, resolved within an index. The builder uses exactly the image that is checked here. */
 async function manifestOf(client: RegistryClient, name: string, tag: string, platform: string) {
   const found = await client.manifest(name, tag);
   const { manifests } = found.content;

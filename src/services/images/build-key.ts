@@ -4,8 +4,8 @@ import type { Commit, LastRelease, ServiceSnapshot } from '#deployments/index.ts
 import type { GitSource } from '#services/sources/git.ts';
 
 /**
- * What an image that is built from a repository is made of. Variables are part of it because they may be build arguments: a changed one leads
- * to a build, which the cache of layers makes short where the Dockerfile does not use it.
+ * Hashes the inputs of an image that is built from a repository. Variables belong to them because they may be build arguments: a changed
+ * one leads to a build, which the cache of layers makes short where the Dockerfile does not use it.
  */
 export function buildKeyOf(
   service: ServiceSnapshot,
@@ -13,13 +13,13 @@ export function buildKeyOf(
   commit: Commit | undefined,
   ...recipe: (string | null)[]
 ): string {
-  // Built-in ones name all siblings: a new service would have every application built again.
+  // Built-in variables name all siblings: with them a new service would rebuild every application.
   const variables = service.variables.filter(({ scope }) => scope !== 'BUILT_IN');
   const content = [git.url, commit?.id, git.root_path, ...recipe, variables];
   return createHash('sha256').update(canonicalJson(content)).digest('hex').slice(0, 32);
 }
 
-/** Why an image is built, for people. */
+/** Explains to people why an image is built. */
 export function whyBuilt(commit: Commit | undefined, last: LastRelease | null): string {
   if (!last) return 'it was never built';
   if (last.commit?.id !== commit?.id)

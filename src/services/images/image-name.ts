@@ -5,9 +5,9 @@ import { Type } from '#platform/http/schema.ts';
 import type { RegistryAccess } from '#platform/oci/index.ts';
 import type { ImageName as ImageOfRegistry } from '#deployments/index.ts';
 
-/** Asks registries of an organization for what stands in them. */
+/** Reads images in the registries of an organization. */
 export interface ImageReader {
-  /** The image that a name and a tag stand for now, as a reference with its digest. Throws an error for people. */
+  /** Resolves a name and a tag to a reference with the present digest. Throws an error for people. */
   resolveImage(request: ImageOfRegistry & { organizationId: string; signal: AbortSignal }): Promise<string>;
 }
 
@@ -21,7 +21,7 @@ export type RegistryFinder = (
 /** Name of an image within its registry (OCI distribution, *Pulling manifests*); the registry's host may stand before it. */
 export const ImageName = Type.String({ minLength: 1, maxLength: 255 });
 
-/** A tag, or a digest (`sha256:…`): then it is always the same image. */
+/** Tag, or a digest (`sha256:…`), which always names the same image. */
 export const ImageTag = Type.String({
   ...BLANK_IS_ABSENT,
   pattern: '^([a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}|sha256:[0-9a-f]{64})$',
@@ -30,7 +30,7 @@ export const ImageTag = Type.String({
 
 const NAME = /^([a-zA-Z0-9.-]+(:\d+)?\/)?[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(\/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$/;
 
-/** 400 naming the field for what no image can be called. */
+/** Throws 400 that names the field if the name is not valid for an image. */
 export function checkImageName(name: string, field: string): string {
   if (!NAME.test(name))
     throw invalidField(

@@ -8,17 +8,17 @@ import { createBaseImages, type BaseImageReader } from '#services/images/base-im
 import type { RegistryAccess } from '#runtimes/runtime.ts';
 import type { ImageReader } from '#services/images/image-name.ts';
 
-/** Registries as the engine sees them. */
+/** Registries as the engine uses them. */
 export interface Images extends ImageReader {
-  /** How a runtime gets at a registry of the organization; null where nobody asks. */
+  /** Returns the credentials with which a runtime pulls from a registry; null for public registries and registries without credentials. */
   registryAccess(organizationId: string, registryId: string): Promise<RegistryAccess | null>;
-  /** An image that a build of the organization names. Throws an error for people where it may not be used. */
+  /** Resolves an image that a build of the organization names. Throws an error for people if it may not be used. */
   resolveBase: BaseImageReader;
-  /** Throws an error for people for a host with a private address: builders fetch from the machine's own network. */
+  /** Throws an error for people if the host has a private address: builders fetch from the machine's own network. */
   checkHost(host: string): Promise<void>;
 }
 
-/** Images of the organizations' registries, asked with their credentials and by the settings' policy. */
+/** Creates the reader of the organizations' registries, which uses their credentials and the settings' address policy. */
 export function createImages(platform: Platform): Images {
   const http = createHttpClient({ allowedPrivateAddresses: platform.settings.allowedPrivateAddresses });
   const accessTo = async (organizationId: string, registryId: string, signal?: AbortSignal) => {
@@ -32,7 +32,7 @@ export function createImages(platform: Platform): Images {
       const access = await accessTo(organizationId, registryId, signal);
       const reference = imageReference(access.url, name);
       const client = openRegistry(http, access, signal);
-      // A digest is asked for, too: the engine may have the image of an organization that may read it.
+      // The registry is asked for a digest, too: the engine may have the image of another organization, which may read it.
       const digest = await client.resolveDigest(nameWithin(parseRegistry(access.url), name), tag);
       return `${reference}@${digest}`;
     },
@@ -46,14 +46,14 @@ export function createImages(platform: Platform): Images {
   };
 }
 
-/** An image that anybody may pull: named with its registry's host instead of a registry of the organization. */
+/** Resolves the tag of a public image to its digest. The name has the registry's host instead of a registry of the organization. */
 async function resolvePublic(http: HttpClient, name: string, tag: string, signal: AbortSignal): Promise<string> {
   const { base, name: within } = locateImage(name, tag, null);
   const digest = await openRegistry(http, { url: base, credentials: null }, signal).resolveDigest(within, tag);
   return `${name}@${digest}`;
 }
 
-/** For what only needs the routes, such as the document. */
+/** Reader that refuses every call, for programs that need only the routes, such as the API document. */
 export const noImages: ImageReader = {
   resolveImage: () => Promise.reject(badRequest('Registries cannot be asked here: the program runs without them.')),
 };

@@ -8,8 +8,8 @@ import { job } from '#services/kinds/job/index.ts';
 import { terraform } from '#services/kinds/terraform/index.ts';
 import { container } from '#services/kinds/container/index.ts';
 
-/** Every kind of service that is made here. A further one is a folder, a line here and its facts (kernel/service-kinds.ts). */
+/** Kinds of service that can be created here. A further kind is a folder, a line here and its facts (kernel/service-kinds.ts). */
 export const KINDS: Kind[] = [application, container, database, helm, job, terraform, agenticWorkflow];
 
-/** Kinds that are only read here: made and run elsewhere. */
+/** Read-only kinds, whose services are created and run elsewhere. */
 export const READ_KINDS: ShownKind[] = [argoCdApp];

@@ -1,14 +1,14 @@
 import type { Route } from '#platform/http/route.ts';
 import type { Kind } from '#services/kind.ts';
 
-/** A capability, and how it is seen that a kind has it: one of its endpoints below the kind's path. */
+/** Capability of a kind, recognized by one of its endpoints below the kind's path. */
 export interface MatrixRow {
   name: string;
   /** Path below `/<kind>/{id}`, or below `/environment/{id}/<kind>` where it begins with `*`. */
   endpoint: string;
 }
 
-/** Everything that kinds may have, in the order of the page docs/kinds.md. */
+/** Capabilities of kinds, in the order of the page docs/kinds.md. */
 export const CAPABILITY_ROWS: readonly MatrixRow[] = [
   { name: 'create', endpoint: 'POST *' },
   { name: 'list', endpoint: 'GET *' },
@@ -37,7 +37,7 @@ export const CAPABILITY_ROWS: readonly MatrixRow[] = [
   { name: 'logs', endpoint: 'GET /log' },
 ];
 
-/** Whether a kind has a capability, read from the endpoints that are mounted. */
+/** Tells whether a kind has a capability, by the mounted endpoints. */
 export function hasCapability(routes: readonly Route[], kind: Kind, row: MatrixRow): boolean {
   const [method, place] = row.endpoint.split(' ') as [string, string];
   const path = place.startsWith('*')

@@ -13,7 +13,7 @@ async function makeEnvironment() {
   return { admin, url: `/environment/${environment.id}` };
 }
 
-/** The program that the Dockerfile writes, as the shell would have it. */
+/** Returns the program that the Dockerfile writes, as the shell reads it. */
 function programOf(dockerfile: string): string {
   const [, written] = /^RUN (printf [^]*?) {2}> \/usr/m.exec(dockerfile)!;
   const printed = spawnSync('sh', ['-c', written!.replaceAll('\\\n', ' ')], { encoding: 'utf8' });

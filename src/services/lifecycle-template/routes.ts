@@ -42,7 +42,7 @@ const LifecycleTemplate = named(
 
 const templatesOf = ({ settings }: Context) => templatesFor(outputPathOf(settings.builtInVariablePrefix));
 
-/** Lifecycle jobs to begin with: what stands in one goes into the body that makes a job. */
+/** Endpoints of the templates of lifecycle jobs. The content of a template goes into the body that creates a job. */
 export const lifecycleTemplateRoutes: Route[] = [
   defineRoute({
     id: 'listEnvironmentLifecycleTemplates',

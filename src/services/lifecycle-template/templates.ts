@@ -1,4 +1,4 @@
-/** A lifecycle job to begin with: what its Dockerfile is, what it runs at its events, and the variables that it wants. */
+/** Template of a lifecycle job: its Dockerfile, the commands of its events, and the variables that it needs. */
 export interface LifecycleTemplate {
   id: string;
   name: string;
@@ -31,7 +31,7 @@ const secret = (name: string, description: string): TemplateVariable => ({
   is_secret: true,
 });
 
-/** An instruction that writes a program, line by line: no builder has to know here-documents for it. */
+/** Makes an instruction that writes a program, line by line, so that the builder need not support here-documents. */
 function writeProgram(path: string, lines: string[]): string {
   const quoted = lines.map((line) => `  '${line.replaceAll("'", `'"'"'`)}'`);
   return `RUN printf '%s\\n' \\\n${quoted.join(' \\\n')} \\\n  > ${path} && chmod 755 ${path}`;
@@ -59,7 +59,7 @@ const AWS_ACCESS = [
   secret('AWS_SECRET_ACCESS_KEY', 'Secret of that key.'),
 ];
 
-/** Templates whose outputs go to the file; ids are for ever. */
+/** Returns the templates, whose outputs go to the file. Ids of templates never change. */
 export const templatesFor = (outputPath: string): LifecycleTemplate[] => [
   {
     id: '5d1f0f5e-7c0c-4a53-9a3f-0d8c7b1f2e01',

@@ -40,8 +40,8 @@ export const Port = named(
 export type PortSpec = Static<typeof Port>;
 
 /**
- * Ports to store: ids are kept by id, else by internal port, so that an edit that repeats a port changes nothing. Exactly one port is
- * the default one when there are any public ones. A published port that names no external one keeps its own; a new one has none yet
+ * Makes the ports to store. Ids are kept by id, else by internal port, so that an edit that repeats a port changes nothing. If there are
+ * public ports, exactly one is the default. A published port without an external port keeps its present one; a new one has none yet
  * (published-ports.ts).
  */
 export function toPorts(input: PortInput[], present: PortSpec[]): PortSpec[] {
@@ -78,8 +78,8 @@ function refuseTwice(ports: PortSpec[], key: (port: PortSpec) => string, field: 
 }
 
 /**
- * Public host names of a service: the default port's `<hostname>.<domain>`, and `<port name>-<hostname>.<domain>` for every other web
- * port that is publicly accessible.
+ * Returns the public host names of a service: the default port's `<hostname>.<domain>`, and `<port name>-<hostname>.<domain>` for every
+ * other public web port.
  */
 export function publicHosts(
   hostname: string,
@@ -95,6 +95,6 @@ export function publicHosts(
     }));
 }
 
-/** Internal host name of a service (docs/contributing/rules.md 37); a database is named by its type. */
+/** Returns the internal host name of a service (docs/contributing/rules.md 37); a database is named by its type. */
 export const hostnameOf = (kind: string, id: string, databaseType = 'database'): string =>
   `${factsOf(kind).hostPrefix ?? databaseType.toLowerCase()}-z${shortId(id)}`;

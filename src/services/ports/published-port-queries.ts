@@ -11,7 +11,7 @@ export interface PortHolder extends Scope {
   serviceId: string;
 }
 
-/** Machine of an environment's cluster; the cluster itself where it is on none. */
+/** Selects the machine of an environment's cluster, or the cluster itself if it has no machine. */
 const placeOf = ({ organizationId, environmentId }: PortHolder) => sql`
   select coalesce(c.node_id, c.id) as id from environment e
   join cluster c on c.organization_id = e.organization_id and c.id = e.cluster_id
@@ -25,7 +25,7 @@ export async function claimPort(db: Database, holder: PortHolder, { protocol, po
     on conflict do nothing`.execute(db);
 }
 
-/** Ports of the machine that the service holds, of those given. */
+/** Lists the ports that a service has claimed on the machine. */
 export async function listClaimed(db: Database, holder: PortHolder): Promise<PublishedPort[]> {
   const { rows } = await sql<PublishedPort>`
     select claim.protocol, claim.port from published_port claim, (${placeOf(holder)}) place
@@ -34,7 +34,7 @@ export async function listClaimed(db: Database, holder: PortHolder): Promise<Pub
   return rows;
 }
 
-/** Numbers that are taken on the machine of an environment, by services of whatever organization. */
+/** Lists the ports that services of any organization have claimed on the machine of an environment. */
 export async function listTaken(db: Database, holder: PortHolder, protocol: 'TCP' | 'UDP'): Promise<Set<number>> {
   const { rows } = await sql<{ port: number }>`
     select claim.port from published_port claim, (${placeOf(holder)}) place
@@ -42,7 +42,7 @@ export async function listTaken(db: Database, holder: PortHolder, protocol: 'TCP
   return new Set(rows.map(({ port }) => port));
 }
 
-/** Number of ports that an organization has on all machines. */
+/** Counts the ports of an organization on all machines. */
 export async function countOfOrganization(db: Database, { organizationId }: Scope): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from published_port where organization_id = ${organizationId}`.execute(db);

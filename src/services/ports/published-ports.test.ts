@@ -10,7 +10,7 @@ const app = useApp({
 });
 const engine = useEngine(app);
 
-/** An environment of a new organization on a machine. */
+/** Creates an environment of a new organization on a machine. */
 async function onMachine(node: string) {
   const admin = await app.organization();
   await app.db
@@ -136,7 +136,7 @@ describe('a published port', () => {
   });
 });
 
-/** The machine of the worker. */
+/** Returns the machine of the worker. */
 const workersNode = async (): Promise<string> =>
   (await app.db.selectFrom('node').select('id').where('name', '=', 'test').executeTakeFirstOrThrow()).id;
 
@@ -212,7 +212,7 @@ describe('a deployment that would publish a port', () => {
   });
 });
 
-/** Claims of an organization. */
+/** Counts the claims of an organization. */
 async function portsOf({ organizationId }: Actor): Promise<{ rows: number[] }> {
   const rows = await app.db
     .selectFrom('published_port')

@@ -10,13 +10,13 @@ import type { PortHolder, PublishedPort } from '#services/ports/published-port-q
 
 type Parts = Pick<Context, 'db' | 'settings'>;
 
-/** Whether a port is published on the machine itself instead of going through the proxy. */
+/** Tells whether a port is published on the machine itself instead of going through the proxy. */
 export const isPublished = ({ publicly_accessible, protocol }: PortSpec): boolean =>
   publicly_accessible && (protocol === 'TCP' || protocol === 'UDP');
 
 /**
- * Gives every published port a port of the machine: the one that it names, else a free one. They are the service's from then on, on the whole
- * machine. Throws 400 for ports that the operator keeps back, 409 for those of other services.
+ * Claims a port of the machine for every published port: its external port, else a free one. The claims hold on the whole machine until the
+ * service gives them up. Throws 400 for ports that the operator reserves, 409 for those of other services.
  */
 export async function publishPorts(context: Context, holder: PortHolder, ports: PortSpec[]): Promise<PortSpec[]> {
   const published: PortSpec[] = [];
@@ -47,7 +47,7 @@ export async function publishPorts(context: Context, holder: PortHolder, ports: 
   return published;
 }
 
-/** Claims a free port of the machine by chance. Throws 409 where there is none. */
+/** Claims a random free port of the machine. Throws 409 if there is none. */
 export async function claimFree(
   context: Context,
   holder: PortHolder,
@@ -67,7 +67,7 @@ export async function claimFree(
   );
 }
 
-/** Makes a port the service's; false where it is another one's. Throws 409 where the organization has as many as it may. */
+/** Claims a port for the service; false if another service has it. Throws 409 if the organization has reached its limit of ports. */
 async function claim({ db, settings }: Parts, holder: PortHolder, port: PublishedPort): Promise<boolean> {
   const isOwn = async () =>
     (await queries.listClaimed(db, holder)).some((one) => one.protocol === port.protocol && one.port === port.port);
@@ -81,8 +81,8 @@ async function claim({ db, settings }: Parts, holder: PortHolder, port: Publishe
 }
 
 /**
- * Throws an error for people where a deployment would publish a port that is not its service's: settings may have changed since it was
- * configured, and a rollback brings old ports back.
+ * Throws an error for people if a deployment would publish a port of another service. Settings may have changed since the configuration was
+ * saved, and a rollback restores old ports.
  */
 export async function checkPublished(parts: Parts, holder: PortHolder, ports: PublishedPort[]): Promise<void> {
   const range = publishedRange(parts.settings);

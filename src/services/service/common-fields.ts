@@ -7,7 +7,7 @@ export const commonInput = {
   icon_uri: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
 };
 
-/** Fields of the answer of every service, also of one that is only read here. `toServiceView` makes them. */
+/** Fields of the answer of every service, also of a read-only kind. `toServiceView` makes them. */
 export const shownAnswer = {
   id: Uuid,
   created_at: DateTime,
@@ -18,5 +18,5 @@ export const shownAnswer = {
   service_type: OneOf(SERVICE_KINDS),
 };
 
-/** The same of a service that is made here. */
+/** Fields of the answer of a service that can be created here. */
 export const commonAnswer = { ...shownAnswer, description: Type.String() };

@@ -6,10 +6,10 @@ import { projectTarget } from '#resources/project/index.ts';
 
 export { SERVICE_KINDS, type ServiceKind };
 
-/** Scopes that variables can stand in (docs/contributing/rules.md 29). */
+/** Scopes that variables can have (docs/contributing/rules.md 29). */
 export type VariableScope = 'PROJECT' | 'ENVIRONMENT' | KindWith<'variables'>;
 
-/** What a target of a holder tells of the place: which of the three ids is there says what it is. */
+/** Target of a holder. Of the three ids, the ones that are set tell whether it is a project, environment or service. */
 export interface HolderTarget extends Location {
   id: string;
   name: string;
@@ -17,19 +17,19 @@ export interface HolderTarget extends Location {
   projectId: string;
   environmentId?: string;
   serviceId?: string;
-  /** Set when the thing is being deleted: only DELETE is accepted (docs/contributing/rules.md 16). */
+  /** Set while the target is being deleted: only DELETE is accepted (docs/contributing/rules.md 16). */
   deleting: boolean;
 }
 
-/** A thing that capabilities stand on: project, environment or a kind of service (docs/contributing/architecture.md, *Service types*). */
+/** Resource with capabilities: project, environment or a kind of service (docs/contributing/architecture.md, *Service types*). */
 export interface Holder {
   /** First segment of its paths: `application`. */
   path: string;
   /** Name of its id in paths: `applicationId`. */
   param: string;
-  /** How its tags begin: `Application`. */
+  /** Prefix of its tags: `Application`. */
   tag: string;
-  /** How operation ids name it: `Application`. */
+  /** Name in operation ids: `Application`. */
   name: string;
   scope: VariableScope;
   target: Target<HolderTarget>;

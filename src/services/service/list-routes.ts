@@ -8,8 +8,8 @@ import { listAllServicesByEnvironment } from '#services/service/queries.ts';
 import { toServiceView } from '#services/service/service.ts';
 
 /**
- * The services of an environment, of every kind. Each is answered as its own kind answers it: its row says which schema that is, so that
- * none has to be guessed among all of them.
+ * Endpoints that list the services of an environment, of every kind. Each service is answered in the form of its own kind: its row names
+ * the schema, so that none has to be guessed.
  */
 export const serviceListRoutes = (kinds: ShownKind[]): Route[] => {
   const byKind = new Map(kinds.map((kind) => [kind.kind as string, kind]));

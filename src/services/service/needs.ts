@@ -4,12 +4,12 @@ import type { ImageReader, RegistryFinder } from '#services/images/image-name.ts
 import type { RepositoryReader } from '#services/sources/repository.ts';
 import type { HostResolver } from '#platform/dns/resolver.ts';
 
-/** What services need from outside the database; app/ hands it over, tests their own. */
+/** Dependencies of services besides the database; app/ provides them, tests provide their own. */
 export interface ServiceNeeds {
   resolver: HostResolver;
   repositories: RepositoryReader;
   images: ImageReader;
-  /** The runtime of a cluster; throws an error for people when it cannot be used from here. */
+  /** Returns the runtime of a cluster. Throws an error for people if this process cannot use it. */
   runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;
   findRegistry: RegistryFinder;
   /** Programs of Terraform and OpenTofu on this machine. */

@@ -5,7 +5,7 @@ import { preparedRead } from '#platform/database/prepared.ts';
 import { SERVICE_METADATA } from '#resources/metadata-group/index.ts';
 import type { ServiceKind } from '#services/service/holder.ts';
 
-/** A service with where it stands and what was last applied of it. */
+/** Selects services with their project, environment, cluster and last release. */
 export const selectServices = (db: Database) =>
   db
     .selectFrom('service')
@@ -66,10 +66,10 @@ export const lockService = (db: Database, organizationIds: string[], id: string)
     .forUpdate()
     .executeTakeFirst();
 
-/** Whether a newer commit than the deployed one is recorded. */
+/** Condition: a newer commit than the deployed one is recorded. */
 const outdated = sql<boolean>`coalesce(service.newest_commit <> release.resolution -> 'commit' ->> 'id', false)`;
 
-/** Services of one kind in an environment, in creation order; with `toUpdate` those with or without a newer commit. */
+/** Lists services of one kind in an environment, in creation order. `toUpdate` selects those with or without a newer commit. */
 export const listServicesByEnvironment = (
   db: Database,
   scope: Scope,
@@ -86,7 +86,7 @@ export const listServicesByEnvironment = (
   return toUpdate === undefined ? query : query.where(sql<boolean>`${outdated} = ${toUpdate}`);
 };
 
-/** Services of every kind in an environment, in creation order. */
+/** Lists services of every kind in an environment, in creation order. */
 export const listAllServicesByEnvironment = (db: Database, scope: Scope, environmentId: string) =>
   selectServices(db)
     .where('service.organization_id', '=', scope.organizationId)
@@ -110,7 +110,7 @@ export interface NewService {
   last_updated_with: string | null;
 }
 
-/** What an edit writes. */
+/** Columns that an edit writes. */
 export type ServiceChange = Omit<NewService, 'id' | 'organization_id' | 'environment_id' | 'stage_id' | 'kind'>;
 
 export const insertService = (db: Database, { spec, details, ...service }: NewService) =>
@@ -119,7 +119,7 @@ export const insertService = (db: Database, { spec, details, ...service }: NewSe
     .values({ ...service, spec: json(spec), details: json(details) })
     .execute();
 
-/** Writes the configuration and moves its version, so that the service shows OUT_OF_DATE. */
+/** Writes the configuration and increments its version, so that the service shows OUT_OF_DATE. */
 export const updateService = (db: Database, scope: Scope, id: string, { spec, details, ...change }: ServiceChange) =>
   db
     .updateTable('service')
@@ -128,7 +128,7 @@ export const updateService = (db: Database, scope: Scope, id: string, { spec, de
     .where('id', '=', id)
     .execute();
 
-/** Moves the version of a service without another change of its row: something that it is deployed with has changed. */
+/** Increments the version of a service without another change of its row: an input of its deployment has changed. */
 export const touchService = (db: Database, scope: Scope, id: string) =>
   db
     .updateTable('service')
@@ -137,7 +137,7 @@ export const touchService = (db: Database, scope: Scope, id: string) =>
     .where('id', '=', id)
     .execute();
 
-/** The stage of an environment with a default name, else its last one. */
+/** Finds the stage of an environment with a default name, else its last stage. */
 export const findDefaultStage = (db: Database, scope: Scope, environmentId: string, name: string) =>
   db
     .selectFrom('deployment_stage')

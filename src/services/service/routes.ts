@@ -18,7 +18,7 @@ const ListQuery = Type.Object({
   ),
 });
 
-/** List, create, get and edit of a kind. Delete is an action: it tears down what runs. */
+/** Endpoints that list, create, read and edit services of a kind. Delete is an action: it tears the workload down. */
 export function serviceRoutes(kind: Kind, repositories: RepositoryReader): Route[] {
   const { target } = holderOf(kind);
   const one = `/${kind.path}/{${paramOf(kind)}}` as const;
@@ -110,7 +110,7 @@ const placeOfPresent = ({ organizationId, cluster_runtime: runtime, spec }: Serv
   spec,
 });
 
-/** Options that existing clients send, that are kept and answered, and that nothing acts on yet. */
+/** Lists set options that are stored and answered for existing clients, but have no effect yet. */
 function idleOptions(kind: Kind, view: Record<string, unknown>): string[] {
   const inGit = namesRepository(view);
   const { auto_deploy: deploys, auto_preview: previews } = view;

@@ -11,7 +11,7 @@ import type { ServiceTarget } from '#services/service/target.ts';
 
 export const refuseTakenName = takenNames('service', 'service of the environment');
 
-/** A service as it is answered: the common part and the kind's own. */
+/** Makes the answer of a service: the common part and the kind's own. */
 export const toServiceView = (context: Context, kind: ShownKind, row: queries.ServiceRow) => ({
   id: row.id,
   created_at: row.created_at.toISOString(),
@@ -24,11 +24,11 @@ export const toServiceView = (context: Context, kind: ShownKind, row: queries.Se
   ...kind.toView(context, row, row.spec),
 });
 
-/** The same as events record it, which more people read: without what only callers with more rights are shown. */
+/** Makes the view of a service for events, which more people read: without fields that only callers with more permissions see. */
 export const toRecordedView = (context: Context, kind: ShownKind, row: queries.ServiceRow) =>
   toServiceView({ ...context, may: undefined }, kind, row);
 
-/** Makes a service. 409 if the environment has one of that name or is being deleted. */
+/** Creates a service. Throws 409 if the environment has a service of that name or is being deleted. */
 export async function createService(context: Context, kind: Kind, environment: EnvironmentTarget, input: CommonInput) {
   if (environment.deleting)
     throw conflict(`Environment ${environment.name} is being deleted: nothing can be created in it.`);
@@ -68,11 +68,11 @@ export async function createService(context: Context, kind: Kind, environment: E
   return view;
 }
 
-/** Address of the icon that a service has unless a body names another. */
+/** Returns the URL of a service's default icon. */
 export const iconOf = (context: Pick<Context, 'settings'>, kind: Kind, spec: unknown): string =>
   `${context.settings.iconPrefix}${kind.icon?.(spec) ?? kind.path}`;
 
-/** Changes a service's configuration; what the body leaves out stays. */
+/** Changes a service's configuration; absent fields keep their value. */
 export async function editService(context: Context, kind: Kind, service: ServiceTarget, input: Partial<CommonInput>) {
   refuseDeleting(service);
   const { organizationId, environmentId } = service;
@@ -88,7 +88,7 @@ export async function editService(context: Context, kind: Kind, service: Service
   });
 }
 
-/** Makes a configuration a service's, where a call changes just that. */
+/** Stores a configuration for a call that changes nothing else. */
 export const changeSpec = (context: Context, kind: Kind, service: queries.ServiceRow, spec: unknown) =>
   change(context, kind, service, {
     name: service.name,
@@ -104,7 +104,7 @@ export const updatedBy = ({ actor }: Pick<Context, 'actor'>) => ({
   last_updated_with: actor.tokenId ?? null,
 });
 
-/** A configuration with what follows from it: what it needs of a runtime, and what histories show of it. */
+/** Returns a configuration with its derived columns: required runtime features, and the details that histories show. */
 export const withDerived = (kind: Kind, spec: unknown) => ({
   spec,
   requires: kind.requires?.(spec) ?? [],
@@ -126,12 +126,12 @@ async function change(context: Context, kind: Kind, service: queries.ServiceRow,
   return view;
 }
 
-/** 409 for anything but DELETE on what is being deleted (docs/contributing/rules.md 16). */
+/** Throws 409 if the service is being deleted: only DELETE is accepted then (docs/contributing/rules.md 16). */
 export function refuseDeleting(service: { name: string; deleting: boolean }): void {
   if (service.deleting) throw conflict(`${service.name} is being deleted: only DELETE is possible.`);
 }
 
-/** How events about a service name it: an Argo CD app goes under its environment (docs/contributing/rules.md 42). */
+/** Names a service in an event. An Argo CD app is named by its environment (docs/contributing/rules.md 42). */
 export const placeOfService = (row: queries.ServiceRow, sub?: SubTargetType) => ({
   target: {
     type: hasFact(row.kind, 'audited') ? row.kind : ('ENVIRONMENT' as TargetType),

@@ -6,7 +6,7 @@ import { findServiceById, lockService, type ServiceRow } from '#services/service
 export type ServiceTarget = ServiceRow &
   HolderTarget & { projectId: string; environmentId: string; serviceId: string; mode: string };
 
-/** Loads a service by the parameter of a path: of one kind, or of any kind without one. In writes its row is locked. */
+/** Loads a service by the parameter of a path: of one kind, or of any kind without one. Writes lock its row. */
 export const serviceTarget = (param: string, name: string, kind?: ServiceKind): Target<ServiceTarget> => ({
   name,
   param,
@@ -27,8 +27,8 @@ export const serviceTarget = (param: string, name: string, kind?: ServiceKind): 
 });
 
 /**
- * The same for a request that cancels what runs on the service: the running deployment is locked before the service, in the order in which its
- * worker takes both. Else each would wait for the other.
+ * Loads a service for a request that cancels its deployment. The running deployment is locked before the service, in the order in which its
+ * worker locks both; otherwise they could deadlock.
  */
 export const cancellingTarget = (target: Target<ServiceTarget>): Target<ServiceTarget> => ({
   ...target,

@@ -4,33 +4,33 @@ import { isId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { RepositoryError, type RepositoryReader } from '#services/sources/repository.ts';
 
-/** Time for a repository to say which branch is its own; after it the service gets `main`. */
+/** Timeout for a repository to name its default branch, in milliseconds; after it the service gets `main`. */
 const ANSWER_TIMEOUT_MS = 5000;
 const MAX_DEPTH = 8;
 
-/** A repository in a body as far as it matters here. */
+/** Repository in a body, as far as this file reads it. */
 interface NamedRepository {
   url: string;
   branch?: string | null;
   git_token_id?: string | null;
 }
 
-/** Where the services of a body are, and what is stored of one that is edited. */
+/** Scope of the services of a body; `spec` is the stored configuration of a service that is edited. */
 export interface RepositoryPlace {
   organizationId: string;
   runtime: string;
   spec: unknown;
 }
 
-/** Whether a body or an answer names a repository. */
+/** Tells whether a body or an answer names a repository. */
 export const namesRepository = (value: unknown): boolean => repositoriesIn(value).length > 0;
 
-/** Whether a body names a repository that has to be asked: one without a branch, or a folder of this machine. */
+/** Tells whether a body names a repository that must be asked: one without a branch, or a folder of this machine. */
 export const namesRepositoryToAsk = (body: unknown): boolean => toAskIn(body).length > 0;
 
 /**
- * Gives each repository of a body that has no branch the one that its HEAD names. What keeps its repository keeps its branch; what gives no
- * answer in time gets `main` later, where the configuration is made. 400 for a folder of this machine that may not be read.
+ * Sets the branch of each repository in a body that has none to that of its HEAD. An unchanged repository keeps its branch; one that does
+ * not answer in time gets `main` later, when the configuration is made. Throws 400 for a folder of this machine that may not be read.
  */
 export async function askRepositories(
   repositories: RepositoryReader,
@@ -41,7 +41,7 @@ export async function askRepositories(
   const limit = anySignal([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
   const ask = async ({ field, repository }: Found): Promise<void> => {
     const { url, git_token_id: token } = repository;
-    // The fake runtime asks no repository but folders of this machine. A token that is none is refused with the rest of the body.
+    // The fake runtime asks only folders of this machine. An unknown token is refused with the rest of the body.
     if (stored.has(url) || (runtime === 'fake' && !isLocal(url)) || (token && !isId(token))) return;
     try {
       const address = { organizationId, url, branch: 'HEAD', gitTokenId: token || null, signal: limit };
@@ -67,7 +67,7 @@ interface Found {
 const toAskIn = (body: unknown): Found[] =>
   repositoriesIn(body).filter(({ repository }) => !repository.branch || isLocal(repository.url));
 
-/** Objects that stand under `git_repository`, at any depth. */
+/** Returns the objects that stand under `git_repository`, at any depth. */
 function repositoriesIn(value: unknown, path = '', depth = 0): Found[] {
   if (value === null || typeof value !== 'object' || depth > MAX_DEPTH) return [];
   return Object.entries(value).flatMap(([key, inner]) => {

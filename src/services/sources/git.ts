@@ -60,7 +60,7 @@ export const GitRepository = named(
   }),
 );
 
-/** A source as it is stored in a spec. */
+/** Source as stored in a spec. */
 export interface GitSource {
   provider: 'BITBUCKET' | 'GITHUB' | 'GITLAB';
   owner: string;
@@ -71,7 +71,7 @@ export interface GitSource {
   git_token_id: string | null;
 }
 
-/** A commit that a deployment resolved. */
+/** Commit that a deployment resolved. */
 export interface ResolvedCommit {
   id: string;
   date: string;
@@ -80,10 +80,10 @@ export interface ResolvedCommit {
   tag: string;
 }
 
-/** Path of a part of a source; `field` is empty where its parts stand at the top of the body. */
+/** Returns the path of a field of a source; `field` is empty if the fields stand at the top of the body. */
 const within = (field: string, part: string): string => (field === '' ? part : `${field}.${part}`);
 
-/** Reads a source: provider from the host, owner and name from the path where they are missing (docs/contributing/rules.md 9). */
+/** Reads a source: the provider is derived from the host, missing owner and name from the path (docs/contributing/rules.md 9). */
 export async function toGitSource(
   context: Context,
   place: { organizationId: string },
@@ -105,7 +105,7 @@ export async function toGitSource(
   };
 }
 
-/** A path within a repository. It may begin with `/`, which means the root of the repository. Throws 400 when it leaves it. */
+/** Normalizes a path within a repository. A leading `/` means the root of the repository. Throws 400 if the path leaves it. */
 export function checkRelative(path: string, field: string): string {
   if (path.split('/').includes('..') || path.includes('\0') || path.startsWith('-'))
     throw invalidField(field, 'must stay within the repository: no "..", no leading "-"');
@@ -114,7 +114,7 @@ export function checkRelative(path: string, field: string): string {
 
 const SCP_FORM = /^(?<user>[\w.-]+)@(?<host>[\w.-]+):(?<path>(?!\/\/).+)$/;
 
-/** Provider, owner and name that a git URL tells; undefined for what is none, or carries credentials. */
+/** Returns provider, owner and name of a git URL; undefined if it is invalid or contains credentials. */
 export function locateRepository(url: string): Pick<GitSource, 'provider' | 'owner' | 'name'> | undefined {
   try {
     return locate(url, 'url');
@@ -167,13 +167,13 @@ async function refuseForeignToken(
     .select('id')
     .where('organization_id', '=', place.organizationId)
     .where('id', '=', id)
-    // Held until the commit, so that it is not deleted before the service that names it is there.
+    // Locked until the commit, so that the token is not deleted before the service refers to it.
     .forKeyShare()
     .executeTakeFirst();
   if (!row) throw invalidField(field, 'names no git token of this organization');
 }
 
-/** A source as it is answered, with what was last deployed of it. */
+/** Makes the answer of a source, with the commit that was deployed last. */
 export const toGitView = (source: GitSource, commit: ResolvedCommit | undefined, tokenName: string | null) => ({
   has_access: true,
   ...source,

@@ -10,9 +10,8 @@ const hash = (algorithm: 'sha1' | 'sha256', ...parts: string[]): string =>
   createHash(algorithm).update(parts.join('\n')).digest('hex');
 
 /**
- * Sources of what the fake runtime deploys: repositories of this machine are read, and images asked for whose names begin with one of its
- * loopback addresses, while those elsewhere are never asked. The same address always stands for the same commit or image, and a checkout of it
- * is an empty folder.
+ * Makes the sources for the fake runtime. It reads repositories of this machine, and images whose names begin with one of its loopback
+ * addresses; others are never asked. The same address always stands for the same commit or image, and a checkout of it is an empty folder.
  */
 export const createPretendedSources = (real: Real): Sources => ({
   resolve: (request) => (isHere(request.url) ? real.resolve(request) : Promise.resolve(commitOf(request))),
@@ -37,7 +36,7 @@ export const createPretendedSources = (real: Real): Sources => ({
   checkHost: () => Promise.resolve(),
 });
 
-/** Folders of this machine, and servers on its loopback addresses. */
+/** Tells whether a URL is a folder of this machine, or a server on its loopback addresses. */
 const isHere = (url: string): boolean =>
   url.startsWith('/') || url.startsWith('file:') || /^https?:\/\/(?:localhost|127\.[\d.]+|\[::1\])[:/]/.test(url);
 

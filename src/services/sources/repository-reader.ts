@@ -5,7 +5,7 @@ import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '
 
 type Sources = Pick<OrganizationSources, 'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles'>;
 
-/** Git as the endpoints see it: its errors in their terms. */
+/** Creates the git reader of the endpoints, with their errors. */
 export function createRepositoryReader(sources: Sources): RepositoryReader {
   return {
     defaultBranch: (request) => translated(request, sources.defaultBranch(request)),
@@ -36,7 +36,7 @@ async function translated<T>({ url, signal }: RepositoryAddress, read: Promise<T
 const none = () =>
   Promise.reject(new RepositoryError('unreachable', 'Repositories cannot be read here: the program runs without git.'));
 
-/** For what only needs the routes, such as the document. */
+/** Reader that refuses every call, for programs that need only the routes, such as the API document. */
 export const noRepositories: RepositoryReader = {
   defaultBranch: none,
   listCommits: none,

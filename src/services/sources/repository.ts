@@ -3,7 +3,7 @@ import { badGateway, badRequest, type AppError } from '#kernel/errors.ts';
 import { RegistryError } from '#platform/oci/index.ts';
 import type { GitSource } from '#services/sources/git.ts';
 
-/** A branch of a repository, and whose token it is read with. */
+/** Branch of a repository, and the organization and token with which it is read. */
 export interface RepositoryAddress {
   organizationId: string;
   url: string;
@@ -19,27 +19,30 @@ export interface RepositoryCommit {
   author: string;
   email: string;
   message: string;
-  /** Empty without one. */
+  /** Tag of the commit; empty if it has none. */
   tag: string;
 }
 
-/** Reads repositories of users, without a copy that stays. Throws RepositoryError. */
+/** Reads repositories of users, without a permanent copy. Throws RepositoryError. */
 export interface RepositoryReader {
-  /** The branch that HEAD of the repository names; undefined where it names none. The branch of the address means nothing here. */
+  /** Returns the branch that HEAD of the repository names; undefined if it names none. The branch of the address is ignored. */
   defaultBranch(address: RepositoryAddress): Promise<string | undefined>;
-  /** Newest commits of the branch, newest first. */
+  /** Returns the newest commits of the branch, newest first. */
   listCommits(address: RepositoryAddress & { limit: number }): Promise<RepositoryCommit[]>;
-  /** The commit of the branch's head, or the named one. */
+  /** Returns the commit at the head of the branch, or the named one. */
   resolve(address: RepositoryAddress & { commitId: string | null }): Promise<Omit<RepositoryCommit, 'email'>>;
-  /** Text of a file at the head of the branch, undefined if there is none. */
+  /** Returns the text of a file at the head of the branch; undefined if there is none. */
   readFile(address: RepositoryAddress & { path: string }): Promise<string | undefined>;
-  /** Paths of the files at the head of the branch. */
+  /** Returns the paths of the files at the head of the branch. */
   listFiles(address: RepositoryAddress): Promise<string[]>;
 }
 
-/** Why a repository could not be read; the message is for the user who gave its address. */
+/** Failed read of a repository; the message is for the user who gave its address. */
 export class RepositoryError extends Error {
-  /** `refused`: the address may never be read here. `failed`: it gave no such thing. `unreachable`: it gave no answer. */
+  /**
+   * `refused`: the address may never be read here. `failed`: the repository has no such branch, commit or file. `unreachable`: it did not
+   * answer.
+   */
   readonly reason: 'refused' | 'failed' | 'unreachable';
 
   constructor(reason: RepositoryError['reason'], message: string, cause?: unknown) {
@@ -51,7 +54,7 @@ export class RepositoryError extends Error {
 
 const READ_TIMEOUT_MS = 30_000;
 
-/** Where a stored source is read; reading ends when the caller goes away, or after half a minute. */
+/** Returns the address of a stored source. Reading ends when the caller goes away, or after 30 seconds. */
 export const addressOf = (organizationId: string, source: GitSource, signal: AbortSignal): RepositoryAddress => ({
   organizationId,
   url: source.url,
@@ -60,11 +63,11 @@ export const addressOf = (organizationId: string, source: GitSource, signal: Abo
   signal: anySignal([signal, AbortSignal.timeout(READ_TIMEOUT_MS)]),
 });
 
-/** Reads what a service's configuration names: what can't be read there is 502, since the request itself is right. */
+/** Reads the repository of a stored configuration. A failure is 502, since the request itself is right. */
 export const readingStored = <T>(read: Promise<T>): Promise<T> =>
   reading(read, (error) => badGateway(error.message, error));
 
-/** Reads what a body names: what can't be read there is 400, unless it gives no answer. */
+/** Reads the repository of a body. A failure is 400, or 502 if the repository does not answer. */
 export const readingGiven = <T>(read: Promise<T>): Promise<T> =>
   reading(read, (error) =>
     error.reason === 'unreachable' ? badGateway(error.message, error) : badRequest(sayable(error.message)),
@@ -80,6 +83,6 @@ async function reading<T>(read: Promise<T>, translate: (error: RepositoryError) 
   }
 }
 
-/** No 400 has the word in it: clients take it for "deleted" (docs/contributing/rules.md 6). */
+/** Replaces a word that no 400 may contain: clients take it for "deleted" (docs/contributing/rules.md 6). */
 const sayable = (message: string): string =>
   message.replaceAll(/\b(does|do) not exist\b|\bexists?\b/gi, 'is not there');

@@ -5,7 +5,7 @@ import { ok, useApp } from '#test/harness/app.ts';
 
 const app = useApp();
 
-/** Asks for the head of a repository with a token of a provider. */
+/** Resolves the head of a repository with a token of a provider. */
 async function resolveWith(api: string, url: string) {
   const admin = await app.organization();
   const body = { name: newId(), type: 'GITLAB', token: 'the-token', git_api_url: api };

@@ -2,7 +2,7 @@ import type { Platform } from '#platform/context.ts';
 import { openTokenCredentials, type TokenCredentials } from '#resources/git-token/index.ts';
 import type { RepositoryAddress, RepositoryCommit } from '#services/sources/repository.ts';
 
-/** Repository as git is asked for it. */
+/** Repository as git takes it. */
 interface GitSource {
   url: string;
   branch: string;

@@ -5,10 +5,10 @@ import type { RepositoryReader } from '#services/sources/repository.ts';
 import * as schema from '#services/terraform-repository/schema.ts';
 import { listVariableFiles, parseVariables, type Reading } from '#services/terraform-repository/service.ts';
 
-/** What Terraform files in a repository say, before a service is made of them. */
+/** Endpoints that read Terraform files in a repository, so that a service can be created from them. */
 export function terraformRepositoryRoutes(repositories: RepositoryReader): Route[] {
   const readingOf = (call: Call<OrganizationTarget>): Reading => {
-    // Reading uses the organization's git tokens: whoever could make a service of the repository may.
+    // Reading uses the organization's git tokens: it takes the permission to create a service somewhere in the organization.
     requireSomewhere(call.principal, call.target.id, 'WRITE');
     return { context: call, organizationId: call.target.id, repositories, signal: call.signal };
   };

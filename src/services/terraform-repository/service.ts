@@ -13,11 +13,11 @@ import {
 import type { TfVarsListRequest } from '#services/terraform-repository/schema.ts';
 import { structuredNamesIn, valuesIn, variablesOf } from '#services/terraform-repository/variables.ts';
 
-/** More files than a module has; each of them is fetched. */
+/** Maximum number of files that are fetched; a module has fewer. */
 const MAX_FILES = 50;
 const AT_A_TIME = 4;
 
-/** Who asks, and what reads the repository for them. */
+/** Read of a repository in the name of an organization. */
 export interface Reading {
   context: Context;
   organizationId: string;
@@ -25,14 +25,14 @@ export interface Reading {
   signal: AbortSignal;
 }
 
-/** Variables that the Terraform module in a folder of a repository declares: its files, not those of folders below. */
+/** Lists the variables that the Terraform module in a folder of a repository declares. Files of folders below are left out. */
 export async function parseVariables(reading: Reading, input: GitRepositoryInput) {
   const { address, root } = await locate(reading, input);
   const paths = (await listFiles(reading, address)).filter((file) => isOfModule(file, root));
   return { results: await variablesOf(reading.organizationId, await readFiles(reading, address, paths)) };
 }
 
-/** Names of the variables of a stored source's module whose values are expressions, as the head of its branch declares them. */
+/** Lists the variables of a module that take expressions. They are read from the files at the head of the source's branch. */
 export async function structuredVariables(
   repositories: RepositoryReader,
   organizationId: string,
@@ -47,7 +47,7 @@ export async function structuredVariables(
   return new Set(await structuredNamesIn(organizationId, files));
 }
 
-/** Files of variables with what they set: those found in the folder and below it, or the named ones. */
+/** Lists files of variables with their values: those found in the folder and below it, or the named ones. */
 export async function listVariableFiles(reading: Reading, input: Static<typeof TfVarsListRequest>) {
   const { address, root } = await locate(reading, input.git_repository);
   const all = await listFiles(reading, address);
@@ -84,7 +84,7 @@ async function locate({ context, organizationId, signal }: Reading, input: GitRe
 const rootOf = (source: GitSource): string =>
   path.posix.normalize(source.root_path.replace(/^\/+/, '') || '.').replace(/\/$/, '');
 
-/** Whether a file is one of a module's own: those of folders below are not. */
+/** Tells whether a file belongs to a module; those of folders below do not. */
 const isOfModule = (file: string, root: string): boolean =>
   path.posix.dirname(file) === root && /\.tf(\.json)?$/.test(file);
 

@@ -1,7 +1,7 @@
 import { badRequest } from '#kernel/errors.ts';
 import { ParsingError, readFileOf, type UserFile } from '#kernel/parsing/index.ts';
 
-/** A variable that a Terraform module declares. `default` is left out where there is none. */
+/** Variable that a Terraform module declares. `default` is absent if there is none. */
 export interface VariableDefinition {
   key: string;
   sensitive: boolean;
@@ -13,7 +13,9 @@ export interface VariableDefinition {
 
 type Fields = Record<string, unknown>;
 
-/** Variables that the files of a module declare, in the order of the files. Throws 400 that names a file which can't be read. */
+/**
+ * Returns the variables that the files of a module declare, in the order of the files. Throws 400 that names a file which can't be read.
+ */
 export async function variablesOf(organizationId: string, files: UserFile[]): Promise<VariableDefinition[]> {
   const declared = await declarationsIn(organizationId, files);
   return declared.map(({ key, source, said }) => ({
@@ -26,10 +28,13 @@ export async function variablesOf(organizationId: string, files: UserFile[]): Pr
   }));
 }
 
-/** Types whose values are plain text (or are made of it); every other is written in Terraform's language, as on its command line. */
+/**
+ * Types whose values are plain text, or convert from it. Values of other types are expressions in Terraform's language, as on its command
+ * line.
+ */
 const PLAIN_TYPES = ['string', 'number', 'bool'];
 
-/** Names of the variables that a module declares with a type of which a value is an expression: lists, maps, objects, `any`. */
+/** Returns the names of the variables of a module whose type takes expressions: lists, maps, objects, `any`. */
 export async function structuredNamesIn(organizationId: string, files: UserFile[]): Promise<string[]> {
   const declared = await declarationsIn(organizationId, files);
   return declared
@@ -37,7 +42,7 @@ export async function structuredNamesIn(organizationId: string, files: UserFile[
     .map(({ key }) => key);
 }
 
-/** Whether a text is a list or a map of Terraform's language, and nothing besides. */
+/** Tells whether a text is a list or a map of Terraform's language, and nothing besides. */
 export async function isExpression(organizationId: string, text: string): Promise<boolean> {
   if (!/^\s*[[{]/.test(text)) return false;
   try {
@@ -49,7 +54,10 @@ export async function isExpression(organizationId: string, text: string): Promis
   }
 }
 
-/** The values that a file of variables sets. What is not a string is answered as JSON, which is an expression of Terraform too. */
+/**
+ * Returns the values that a file of variables sets. A value that is not a string is answered as JSON, which is an expression of Terraform
+ * too.
+ */
 export async function valuesIn(organizationId: string, file: UserFile): Promise<Record<string, string>> {
   const values = objectOf(file.name, await read(organizationId, file));
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, textOf(file.name, value) ?? 'null']));
@@ -62,7 +70,7 @@ interface Declaration {
   said: Fields;
 }
 
-/** One file after the other: an organization reads one at a time anyway. */
+/** Reads the declarations of files, one file after the other: an organization reads one at a time anyway. */
 async function declarationsIn(organizationId: string, files: UserFile[]): Promise<Declaration[]> {
   const found: Declaration[] = [];
   for (const file of files) {

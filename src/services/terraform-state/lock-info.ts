@@ -1,4 +1,4 @@
-/** What Terraform says of itself when it locks a state, and answers who is refused. */
+/** Lock information that Terraform sends when it locks a state, and that the answer to a refused request contains. */
 export interface LockInfo {
   ID: string;
   Operation: string;
@@ -9,10 +9,10 @@ export interface LockInfo {
   Path: string;
 }
 
-/** Longer than anything that Terraform writes there. */
+/** Maximum length of a text; Terraform writes shorter ones. */
 const MAX_TEXT = 1000;
 
-/** Reads lock information; undefined where it is none. What isn't known is left out. */
+/** Reads lock information; undefined if the value has none. Unknown fields are left out. */
 export function toLockInfo(value: unknown): LockInfo | undefined {
   if (value === null || typeof value !== 'object') return undefined;
   const said = value as Record<string, unknown>;
@@ -27,12 +27,12 @@ export function toLockInfo(value: unknown): LockInfo | undefined {
     Info: text('Info'),
     Who: text('Who'),
     Version: text('Version'),
-    // Terraform reads it back as a time, and nothing of the lock where it is none.
+    // Terraform parses it as a time, and reads nothing of the lock if that fails.
     Created: Number.isNaN(Date.parse(text('Created'))) ? new Date().toISOString() : text('Created'),
     Path: text('Path'),
   };
 }
 
-/** Who holds a lock, in a sentence for people. */
+/** Describes the holder of a lock in a sentence for people. */
 export const holderOfLock = (lock: LockInfo): string =>
   `the lock ${lock.ID}${lock.Who ? ` of ${lock.Who}` : ''}${lock.Operation ? ` (${lock.Operation})` : ''}${lock.Created ? ` since ${lock.Created}` : ''}`;

@@ -2,12 +2,12 @@ import { json } from '#platform/database/json.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { LockInfo } from '#services/terraform-state/lock-info.ts';
 
-/** Versions of a state that are kept; Terraform writes one every 20 seconds while it applies. */
+/** Number of versions of a state that are kept; Terraform writes one every 20 seconds while it applies. */
 const KEPT_VERSIONS = 30;
 
 export type StateRow = NonNullable<Awaited<ReturnType<typeof findState>>>;
 
-/** Makes the row of a service's state where there is none. */
+/** Inserts the row of a service's state if it has none. */
 export const insertState = (db: Database, scope: Scope, serviceId: string) =>
   db
     .insertInto('terraform_state')
@@ -24,7 +24,7 @@ export const findState = (db: Database, scope: Scope, serviceId: string) =>
     .where('service_id', '=', serviceId)
     .executeTakeFirst();
 
-/** The row, held against every other writer until the commit. */
+/** Finds the row, and locks it against other writers until the commit. */
 export const lockStateRow = (db: Database, scope: Scope, serviceId: string) =>
   db
     .selectFrom('terraform_state')
@@ -35,7 +35,7 @@ export const lockStateRow = (db: Database, scope: Scope, serviceId: string) =>
     .forUpdate()
     .executeTakeFirst();
 
-/** Lets a run in, and nobody else. */
+/** Stores the credential of a run, in place of every earlier one. */
 export const openRun = (
   db: Database,
   scope: Scope,
@@ -55,7 +55,7 @@ export const openRun = (
     .where('service_id', '=', serviceId)
     .execute();
 
-/** Lets the run in for longer: another process has taken it over. */
+/** Extends the credential of a run that another process has adopted. */
 export const prolongRun = (db: Database, scope: Scope, serviceId: string, seconds: number) =>
   db
     .updateTable('terraform_state')
@@ -64,7 +64,7 @@ export const prolongRun = (db: Database, scope: Scope, serviceId: string, second
     .where('service_id', '=', serviceId)
     .execute();
 
-/** Its credential is worth nothing from now on. A run that another one has followed changes nothing. */
+/** Revokes the credential of a run. Changes nothing if another run has followed. */
 export const closeRun = (db: Database, scope: Scope, serviceId: string, generation: number) =>
   db
     .updateTable('terraform_state')
@@ -92,7 +92,7 @@ export const clearLock = (db: Database, scope: Scope, serviceId: string, lockId:
     .where('lock_id', '=', lockId)
     .execute();
 
-/** A new version, written only by who holds lock and generation: what the caller has checked under the row's lock is checked again. */
+/** Inserts a new version. The statement checks lock and generation again, which the caller has checked under the row's lock. */
 export const insertVersion = (
   db: Database,
   scope: Scope,
@@ -143,7 +143,7 @@ export const findVersion = (db: Database, scope: Scope, serviceId: string, versi
     .where('version', '=', version)
     .executeTakeFirst();
 
-/** Kept versions, newest first, without what is in them. */
+/** Lists the kept versions, newest first, without their content. */
 export const listVersions = (db: Database, scope: Scope, serviceId: string) =>
   db
     .selectFrom('terraform_state_version')

@@ -21,21 +21,21 @@ import {
   type StateRequest,
 } from '#services/terraform-state/store.ts';
 
-/** Largest state that is taken. Those of whole companies have some tens of megabytes. */
+/** Largest state that is accepted. States of whole companies have some tens of megabytes. */
 const STATE_LIMIT_BYTES = 64 * 1024 * 1024;
 const LOCK_LIMIT_BYTES = 16 * 1024;
 
-/** Answers Terraform's http backend. It stands on listeners of its own: states are larger than any body of the API. */
+/** Server of Terraform's http backend. It has listeners of its own, because states are larger than any body of the API. */
 export interface StateServer {
   /**
-   * Address under which a run finds its state: `host` is an address of this machine that the run reaches, on which the server listens from
-   * then on. Throws where this machine has no such address.
+   * Returns the URL at which a run finds its state. `host` is an address of this machine that the run reaches; the server listens on it
+   * from then on. Throws if this machine has no such address.
    */
   urlAt(host: string, owner: StateOwner): Promise<string>;
   close(): Promise<void>;
 }
 
-/** A refusal that has no AppError: a status and a sentence. */
+/** Refused request without an AppError: a status and a sentence. */
 class Refused extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -44,7 +44,10 @@ class Refused extends Error {
   }
 }
 
-/** `port` 0 takes a free one, the same on every address from then on; `publicUrl` replaces scheme, host and port of what runs are told. */
+/**
+ * Creates the server. `port` 0 chooses a free port, which is the same on every address from then on. `publicUrl` replaces scheme, host and
+ * port of the URLs that runs get.
+ */
 export function createStateServer(
   platform: StatePlatform & { log: Logger },
   options: { port: number; publicUrl: string },
@@ -96,7 +99,7 @@ const unlistened = (host: string, port: number, cause: NodeJS.ErrnoException): E
 
 const PATH = /^\/terraform-state\/([^/?]+)\/([^/?]+)$/;
 
-/** Who asks for which state; undefined where that is not said. */
+/** Reads state, credential and lock id of a request; undefined if the path or the credential is missing. */
 function readRequest(request: IncomingMessage): (StateRequest & { lockId: string | null }) | undefined {
   const url = new URL(request.url ?? '/', 'http://state.invalid');
   const [, organizationId, serviceId] = PATH.exec(url.pathname) ?? [];
@@ -118,7 +121,7 @@ async function answer(
 ): Promise<void> {
   try {
     const asked = readRequest(request);
-    // Alike for a path that leads nowhere and a credential that opens nothing: nobody learns which services there are.
+    // The same answer for an unknown path and a wrong credential, so that clients cannot find out which services exist.
     if (!asked) throw new NotLetIn('no credential');
     await checkCredential(platform, asked);
     await carryOut(platform, request, response, asked);
@@ -149,14 +152,14 @@ async function carryOut(
       return void response.writeHead(200).end();
     case 'LOCK': {
       const lock = toLockInfo(parse(await readBody(request, LOCK_LIMIT_BYTES)));
-      if (!lock) throw new Refused(400, 'What locks says who it is: a JSON object with an ID is wanted.');
+      if (!lock) throw new Refused(400, 'The body of a LOCK request must be a JSON object with an ID.');
       await lockState(platform, asked, lock);
       return void response.writeHead(200).end();
     }
     case 'UNLOCK': {
       const body = await readBody(request, LOCK_LIMIT_BYTES);
       const lock = body.length === 0 ? null : toLockInfo(parse(body));
-      // What force-unlock sends is of whoever it has not locked with: nothing.
+      // force-unlock sends no lock information: then the held lock is released.
       await unlockState(platform, asked, lock?.ID ?? null);
       return void response.writeHead(200).end();
     }
@@ -195,7 +198,7 @@ const STATUS: Partial<Record<AppError['code'], number>> = { bad_request: 400, co
 function refuse({ log }: { log: Logger }, request: IncomingMessage, response: ServerResponse, error: Error): void {
   if (response.headersSent) return void response.destroy();
   const send = (status: number, body: object, headers: Record<string, string> = {}) => {
-    // A body that was not read to its end is not waited for.
+    // Closes the connection rather than wait for the rest of the body.
     if (!request.complete) headers.connection = 'close';
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
   };

@@ -5,16 +5,15 @@ import { readFileOf } from '#kernel/parsing/index.ts';
 const NAME = 'The state';
 
 /**
- * Throws ParsingError (400) unless it is a state of Terraform's in a format that is known. Encrypted ones of OpenTofu are kept as they
- * are.
+ * Throws ParsingError (400) unless the content is a Terraform state in a known format. Encrypted states of OpenTofu are accepted unread.
  */
 export async function checkState(organizationId: string, content: Buffer): Promise<void> {
   await readFileOf(organizationId, 'terraform-state', { name: NAME, text: content });
 }
 
 /**
- * Reads what a state lists; null where it is encrypted. No resource shows a sensitive value, be it marked in the state or one of `secrets`;
- * outputs are whole. Throws ParsingError for what is no state.
+ * Reads resources and outputs of a state; null if it is encrypted. Resources show no sensitive value, be it marked in the state or one of
+ * `secrets`; outputs are complete. Throws ParsingError for anything but a state.
  */
 export const readStateFile = (
   organizationId: string,

@@ -11,22 +11,22 @@ import { checkState } from '#services/terraform-state/state-file.ts';
 const compress = promisify(gzip);
 const expand = promisify(gunzip);
 
-/** Whose state it is. */
+/** Service whose state it is. */
 export interface StateOwner {
   organizationId: string;
   serviceId: string;
 }
 
-/** A run that was let in: what Terraform is told as user name and password. */
+/** Credential of a run: user name and password that Terraform gets. */
 export interface RunCredential {
   user: string;
   password: string;
 }
 
-/** The parts of the platform that states need; within a transaction all is part of it. */
+/** Parts of the platform that states need. Within a transaction all writes are part of it. */
 export type StatePlatform = Pick<Platform, 'db' | 'vault'>;
 
-/** Time that a run may take beyond its own limit: to begin, to write its end. */
+/** Time in seconds beyond a run's own limit: to begin, and to record its end. */
 const GRACE_SECONDS = 600;
 
 const secretPlace = (serviceId: string): string => `terraform_state/${serviceId}/run_secret`;
@@ -47,9 +47,9 @@ const inRow = <T>(
 };
 
 /**
- * Lets a run in with a password of its own and keeps every earlier one out, whatever it still does (docs/contributing/engine.md, *Outside the database*). For
- * the same generation again it answers the same password: a worker that takes a run over finds it running with that. Throws 409 when a later
- * run has begun.
+ * Issues a credential for a run and revokes those of earlier runs, even if they still work. See docs/contributing/engine.md, *Outside the
+ * database*. Returns the same password for the same generation: a worker that adopts a run finds it running with that password. Throws 409
+ * when a later run has begun.
  */
 export async function beginRun(
   platform: StatePlatform,
@@ -84,8 +84,8 @@ export async function beginRun(
 }
 
 /**
- * Takes the run's credential away. `known` says that its process is known to be gone: then the lock that it left, if it left one, is
- * released, and answered. Otherwise the lock stays until somebody releases it by hand. Without a generation it is the run of now.
+ * Revokes the run's credential. With `known`, its process is known to be gone: a lock that it left is released and returned. Otherwise the
+ * lock stays until it is released by hand. Without a generation, the current run is meant.
  */
 export async function endRun(
   platform: StatePlatform,
@@ -102,10 +102,10 @@ export async function endRun(
   });
 }
 
-/** Why a credential opens nothing. The reason is for our log; who asks learns only that. */
+/** Refused credential. The reason is for the log; the client does not learn it. */
 export class NotLetIn extends Error {}
 
-/** A request of Terraform, whose credential is checked again wherever something is written. */
+/** Request of Terraform. Every write checks its credential again. */
 export interface StateRequest {
   owner: StateOwner;
   credential: RunCredential;
@@ -118,12 +118,12 @@ function letIn(row: queries.StateRow | undefined, { credential }: StateRequest):
   return row;
 }
 
-/** Throws NotLetIn; asked before a body is read. */
+/** Throws NotLetIn unless the credential is valid; called before a body is read. */
 export async function checkCredential({ db }: StatePlatform, request: StateRequest): Promise<void> {
   letIn(await queries.findState(db, request.owner, request.owner.serviceId), request);
 }
 
-/** The newest version as Terraform wrote it, null where there is none. */
+/** Returns the newest version as Terraform wrote it; null if there is none. */
 export async function readState(platform: StatePlatform, request: StateRequest): Promise<Buffer | null> {
   const row = letIn(await queries.findState(platform.db, request.owner, request.owner.serviceId), request);
   return openVersion(platform, request.owner, row.version);
@@ -137,7 +137,7 @@ async function openVersion(platform: StatePlatform, owner: StateOwner, version: 
   return expand(Buffer.from(text, 'base64'));
 }
 
-/** Locked by somebody else: Terraform shows its user who. */
+/** Refused request because of another lock. Terraform shows its user who holds that lock. */
 export class Locked extends Error {
   readonly lock: LockInfo;
   constructor(lock: LockInfo) {
@@ -146,7 +146,7 @@ export class Locked extends Error {
   }
 }
 
-/** Writes a new version. Only who holds the lock may: throws Locked or 409. */
+/** Writes a new version. Throws Locked if another lock is held, 409 if none is. */
 export async function writeState(
   platform: StatePlatform,
   request: StateRequest,
@@ -173,7 +173,7 @@ async function write(
     letIn(row, request);
     const lock = row.lock as LockInfo | null;
     if (lock && lock.ID !== lockId) throw new Locked(lock);
-    // Terraform's own DELETE knows no lock; it is of the one run that is let in.
+    // Terraform's own DELETE sends no lock; only the current run has a credential for it.
     if (!lock && content) throw conflict('The state is written under a lock only: run without -lock=false.');
     const number = row.version + 1;
     const sealed = content
@@ -191,7 +191,7 @@ async function write(
   });
 }
 
-/** Locks the state for who asks; the same lock again is granted again. Throws Locked. */
+/** Locks the state; the same lock is granted again. Throws Locked. */
 export const lockState = (platform: StatePlatform, request: StateRequest, lock: LockInfo): Promise<void> =>
   inRow(platform, request.owner, async (db, row) => {
     letIn(row, request);
@@ -201,7 +201,10 @@ export const lockState = (platform: StatePlatform, request: StateRequest, lock: 
     await queries.setLock(db, request.owner, request.owner.serviceId, lock, row.generation);
   });
 
-/** Releases a lock; what isn't locked is unlocked. Without an id, as `force-unlock` asks, it is the one that is held. Throws Locked. */
+/**
+ * Releases a lock; does nothing if the state is not locked. Without an id, as `force-unlock` asks, the held lock is released. Throws
+ * Locked.
+ */
 export const unlockState = (platform: StatePlatform, request: StateRequest, lockId: string | null): Promise<void> =>
   inRow(platform, request.owner, async (db, row) => {
     letIn(row, request);
@@ -211,7 +214,7 @@ export const unlockState = (platform: StatePlatform, request: StateRequest, lock
     await queries.clearLock(db, request.owner, request.owner.serviceId, held.ID);
   });
 
-/** Releases the lock that is held, whoever holds it, and answers whose it was; null where there is none. Throws 409 for another id. */
+/** Releases the lock, regardless of its holder, and returns it; null where there is none. Throws 409 for another id. */
 export async function forceUnlock(
   platform: StatePlatform,
   owner: StateOwner,
@@ -228,7 +231,7 @@ export async function forceUnlock(
   });
 }
 
-/** What is known of a state without a run of its own: its newest version, and its lock. Null where there never was one. */
+/** Reads the newest version of a state and its lock, without a credential of a run. Null if there never was a state. */
 export async function currentState(
   platform: StatePlatform,
   owner: StateOwner,

@@ -53,7 +53,7 @@ function send(
   });
 }
 
-/** A service with a state, a server in front of it, and what lets its runs in. */
+/** Creates a service with a state, a server for it, and credentials of its runs. */
 async function makeState() {
   const admin = await app.organization();
   const { application } = await makeExample(admin);

@@ -80,7 +80,7 @@ interface StoredScaler extends Stamp {
   trigger_authentication?: Stamp & { name: string; config_yaml?: string };
 }
 
-/** Event-driven autoscaling as it is stored in a spec: what runs it is part of a Kubernetes cluster. */
+/** Event-driven autoscaling as stored in a spec. KEDA, a part of a Kubernetes cluster, carries it out. */
 export interface AutoscalingSpec extends Stamp {
   mode: 'KEDA';
   polling_interval_seconds: number;
@@ -88,7 +88,7 @@ export interface AutoscalingSpec extends Stamp {
   scalers: StoredScaler[];
 }
 
-/** Autoscaling to store: null takes it away, absent keeps it. Scalers keep their ids by their place and type. */
+/** Makes the autoscaling to store: null removes it, absent keeps it. Scalers keep their ids by their position and type. */
 export function toAutoscaling(
   input: AutoscalingInput | null | undefined,
   present: AutoscalingSpec | undefined,
@@ -132,7 +132,7 @@ export function toAutoscaling(
   };
 }
 
-/** Autoscaling as it is answered. */
+/** Makes the answer of autoscaling. */
 export const toAutoscalingView = (
   row: { id: string; organization_id: string },
   autoscaling: AutoscalingSpec | undefined,
@@ -146,7 +146,7 @@ export const toAutoscalingView = (
     })),
   };
 
-/** The same for a copy of its service, with ids of its own. */
+/** Copies the autoscaling of a service, with new ids. */
 export const copyAutoscaling = (autoscaling: AutoscalingSpec): AutoscalingSpec => ({
   ...autoscaling,
   id: newId(),
@@ -157,6 +157,6 @@ export const copyAutoscaling = (autoscaling: AutoscalingSpec): AutoscalingSpec =
   })),
 });
 
-/** What autoscaling needs of a runtime. */
+/** Returns the runtime features that autoscaling needs. */
 export const autoscalingNeeds = (spec: { autoscaling?: AutoscalingSpec }): RuntimeFeature[] =>
   spec.autoscaling ? ['keda'] : [];

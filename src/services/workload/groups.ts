@@ -30,7 +30,7 @@ export interface GroupsInput {
   labels_groups?: { id: string }[];
 }
 
-/** Ids of groups in a spec. Specs that were stored before there were any have none. */
+/** Ids of groups in a spec; absent in specs that were stored before groups existed. */
 export interface GroupsSpec {
   annotations_groups?: string[];
   labels_groups?: string[];
@@ -41,7 +41,7 @@ const FIELDS = [
   ['labels_groups', LABELS],
 ] as const;
 
-/** The ids to store; what the body leaves out stays. 400 for what is no group of the organization. */
+/** Returns the ids to store; absent fields keep their value. Throws 400 for ids that are no groups of the organization. */
 export async function toGroups(
   context: Context,
   place: { organizationId: string },
@@ -61,11 +61,11 @@ export async function toGroups(
   return spec;
 }
 
-/** Groups of a kind that a row carries, in the order in which its spec names them. */
+/** Returns the groups of a kind in a row, in the order in which its spec names them. */
 const groupsOf = (groups: NamedGroup[] | null, ids: string[] | undefined, kind: MetadataKind): NamedGroup[] =>
   (ids ?? []).flatMap((id) => groups?.find((group) => group.id === id && group.kind === kind.kind) ?? []);
 
-/** The groups of a service as they are answered: with what they hold now. */
+/** Makes the answer of a service's groups, with their present entries. */
 export function toGroupsView(row: { metadata: NamedGroup[] | null }, spec: GroupsSpec) {
   return {
     annotations_groups: groupsOf(row.metadata, spec.annotations_groups, ANNOTATIONS).map(ANNOTATIONS.toView),
@@ -73,7 +73,7 @@ export function toGroupsView(row: { metadata: NamedGroup[] | null }, spec: Group
   };
 }
 
-/** What a deployment freezes of a service's groups. */
+/** Returns labels and annotations of a service's groups for the snapshot of a deployment. */
 export function freezeGroups(row: {
   metadata: NamedGroup[] | null;
   spec: GroupsSpec;

@@ -37,7 +37,7 @@ export const Entrypoint = Type.String({
 });
 export const Architecture = OneOf(['AMD64', 'ARM64']);
 
-/** Fields of bodies that create or edit what runs for ever. */
+/** Fields of bodies that create or edit long-running services. */
 export const longRunningInput = {
   ...commonInput,
   cpu: Type.Optional(Cpu),
@@ -60,7 +60,7 @@ export const longRunningInput = {
 const Input = Type.Object(longRunningInput);
 export type LongRunningInput = Static<typeof Input>;
 
-/** Fields of answers of what runs for ever. */
+/** Fields of answers of long-running services. */
 export const longRunningAnswer = {
   cpu: Type.Integer(),
   memory: Type.Integer(),
@@ -82,7 +82,7 @@ export const longRunningAnswer = {
   autoscaling: Type.Optional(Autoscaling),
 };
 
-/** What the configurations of applications and containers have in common. */
+/** Common part of the configurations of applications and containers. */
 export interface LongRunningSpec extends GroupsSpec {
   /** Milli-CPU. */
   cpu: number;
@@ -118,7 +118,7 @@ const FRESH: LongRunningSpec = {
   arguments: [],
 };
 
-/** What a body asks for; what it leaves out stays as it was, or gets the reference's default. Throws 400 that names the field. */
+/** Makes the spec from a body: absent fields keep their value, or get the reference's default. Throws 400 that names the field. */
 export async function toLongRunningSpec(
   context: Context,
   place: SpecPlace,
@@ -141,7 +141,7 @@ export async function toLongRunningSpec(
     ports: input.ports ? await publishPorts(context, place, toPorts(input.ports, base.ports)) : base.ports,
     storage: input.storage ? toStorage(input.storage, base.storage) : base.storage,
     arguments: input.arguments ?? base.arguments,
-    // Existing clients clear it by leaving it out, unlike every other field.
+    // Existing clients clear the entry point by leaving it out, unlike every other field.
     entrypoint: input.entrypoint ?? undefined,
     autoscaling: toAutoscaling(input.autoscaling, base.autoscaling, context.clock.now()),
     ...(await toGroups(context, place, input, present)),
@@ -154,7 +154,7 @@ export async function toLongRunningSpec(
   return spec;
 }
 
-/** The part of an answer that follows from it. */
+/** Makes the part of an answer that comes from the spec of a long-running service. */
 export const longRunningView = (
   row: Pick<ServiceRow, 'metadata' | 'id' | 'organization_id'>,
   spec: LongRunningSpec,
@@ -165,7 +165,10 @@ export const longRunningView = (
   ...toGroupsView(row, spec),
 });
 
-/** What has storage is recreated: two instances must not write to one volume (docs/contributing/engine.md, *Runtimes*). */
+/**
+ * Returns the rollout of an action. A service with storage is recreated: two instances must not write to one volume
+ * (docs/contributing/engine.md, *Runtimes*).
+ */
 export const rolloutOf = (spec: Pick<LongRunningSpec, 'storage'>, action: string): 'ROLLING' | 'RECREATE' | 'NONE' => {
   if (action !== 'DEPLOY' && action !== 'RESTART') return 'NONE';
   return spec.storage.length > 0 ? 'RECREATE' : 'ROLLING';

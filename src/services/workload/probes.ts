@@ -51,7 +51,7 @@ export const Healthcheck = named(
 );
 export type HealthcheckInput = Static<typeof Healthcheck>;
 
-/** How an instance calls itself. */
+/** Names by which an instance addresses itself. */
 const HERE = ['', 'localhost', '127.0.0.1', '::1'];
 
 /** Checks what a schema can't say: each probe has exactly one type, and names the port that it needs. */

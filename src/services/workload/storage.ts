@@ -22,7 +22,7 @@ export const Storage = named(
 );
 export type StorageSpec = Static<typeof Storage>;
 
-/** Volumes to store: a volume is known by its id, else by its mount point. It never shrinks. */
+/** Makes the volumes to store: a volume is identified by its id, else by its mount point. A volume never shrinks. */
 export function toStorage(input: StorageInput[], present: StorageSpec[]): StorageSpec[] {
   return input.map((volume, index) => {
     const known =

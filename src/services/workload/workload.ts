@@ -6,7 +6,7 @@ import type { Probe, ProbeCheck, WorkloadIdentity, WorkloadSpec } from '#runtime
 
 const READY_TIMEOUT_SECONDS = 300;
 
-/** The workload of a service that runs for ever. */
+/** Makes the workload of a long-running service. */
 export function toWorkload(
   service: ServiceSnapshot,
   spec: LongRunningSpec,
@@ -84,7 +84,7 @@ function toCheck(type: NonNullable<NonNullable<HealthcheckInput['readiness_probe
   return { type: 'grpc', port: type.grpc!.port!, service: type.grpc!.service ?? null };
 }
 
-/** An entry point as one text, split at blanks; quotes keep words together. No shell is involved. */
+/** Splits an entry point at blanks; quotes keep words together. No shell is involved. */
 export function splitWords(text: string): string[] {
   return [...text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)].map(
     ([, double, single, bare]) => double?.replace(/\\(.)/g, '$1') ?? single ?? bare!,

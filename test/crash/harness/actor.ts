@@ -1,25 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** An answer of the service. */
+/** Answer of the API. */
 export interface HttpAnswer {
   status: number;
   body: any;
 }
 
-/** The request was sent and no answer came: it may have been done or not. */
+/** Error of a sent request without an answer: it may or may not have taken effect. */
 export class NoAnswer extends Error {}
 
 const REFUSED = new Set(['ECONNREFUSED']);
 
-/** How long an actor asks again where nobody listens. */
+/** Time during which an actor retries a call while the connection is refused. */
 const PATIENCE_MS = 20_000;
 const AGAIN_MS = 50;
 
-/** Somebody who calls the service over HTTP. Where nobody listens it tries the next address, and again: nothing was sent there. */
+/** Client of the API over HTTP. Tries the next address, and again, while the connection is refused: nothing was sent there. */
 export class HttpActor {
   readonly organizationId: string;
   readonly token: string;
-  /** Where its applications come from. */
+  /** URL of the git repository of its applications. */
   readonly source: string;
   readonly #urls: () => string[];
   #turn = 0;
@@ -31,7 +31,7 @@ export class HttpActor {
     this.#urls = urls;
   }
 
-  /** The answer, whatever its status. Throws NoAnswer when the connection broke in between. */
+  /** Returns the answer, whatever its status. Throws `NoAnswer` if the connection broke in between. */
   async call(method: string, path: string, body?: unknown): Promise<HttpAnswer> {
     for (const end = performance.now() + PATIENCE_MS; ;) {
       const urls = this.#urls();
@@ -47,7 +47,7 @@ export class HttpActor {
     }
   }
 
-  /** The body of an answer with the status; throws with the answer when it is another. */
+  /** Returns the body of an answer with the given status; throws with the answer if the status differs. */
   async ask(method: string, path: string, status: number, body?: unknown): Promise<any> {
     const answer = await this.call(method, path, body);
     if (answer.status !== status)
@@ -60,7 +60,7 @@ export class HttpActor {
       method,
       headers: {
         authorization: `Token ${this.token}`,
-        // A process that is killed takes its connections along: a new one each time shows what a client of ours would see.
+        // A killed process breaks its connections: a new connection for each call shows what a client would see.
         connection: 'close',
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
@@ -71,13 +71,13 @@ export class HttpActor {
     return { status: response.status, body: json && text ? JSON.parse(text) : text };
   }
 
-  /** A project with an environment. */
+  /** Creates a project with an environment, and returns the environment's id. */
   async environment(name: string): Promise<string> {
     const project = await this.ask('POST', `/organization/${this.organizationId}/project`, 201, { name });
     return (await this.ask('POST', `/project/${project.id}/environment`, 201, { name: 'e', mode: 'PRODUCTION' })).id;
   }
 
-  /** An application from its source in the environment. */
+  /** Creates an application from the actor's source in the environment. */
   async application(environmentId: string, name: string, more: Record<string, unknown> = {}): Promise<string> {
     const body = {
       name,

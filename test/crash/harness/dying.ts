@@ -1,24 +1,27 @@
 import pg from 'pg';
 
-/** When a worker kills itself. */
+/** Kill point at which a worker process kills itself. */
 export interface Death {
-  /** The doing, counted from 1 after the start, at which it dies; 0 for never. */
+  /** Number of the kill point, counted from 1 after the start; 0 for never. */
   dieAt: number;
-  /** Counts each statement; else those between the beginning of a transaction and its commit are left out: dying at one rolls back like dying at any. */
+  /**
+   * Counts each statement. Otherwise statements between the begin of a transaction and its commit do not count: dying at any of them rolls
+   * back alike.
+   */
   every: boolean;
 }
 
-/** Doings of this process: statements that it sends, and calls of objects that are watched. */
+/** Kill points of this process: statements that it sends, and calls of watched objects. */
 export interface Doings {
-  /** Something is done here. */
+  /** Marks a kill point. */
   doing(what: string): void;
-  /** The same object, whose asynchronous methods are doings at their end. */
+  /** Returns the same object, whose asynchronous methods are kill points at their end. */
   watched<T extends object>(name: string, object: T): T;
-  /** Counts from now on. */
+  /** Counts kill points from now on. */
   begin(): void;
 }
 
-/** Lets this process die (SIGKILL) at its n-th doing. It says which that was, so that a test that fails can tell where. */
+/** Kills this process (SIGKILL) at its n-th kill point. Prints the kill point, so that a failed test can tell where it was. */
 export function dieAtOneOf({ dieAt, every }: Death): Doings {
   let count = 0;
   let counting = false;

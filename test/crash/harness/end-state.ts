@@ -3,15 +3,15 @@ import path from 'node:path';
 import { sql, type Database } from '#platform/database/index.ts';
 import { createDirectoryStore } from '#runtimes/fake/store.ts';
 
-/** Everything that a run leaves, without what differs from run to run: two runs of the same requests give the same. */
+/** State that a run leaves, without ids, times and secrets: two runs of the same requests have equal states. */
 export type EndState = Record<string, unknown>;
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
-/** Passwords are made by chance, and sealed with it. */
+/** Passwords and their sealed forms, which are random. */
 const SECRET = /(?<="(?:password|content|POSTGRES_PASSWORD)":)"[^"]+"|"[A-Za-z0-9_-]{32}"/g;
 const TIME = /\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?/g;
 
-/** What is left of an environment, in the database and on the fake runtime. The environment may be gone. */
+/** Reads the end state of an environment from the database and the fake runtime. The environment may be deleted. */
 export async function readEndState(
   db: Database,
   dataDir: string,
@@ -45,12 +45,12 @@ export async function readEndState(
         from release r join service s on s.id = r.service_id left join deployment d on d.id = r.deployment_id
         where r.service_id = any(${ids}) order by 1, 2`,
     ),
-    // No command is begun twice, whoever follows it to its end.
+    // No command starts twice, whichever worker completes it.
     executions: await rows(
       sql`select s.name, x.event, x.state, x.attempts, x.exit_code, x.reason, x.error, x.tasks from job_execution x
         join service s on s.id = x.service_id where x.service_id = any(${ids}) order by x.created_at`,
     ),
-    // Nobody is let in any more, and nothing stays locked.
+    // Access is closed, and nothing stays locked.
     terraform: await rows(
       sql`select s.name, t.generation, t.run_secret is null as closed, t.lock_id from terraform_state t join service s on s.id = t.service_id
         where t.service_id = any(${ids}) order by 1`,
@@ -82,7 +82,7 @@ export async function readEndState(
   return normalise(state, environmentId, named);
 }
 
-/** Which steps of which services have lines: a later attempt may say more, none may have nothing to say. */
+/** Returns which steps of which services have log lines. Their number may differ: a later attempt may write more, but never none. */
 async function readLoggedSteps(db: Database, environmentId: string, services: Record<string, string>) {
   const { rows } = await sql<{ number: number; content: Buffer }>`
     select d.number, l.content from deployment_log l join deployment d on d.id = l.deployment_id
@@ -93,7 +93,7 @@ async function readLoggedSteps(db: Database, environmentId: string, services: Re
       .toString()
       .split('\n')
       .map((line) => JSON.parse(line) as { serviceId: string | null; step: string })
-      // Whether a build has to wait for another one is chance.
+      // Waiting for another build depends on chance.
       .filter(({ step }) => step !== 'BUILD_QUEUEING')
       .map(({ serviceId, step }) => `${number} ${serviceId ? names.get(serviceId) : '-'} ${step}`),
   );
@@ -114,7 +114,7 @@ function normalise(state: EndState, environmentId: string, services: [string, st
   ) as EndState;
 }
 
-/** The same with the keys of each object in their order: the database keeps them in that of ids. */
+/** Returns the value with sorted object keys: the database keeps them in the order of ids. */
 function ordered(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(ordered);
   if (value === null || typeof value !== 'object') return value;
@@ -122,7 +122,7 @@ function ordered(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, part]) => [key, ordered(part)]));
 }
 
-/** Parts in which two end states differ, each with both versions. */
+/** Returns the parts in which two end states differ, each with both versions. */
 export function differences(found: EndState, expected: EndState): string[] {
   return Object.keys(expected).flatMap((key) => {
     const [a, b] = [JSON.stringify(found[key]), JSON.stringify(expected[key])];
@@ -131,7 +131,7 @@ export function differences(found: EndState, expected: EndState): string[] {
   });
 }
 
-/** The part of a text around where it begins to differ from another. */
+/** Returns the part of a text around its first difference from another. */
 function excerpt(text: string, other: string): string {
   let from = 0;
   while (from < text.length && text[from] === other[from]) from++;

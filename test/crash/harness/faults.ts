@@ -3,13 +3,13 @@ import path from 'node:path';
 import type { FakeFaults, FakeVerb } from '#runtimes/fake/index.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 
-/** A call that a process of a machine made of the fake runtime. */
+/** Call of the fake runtime by a process of the machine. */
 export type JournalEntry = { pid: number; verb: FakeVerb } & WorkloadIdentity;
 
 const fileOf = (dataDir: string): string => path.join(dataDir, 'fake', 'faults');
 const journalOf = (dataDir: string): string => path.join(dataDir, 'fake-journal');
 
-/** What goes wrong from now on in every process of the machine; its calls are written down. */
+/** Sets the faults of the fake runtime in every process of the machine, and turns its journal of calls on. */
 export function setFaults(dataDir: string, faults: FakeFaults): void {
   const file = fileOf(dataDir);
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
@@ -17,7 +17,7 @@ export function setFaults(dataDir: string, faults: FakeFaults): void {
   renameSync(`${file}.new`, file);
 }
 
-/** The calls that were let through since the journal was last cleared, in order. */
+/** Returns the calls that were let through since the journal was last cleared, in order. */
 export function readJournal(dataDir: string): JournalEntry[] {
   const file = journalOf(dataDir);
   if (!existsSync(file)) return [];

@@ -2,17 +2,17 @@ import { createWriteStream, readFileSync, writeFileSync } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { Handle, Runtime } from '#runtimes/runtime.ts';
 
-/** What a runtime knows of a database that is a file. */
+/** Handle of a database that is a file. */
 interface FileHandle extends Handle {
   file: string;
 }
 
-/** Pieces in which a dump is written. */
+/** Number of pieces in which a dump is written. */
 const PIECES = 4;
 
 /**
- * A runtime on which a MySQL is a file with what it holds, and whose clients read and write that: what matters here is when the worker that
- * runs them dies. `step` is called at each piece.
+ * Creates a runtime on which a MySQL database is a file, which its clients read and write. The tests need only the moment at which the
+ * worker that runs the clients dies; `step` is called at each piece.
  */
 export const createFileServer = (step: (what: string) => void): Pick<Runtime, 'name' | 'exec'> => ({
   name: 'fake',

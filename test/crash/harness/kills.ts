@@ -11,15 +11,15 @@ import { until } from '#test/crash/harness/until.ts';
 import { removeInstallation } from '#test/harness/remove-everything.ts';
 import { findFaults, type Acknowledged, type World } from '#test/crash/harness/world.ts';
 
-/** The world is looked at whenever so many were killed. */
+/** Number of kills between two checks of everything. */
 const ROUND = 10;
 const ACTORS = 3;
-/** Milliseconds between the requests of one of them; what really builds and starts programs would have a long queue to work off in the end. */
+/** Milliseconds between two requests of a user. A real runtime builds and starts programs, so that its queue would grow too long. */
 const PAUSE_MS = { fake: 50, real: 400 };
 const ENVIRONMENTS = 2;
 const SERVICES = 2;
 
-/** Somebody with environments and services, who asks for this and that. */
+/** User with environments and services, who makes random requests. */
 class User {
   readonly acknowledged: Acknowledged = { deployments: [], deleted: [] };
   readonly wrong: string[] = [];
@@ -36,7 +36,7 @@ class User {
     this.#machine = machine;
   }
 
-  /** Makes what is missing of the environments and services. */
+  /** Creates missing environments and services. */
   async fill(): Promise<void> {
     while (this.#environments.length < ENVIRONMENTS)
       this.#environments.push({ id: await this.#actor.environment(`p ${++this.#names}`), services: [] });
@@ -44,9 +44,9 @@ class User {
       while (services.length < SERVICES) services.push(await this.#actor.application(id, `s ${++this.#names}`));
   }
 
-  /** One request; what is answered with success is remembered. */
+  /** Makes one random request and records it if it succeeds. */
   async act(): Promise<void> {
-    // What was to be made may have met a killed process.
+    // An earlier creation may have met a killed process.
     await this.fill();
     const environment = this.#random.pick(this.#environments);
     const service = this.#random.pick(environment.services);
@@ -67,7 +67,7 @@ class User {
     const answer = await this.#call('POST', path);
     if (answer?.status === 200 && answer.body.deployment_request_id)
       this.acknowledged.deployments.push({ id: answer.body.deployment_request_id, environmentId: environment.id });
-    // 409: nothing to cancel, nothing that runs, or something is being deleted.
+    // 409: nothing to cancel, nothing runs, or a delete is under way.
     else if (answer && ![200, 409].includes(answer.status)) this.#tell(path, answer);
   }
 
@@ -75,11 +75,11 @@ class User {
     const answer = await this.#call('DELETE', `/application/${service}`);
     if (answer && ![204, 404].includes(answer.status)) this.#tell('DELETE', answer);
     if (answer?.status === 204) this.acknowledged.deleted.push(service);
-    // Without an answer it may be deleted or not: others are used from now on.
+    // Without an answer the service may or may not be deleted: use another from now on.
     environment.services.splice(environment.services.indexOf(service), 1);
   }
 
-  /** An answer that there should not have been, with what the process that gave it says of the request. */
+  /** Records a wrong answer, with what its process logged about the request. */
   #tell(path: string, { status, body }: HttpAnswer): void {
     const said = this.#machine.processes.flatMap(({ output }) => output.split('\n'));
     const lines = said.filter((line) => body?.request_id && line.includes(body.request_id));
@@ -98,7 +98,7 @@ class User {
   }
 }
 
-/** Tries again what met a killed process, for what is only there to be had. */
+/** Repeats a request that met a killed process, until an answer arrives. */
 async function insist<T>(work: () => Promise<T>): Promise<T> {
   for (;;)
     try {
@@ -108,7 +108,7 @@ async function insist<T>(work: () => Promise<T>): Promise<T> {
     }
 }
 
-/** Every event is told under one id, however often, and what is told to have started is told to have ended. */
+/** Returns violations of webhook delivery: an event with several ids, or a deployment that started and never ended. */
 function webhookFaults(receiver: Receiver): string[] {
   const ids = new Map<string, Set<string>>();
   const open = new Set<string>();
@@ -125,18 +125,18 @@ function webhookFaults(receiver: Receiver): string[] {
   ];
 }
 
-/** What the kills are done to. */
+/** Options of `killAtRandom`. */
 export interface KillOptions {
   machine: Machine;
   receiver: Receiver;
   kills: number;
-  /** What really runs is looked at by it; the fake's own folder where it is left out. */
+  /** Runtime that is asked which workloads run; without it the fake runtime's folder is read. */
   runtime?: Runtime;
 }
 
 /**
- * Kills processes at random instants and starts them again while several people make requests. After each round, when all is quiet, nothing may
- * be lost, there twice, or left in progress. SEED repeats it.
+ * Kills processes at random instants and starts them again while several users make requests. After each round, once all is quiet, nothing
+ * may be lost, duplicated, or left in progress. SEED repeats a run.
  */
 export async function killAtRandom({ machine, receiver, kills, runtime }: KillOptions): Promise<void> {
   const seed = seedOf();
@@ -198,7 +198,7 @@ async function killOne(machine: Machine, random: Random): Promise<void> {
   await machine.again(victim);
 }
 
-/** Ends everything of the machine's installation on a real runtime, whatever a test came to. */
+/** Removes all workloads of the machine's installation from a real runtime, whatever the outcome of the test. */
 export async function removeAll(machine: Machine, runtime: Runtime): Promise<void> {
   for (const process of machine.processes) await process.kill();
   await removeInstallation(runtime, machine.db, machine.installation.id);

@@ -10,14 +10,14 @@ import { startChild, type ChildOfTest } from '#test/crash/harness/process.ts';
 
 const FIXTURE = path.join(import.meta.dirname, '../worker.fixture.ts');
 
-/** A worker in the test's own process, on a machine's database and fake runtime. */
+/** Worker in the test's own process, on a machine's database and fake runtime. */
 interface OwnWorker {
   worker: DeploymentWorker;
   runtime: FakeRuntime;
   states: StateServer;
 }
 
-/** A worker that goes on where another one was killed. Not started yet. */
+/** Creates a worker, not yet started, that continues the work of a killed one. */
 function makeOwnWorker(machine: Machine): OwnWorker {
   const runtime = createFakeRuntime({ directory: path.join(machine.dataDir, 'fake') });
   const states = createStateServer(machine.platform, { port: 0, publicUrl: '' });
@@ -38,7 +38,7 @@ function makeOwnWorker(machine: Machine): OwnWorker {
   return { worker, runtime, states };
 }
 
-/** Lets a worker of ours do everything that waits. */
+/** Completes all waiting work with a worker of this process. */
 export async function carryOn(machine: Machine): Promise<void> {
   const { worker, runtime, states } = makeOwnWorker(machine);
   await worker.start();
@@ -51,7 +51,7 @@ export async function carryOn(machine: Machine): Promise<void> {
   }
 }
 
-/** A worker process that kills itself at its n-th doing, 0 for never (worker.fixture.ts). */
+/** Starts a worker process that kills itself at its n-th kill point, 0 for never (worker.fixture.ts). */
 export const startDyingWorker = (machine: Machine, dieAt: number, more: { formats?: number[] } = {}): ChildOfTest =>
   startChild(
     FIXTURE,

@@ -22,31 +22,34 @@ import { MADE_IMAGES } from '#test/harness/made-images.ts';
 
 const EXAMPLE = path.join(import.meta.dirname, '../../../examples/hello');
 
-/** Names of settings with their values, as a process gets them. */
+/** Names and values of settings, as a process gets them. */
 export type Environment = Record<string, string>;
 
 /** Processes of the service that share a machine (its data directory) and a database. */
 export interface Machine {
   dataDir: string;
   databaseConfig: ClientConfig;
-  /** For the test's own looks. */
+  /** Database connection of the test itself. */
   database: OpenDatabase;
   db: Database;
   platform: Platform;
   installation: { id: string; epoch: number };
   processes: ServiceProcess[];
-  /** Repositories that its services may be built from, and one that has the example application. */
+  /** Repositories for its services, one of which has the example application. */
   repositories: RepositoryRoot;
   source: TestRepository;
-  /** The settings that each process of it gets. */
+  /** Settings that each of its processes gets. */
   environment: Environment;
-  /** Starts a process and answers when it is ready. `port` keeps the address over a restart. */
+  /** Starts a process and returns it once it is ready. `port` keeps the address over a restart. */
   start(name: string, options?: StartOptions): Promise<ServiceProcess>;
   /** Starts a process again under the same name, role and port. */
   again(process: ServiceProcess, extra?: Environment): Promise<ServiceProcess>;
-  /** Administrator of a new organization with a cluster on the runtime; `node` null makes a cluster that any machine's worker serves. */
+  /**
+   * Creates an organization with a cluster on the runtime, and returns its administrator. With `node` null, any machine's worker serves the
+   * cluster.
+   */
   organization(name: string, options?: { runtime?: string; node?: string | null }): Promise<HttpActor>;
-  /** Of this machine; known once a process has started on it. */
+  /** Returns the node id of this machine, which exists once a process has started on it. */
   nodeId(): Promise<string>;
   /** Resolves when no deployment is waiting or running. */
   settled(timeoutMs?: number): Promise<void>;
@@ -61,14 +64,14 @@ interface StartOptions {
 
 export interface MachineOptions {
   database: ClientConfig;
-  /** How its processes reach the database, where that is another way than the test's own. */
+  /** Database connection of its processes, if it differs from the test's own. */
   processes?: ClientConfig;
   settings?: Environment;
-  /** Of a machine that shares database and vault key with another one. */
+  /** Vault key file of another machine, whose database this machine shares too. */
   vaultKeyFile?: string;
 }
 
-/** URL of a database that is reached by a unix socket or by TCP. */
+/** Returns the URL of a database that is reached by a unix socket or by TCP. */
 export function urlOf({ host, port, user, password, database }: ClientConfig): string {
   const account = `${user}:${encodeURIComponent(String(password))}`;
   return host?.startsWith('/')
@@ -76,7 +79,7 @@ export function urlOf({ host, port, user, password, database }: ClientConfig): s
     : `postgres://${account}@${host}:${port}/${database}`;
 }
 
-/** A machine without processes. Its database is migrated already. */
+/** Creates a machine without processes. Its database is migrated already. */
 export async function makeMachine(options: MachineOptions): Promise<Machine> {
   const dataDir = realpathSync(mkdtempSync(path.join(tmpdir(), 'qd-crash-')));
   chmodSync(dataDir, 0o755);
@@ -98,7 +101,7 @@ export async function makeMachine(options: MachineOptions): Promise<Machine> {
     QUARTERDECK_PORT: '0',
     QUARTERDECK_OPERATIONS_PORT: '0',
     QUARTERDECK_TERRAFORM_STATE_PORT: '0',
-    // Kept, or each process would start the machine's proxy anew under its own.
+    // Fixed, or each process would restart the machine's proxy on a port of its own.
     QUARTERDECK_PROXY_PORT: String(await freePort()),
     QUARTERDECK_RUNTIME: 'fake',
     QUARTERDECK_ORGANIZATION_RUNTIMES: '*=*',
@@ -155,7 +158,7 @@ export async function makeMachine(options: MachineOptions): Promise<Machine> {
     organization: async (name, { runtime = 'fake', node = null } = {}) => {
       const [organizationId, token] = await inTransaction(systemContext(platform), async (context) => {
         const user = await makeAdministrator(context);
-        // A test that is tried again makes its organization again.
+        // A retried test creates its organization again.
         const id = await makeOrganization(context, `${name} ${newId()}`, user);
         await context.db
           .insertInto('cluster')
@@ -177,7 +180,7 @@ export async function makeMachine(options: MachineOptions): Promise<Machine> {
   };
 }
 
-/** Waits until nothing is waiting or running; says what still is when it takes too long. */
+/** Waits until no deployment is waiting or running; the error of a timeout lists those that still are. */
 export async function untilSettled(db: Database, timeoutMs: number): Promise<void> {
   const open = async () =>
     (
@@ -193,7 +196,7 @@ export async function untilSettled(db: Database, timeoutMs: number): Promise<voi
   );
 }
 
-/** A machine on a database of its own for a test file, on the server of the run. */
+/** Provides a machine with a database of its own for a test file, on the server of the run. */
 export function useMachine(settings: Environment = {}): Machine {
   const machine = {} as Machine;
   let drop: (() => Promise<void>) | undefined;

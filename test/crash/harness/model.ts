@@ -1,24 +1,24 @@
 import type { DeploymentAction, State } from '#deployments/model/states.ts';
 
-/** A service as the model has it. */
+/** Service in the model. */
 export interface ModelService {
   id: string;
   name: string;
-  /** What people have set last, and how often they have set something. */
+  /** Last CPU setting, and the number of edits so far. */
   cpu: number;
   edits: number;
-  /** An answered delete covers it. */
+  /** True once a successful delete request covers it. */
   deleting: boolean;
 }
 
-/** A request as it was answered: what of the configuration it takes. */
+/** Successful request, and the configuration that it applies. */
 export interface ModelRequest {
-  /** The configuration that it applies, by service. */
+  /** Configuration that it applies, by service. */
   taken: Map<string, { cpu: number; edits: number }>;
   rollback: boolean;
 }
 
-/** One deployment of an environment as it ended, in the order of numbers. */
+/** Ended deployment of an environment. Lists hold them in the order of numbers. */
 export interface Ended {
   id: string;
   number: number;
@@ -27,21 +27,21 @@ export interface Ended {
   services: { id: string; state: State; began: boolean }[];
 }
 
-/** What is to be found of a service once everything is quiet. */
+/** Expected state of a service once everything is quiet. */
 export interface Expected {
   gone: boolean;
   wanted: 'absent' | 'stopped' | 'running';
-  /** Whether something may have been begun that did not come to its end: then what runs may be of it, and wanted may say so. */
+  /** Whether something may have begun without an end: then the running workload, and `wanted`, may be of it. */
   unsure: boolean;
   dirty: boolean;
   release: { number: number; cpu: number; edits: number; rollback: boolean } | null;
-  /** Of its last request, null where there was none. */
+  /** State after its last request; null without any. */
   state: State | null;
 }
 
 /**
- * The rules of docs/contributing/engine.md for facts, in small: goes through the deployments of an environment in their order and answers what they leave
- * of a service. Nothing of the engine's own code is in it.
+ * Replays the ended deployments of an environment in their order and returns the expected state of a service. Follows the rules of
+ * docs/contributing/engine.md for facts, and uses none of the engine's code.
  */
 export function replay(serviceId: string, deployments: Ended[], requests: Map<string, ModelRequest>): Expected {
   const now: Expected = { gone: false, wanted: 'absent', unsure: false, dirty: false, release: null, state: null };
@@ -51,7 +51,7 @@ export function replay(serviceId: string, deployments: Ended[], requests: Map<st
     now.state = part.state;
     if (/^(DEPLOYED|STOPPED|RESTARTED|DELETED)$/.test(part.state)) succeed(now, serviceId, deployment, requests);
     else if (part.began) {
-      // It was at work when it was cancelled or failed. Only a forced cancel leaves it at that, and the next one skips nothing.
+      // It was in progress when it was cancelled or failed. Only a forced cancel leaves it so, and the next deployment skips nothing.
       now.unsure = true;
       if (deployment.forced) now.dirty = true;
     }
@@ -70,7 +70,7 @@ function succeed(now: Expected, serviceId: string, deployment: Ended, requests: 
       break;
     }
     case 'STOP':
-      // Stopping what was never deployed changes nothing.
+      // A stop of a service that was never deployed changes nothing.
       if (now.wanted !== 'absent' || now.unsure) now.wanted = now.release ? 'stopped' : now.wanted;
       break;
     case 'RESTART':

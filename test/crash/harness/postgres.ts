@@ -7,15 +7,15 @@ import { embeddedPostmaster, startEmbeddedPostgres } from '#platform/database/em
 import { makeTemplate } from '#test/harness/database.ts';
 import { until } from '#test/crash/harness/until.ts';
 
-/** A PostgreSQL of a test's own, which it may kill, and whose line it may cut. */
+/** PostgreSQL of one test, which may kill it and cut its connections. */
 export interface OwnPostgres {
   directory: string;
-  /** How to reach its migrated database by its socket, past the relay. */
+  /** Connection to its migrated database by its socket, past the relay. */
   direct: ClientConfig;
-  /** The same over the relay: what the service gets. */
+  /** Connection over the relay, which the service uses. */
   relayed: ClientConfig;
   relay: Relay;
-  /** Ends it: `immediate` like a crash, `fast` in order, both without waiting for its clients. Resolves when it is gone. */
+  /** Stops it without waiting for its clients: `immediate` like a crash, `fast` in order. Resolves when it is gone. */
   end(how: 'immediate' | 'fast'): Promise<void>;
   start(): Promise<void>;
   readonly running: boolean;
@@ -70,12 +70,12 @@ const processesIn = (folder: string): number[] =>
       }
     });
 
-/** A line to a server that can be cut. */
+/** Connection to a server that a test can cut. */
 export interface Relay {
   port: number;
   /** `open` forwards; `cut` ends all connections and refuses new ones; `silent` takes everything and forwards nothing. */
   set(mode: 'open' | 'cut' | 'silent'): Promise<void>;
-  /** Breaks each connection off after so many bytes from the server. */
+  /** Breaks each connection after this number of bytes from the server. */
   cutAfter(bytes: number): void;
   close(): Promise<void>;
 }

@@ -4,24 +4,24 @@ import path from 'node:path';
 
 const MAIN = path.join(import.meta.dirname, '../../../src/main.ts');
 
-/** What is kept of what a process said, in characters: enough to see why it ended. */
+/** Length of the kept output of a process, in characters: enough to see why it ended. */
 const KEPT_OUTPUT = 100_000;
 
-/** A child process that a test kills, freezes and wakes. */
+/** Child process that a test kills, freezes and wakes. */
 export interface ChildOfTest {
   readonly pid: number;
   readonly running: boolean;
-  /** What it wrote on both streams. */
+  /** Output on both streams. */
   readonly output: string;
-  /** Resolves with status and signal when it is gone. */
+  /** Resolves with status and signal when the process is gone. */
   readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  /** Resolves with what was said so far once it matches; rejects when the process ends before. */
+  /** Resolves with the output so far once it matches; rejects if the process ends before. */
   says(pattern: RegExp): Promise<string>;
-  /** SIGKILL, and waits for the end. */
+  /** Sends SIGKILL and waits for the end. */
   kill(): Promise<void>;
-  /** Asks it to end (SIGTERM), waits, and answers its status. */
+  /** Sends SIGTERM, waits for the end, and returns the exit status. */
   terminate(): Promise<number | null>;
-  /** SIGSTOP: it does nothing until it is woken. */
+  /** Sends SIGSTOP: the process does nothing until it is woken. */
   freeze(): void;
   wake(): void;
 }
@@ -50,7 +50,7 @@ export function startChild(
       resolve({ code, signal });
     }),
   );
-  // It may be killed before it reads: that is the test's own doing.
+  // The test may kill it before it reads.
   child.stdin!.on('error', () => undefined);
   child.stdin!.end(input ?? '');
   return {
@@ -89,16 +89,16 @@ export function startChild(
   };
 }
 
-/** A running service process with its addresses. */
+/** Running process of the program, with its addresses. */
 export interface ServiceProcess extends ChildOfTest {
   name: string;
   role: 'all' | 'api' | 'worker';
-  /** Null where it has no API (role worker). */
+  /** URL of the API; null without one (role worker). */
   url: string | null;
   operationsUrl: string;
 }
 
-/** Starts the real program and answers when it is ready. */
+/** Starts the real program and returns it once it is ready. */
 export async function startService(
   name: string,
   role: ServiceProcess['role'],
@@ -110,7 +110,7 @@ export async function startService(
   const text = await child.says(/token {8}in .*\n/);
   const url = /API +(http\S+)/.exec(text)?.[1] ?? null;
   const operationsUrl = /operations +(http\S+)/.exec(text)![1]!;
-  // Getters stay getters: they tell of the child as it is then.
+  // Getters stay getters: they read the current state of the child.
   return Object.create(child, {
     name: { value: name },
     role: { value: role },
@@ -119,7 +119,7 @@ export async function startService(
   }) as ServiceProcess;
 }
 
-/** A port that nobody listens on just now, for what must come back under the same one. */
+/** Returns a port that is free now, for servers that must restart under the same port. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** A call of a webhook. */
+/** Received call of a webhook. */
 interface Call {
   id: string;
   event: string;
@@ -10,7 +10,7 @@ interface Call {
   service: string;
 }
 
-/** Takes the calls of webhooks and remembers them. */
+/** Server that accepts and records webhook calls. */
 export interface Receiver {
   url: string;
   calls: Call[];

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const LOOK_MS = 20;
 
 /**
- * Waits until `look` answers something true, and answers that. `what` is said when it does not happen in time; given as a function it may tell
- * what was there instead.
+ * Waits until `look` returns a truthy value, and returns it. The error of a timeout quotes `what`; as a function it may describe the state
+ * found instead.
  */
 export async function until<T>(
   what: string | (() => unknown),

@@ -8,33 +8,33 @@ import { sql, type Database } from '#platform/database/index.ts';
 import { createDirectoryStore } from '#runtimes/fake/store.ts';
 import type { FoundWorkload, Handle, Observation, WorkloadIdentity } from '#runtimes/runtime.ts';
 
-/** What a deployment had on disk may be gone so long after its end. */
+/** Time after the end of a deployment within which its files on disk may be removed. */
 const CLEARING_MS = 15_000;
 
-/** Where a world is looked at. */
+/** Installation that is checked, and how to see what runs on it. */
 export interface World {
   db: Database;
   dataDir: string;
   installation: { id: string; epoch: number };
-  /** Only this organization's part of it. */
+  /** Restricts the check to this organization. */
   organizationId?: string;
-  /** Asks a runtime that is not the fake what runs. */
+  /** Asks a runtime other than the fake for the state of a workload. */
   observe?(handle: Handle): Promise<Observation>;
-  /** Everything of this installation that it finds there. */
+  /** Lists all workloads of this installation on that runtime. */
   list?(): Promise<FoundWorkload[]>;
 }
 
-/** Ids of what was answered with success: none of it may be gone. */
+/** Ids from successful answers: none of them may be lost. */
 export interface Acknowledged {
   /** `deployment_request_id` of every answered request, with its environment. */
   deployments: { id: string; environmentId: string }[];
-  /** Services and environments whose deletion was answered: they must be gone. */
+  /** Services and environments whose deletion succeeded: they must be gone. */
   deleted: string[];
 }
 
 /**
- * Looks at everything once it is quiet and answers what is wrong, a sentence each: database facts, derived states, what really runs, files left
- * behind. To be called when nothing is waiting or running (`settled`).
+ * Returns what is wrong once everything is quiet, a sentence each: database facts, derived states, running workloads, files left behind.
+ * Call it when nothing is waiting or running (`settled`).
  */
 export async function findFaults(world: World, acknowledged?: Acknowledged): Promise<string[]> {
   const faults = [
@@ -52,7 +52,7 @@ export async function findFaults(world: World, acknowledged?: Acknowledged): Pro
 const mine = (world: World, column: string) =>
   world.organizationId === undefined ? sql`true` : sql`${sql.ref(column)} = ${world.organizationId}::uuid`;
 
-/** Every deployment has ended with its services, and its outcome is theirs. */
+/** Returns deployments that have not ended with all their services, or whose outcome does not match theirs. */
 async function deploymentFaults(world: World): Promise<string[]> {
   const { rows } = await sql<{
     id: string;
@@ -86,7 +86,7 @@ async function deploymentFaults(world: World): Promise<string[]> {
   });
 }
 
-/** No step is under way, and a service has succeeded exactly when all its steps have. */
+/** Returns steps that are still under way, and services whose result does not match that of their steps. */
 async function stepFaults(world: World): Promise<string[]> {
   const { rows } = await sql<{ deployment_id: string; name: string; status: string; step: string }>`
     select t.deployment_id, s.name, t.status, t.name as step from deployment_step t
@@ -96,7 +96,7 @@ async function stepFaults(world: World): Promise<string[]> {
   return rows.map((row) => `step ${row.step} of ${row.name} in ${row.deployment_id} is ${row.status} after the end`);
 }
 
-/** One event at the end of each deployment that was not cancelled. */
+/** Returns deployments, other than cancelled ones, that do not have exactly one event at their end. */
 async function eventFaults(world: World): Promise<string[]> {
   const { rows } = await sql<{ environment_id: string; kind: string; ended: number; told: number }>`
     with ended as (
@@ -120,7 +120,7 @@ async function eventFaults(world: World): Promise<string[]> {
   );
 }
 
-/** Each (deployment, service) is told of at most once at its start and exactly once at its end, in the outbox or in deliveries. */
+/** Returns start or end events that the outbox holds more than once for a deployment and service. */
 async function outboxFaults(world: World): Promise<string[]> {
   const { rows } = await sql<{ deployment: string; service: string; type: string; n: number }>`
     select payload ->> 'deployment_request_id' as deployment, payload -> 'service' ->> 'id' as service, payload ->> 'type' as type, count(*) as n
@@ -167,25 +167,25 @@ const listServices = async (world: World) =>
       where ${mine(world, 's.organization_id')}`.execute(world.db)
   ).rows;
 
-/** The facts of every service are what really runs, and no release stands there twice. */
+/** Returns services whose stored state differs from what runs, or that have two releases of one deployment. */
 async function serviceFaults(world: World): Promise<string[]> {
   const faults: string[] = [];
   for (const service of await listServices(world)) {
     const name = `${service.name} (${service.id})`;
     if (service.releases !== service.release_deployments) faults.push(`${name} has two releases of one deployment`);
-    // Nothing of what is run to its end stands anywhere: its runs are in the end state of a scenario.
+    // Jobs and Terraform services have no permanent workload: the end state of a scenario holds their runs.
     const stands = service.kind !== 'JOB' && service.kind !== 'TERRAFORM';
     if (stands && service.wanted === 'running' && !service.handle && service.last?.state === 'DEPLOYED')
       faults.push(`${name} is DEPLOYED without a handle`);
     const released = service.last?.state === 'DEPLOYED' && service.last.action !== 'RUN';
     if (released && service.release_number !== service.last!.number)
       faults.push(`${name} is DEPLOYED by ${service.last!.number}, its release is of ${service.release_number}`);
-    // Where the last request did not succeed, what is outside may be of it: it is dirty or its next deployment converges.
+    // If the last request failed, the running workload may be of it: the service is dirty, or its next deployment converges.
     const settled = service.last === null || /^(DEPLOYED|STOPPED|RESTARTED|DELETED)$/.test(service.last.state);
     if (!settled || !stands) continue;
     const seen = await observe(world, service);
     const expected = { running: 'running', stopped: 'stopped', absent: 'absent' }[service.wanted];
-    // What was never applied, or has no instances, is stopped without anything there.
+    // A service that was never applied, or has no instances, counts as stopped although nothing is there.
     const fine = seen.state === expected || (expected === 'stopped' && !service.handle && seen.state === 'absent');
     if (!fine) faults.push(`${name} is wanted ${service.wanted} and found ${seen.state} (${seen.message})`);
     if (seen.state === 'running' && service.release_number !== null) {
@@ -212,7 +212,7 @@ async function observe(
   };
 }
 
-/** Nothing runs for a service that is not in the database, nor under the wrong place. */
+/** Returns workloads that run for a service that is not in the database, or in a wrong environment or organization. */
 async function orphanFaults(world: World): Promise<string[]> {
   if (world.list) {
     const services = new Set((await listServices(world)).map((service) => service.id));
@@ -238,7 +238,7 @@ async function orphanFaults(world: World): Promise<string[]> {
     });
 }
 
-/** Checkouts go with their deployment, or just after its end; what a killed process left, with the housekeeping. */
+/** Returns leftover checkouts. They go with their deployment, or just after its end; those of a killed process go with the housekeeping. */
 async function leftoverFaults(world: World): Promise<string[]> {
   const checkouts = path.join(world.dataDir, 'checkouts');
   const left = () => (existsSync(checkouts) ? readdirSync(checkouts) : []);
@@ -255,7 +255,7 @@ async function acknowledgedFaults(world: World, { deployments, deleted }: Acknow
     await present('environment'),
     await present('service'),
   ];
-  // A delete that was cancelled, or failed, leaves what it was for.
+  // A delete that was cancelled, or failed, leaves its target in place.
   const { rows } = await sql<{ id: string }>`select distinct service_id as id from deployment_service
     where action = 'DELETE' and state in ('CANCELED', 'DELETE_ERROR')`.execute(world.db);
   const spared = new Set(rows.map(({ id }) => id));

@@ -15,7 +15,7 @@ const agent: AgentProgram = await fetchAgent();
 afterAll(() => agent.remove());
 if (!agent.program) console.warn(`Left out: the agent's own program can't be had (${agent.reason}).`);
 
-/** Fetches the program with what every view has. */
+/** Returns a program that downloads the agent with Node.js, which every view has. */
 const FETCH = (url: string) =>
   `await require('fs').promises.writeFile('/usr/local/bin/claude', Buffer.from(await (await fetch('${url}')).arrayBuffer()), { mode: 0o755 })`;
 

@@ -10,7 +10,7 @@ import type { RepositoryRoot } from '#test/harness/repository.ts';
 
 const API_KEY = 'sk-of-the-test-never-shown';
 
-/** What the agent does: looks at what it was given, and at what it can reach. */
+/** Returns the agent's command, which reads its input and tests which hosts it can reach. */
 const commandOf = (outside: string) => `
 cat 1-private/read.me /added
 git -C 1-private log --oneline | wc -l
@@ -22,7 +22,10 @@ timeout 3 bash -c 'exec 3<>/dev/tcp/${outside.replace(':', '/')}' 2>/dev/null &&
 { nslookup example.com || getent hosts example.com; } >/dev/null 2>&1 && echo resolved || echo no names
 env | grep -c ^HTTPS_PROXY=`;
 
-/** What stands around an agent: its model, and a server that has its program for the build, takes its answer, and is a host that is not listed. */
+/**
+ * Surroundings of an agent: its model, and a server. The server has the agent's program for the build, takes its answer, and is a host that
+ * is not listed.
+ */
 export interface Surroundings {
   model: MessagesApi;
   port: number;
@@ -57,13 +60,13 @@ export interface AgentStage {
   repositories: RepositoryRoot;
   surroundings: Surroundings;
   runtime: 'host' | 'docker';
-  /** Instructions that put the program into the agent's image from an address. */
+  /** Returns the instructions that install the program from an address into the agent's image. */
   install(url: string): string;
-  /** Names of what is there of a run beside its record: `ofRun` goes when the agent has ended, all of it with the environment. */
+  /** Returns the names of objects of a run besides its record: `ofRun` goes when the agent has ended, all of it with the environment. */
   leftOf(run: { environmentId: string; serviceId: string }): Promise<{ ofRun: string[]; all: string[] }>;
 }
 
-/** A run with the agent's own program. */
+/** Tests a run with the agent's own program. */
 export function testRun(stage: () => AgentStage): void {
   test('prompt, tool, answer: the model is asked through the proxy, nothing else is reached, and nothing stays', async () => {
     const { app, repositories, surroundings, runtime, install, leftOf } = stage();
@@ -103,13 +106,13 @@ export function testRun(stage: () => AgentStage): void {
     const log = await lines();
     expect((await history()).body.results[0].status, log).toBe('DEPLOYED');
 
-    // The prompt with what the caller sent, asked with the workflow's key.
+    // The prompt, with the caller's text, is asked with the workflow's key.
     const [first] = model.asked;
     expect(first!.key).toBe(API_KEY);
     expect(first!.messages).toContain('Find out why the alert was raised.');
     expect(first!.messages).toContain('disk is full');
 
-    // The answer, with what the tool saw: repository, fragment, and no way out but the proxy.
+    // The answer has what the tool saw: repository, fragment, and no way out but the proxy.
     await AGENTIC_TASKS[0]!.run(app.platform, new AbortController().signal);
     expect(received.agent).toMatchObject({ success: true, output: 'chat', workflow: 'triage' });
     const { answer } = received.agent as { answer: string };
@@ -124,7 +127,7 @@ export function testRun(stage: () => AgentStage): void {
       expect(answer).toContain(seen);
     expect(received.outside).toBe(0);
 
-    // The log was streamed, says what was refused, and has no secret.
+    // The log is streamed, reports what was refused, and has no secret.
     for (const told of [
       'Can be reached: shop.example',
       'tool_use',
@@ -134,7 +137,7 @@ export function testRun(stage: () => AgentStage): void {
       expect(log).toContain(told);
     expect(log + answer).not.toContain(API_KEY);
 
-    // Sandbox, proxy, networks and files are gone with the run; image and disk with its environment.
+    // Sandbox, proxy, networks and files go with the run; image and disk go with its environment.
     const left = () => leftOf({ environmentId: run.environment_id, serviceId: run.agentic_workflow_id });
     await expect.poll(async () => (await left()).ofRun, { timeout: 30_000 }).toEqual([]);
     expect((await left()).all, 'its image and its disk').not.toEqual([]);

@@ -19,7 +19,7 @@ const provider = usePretendedProvider();
 const filled = (begin: string, item: string, end: string, bytes: number) =>
   `${begin}${`${item},`.repeat((bytes - begin.length - item.length - end.length) / (item.length + 1))}${item}${end}`;
 
-/** Lists that cost the most to read, each with about as many bytes as an answer may have. */
+/** Returns the lists that cost the most to read, each of about `bytes` bytes. */
 const heavyLists = (begin: string, end: string, item: string, bytes: number): [what: string, body: string][] => [
   ['many items', filled(begin, item, end, bytes)],
   ['many empty items', filled(begin, '{}', end, bytes)],

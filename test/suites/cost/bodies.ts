@@ -3,21 +3,23 @@ import type { Route } from '#platform/http/route.ts';
 import { newId } from '#kernel/ids.ts';
 import { valid, type Schema } from '../fuzz/values.ts';
 
-/** A body as it is sent, and what is the most of it. */
+/** Body of a request, and the name of its heaviest part. */
 export interface Heavy {
   what: string;
   text: string;
 }
 
-/** What a body may have in all, less what stands around the part that is filled. */
+/** Size of the filled part of a body, in bytes: the limit of 1 MiB, less room for the rest of the body. */
 const BYTES = 1024 * 1024 - 4096;
 
-/** What is shorter, however it is written, is tried together with everything else only. */
+/** Length in characters below which a value is tried only together with all others. */
 const LITTLE = 20_000;
 
 type Json = any;
 
-/** Bodies of an operation that cost the most to read: each place that can be filled to its limit, all of them, and what no schema allows. */
+/**
+ * Returns the bodies of an operation that cost the most to read. They fill each field to its limit, fill all fields, or break every schema.
+ */
 export function heavyBodies(route: Route, example: unknown): Heavy[] {
   if (route.bodyContentType) return texts().map((text, at) => ({ what: `text ${at}`, text }));
   const schema = route.body as Schema;
@@ -37,7 +39,7 @@ export function heavyBodies(route: Route, example: unknown): Heavy[] {
   ].filter(({ text }) => Buffer.byteLength(text) <= 1024 * 1024);
 }
 
-/** What no schema allows, and what no reader should stumble over. */
+/** Returns bodies that no schema allows and that must not slow a parser down. */
 function unlike(base: object): Heavy[] {
   const keys = Array.from({ length: 60_000 }, (_, n) => [`unknown_key_${n}`, n]);
   const begin = `${JSON.stringify(base).slice(0, -1)}${Object.keys(base).length > 0 ? ',' : ''}`;
@@ -58,7 +60,7 @@ function unlike(base: object): Heavy[] {
   ];
 }
 
-/** Bodies of operations that take a text. */
+/** Returns bodies of operations that take a text. */
 const texts = (): string[] => [
   'x'.repeat(BYTES),
   '['.repeat(BYTES),
@@ -69,7 +71,7 @@ const texts = (): string[] => [
   '\n'.repeat(BYTES),
 ];
 
-/** Somewhere in a body where something long can stand, and the longest values of it that a number of bytes has room for. */
+/** Field of a body that can hold long values, and its longest values in a number of bytes. */
 interface Place {
   path: string[];
   fills(bytes: number): unknown[];
@@ -87,7 +89,7 @@ function placesIn(schema: Schema, path: string[]): Place[] {
   return [...own, ...inner];
 }
 
-/** What patterns and parsers take longest over, each as long as it may be. */
+/** Units of the texts that cost patterns and parsers the most; each is repeated to the limit. */
 const UNITS = ['a', ' ', '\n', 'a.', '-a', '{{a', '*'];
 
 const longTexts = ({ maxLength = Infinity }: Schema, bytes: number): string[] =>
@@ -103,7 +105,7 @@ function longLists({ items = {}, maxItems = Infinity }: Schema, bytes: number): 
   const alike = Array.from({ length: count(item) }, () => item);
   const different = Array.from({ length: count(item) }, (_, n) => numbered(item, n));
   const wrong = Array.from({ length: count(1) }, () => 1);
-  // One item whose own parts are as long as they may be.
+  // An item whose own parts are as long as possible.
   const inner = placesIn(items, []).flatMap(({ path, fills }) =>
     fills(bytes).map((value) => [putAt(item, path, value)]),
   );
@@ -116,7 +118,7 @@ function wideObjects(schema: Schema, bytes: number): unknown[] {
   return [Object.fromEntries(Array.from({ length: count }, (_, n) => [`KEY_${n}`, value]))];
 }
 
-/** An item with the number in its texts and ids, as lists refuse what is there twice. */
+/** Returns an item with the number in its texts and ids, as lists refuse duplicates. */
 function numbered(item: Json, n: number): Json {
   if (typeof item === 'string') return /^[0-9a-f-]{36}$/.test(item) ? newId() : `${item.slice(0, 20)}${n}`;
   if (typeof item === 'number') return n + 1;

@@ -4,7 +4,7 @@ import { LIMITS, type Format } from '#kernel/parsing/formats.ts';
 import { ParserPool, Refusal } from '#kernel/parsing/pool.ts';
 import { leastBlockedBy, LONGEST_BLOCK_MS } from '#test/harness/blocking.ts';
 
-/** Enough for a parser to show what it would do; the limits of the program are longer. */
+/** Time limit of a parser in milliseconds, below the program's own limits: enough to show its cost. */
 const MILLISECONDS = 1_500;
 
 const lines = (count: number, line: (n: number) => string) =>

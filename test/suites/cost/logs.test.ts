@@ -37,7 +37,7 @@ beforeAll(async () => {
 const numbersOf = (messages: string[]) => messages.map((message) => Number.parseInt(message, 10));
 const ALL = Array.from({ length: CHUNKS * LINES }, (_, line) => line);
 
-/** The text of an answer as it comes. */
+/** Returns the text of an answer as it arrives. */
 async function read(path: string): Promise<string> {
   const headers = { authorization: `Token ${admin.token}` };
   const answer = await app.server.inject({ method: 'GET', url: path, headers, payloadAsStream: true });

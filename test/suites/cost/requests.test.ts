@@ -14,7 +14,7 @@ beforeAll(async () => {
   world = await makeWorld(app);
 });
 
-/** Bodies of an operation that hold up the event loop for too long, and those that were answered with 500. */
+/** Returns the bodies of an operation that block the event loop for too long, or are answered with 500. */
 async function faultsOf(route: Route): Promise<string[]> {
   const example = exampleOf(world, route);
   const url = `${example.path ?? world.pathOf(route)}${example.query ?? ''}`;

@@ -10,11 +10,11 @@ import { useEngine } from '#test/harness/engine.ts';
 const app = useApp(ASKS_LOOPBACK);
 useEngine(app);
 
-/** Clocks that change twice a year, and ones that are changed again soon. */
+/** Time zones with two changes a year, or with changes close to each other. */
 const ZONES = ['Europe/Paris', 'Australia/Lord_Howe', 'Africa/Casablanca'];
 
 const ALL = '0-59';
-/** Expressions that are allowed and take the longest to follow: rare days, days that never come, every minute of them. */
+/** Valid expressions that take the longest to evaluate: rare days, days that never come, every minute of them. */
 const RARE = [
   '* * 29 2 */7',
   '0 0 29 2 */7',
@@ -26,7 +26,7 @@ const RARE = [
   `${'0,1,'.repeat(50)}59 * 31 2,4,6,9,11 *`,
   `${ALL},${ALL},${ALL} 0-23,0-23,0-23 31 FEB,APR,JUN,SEP,NOV *`,
 ];
-/** Expressions that are wrong, or written as long as they may be. */
+/** Expressions that are invalid, or as long as possible. */
 const WRITTEN = [
   `${'0-59,'.repeat(45)}1 * * * *`,
   `${'*/1,'.repeat(60)}1 * * * *`,
@@ -41,7 +41,7 @@ const WRITTEN = [
   '\u0660 * * * *',
 ];
 
-/** Fields of bodies that take a cron expression, by operation. */
+/** Returns the fields of bodies that take a cron expression, by operation. */
 function cronFields(): string[] {
   const found: string[] = [];
   const walk = (schema: any, at: string): void => {
@@ -61,7 +61,7 @@ describe('a hostile cron expression', () => {
   });
 
   test.each(RARE)('%s is followed in every zone and holds up nobody for more than 50 ms', async (expression) => {
-    // A year after whose end the next common days are far.
+    // A time after which the next common days are far away.
     const after = new Date('2097-03-01T00:00:00Z');
     for (const zone of ZONES)
       for (const from of [after, new Date('2026-03-29T00:30:00Z')]) {
@@ -121,7 +121,7 @@ describe('a hostile kubeconfig', () => {
   /** Aliases of aliases, each twice as large as the one before. */
   const doubled = `x0: &x0 [a, a]\n${many(60, (n) => `x${n + 1}: &x${n + 1} [*x${n}, *x${n}]`).join('\n')}\n`;
 
-  /** Read in about five seconds, which is the limit: a slow machine refuses them. */
+  /** Accepted statuses. Reading takes about five seconds, which is the limit: a slow machine refuses it. */
   const EITHER = [204, 400];
   const HOSTILE: [what: string, text: string, statuses: number[]][] = [
     ['deep lists', config('', `, x: ${'['.repeat(450_000)}`), [400]],

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { TestApp } from '#test/harness/app.ts';
 
-/** What requests write although they are refused: nothing that a user sees. */
+/** Tables that refused requests may write: no user sees their rows. */
 const BESIDE = new Set(['idempotency_record', 'rate_limit_window']);
 
 async function tablesOf({ db }: TestApp): Promise<string[]> {
@@ -11,7 +11,7 @@ async function tablesOf({ db }: TestApp): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** A function that answers a digest of all rows of all tables: equal digests mean that nothing changed. */
+/** Returns a function that computes a digest of all rows of all tables: equal digests mean that nothing changed. */
 export async function digestOf(app: TestApp): Promise<() => Promise<string>> {
   const tables = (await tablesOf(app)).filter((name) => !BESIDE.has(name));
   const parts = tables.map(
@@ -22,7 +22,7 @@ export async function digestOf(app: TestApp): Promise<() => Promise<string>> {
   return async () => JSON.stringify((await all.execute(app.db)).rows);
 }
 
-/** Rows of all tables that hold a text in any column, bytes as hexadecimal digits included. */
+/** Returns the rows of all tables that hold a text in any column, also as hexadecimal digits of bytes. */
 export async function rowsWith(app: TestApp, text: string): Promise<{ table: string; row: string }[]> {
   const hex = Buffer.from(text).toString('hex');
   const parts = (await tablesOf(app)).map(

@@ -4,18 +4,18 @@ import { exampleOf } from '../answers.ts';
 import type { World } from '../world.ts';
 import { NASTY_TEXT, nasty, nearly, nearlyJson, valid, type Schema, type Sources } from './values.ts';
 
-/** A request as it is sent. */
+/** Request as it is sent. */
 export interface Sent {
   url: string;
   body: string | undefined;
   headers: Record<string, string>;
 }
 
-/** Ids of each sort that a request may name. */
+/** Ids that a request may name, by their owner. */
 export interface Ids {
   own: string[];
   foreign: string[];
-  /** Of things that were deleted, and of things that never were. */
+  /** Ids of deleted things, and of things that never existed. */
   gone: string[];
 }
 
@@ -26,7 +26,7 @@ const idOf = (ids: Ids): fc.Arbitrary<string> =>
     { weight: 1, arbitrary: fc.constantFrom(...ids.gone) },
   );
 
-/** Values of fields that only mean something when they point somewhere. */
+/** Values of fields that mean something only if they point to something. */
 const fieldsOf = (repository: string): Sources['fields'] => ({
   url: fc.constantFrom(repository, repository, `${repository}/..`, 'https://example.invalid/a/b.git'),
   target_url: fc.constant('https://hooks.example.org/y'),
@@ -35,7 +35,7 @@ const fieldsOf = (repository: string): Sources['fields'] => ({
   dockerfile_path: fc.constantFrom('Dockerfile', '../Dockerfile', '/etc/passwd', '-'),
 });
 
-/** Requests for an operation: right ones, nearly right ones and wrong ones in path, query, body and headers. */
+/** Generates requests for an operation: valid, nearly valid and invalid ones in path, query, body and headers. */
 export function requestsFor(route: Route, world: World, ids: Ids, repository: string): fc.Arbitrary<Sent> {
   const sources = { id: idOf(ids), fields: fieldsOf(repository) };
   return fc.record({
@@ -64,10 +64,10 @@ function pathOf(route: Route, world: World, ids: Ids): fc.Arbitrary<string> {
   return fc.tuple(...parts).map((all) => all.join('/'));
 }
 
-/** Clients resolve these before anything is sent: it would be another operation that is asked. */
+/** Excludes segments that clients resolve before they send: another operation would be called. */
 const isSegment = (text: string): boolean => text !== '.' && text !== '..';
 
-/** A lone surrogate has no encoding: what a client would send in its place is the replacement character. */
+/** Encodes text for a URL. A lone surrogate has no encoding: clients send the replacement character in its place. */
 const encoded = (text: string): string => encodeURIComponent(text.toWellFormed());
 
 function queryOf(route: Route, world: World, sources: Sources): fc.Arbitrary<string> {
@@ -120,7 +120,7 @@ function bodyOf(route: Route, world: World, sources: Sources): fc.Arbitrary<stri
   );
 }
 
-/** An example with a few of its fields taken from another value. */
+/** Generates an example with a few of its fields taken from another value. */
 function someOf(base: object, value: unknown): fc.Arbitrary<unknown> {
   const entries = Object.entries((value ?? {}) as object);
   return fc

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** The part of JSON schema that the endpoints use (src/platform/http/schema.ts). */
+/** Part of JSON schema that the endpoints use (src/platform/http/schema.ts). */
 export interface Schema {
   type?: string;
   properties?: Record<string, Schema>;
@@ -24,7 +24,7 @@ type Any = fc.Arbitrary<unknown>;
 
 const long = (unit: string, times: number) => unit.repeat(times);
 
-/** Texts that some layer below takes for more than text. */
+/** Texts that some layer below may interpret. */
 export const NASTY_TEXT = [
   '',
   ' ',
@@ -97,7 +97,7 @@ export const NASTY_TEXT = [
   long(' x', 20_000),
 ] as const;
 
-/** Numbers at the edges of what machines and PostgreSQL keep. */
+/** Numbers at the limits of machines and PostgreSQL. */
 const NASTY_NUMBERS = [
   0, -0, -1, 1, 0.5, 1e-7, 255, 256, 65_535, 65_536, 2 ** 31 - 1, 2 ** 31, -(2 ** 31) - 1, 2 ** 32, 2 ** 53, 2 ** 63,
   -(2 ** 63), 1e21, 1e308, -1e308,
@@ -112,7 +112,7 @@ const nested = (depth: number): unknown => {
 const nastyText = fc.constantFrom(...NASTY_TEXT);
 const nastyNumber = fc.constantFrom(...NASTY_NUMBERS);
 
-/** Anything but what was asked for. */
+/** Generates values of any shape, whatever the schema requires. */
 export const nasty: Any = fc.oneof(
   { weight: 5, arbitrary: nastyText },
   { weight: 3, arbitrary: nastyNumber },
@@ -142,13 +142,13 @@ const TIMES = [
   '2026-01-01T00:00:00.123456789Z',
 ];
 
-/** What makes valid values: ids to name, and values that mean something for fields by their name. */
+/** Sources of valid values: ids, and meaningful values for fields by their name. */
 export interface Sources {
   id: fc.Arbitrary<string>;
   fields: Record<string, Any>;
 }
 
-/** Values that a schema allows; texts within the bounds are nasty ones as often as harmless ones. */
+/** Generates values that a schema allows; half of the texts within the bounds are nasty. */
 export function valid(schema: Schema, sources: Sources, field = ''): Any {
   if (schema.nullable) {
     const { nullable: _, ...rest } = schema;
@@ -235,7 +235,7 @@ function changed(value: any, place: Place, change: (at: any, key: string | numbe
   return copy;
 }
 
-/** A value that is nearly a given one: one place replaced, left out, doubled, or joined by what nobody asked for. */
+/** Generates values close to a given one: one part replaced, left out, doubled, or joined by an unknown field. */
 export function nearly(value: unknown): Any {
   const all = places(value);
   const place = fc.constantFrom(...all);
@@ -264,7 +264,7 @@ function joined(value: unknown, at: Place, key: string, odd: unknown): unknown {
   return copy;
 }
 
-/** Text that is nearly a body: what no serialiser of ours would write. */
+/** Generates text that is nearly a body: no serialiser of the program would write it. */
 export function nearlyJson(text: string): fc.Arbitrary<string> {
   const inside = text.startsWith('{') ? text.slice(1) : '}';
   const comma = inside.trim() === '}' ? '' : ',';

@@ -5,7 +5,7 @@ import type { TestRepository } from '#test/harness/repository.ts';
 
 const PORT = 8080;
 
-/** An application with storage, a file and a secret, in a project of its own. */
+/** Application with storage, a file and a secret, in a project of its own. */
 export class Application {
   readonly id: string;
   readonly environmentId: string;
@@ -58,7 +58,7 @@ export class Application {
     this.#repository.commit({ Dockerfile: this.#dockerfile, version: String(Math.random()) });
   }
 
-  /** Deploys what is committed and answers the state in which that ended, with why if it failed. */
+  /** Deploys the last commit and returns the final state, with the reason of a failure. */
   async deploy(): Promise<{ state: string; error: string | null }> {
     await this.#program.ask('POST', `/application/${this.id}/deploy`);
     for (;;) {
@@ -76,7 +76,7 @@ export class Application {
       .toBe(404);
   }
 
-  /** References of the images of kept releases. */
+  /** Returns the references of the images of kept releases. */
   async releasedImages(): Promise<string[]> {
     const rows = await this.#program.running.base.platform.db
       .selectFrom('release')
@@ -97,6 +97,6 @@ export class Application {
   }
 }
 
-/** A program that answers on the port of the ports above and uses its storage. */
+/** Program that answers on the port of the ports above and uses its storage. */
 export const SERVER = `require('node:http').createServer((q, r) => r.end('ok')).listen(process.env.PORT || ${PORT});
 require('node:fs').appendFileSync('/data/starts', 'x');`;

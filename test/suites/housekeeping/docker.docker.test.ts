@@ -6,7 +6,7 @@ import { engineState } from '#test/harness/docker-state.ts';
 import { KEPT, Program } from '#test/harness/program.ts';
 import { Application, SERVER } from './application.ts';
 
-/** More than are kept. */
+/** Number of deployments: more than are kept. */
 const DEPLOYMENTS = 15;
 const DOCKERFILE = `FROM ${NODE_IMAGE}
 WORKDIR /app
@@ -19,7 +19,7 @@ let docker: Docker;
 let program: Program;
 let foreign: Foreign;
 
-/** Things of others that look like ours: the same kinds of names, and labels of another installation. */
+/** Objects of other programs that resemble the product's: the same kinds of names, and labels of another installation. */
 class Foreign {
   readonly #id = newId();
   readonly #containers: Docker.Container[] = [];

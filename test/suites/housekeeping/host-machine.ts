@@ -11,7 +11,7 @@ const run = (program: string, ...args: string[]): string[] => {
 
 const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder).toSorted() : []);
 
-/** What deployments can leave on a machine outside of the data directory. */
+/** Traces of deployments on a machine outside of the data directory. */
 export interface MachineState {
   namespaces: string[];
   links: string[];
@@ -37,13 +37,13 @@ export const machineState = (): MachineState => ({
   }),
 });
 
-/** Processes in whose command line a text stands. */
+/** Returns the processes whose command line contains a text. */
 export const processesWith = (text: string): string[] =>
   commandLines()
     .filter((line) => line.includes(text))
     .toSorted();
 
-/** Folders of the data directory that deployments fill, with how much is in each. */
+/** Returns the folders of the data directory that deployments fill, each with its number of entries. */
 export const filledFolders = (dataDir: string): Record<string, number> =>
   Object.fromEntries(
     ['checkouts', 'images', 'volumes', 'host/services', 'host/environments', 'proxy/routes'].map((folder) => [

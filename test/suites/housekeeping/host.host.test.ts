@@ -9,9 +9,9 @@ import { filledFolders, machineState, processesWith } from './host-machine.ts';
 import { KEPT, Program } from '#test/harness/program.ts';
 import { Application, SERVER } from './application.ts';
 
-/** More than are kept; thirty where nobody waits. */
+/** Number of deployments: more than are kept, and thirty in CI and the soak. */
 const DEPLOYMENTS = process.env.CI || process.env.SOAK ? 30 : 12;
-/** Every so many there is something new to build. */
+/** Number of deployments per commit. */
 const PER_COMMIT = 2;
 const DOCKERFILE = `FROM node:24-alpine
 WORKDIR /app
@@ -23,7 +23,7 @@ CMD ["node", "server.cjs"]
 const { networks } = await tryMachine();
 const iptables = findProgram('iptables');
 
-/** Things of others that look like ours. */
+/** Objects of other programs that resemble the product's. */
 class Foreign {
   readonly #tag = process.pid.toString(36);
   readonly #process: ChildProcess;
@@ -125,7 +125,7 @@ test(`${DEPLOYMENTS} deployments on the host leave what one leaves and the kept 
 const countOf = (machine: ReturnType<typeof machineState>) =>
   Object.fromEntries(Object.entries(machine).map(([key, value]) => [key, Array.isArray(value) ? value.length : value]));
 
-/** Paths below a folder, without the number of the generation. */
+/** Returns the paths below a folder, without the number of the generation. */
 const treeOf = (folder: string): string[] =>
   existsSync(folder)
     ? readdirSync(folder, { recursive: true })

@@ -15,24 +15,24 @@ import { removeUnusedSecretVersions } from '#services/capabilities/service/varia
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 
-/** A thousand take a minute: where somebody waits, a fifth of them has to do. */
+/** Number of deployments: a thousand take a minute, so that a local run makes a fifth of them. */
 const DEPLOYMENTS = process.env.CI || process.env.SOAK ? 1000 : 200;
-/** After so many the heap has what it needs. */
+/** Number of deployments after which the heap has reached its size. */
 const SETTLED = DEPLOYMENTS * 0.4;
-/** Releases and deployments that are kept: the least that the settings take. */
+/** Number of kept releases and deployments: the least that the settings allow. */
 const KEPT = 10;
 /** Deployments of one commit: most deployments of a service change its configuration only. */
 const PER_COMMIT = 25;
-/** Growth of the heap that is noise: what is compiled and cached on the way. */
+/** Growth of the heap in bytes that counts as noise, such as compiled code and caches. */
 const NOISE_BYTES = 12 << 20;
 
-/** What every deployment leaves on purpose, for as long as its own setting says: the audit trail and what is told to others. */
+/** Tables with rows of every deployment, each with a retention of its own: the audit trail and outgoing events. */
 const TOLD = ['audit_event', 'audit_target', 'audit_unsealed', 'audit_chain', 'audit_seal', 'outbox', 'stream_event'];
 
 const app = useApp({ QUARTERDECK_KEPT_RELEASES: String(KEPT), QUARTERDECK_KEPT_DEPLOYMENTS: String(KEPT) });
 const runtime = createFakeRuntime();
 
-/** Commits by branch. Git itself takes most of the time of a deployment, a thousand times. */
+/** Commits by branch, in place of Git, which would take most of the time of a thousand deployments. */
 const heads = new Map<string, number>();
 const sources = {
   resolve: async ({ branch }: { branch: string }) => ({
@@ -74,7 +74,7 @@ const heap = (): number => {
   return process.memoryUsage().heapUsed;
 };
 
-/** An application with a secret, in an organization of its own. */
+/** Creates an application with a secret, in an organization of its own. */
 async function makeService(admin: Actor) {
   const branch = newId();
   const source = { git_repository: { url: 'https://example.com/team/hello.git', branch } };
@@ -102,7 +102,7 @@ async function ended(admin: Actor): Promise<void> {
   }
 }
 
-/** Everything that recurs, two days later: some of it waits until nobody can still be at work. */
+/** Runs all recurring tasks as if two days had passed: some wait until no worker can still use what they remove. */
 async function keepHouse(): Promise<void> {
   await sql`update deployment set ended_at = ended_at - interval '2 days' where status = 'ENDED'`.execute(app.db);
   const later = { ...app.context, clock: { now: () => new Date(Date.now() + 2 * 3_600_000) } };
@@ -119,7 +119,7 @@ async function keepHouse(): Promise<void> {
   await collector.collect();
 }
 
-/** Rows of an organization by table. */
+/** Returns the number of rows of an organization by table. */
 async function rowsOf({ organizationId }: Actor): Promise<Record<string, number>> {
   const { rows: tables } = await sql<{ name: string }>`select c.relname::text as name from pg_class c
     join pg_attribute a on a.attrelid = c.oid and a.attname = 'organization_id'
@@ -135,7 +135,7 @@ async function rowsOf({ organizationId }: Actor): Promise<Record<string, number>
   return counts;
 }
 
-/** Files and folders of the data directory, without what differs by name alone. */
+/** Returns the paths of all files and folders below a folder, sorted. */
 const filesOf = (folder: string): string[] => readdirSync(folder, { recursive: true }).map(String).toSorted();
 
 const imagesOf = (serviceId: string): number =>

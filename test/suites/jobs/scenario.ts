@@ -11,11 +11,11 @@ export interface JobStage {
   router: MemoryRouter;
   repositories: RepositoryRoot;
   runtime: 'host' | 'docker';
-  /** How many runs of a job go on in the runtime. */
+  /** Returns the number of runs of a job that still run on the runtime. */
   runsOf(jobId: string): Promise<number> | number;
 }
 
-/** The application of a file, with repositories of its own beside the example's. */
+/** Provides the application of a file, with repositories of its own beside the example's. */
 export function useJobs(): Pick<JobStage, 'app' | 'repositories'> {
   const repositories = makeRepositoryRoot();
   afterAll(() => repositories.remove());
@@ -69,7 +69,7 @@ const logOf = async (admin: Actor, job: string, id: string) =>
 const logsOf = async ({ admin, environmentId }: Place) =>
   JSON.stringify(ok(await admin.get(`/environment/${environmentId}/logs`), 200));
 
-/** Jobs with real builds and processes. */
+/** Tests jobs with real builds and processes. */
 export function testJobs(stage: JobStage): void {
   const { app, router } = stage;
 

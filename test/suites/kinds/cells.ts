@@ -4,7 +4,7 @@ import type { Kind } from '#services/kind.ts';
 import { ok, type Actor } from '#test/harness/app.ts';
 import type { Sample, SamplePlace } from './samples.ts';
 
-/** A service of a kind in an environment of its own, and how it is called. */
+/** Service of a kind in an environment of its own, with its paths and callers. */
 export interface Cell extends SamplePlace {
   kind: Kind;
   sample: Sample;
@@ -12,7 +12,7 @@ export interface Cell extends SamplePlace {
   url: string;
   id: string;
   name: string;
-  /** Whether the fake runtime has something of it. */
+  /** Returns whether the fake runtime has anything of the service. */
   isThere(): boolean;
   stranger: Actor;
 }
@@ -20,14 +20,14 @@ export interface Cell extends SamplePlace {
 type CellTest = (cell: Cell) => Promise<void>;
 
 const listUrl = ({ kind, environmentId }: Cell) => `/environment/${environmentId}/${kind.path}`;
-/** A kind without a call of its own is deployed with its environment. */
+/** Deploys the service. A kind without a deploy operation is deployed with its environment. */
 const deploy = async ({ admin, url, kind, environmentId }: Cell) =>
   ok(await admin.post(`${kind.operations ? `/environment/${environmentId}` : url}/deploy?wait=30`), 200);
 const stateOf = async ({ admin, url }: Cell) => ok(await admin.get(`${url}/status`), 200);
 const isGone = ({ admin, url }: Cell) =>
   expect.poll(async () => (await admin.get(url)).status, { timeout: 20_000 }).toBe(404);
 
-/** What each capability promises, whatever the kind. */
+/** Tests of each capability, which hold for every kind. */
 export const CELL_TESTS: Record<string, CellTest> = {
   create: async (cell) => {
     const { admin, stranger, sample } = cell;

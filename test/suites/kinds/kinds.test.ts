@@ -22,7 +22,7 @@ const app = useApp(
 const engine = useEngine(app);
 const routes = allRoutes();
 
-/** A service of the kind in an environment of its own. */
+/** Creates a service of the kind in an environment of its own. */
 async function makeCell(kind: Kind): Promise<Cell> {
   const sample = SAMPLES[kind.kind]!;
   const [admin, stranger] = [await app.organization(), await app.organization()];
@@ -43,7 +43,7 @@ describe('docs/kinds.md', () => {
   });
 });
 
-/** Kinds whose services are made through the API; the others are tested where they come from. */
+/** Kinds whose services the API creates; the others are tested beside their sources. */
 const made = KINDS.filter((kind) => hasCapability(routes, kind, CAPABILITY_ROWS[0]!));
 
 test.each(made)('$path has a sample', (kind) => expect(SAMPLES[kind.kind], kind.kind).toBeDefined());

@@ -3,34 +3,34 @@ import type { Actor } from '#test/harness/app.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
 import { makeRegistry, type ImageServer } from '#test/harness/images.ts';
 
-/** Where samples are made. */
+/** Environment for samples. */
 export interface SamplePlace {
   admin: Actor;
   environmentId: string;
-  /** A registry that has every image. */
+  /** Registry that has every image. */
   images: Pick<ImageServer, 'url'>;
-  /** Tag of images; a digest where nobody answers at the registry's address. */
+  /** Tag of images; a digest if no registry answers at its address. */
   tag: string;
 }
 
-/** One service of a kind, as small as it can be deployed on the fake runtime. */
+/** Smallest service of a kind that can be deployed on the fake runtime. */
 export interface Sample {
-  /** What its body says besides the name. */
+  /** Returns the body without the name. */
   body(place: SamplePlace): Promise<object> | object;
-  /** What an edit changes; it must change what is deployed. */
+  /** Fields that an edit changes; they must change the deployment. */
   edit: object;
-  /** How many public links it has, where that isn't one. */
+  /** Number of its public links, if not 1. */
   links?: number;
-  /** State after a stop, where it isn't STOPPED. */
+  /** State after a stop, if not STOPPED. */
   stopped?: string;
-  /** What its deletion answers, where that isn't 204. */
+  /** Status of its deletion, if not 204. */
   deletion?: 202;
 }
 
 const git_repository = { url: EXAMPLE, branch: 'HEAD' };
 const ports = [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }];
 
-/** A sample of each kind that can be created. A kind without one fails the suite. */
+/** Sample of each kind that can be created. A kind without a sample fails the suite. */
 export const SAMPLES: Partial<Record<ServiceKind, Sample>> = {
   AGENTIC_WORKFLOW: {
     deletion: 202,

@@ -14,7 +14,7 @@ import { placeOfEnvironment, submit, type Trigger } from '#services/capabilities
 import type { Random } from '#test/harness/random.ts';
 import { waitsForLock } from '#test/harness/waiting.ts';
 
-/** Where requests are made: a cluster with environments, each with its services. */
+/** Target of requests: a cluster with environments, each with its services. */
 export interface Place {
   organizationId: string;
   clusterId: string;
@@ -27,7 +27,7 @@ type Request = (context: Context) => Promise<unknown>;
 const KINDS = ['APPLICATION'];
 const NODE = '00000000-0000-4000-8000-000000000001';
 
-/** A random request of somebody for the cluster, an environment, some of its services, or a cancel. */
+/** Returns a random request for the cluster, an environment or some of its services, or a cancel. */
 export function randomRequest(random: Random, place: Place): Request {
   const environment = random.pick(place.environments);
   const chosen = random.below(2) === 0 ? null : [random.pick(environment.services)];
@@ -78,13 +78,13 @@ async function cancelAll(context: Context, target: Environment): Promise<void> {
   if (active.length > 0) await cancelEnvironment(context, target, true);
 }
 
-/** Transaction of a request, whose beginning, work and commit are let go one by one. */
+/** Transaction of a request that a test advances step by step: begin, work, commit. */
 export class Session {
   #next: (() => void) | undefined;
-  /** Whether the work is done, so that a commit is what comes next. */
+  /** Whether the work is done, so that the commit is next. */
   worked = false;
   ended = false;
-  /** Number of its process in the database. */
+  /** Process id of its backend in the database. */
   #pid = 0;
   readonly #begun: Promise<void>;
   readonly done: Promise<void>;
@@ -104,7 +104,7 @@ export class Session {
         await this.#gate();
       })
       .finally(() => (this.ended = true));
-    // The failure is that of `done`, which the test awaits.
+    // The test awaits `done`, which has the same failure.
     this.done.catch(() => undefined);
   }
 
@@ -112,7 +112,7 @@ export class Session {
     return this.#begun;
   }
 
-  /** Lets the transaction go one step on, and resolves once that is done or another session holds this one up. */
+  /** Advances the transaction by a step. Resolves once the step is done, or another session's lock holds it up. */
   async step(db: Database): Promise<void> {
     const { worked } = this;
     this.#next?.();
@@ -121,7 +121,7 @@ export class Session {
     await expect.poll(async () => isOver() || (await waitsForLock(db, this.#pid)), { interval: 2 }).toBe(true);
   }
 
-  /** Whether a step can be taken: it is not held up by another session. */
+  /** Whether a step is possible: no other session's lock holds it up. */
   get isFree(): boolean {
     return this.#next !== undefined;
   }
@@ -131,7 +131,7 @@ export class Session {
   }
 }
 
-/** Claims what may run now and returns how much that was; it runs until `endAll`. */
+/** Claims everything that may run now and returns the number of claims, which run until `endAll`. */
 export async function claimAll(db: Database, limit = 100): Promise<number> {
   const claims = await claimNext(db, { workerId: 1, nodeId: NODE, organizationSlots: 100, kinds: KINDS, limit });
   let count = claims.length;
@@ -152,7 +152,7 @@ export async function claimAll(db: Database, limit = 100): Promise<number> {
   }
 }
 
-/** Ends everything that runs and that no session holds, as workers do. */
+/** Ends everything that runs and that no session locks, as workers do. */
 export async function endAll(db: Database, organizationId: string): Promise<void> {
   await db.transaction().execute(async (inside) => {
     const running = await inside
@@ -181,7 +181,7 @@ export async function endAll(db: Database, organizationId: string): Promise<void
   });
 }
 
-/** How many deployments and works of the organization have not ended. */
+/** Returns how many deployments and cluster works of the organization have not ended. */
 export async function countOpen(db: Database, organizationId: string): Promise<number> {
   const { rows } = await sql<{ n: number }>`
     select (select count(*) from deployment where organization_id = ${organizationId} and status <> 'ENDED')

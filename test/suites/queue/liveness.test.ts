@@ -31,7 +31,7 @@ afterEach(async () => {
   await app.db.deleteFrom('deployment').execute();
 });
 
-/** A cluster with two environments of two applications each. */
+/** Creates a cluster with two environments of two applications each. */
 async function makePlace(admin: Actor): Promise<Place> {
   const { results } = ok(await admin.get(`/organization/${admin.organizationId}/cluster`), 200);
   const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: `p ${newId()}` }), 201);
@@ -47,7 +47,7 @@ async function makePlace(admin: Actor): Promise<Place> {
   return { organizationId: admin.organizationId, clusterId: results[0].id, environments };
 }
 
-/** Lets everything that can run come to its end, until nothing begins any more. */
+/** Runs everything until nothing more begins. */
 async function drain(place: Place): Promise<void> {
   for (;;) {
     await endAll(app.db, place.organizationId);
@@ -55,7 +55,7 @@ async function drain(place: Place): Promise<void> {
   }
 }
 
-/** Requests whose beginnings, locks and commits are mixed, with workers that claim in between. */
+/** Mixes the beginnings, locks and commits of requests, with workers that claim in between. */
 async function interleave(random: Random, place: Place): Promise<void> {
   const sessions: Session[] = [];
   for (let round = 0; round < 4; round++) {
@@ -67,7 +67,7 @@ async function interleave(random: Random, place: Place): Promise<void> {
   while (open().length > 0) {
     const free = open().filter((session) => session.isFree);
     if (free.length > 0) await random.pick(free).step(app.db);
-    // A commit lets another session go on, which comes to its next step soon.
+    // A commit lets another session proceed, which soon reaches its next step.
     else
       await expect
         .poll(() => open().length === 0 || open().some((session) => session.isFree), { interval: 2 })
@@ -83,7 +83,7 @@ describe('the queue of a cluster', () => {
     const admin = await app.organization();
     const place = await makePlace(admin);
     const [{ id, services }] = place.environments as [Place['environments'][0]];
-    // The transaction of the third request begins first, and takes its place in the environment last.
+    // The transaction of the third request begins first, and enters its environment's queue last.
     const late = new Session(app.context, requestOfEnvironment(place, id, 'DEPLOY', [services[1]!]));
     await late.begun();
     const stop = new Session(app.context, requestOfCluster(place, 'STOP'));
@@ -128,7 +128,7 @@ describe('the watchdog of the queue', () => {
     const { lines, log } = makeLog();
     await watch(log, 60);
     expect(lines).toEqual([]);
-    // The order of an older release: the second deployment before the work, the first one after it.
+    // Order of an older release: the second deployment before the work, the first one after it.
     await app.db
       .updateTable('deployment')
       .set({ queue_number: sql`1000 - 10 * number` })

@@ -13,7 +13,7 @@ export interface Load {
   waiting: number;
 }
 
-/** Fills the queue: organizations with one cluster each, environments, and deployments that wait in each of them. */
+/** Fills the queue: organizations with one cluster each, environments, and waiting deployments in each of them. */
 export async function fillQueue(db: Database, load: Load): Promise<void> {
   const name = newId();
   await sql`with organizations as (
@@ -37,7 +37,7 @@ export async function fillQueue(db: Database, load: Load): Promise<void> {
   await sql`vacuum analyze`.execute(db);
 }
 
-/** Shows workers 1 to `count` as live until it is told to end. */
+/** Marks workers 1 to `count` as live until the returned function is called. */
 export async function showWorkers(config: pg.ClientConfig, count: number): Promise<() => Promise<void>> {
   const client = new pg.Client(config);
   await client.connect();
@@ -50,22 +50,22 @@ export interface Claimed {
   environmentId: string;
   organizationId: string;
   number: number;
-  /** Milliseconds that the claim took. */
+  /** Duration of the claim in milliseconds. */
   took: number;
-  /** Deployments of the organization that ran when it was claimed, itself included. */
+  /** Running deployments of the organization at the claim, itself included. */
   atOnce: number;
 }
 
 export interface LoopOptions {
   loops: number;
   perOrganization: number;
-  /** Ends all loops when it is true. */
+  /** Ends all loops once it returns true. */
   until?: () => boolean;
-  /** Awaited between the claim and the end of a deployment. */
+  /** Called and awaited between the claim and the end of a deployment. */
   hold?: () => Promise<unknown>;
 }
 
-/** Claims and ends until nothing is left, in as many loops at a time, and returns what was claimed in the order of the claims. */
+/** Claims and ends deployments in parallel loops until none waits. Returns the claimed deployments in the order of their claims. */
 export async function claimInLoops(
   db: Database,
   { loops, perOrganization, until, hold }: LoopOptions,

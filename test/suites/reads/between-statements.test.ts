@@ -13,18 +13,18 @@ const app = useApp({ QUARTERDECK_LOG_LEVEL: 'error' }, {}, undefined, (line) => 
   if (msg === 'request failed' && err?.type !== 'AbortError') faults.push(err?.stack);
 });
 
-/** Statements of the request that runs in this context; `before` is awaited with the number of each. */
+/** Watched request: the number of its statements, and a function that is awaited before each of them. */
 interface Watch {
   count: number;
   before(number: number): Promise<void>;
 }
 const watched = new AsyncLocalStorage<Watch>();
 
-/** Holds each statement of a watched request up, those over the shared connection excepted: they find the target, and are the first. */
+/** Delays each statement of a watched request. Statements over the shared connection are exempt: they come first and find the target. */
 function holdStatements(): void {
   const { pool } = app.database;
   const connect = pool.connect.bind(pool) as (taken?: unknown) => Promise<any>;
-  // With a callback it is `pool.query` that asks, which no read does after its target was found.
+  // A callback means that `pool.query` asks, which no read does once its target is found.
   (pool as { connect: unknown }).connect = async (taken?: unknown) => {
     if (taken) return connect(taken);
     const client = await connect();
@@ -42,10 +42,10 @@ function holdStatements(): void {
   };
 }
 
-/** What stays of an organization: who calls, and that it is there. */
+/** Tables that keep their rows, so that the organization and the caller still exist. */
 const KEPT = ['organization', 'api_token', 'api_token_organization', 'member', 'role', 'access_version'];
 
-/** Takes all that an organization has away at once, and puts it back. */
+/** Returns functions that delete all other rows of an organization at once, and restore them. */
 async function makeRemover(organizationId: string) {
   const { rows } = await sql<{ table: string; columns: string }>`
     select c.relname as table, string_agg(quote_ident(a.attname), ', ') filter (where a.attgenerated = '') as columns
@@ -71,7 +71,7 @@ async function makeRemover(organizationId: string) {
     ({ table, columns }) =>
       `insert into ${table} (${columns}) overriding system value select ${columns} from kept_${table}`,
   );
-  // What a read recorded meanwhile goes with the rest.
+  // Rows that a read wrote in the meantime are removed with the rest.
   return { remove: () => inOne(removals), putBack: () => inOne([...removals, ...returns]) };
 }
 
@@ -85,11 +85,11 @@ beforeAll(async () => {
 
 const reads = allRoutes().filter((route) => route.method === 'GET' && !route.readsOnlyTarget);
 
-/** Statements before which the subject goes: in a transaction those that begin it and find the target come first. */
+/** Returns the statements before which the subject is removed. In a transaction, the first ones begin it and find the target. */
 const placesOf = (route: Route): number[] => (route.transaction === false ? [1, 2] : [3]);
 const read = (route: Route) => callExample(world.admin, world, route, exampleOf(world, route));
 
-/** The answer to a read whose subject is removed before its nth statement; null where it has fewer. */
+/** Returns the answer to a read whose subject is removed before its nth statement; null if it has fewer. */
 async function removedBefore(route: Route, nth: number) {
   let removed = false;
   const before = async (number: number) => {

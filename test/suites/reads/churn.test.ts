@@ -9,11 +9,11 @@ import { makeRandom, seedOf, type Random } from '#test/harness/random.ts';
 import { exampleOf, undocumented } from '../answers.ts';
 import { makeWorld, type World } from '../world.ts';
 
-/** Reads under way at a time. */
+/** Number of concurrent reads. */
 const READERS = 5;
-/** Time in which environments come and go, in milliseconds; what is left of the world is deleted after it. */
+/** Time in milliseconds in which environments come and go; after it the rest of the world is deleted. */
 const CHURN_MS = 8_000;
-/** Environments that come and go at a time. */
+/** Number of environments that come and go at a time. */
 const CHURNS = 2;
 const DEPLOY_SECONDS = 10;
 
@@ -25,7 +25,7 @@ const app = useApp(
   undefined,
   (line) => {
     const { msg, err, path } = JSON.parse(line) as Record<string, any>;
-    // The harness leaves a stream after its first event.
+    // The harness closes a stream after its first event.
     if (msg === 'request failed' && err?.type !== 'AbortError') faults.push(`${path}: ${err?.stack}`);
   },
 );
@@ -35,10 +35,10 @@ const reads = allRoutes().filter((route) => route.method === 'GET');
 let world: World;
 beforeAll(async () => void (world = await makeWorld(app, DEPLOY_SECONDS)));
 
-/** Ids that stand for those of the world in paths, by the parameter: of what comes and goes. */
+/** Ids that replace those of the world in paths, by parameter: of things that come and go. */
 type Ids = Record<string, string>;
 
-/** Things by which a deletion can be refused, or which Git or the DNS are asked for, are none of a read's faults. */
+/** Accepts statuses that are no fault of a read: refused deletions, and failed calls to Git or the DNS. */
 const isFine = (route: Route, status: number): boolean =>
   [200, 401, 404, 410].includes(status) || (route.errors ?? []).includes(status as 400) || status === 400;
 
@@ -49,7 +49,7 @@ function pathFor(route: Route, ids: Ids): string {
   return (example.path ?? world.pathOf({ method: route.method, path: replaced })) + (example.query ?? '');
 }
 
-/** Reads everything in an order of its own until it is stopped; answers what was wrong. */
+/** Reads everything in an order of its own until it is stopped; returns what was wrong. */
 async function readOn(
   random: Random,
   ids: () => Ids,
@@ -65,13 +65,13 @@ async function readOn(
     const unlike = isFine(route, answer.status)
       ? undocumented(route, answer)
       : `${answer.status} ${JSON.stringify(answer.body)}`;
-    // A path that names nothing any more is refused before it is known what it would have led to.
+    // A path to a deleted thing is refused before its target is known.
     if (unlike && answer.status !== 401) wrong.push(`${route.id}: GET ${path}: ${unlike}`);
   }
   return wrong;
 }
 
-/** An environment with a service of each kind is made, deployed, changed and deleted, over and over. */
+/** Creates, deploys, changes and deletes an environment with a service of each kind, over and over. */
 async function comeAndGo(ids: Ids, until: number): Promise<number> {
   const { admin } = world;
   let rounds = 0;
@@ -95,7 +95,7 @@ async function comeAndGo(ids: Ids, until: number): Promise<number> {
   return rounds;
 }
 
-/** Deletes what is left, the organization at last. */
+/** Deletes everything that is left, the organization last. */
 async function deleteAll(): Promise<void> {
   const { admin } = world;
   const removals = allRoutes().filter(

@@ -19,8 +19,8 @@ import { createMarks, mark } from './marks.ts';
 import { useHostEngine } from '#test/harness/real-engine.ts';
 
 /**
- * One life of a service with marked secrets, on the real parts: git server, build, instance, webhook, database. Everything that
- * comes out anywhere is kept and searched for the marks.
+ * Marked secrets of a service that runs through a whole life on real parts: git server, build, instance, webhook, database. All output
+ * anywhere is kept and searched for the marks.
  */
 const CANARIES = {
   secret: mark('secret'),
@@ -59,7 +59,7 @@ const seenProcesses = new Set<string>();
 const stops: (() => Promise<unknown>)[] = [];
 let dataDir: string;
 
-/** The caller, with everything that it is answered kept. */
+/** Returns an actor that keeps every answer. */
 const kept = (actor: Actor): Actor => {
   const call: Actor['call'] = async (...request) => {
     const answer = await actor.call(...request);
@@ -103,7 +103,7 @@ beforeAll(async () => {
     credentials: { username: 'oauth2', password: CANARIES.newGitToken },
   });
   receiver = createServer(async (request, response) => {
-    // As a registry it takes no password, whichever it is shown.
+    // As a registry, the server refuses every password.
     if (/^\/v2\/|index\.yaml$/.test(request.url!))
       return void response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
     let text = JSON.stringify(request.headers);
@@ -167,12 +167,12 @@ beforeAll(async () => {
   await make(`${url}/secret/${parent.id}/override`, { value: CANARIES.secret });
   await make(`${url}/secret`, { key: 'KEY_FILE', value: CANARIES.file, mount_path: '/app/key.pem' });
   await make(`${url}/environmentVariable`, { key: 'URL', value: 'https://x:{{CANARY_SECRET}}@host/' });
-  // With a wrong token first: that a server refuses it is told everywhere, the token nowhere.
+  // A wrong token first: its refusal is reported everywhere, the token nowhere.
   await admin.post(`${url}/deploy?wait=30`, {});
   ok(await admin.put(`${organization}/gitToken/${gitToken.id}`, { ...token, token: CANARIES.newGitToken }), 200);
 }, 60_000);
 
-/** Passwords of registries, shown to a server that refuses them. */
+/** Sends passwords of registries to a server that refuses them. */
 async function askRegistries(organization: string, url: string): Promise<void> {
   const config = (password: string) => ({ config: { username: 'ada', password } });
   const registry = { name: 'canary', kind: 'GENERIC_CR', url, ...config(CANARIES.registry) };
@@ -194,7 +194,7 @@ describe('a service with secrets', () => {
     await expect
       .poll(async () => JSON.stringify(ok(await admin.get(`${url}/log`), 200)), { timeout: 10_000 })
       .toContain(`has ${CANARIES.secret.length} ${CANARIES.file.length}`);
-    // The build said it: masked, it is there.
+    // The build printed it: it is in the log, masked.
     expect(JSON.stringify(logs)).toContain('in the build: ***');
     await expect.poll(() => calls.length, { timeout: 10_000 }).toBeGreaterThan(1);
   }, 90_000);
@@ -255,13 +255,13 @@ describe('a service with secrets', () => {
   }, 45_000);
 });
 
-/** Whether the file or a folder on the way to it is closed to all but its owner. */
+/** Returns whether the file, or a folder on the way to it, is closed to all but its owner. */
 function isClosed(file: string, top: string): boolean {
   const open = statSync(file).mode & 0o077;
   return open === 0 || (file !== top && isClosed(path.dirname(file), top));
 }
 
-/** Files below a folder that hold a mark. */
+/** Returns the files below a folder that contain a mark. */
 function filesWith(folder: string): { file: string; names: string[] }[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder, { recursive: true, withFileTypes: true })

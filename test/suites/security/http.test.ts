@@ -4,7 +4,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
-/** What clients send that no client of good will sends, over real connections. */
+/** Malicious and malformed HTTP requests over real connections. */
 const app = useApp();
 let admin: Actor;
 let port: number;
@@ -24,7 +24,7 @@ function open(): Socket {
   return socket;
 }
 
-/** Sends bytes as they are and answers all that comes until the server closes or answers in full. */
+/** Sends raw bytes and returns everything received until the server closes or has answered in full. */
 function exchange(text: string | Buffer): Promise<string> {
   const socket = open();
   return new Promise((resolve) => {

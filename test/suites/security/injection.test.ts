@@ -9,8 +9,8 @@ import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import { useHostEngine } from '#test/harness/real-engine.ts';
 
 /**
- * Values that are a command, an option or a path to somebody: through every field that reaches git, a build or a process, with the
- * real parts behind. What would have run leaves a file.
+ * Values that git, a build or a process might take for a command, an option or a path. They go through every field that reaches these, on
+ * real parts. A command that runs leaves a file.
  */
 const root = makeRepositoryRoot();
 const engine: { current?: { runtime: Runtime } } = {};
@@ -59,7 +59,7 @@ beforeAll(async () => {
     Dockerfile: 'FROM scratch\nWORKDIR /app\nCOPY main.js .\nENTRYPOINT ["node", "main.js"]\n',
     'main.js': SERVER,
   });
-  // A link in the repository to a folder of the machine.
+  // Symbolic link in the repository to a folder of the machine.
   symlinkSync('/etc', path.join(repository.url, 'linked'));
   repository.commit({ 'b.txt': 'b' });
   admin = await app.organization();
@@ -75,7 +75,7 @@ const base = () => ({
   ports: [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }] as Record<string, unknown>[],
 });
 
-/** Fields that reach a program, a build or a path, and how a service has one of them. */
+/** Fields that reach a program, a build or a path, with the function that puts a value into a service. */
 const FIELDS: Record<string, (value: string) => object> = {
   url: (url) => ({ git_repository: { ...base().git_repository, url } }),
   branch: (branch) => ({ git_repository: { ...base().git_repository, branch } }),

@@ -46,7 +46,7 @@ test('a page beyond the last that can be asked for is 400', async () => {
 });
 
 describe('a body of 1 MiB that is wrong everywhere', () => {
-  // As many values as a body may hold.
+  // The largest number of values that fits into a body.
   const wide = JSON.stringify({ name: 1, admin_emails: Array.from({ length: 49_990 }, () => 1234567890123456768) });
   test('holds up nobody for more than 50 ms', async () => {
     const admin = await app.organization();

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 
-/** A value that occurs nowhere else. Its middle is letters and digits, which JSON and URLs leave as they are. */
+/** Returns a unique value. Its middle is letters and digits, which JSON and URLs leave as they are. */
 export const mark = (name: string) => `canary-${name}-${randomBytes(12).toString('hex')}`;
 
-/** What a mark looks like where somebody has encoded it. */
+/** Returns the encoded forms of a mark: base64, hexadecimal and percent encoding. */
 function formsOf(value: string): string[] {
   return value
     .split('\n')
     .filter((line) => line.includes('canary'))
     .flatMap((line) => {
-      // The middle of the text in base64 is there whatever stands before it.
+      // The middle of a text in base64 is the same whatever stands before it.
       const base64 = [0, 1, 2].map((at) => Buffer.from(line.slice(at)).toString('base64').slice(4, -6));
       const hex = Buffer.from(line).toString('hex');
       return [line, ...base64, ...base64.map(toUrl), hex, hex.toUpperCase(), encodeURIComponent(line)];
@@ -18,7 +18,7 @@ function formsOf(value: string): string[] {
 
 const toUrl = (text: string) => text.replaceAll('+', '-').replaceAll('/', '_');
 
-/** Every form of marked values, and the names of those that a text has. */
+/** Returns every form of marked values, and a function that names the marks in a text. */
 export function createMarks(values: Readonly<Record<string, string>>) {
   const forms = Object.entries(values).flatMap(([name, value]) =>
     [...new Set(formsOf(value))].map((form) => ({ name, form })),

@@ -6,8 +6,8 @@ import { exampleOf } from '../answers.ts';
 import { makeWorld, type World } from '../world.ts';
 
 /**
- * A token with a policy and one with a custom role see one project of an organization of which every other thing is marked. Every GET is
- * asked, so that a new list is covered, or fails.
+ * Lists as a token with a policy and a token with a custom role see them. They see one project of an organization, and every other thing is
+ * marked. Every GET is asked, so that a new list is covered, or fails.
  */
 const app = useApp();
 const gets = allRoutes().filter((route) => route.method === 'GET' && route.action !== 'public');
@@ -52,7 +52,7 @@ beforeAll(async () => {
 const found = (answer: Answer, asked: string): string[] =>
   marks.filter((id) => JSON.stringify(answer.body ?? '').includes(id) && !asked.includes(id));
 
-/** Rows of environments that are PRODUCTION, which the callers by mode do not see anywhere, beside others in the same project. */
+/** Returns marks of PRODUCTION environments, which the callers by mode must not see, although others of the project are visible. */
 async function productionMarks(): Promise<string[]> {
   const { organizationId } = world;
   const environments = await app.db
@@ -73,7 +73,7 @@ async function productionMarks(): Promise<string[]> {
   return [...closed, ...services.map(({ id }) => id)];
 }
 
-/** A policy and a role that close PRODUCTION and nothing else. */
+/** Creates a policy and a role that close PRODUCTION and nothing else, with a caller for each. */
 async function callersByMode(): Promise<Record<string, Caller>> {
   const { admin } = world;
   const of = `/organization/${admin.organizationId}`;
@@ -104,7 +104,7 @@ test('a cluster that a policy closes appears in no answer of any GET', async () 
   const { id } = ok(await admin.post(`${of}/onPremise/credentials`, { name: newId() }), 201);
   const account = { cloud_provider: 'ON_PREMISE', credentials: { id }, region: 'here' };
   ok(await admin.post(`${of}/cluster/${closed}/cloudProviderInfo`, account), 201);
-  // Policies stand in lists and events too: this one does not name the id whole.
+  // Policies appear in lists and events too: this policy does not contain the whole id.
   const opa_policy = `package p
     default allow := false
     allow if not startswith(input.cluster_id, "${closed.slice(0, -1)}")

@@ -15,7 +15,7 @@ let world: World;
 beforeAll(async () => void (world = await makeWorld(app)));
 
 const long = 'x'.repeat(12_000);
-/** Values as they stand in a request line, with every parameter of every operation. */
+/** Values in the form of a request line that are tried with every parameter of every operation. */
 const ALWAYS = ['', '-1', '1e999', 'NaN', '%00', '%zz'];
 const VALUES = [
   ...ALWAYS,
@@ -66,7 +66,7 @@ const VALUES = [
   'AAAA.AAAA',
   long,
 ];
-/** Forms of a parameter besides `name=value`. */
+/** Returns forms of a parameter besides `name=value`. */
 const formsOf = (name: string) => [
   name,
   `${name}=1&${name}=2`,
@@ -79,10 +79,10 @@ const formsOf = (name: string) => [
 const parametersOf = (route: Route): string[] =>
   Object.keys((route.query as { properties?: object } | undefined)?.properties ?? {});
 
-/** These ask a repository, which starts a program for each request: a few values are enough. */
+/** Selects operations that start a program for each request, because they ask a repository: a few values are enough. */
 const isSlow = (route: Route) => /commit|contributor|deploymentPlan|terraformExport/i.test(route.path);
 
-/** Parameters that several operations share, of lists or of the kinds of services: all values are tried with the first of them. */
+/** Parameters that several operations share (lists, kinds of services): all values are tried with the first operation only. */
 const seen = new Set<string>();
 
 function queriesFor(route: Route, name: string): string[] {
@@ -90,11 +90,11 @@ function queriesFor(route: Route, name: string): string[] {
   const isFirst = !seen.has(key) && !isSlow(route);
   seen.add(key);
   const values = (isFirst ? VALUES : ALWAYS).map((value) => `${name}=${value}`);
-  // A parameter by another name is none, so that what deletes would delete.
+  // A parameter by another name is ignored, so that deletions would delete.
   return isFirst && route.method === 'GET' ? [...values, ...formsOf(name)] : values;
 }
 
-/** What is wrong with an answer, or undefined. */
+/** Returns what is wrong with an answer, or undefined. */
 function wrongWith(name: string, { status, body }: Answer): string | undefined {
   if (status >= 500 && status !== 502) return `answered ${status}: ${JSON.stringify(body)}`;
   if (status !== 400 || body.message === 'The request is malformed.') return undefined;

@@ -7,7 +7,7 @@ import { exampleOf, typeOf } from '../answers.ts';
 import { rowsWith } from '../fuzz/digest.ts';
 import { makeWorld, type World } from '../world.ts';
 
-/** Requests that meet each other: whatever their order, what holds for one after the other holds for them. */
+/** Concurrent requests: whatever their order, they keep the guarantees of sequential requests. */
 const app = useApp();
 const routes = allRoutes();
 const named = (wanted: (route: Route) => boolean) =>
@@ -22,7 +22,7 @@ const urlOf = (route: Route): string => {
 };
 const statuses = (answers: Answer[]): number[] => answers.map(({ status }) => status).sort();
 
-/** Makes things that have a name or key of their own (docs/contributing/rules.md 8, 32). */
+/** Operations that create things with a unique name or key (docs/contributing/rules.md 8, 32). */
 const UNIQUE = [
   'createOrganization',
   'createProject',
@@ -83,7 +83,7 @@ describe('edits of one thing with the version that was read', () => {
       JSON.stringify(answers[0]!.body),
     ).toBe(true);
     expect(taken.length).toBeGreaterThan(0);
-    // Those that changed nothing leave the version as it is.
+    // Requests that changed nothing leave the version as it is.
     if (taken.length > 1) expect(new Set(taken.map(({ headers: { etag } }) => etag)).size).toBe(1);
   });
 });
@@ -101,7 +101,7 @@ describe('an Idempotency-Key', () => {
     ];
     expect(second.id).not.toBe(first.id);
     expect(second.organization.id).toBe(two.organizationId);
-    // Nor does it open the other's answer under the other's path.
+    // The key does not reveal the other organization's answer under that organization's path either.
     expect((await two.call('POST', project(one), body, headers)).status).toBe(404);
     const reader = await one.withScope('READ');
     expect((await reader.call('POST', project(one), body, headers)).status).toBe(403);
@@ -135,7 +135,7 @@ describe('an Idempotency-Key', () => {
       await at.admin.call('POST', url, example.body, headers),
     ];
     expect(first.status, JSON.stringify(first.body)).toBeLessThan(example.refused === 502 ? 503 : 500);
-    // Where nobody is known there is nobody whose key it could be: the report is gone by then.
+    // Anonymous callers have no keys of their own: the report is gone by then.
     if (route.action === 'public') expect(second.status).toBe(first.status < 400 ? 404 : first.status);
     else if (first.status < 400) expect([second.status, second.body]).toEqual([first.status, first.body]);
   });

@@ -11,8 +11,8 @@ import { ACCOUNTS, makeWorld, type World } from '../world.ts';
 import { createMarks, mark } from './marks.ts';
 
 /**
- * A world in which every scope and every kind of credential has a marked secret. Every operation is called by everybody; the marks are looked
- * for in answers, the log and the database; canaries.test.ts looks at builds, processes and webhooks.
+ * Marked secrets of a world, in every scope and every kind of credential. Every caller calls every operation, and the marks are looked for
+ * in answers, the log and the database; canaries.test.ts covers builds, processes and webhooks.
  */
 const SECRETS = [
   'project', 'environment', 'application', 'container', 'helm', 'job', 'terraform', 'override', 'file', 'tf-var',
@@ -21,13 +21,13 @@ const SECRETS = [
 ] as const; // prettier-ignore
 type Secret = (typeof SECRETS)[number];
 const CANARIES = Object.fromEntries(SECRETS.map((name) => [name, mark(name)])) as Record<Secret, string>;
-/** Standard Webhooks has base64, in which the mark stands. */
+/** Returns a secret of Standard Webhooks: base64 of the mark. */
 const whsec = (name: Secret) => `whsec_${Buffer.from(CANARIES[name]).toString('base64')}`;
 const { forms, marksIn } = createMarks(CANARIES);
 
 const MODES = ['PRODUCTION', 'STAGING', 'DEVELOPMENT', 'PREVIEW'] as const;
 const routes = allRoutes();
-/** What takes something of the world away comes last. */
+/** Selects operations that remove parts of the world: they come last. */
 const removes = ({ method, path }: Route) =>
   method === 'DELETE' || /\/(uninstall|delete|lock|cancelDeployment)$/.test(path);
 const ordered = [
@@ -48,7 +48,7 @@ engine.current = useEngine(app);
 
 const make = async (admin: Actor, url: string, body: unknown): Promise<any> => ok(await admin.post(url, body), 201);
 
-/** Puts a marked secret wherever the API takes one. */
+/** Stores a marked secret wherever the API accepts one. */
 async function markAll(world: World): Promise<void> {
   const { admin, environmentId } = world;
   const of = `/organization/${admin.organizationId}`;
@@ -88,7 +88,7 @@ async function markVariables({ admin, projectId, environmentId, applicationId, p
   for (const kind of ['application', 'container', 'helm', 'job', 'terraform'] as const) {
     const url = pathOf({ method: 'GET', path: `/${kind}/{${kind}Id}` });
     await make(admin, `${url}/secret`, { key: 'CANARY_S', value: CANARIES[kind] });
-    // What is no secret itself and has one in it once it is expanded.
+    // Not a secret itself, but it contains one once it is expanded.
     await make(admin, `${url}/environmentVariable`, { key: 'URL', value: 'https://x:{{CANARY_S}}@{{CANARY}}/' });
   }
   const url = `/application/${applicationId}/secret`;
@@ -147,7 +147,7 @@ async function markCluster({ admin, clusterId }: World, of: string): Promise<voi
   await make(admin, `${of}/cluster`, { ...cluster, ...accesses });
 }
 
-/** Scopes, and a role and a policy that close PRODUCTION. Strangers have a suite of their own (tenants.test.ts). */
+/** Returns callers of every scope, and a role and a policy that close PRODUCTION. Strangers have a suite of their own (tenants.test.ts). */
 async function everybody(world: World): Promise<[string, Caller][]> {
   const { admin } = world;
   const of = `/organization/${admin.organizationId}`;
@@ -176,7 +176,7 @@ async function everybody(world: World): Promise<[string, Caller][]> {
   return callers as [string, Caller][];
 }
 
-/** Contents of the files of an archive of ours: deflated, with their sizes in the local headers. */
+/** Returns the contents of the files of an archive of the product: deflated, with sizes in the local headers. */
 function unzip(archive: Buffer): string {
   let text = '';
   for (let at = 0; archive.readUInt32LE(at) === 0x04034b50;) {
@@ -218,7 +218,7 @@ async function callAll(callers: [string, Caller][], of: Route[]): Promise<string
   return wrong;
 }
 
-/** Headers of outputs are shown to whoever may edit the workflow. */
+/** Accepts headers of outputs for callers who may edit the workflow. */
 const isShown = (mode: string) => {
   const editors = mode === 'PRODUCTION' ? 'ADMIN' : 'ADMIN|role|policy';
   const line = new RegExp(`^(${editors}): \\w+ 20\\d: output-header$`);
@@ -268,7 +268,7 @@ describe('marked secrets', () => {
     expect(await rowsWith(app, 'https://x:{{CANARY_S}}@{{CANARY}}/'), 'what is no secret is found').not.toEqual([]);
     for (const { name, form } of forms) {
       const rows = await rowsWith(app, form);
-      // Headers of outputs are a part of the configuration.
+      // Headers of outputs are part of the configuration.
       const wrong = rows.filter(({ table }) => name !== 'output-header' || !/^(service|deployment)/.test(table));
       expect(wrong, name).toEqual([]);
     }

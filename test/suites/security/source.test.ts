@@ -7,7 +7,7 @@ const files = globSync('src/**/*.ts', { cwd: ROOT })
   .filter((file) => !/\.(test|fixture)\.ts$/.test(file))
   .map((file) => ({ file, text: readFileSync(path.join(ROOT, file), 'utf8') }));
 
-/** Places of a pattern in the program's own files: `file: line`. */
+/** Returns the lines of the program's own files that match a pattern, as `file: line`. */
 const places = (pattern: RegExp, where: (file: string) => boolean = () => true): string[] =>
   files
     .filter(({ file }) => where(file))
@@ -21,7 +21,7 @@ const places = (pattern: RegExp, where: (file: string) => boolean = () => true):
 test('programs are started with argument lists: no shell, and no text that is run', () => {
   expect(places(/shell: *true|\bexecSync\(|\{ *exec *[,}].*child_process/)).toEqual([]);
   expect(places(/\beval\(|new Function\(/)).toEqual([]);
-  // The collector of garbage has no other name than the one in a context of its own.
+  // The garbage collector is only reachable through a context of its own.
   expect(
     places(/node:vm|runIn\w*Context\((?!'gc'\))/).filter((place) => !place.startsWith('src/kernel/idle.ts')),
   ).toEqual([]);
@@ -41,7 +41,7 @@ test('whatever a command prints goes through the one function that makes it harm
   expect(places(/console\.|process\.stdout\.write/, (file) => file.startsWith('src/cli/')).sort()).toEqual([
     'src/cli/print.ts: export const print = (text: string): void => console.log(printable(text));',
     'src/cli/print.ts: export const printAside = (text: string): void => console.error(printable(text));',
-    // Writes nothing: it waits until what was printed is out.
+    // Writes nothing: it waits until the output is flushed.
     "src/cli/print.ts: process.stdout.write('', () => done());",
   ]);
 });

@@ -26,7 +26,7 @@ const IDS = new RegExp(ID.source.slice(1, -1), 'g');
 
 const TIMES = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 
-/** What an answer says, whichever id it was asked for, and whenever. */
+/** Returns an answer without ids and times, to compare answers to different ids. */
 const said = ({ status, body }: Answer) => ({
   status,
   body: JSON.stringify(body ?? null)
@@ -34,7 +34,7 @@ const said = ({ status, body }: Answer) => ({
     .replaceAll(TIMES, '<time>'),
 });
 
-/** Asks the same of the other organization's thing and of what never was: one answer, and nothing may change by it. */
+/** Asks the same of the other organization's thing and of an id that never existed. Both answers must be equal, and nothing may change. */
 async function asksForBoth(ask: (id: string) => Promise<Answer>, foreign: string, where: string): Promise<Answer> {
   const before = await digest();
   const [theirs, nobodys] = [await ask(foreign), await ask(newId())];
@@ -43,7 +43,7 @@ async function asksForBoth(ask: (id: string) => Promise<Answer>, foreign: string
   return theirs;
 }
 
-/** The paths of an operation with one of its ids at a time taken from the other organization, and how to name another there. */
+/** Returns the paths of an operation, each with one id of the other organization. `pathWith` inserts another id in its place. */
 function strangePaths(route: Route): { name: string; foreign: string; pathWith: (id: string) => string }[] {
   const [mine, theirs] = [own.pathOf(route).split('/'), other.pathOf(route).split('/')];
   return route.path
@@ -62,7 +62,7 @@ describe('an id of another organization is like one that never was', () => {
       const ask = (id: string) =>
         own.admin.call(route.method, pathWith(id) + (example.query ?? ''), example.body, typeOf(example));
       const answer = await asksForBoth(ask, foreign, name);
-      // Existing clients send any organization there: the cluster's own decides.
+      // Existing clients send any organization here: the cluster's own decides.
       if (name === '{organizationId}' && route.target?.inAnyOrganization) continue;
       expect(answer.status, `${name}: ${JSON.stringify(answer.body)}`).toBe(404);
     }
@@ -109,10 +109,10 @@ function askWith(route: Route, example: Example, place: Place, id: string): Prom
 
 const strangeNames = (route: Route) => route.path.match(/\{\w+Id\}/g) ?? [];
 
-/** Where a value lies: keys, and 0 for the first item of a list. */
+/** Path of a value: keys, and 0 for the first item of a list. */
 type Place = (string | 0)[];
 
-/** Places of ids in what a schema describes. */
+/** Returns the paths of ids in a schema. */
 function idsIn(schema: Schema | undefined, at: Place = []): Place[] {
   if (!schema) return [];
   const variants = (schema.anyOf ?? []).flatMap((one) => idsIn(one, at));
@@ -133,7 +133,7 @@ function withValue(value: any, [key, ...rest]: Place, id: string): any {
   return { ...base, [key]: withValue(base[key], rest, id) };
 }
 
-/** Ids of the other organization that a field of this name could mean. */
+/** Returns the ids of the other organization that a field of this name could mean. */
 function foreignFor(field: string): string[] {
   const kinds: Record<string, string> = {
     organization: other.organizationId,
@@ -149,7 +149,7 @@ function foreignFor(field: string): string[] {
 }
 
 describe('what no schema names', () => {
-  /** Columns of tables, which a handler that spreads a body would fill. */
+  /** Returns columns of tables, which a handler that spreads a body would write. */
   const columns = (mark: string) => ({
     id: mark,
     organization_id: mark,

@@ -174,7 +174,7 @@ test('/service/logs reads no further ahead of a client that does not read, and e
         { interval: 300 },
       )
       .toBe(true);
-    // What the kernel keeps for both ends, and no more.
+    // Only what the kernel buffers for both ends.
     expect(read).toBeLessThan(400);
     client.socket.terminate();
     await expect.poll(() => ended).toBe(true);
@@ -221,7 +221,7 @@ test('/cluster/status sends the status at once and again when the cluster is loc
     return nodes.texts().map((text) => JSON.parse(text));
   };
   for (const path of ['/cluster/nodes', '/cluster/node']) expect(await nodesOf(path)).toEqual([{ Nodes: [] }]);
-  // Organizations see ids of machines, no names.
+  // Organizations see the ids of machines, but no names.
   const node = { id: newId(), name: 'name-of-the-machine' };
   await app.db.insertInto('node').values(node).execute();
   const moveTo = (node_id: string | null) =>

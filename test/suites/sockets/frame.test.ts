@@ -9,7 +9,7 @@ import { makeExample } from '#test/harness/engine.ts';
 import { connect, listen, refusal, search } from '#test/harness/sockets.ts';
 
 const app = useApp({ QUARTERDECK_SOCKETS_PER_CALLER: '3' }, { socketPingMs: 300 });
-/** Sockets that a test does not listen to at its own address. */
+/** Descriptions of all sockets; the tests call those of `app`. */
 const SOCKETS = allSockets();
 
 let admin: Actor;
@@ -28,7 +28,7 @@ beforeAll(async () => {
   };
 });
 
-/** A query that asks a socket for what is the administrator's. */
+/** Returns a query that asks a socket for a thing of the administrator. */
 const queryOf = (socket: Pick<Socket, 'query'>): Record<string, unknown> => ({ ...ids, ...EXAMPLES(socket) });
 const EXAMPLES = ({ query }: Pick<Socket, 'query'>): Record<string, unknown> =>
   query && 'command' in query.properties ? { command: ['true'], tty_width: 0, tty_height: 0 } : {};
@@ -228,7 +228,7 @@ test('a message that is too large closes its socket with 1009, a malformed frame
   large.socket.send(Buffer.alloc(1024 * 1024 + 1));
   expect((await large.closed).code).toBe(1009);
   const malformed = await connect(app, path, query, { token: admin.token });
-  // A frame that is not masked.
+  // Frame without a mask.
   (malformed.socket as unknown as { _socket: net.Socket })._socket.write(Buffer.from([0x81, 0x01, 0x41]));
   expect((await malformed.closed).code).toBe(1002);
 });
@@ -259,7 +259,7 @@ test('a server that closes tells its sockets with 1001 and does not wait for tho
     const client = await connect(other, '/service/status', query, { token: owner.token });
     await client.frame();
     const { port } = other.server.server.address() as AddressInfo;
-    // One that reads nothing at all.
+    // Client that reads nothing at all.
     const silent = net.connect(port, '127.0.0.1');
     silent.write(
       `GET /service/status?${search(query)} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +

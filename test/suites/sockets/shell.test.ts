@@ -6,7 +6,7 @@ import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import { connect, refusal } from '#test/harness/sockets.ts';
 
-/** The runtime's part is played by the test; the real ones have their own contract (src/runtimes/contract/executing.ts). */
+/** Stand-in for the runtime's `exec`; real runtimes have their own contract (src/runtimes/contract/executing.ts). */
 let exec: Runtime['exec'];
 let endpoints: InstanceEndpoints[] = [];
 const app = useApp({}, { runtimeOf: async () => ({ exec, endpoints: async () => endpoints }) as unknown as Runtime });

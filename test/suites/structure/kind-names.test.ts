@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { SERVICE_KINDS } from '#kernel/kinds.ts';
 
-/** Files outside of the kinds that name one in code, and why that is right. */
+/** Files outside of the kinds that name a kind in code, with the reason. */
 const EXCEPTIONS: Record<string, string> = {
   'platform/events/audit.ts': 'TERRAFORM is a part of a target there (`sub_target_type`), whatever its kind.',
   'services/api-document/request-examples.ts': 'Examples of bodies; CONTAINER is a mode of databases.',
@@ -18,7 +18,7 @@ const EXCEPTIONS: Record<string, string> = {
 
 const NAMED = new RegExp(`['"](?:${SERVICE_KINDS.join('|')})['"]|(?:^|[{,])\\s*(?:${SERVICE_KINDS.join('|')}):`, 'm');
 
-/** Comments name kinds as examples. */
+/** Removes comments, which name kinds as examples. */
 const withoutComments = (text: string): string => text.replaceAll(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/.*$/gm, '');
 
 const findFiles = (): string[] =>

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { useApp, ok } from '#test/harness/app.ts';
 import { useEngine } from '#test/harness/engine.ts';
 
-// The registration: facts by name, and the descriptor in the list. Nothing else of the program knows the kind.
+// Registration of the kind: facts by name, and the descriptor in the list. Nothing else in the program knows the kind.
 vi.mock('#kernel/service-kinds.ts', async (original) => {
   const { KIND_FACTS } = await original<typeof import('#kernel/service-kinds.ts')>();
   const facts = { ...KIND_FACTS.APPLICATION, group: 'widgets', hostPrefix: 'widget' };
@@ -24,7 +24,7 @@ useEngine(app);
 type Json = Record<string, any>;
 const document: Json = makeApiDocument(allRoutes());
 
-/** Every object in the document, with the way to it. */
+/** Yields every object in the document, with the path to it. */
 function* nodesOf(node: unknown, at: string[] = []): Generator<[string, Json]> {
   if (!node || typeof node !== 'object') return;
   if (!Array.isArray(node)) yield [at.join('.'), node];

@@ -1,4 +1,4 @@
-/** Tables by the module that owns them: the only one whose SQL names them, but for the exceptions. */
+/** Tables by the module that owns them. Other modules' SQL names them only by the exceptions below. */
 export const OWNERS: Record<string, string[]> = {
   'delivery/stream': ['stream_event', 'stream_state'],
   'delivery/webhooks': ['webhook_attempt', 'webhook_delivery'],
@@ -62,7 +62,7 @@ export interface Exceptions {
   uses: Record<string, string[]>;
 }
 
-/** Modules whose SQL only reads a table of another. */
+/** Modules whose SQL reads a table of another module. */
 export const READS: Exceptions[] = [
   {
     reason:
@@ -191,7 +191,7 @@ export const READS: Exceptions[] = [
   },
 ];
 
-/** Modules whose SQL changes rows of a table of another. */
+/** Modules whose SQL changes rows of a table of another module. */
 export const WRITES: Exceptions[] = [
   {
     reason: 'Measuring the disk ends the warnings of what has room again, many services in one statement.',

@@ -18,7 +18,7 @@ const pairs = (all: Exceptions[]): string[] =>
     Object.entries(uses).flatMap(([module, tables]) => tables.map((one) => `${module}: ${one}`)),
   );
 
-/** Uses of tables by modules that do not own them, those that change rows apart. */
+/** Returns the uses of tables by modules that do not own them, with those that change rows apart. */
 async function listForeignUses() {
   const owned = new Set(Object.entries(OWNERS).flatMap(([module, tables]) => tables.map((one) => `${module}: ${one}`)));
   const uses = findTableUses(new Set(await listTables()));

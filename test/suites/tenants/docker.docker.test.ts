@@ -13,7 +13,7 @@ import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { BUSYBOX_IMAGE } from '#test/harness/docker-images.ts';
 import { ALLOW_LOOPBACK, startRegistry, type TestRegistry } from '#test/harness/registry.ts';
 
-/** What must not get from one organization to the other. */
+/** Secret of the first organization, which the second must never see. */
 const SECRET = 'canary-of-the-first-organization';
 
 const app = useApp(ALLOW_LOOPBACK);
@@ -44,7 +44,7 @@ const identityOf = ({ organizationId }: Actor): WorkloadIdentity => {
   return identity;
 };
 
-/** As a deployment of the organization builds. */
+/** Returns the context of a build of the organization. */
 function contextOf({ organizationId }: Actor): BuildContext & { lines: string[] } {
   const context = newContext();
   const images = createImages(app.platform);
@@ -55,7 +55,7 @@ function contextOf({ organizationId }: Actor): BuildContext & { lines: string[] 
   };
 }
 
-/** Builds a Dockerfile; answers the image, and the lines of the build. */
+/** Builds a Dockerfile; returns the image, and the lines of the build. */
 async function build(owner: Actor, lines: string[], changes: Partial<BuildSpec> = {}) {
   const directory = mkdtempSync(join(folder, 'repository-'));
   writeFileSync(join(directory, 'Dockerfile'), lines.join('\n'));
@@ -80,7 +80,7 @@ describe('a build gets nothing of another organization', () => {
     await build(first, [FROM, `RUN ${CACHE} echo ${SECRET} > /cache/kept`]);
     const look = [FROM, `RUN ${CACHE} echo "found: $(cat /cache/kept)"; echo poison > /cache/kept`];
     expect((await build(second, look)).log).toMatch(/found: *$/m);
-    // The organization's own builds share them.
+    // Builds of the same organization share them.
     expect((await build(first, [...look, 'RUN true'])).log).toContain(`found: ${SECRET}`);
   });
 
@@ -145,7 +145,7 @@ describe('a build gets nothing of another organization', () => {
     const present = ok(await first.get(of), 200).results.some(({ url }: { url: string }) => url === registry.url);
     if (!present) ok(await first.post(of, body), 201);
     const name = `${registry.host}/team/base@${digest}`;
-    // The engine does not have it before the build.
+    // The engine does not have the image before the build.
     const copy = ['FROM scratch', `COPY --from=${name} /secret /secret`];
     for (const file of [[`FROM ${name}`], copy]) {
       expect((await build(first, file)).image).toMatch(/^sha256:/);
@@ -159,7 +159,7 @@ describe('a build gets nothing of another organization', () => {
   });
 });
 
-/** Pulls an image as a deployment does whose organization has its credentials. */
+/** Pulls an image like a deployment of an organization that has the credentials. */
 async function pullFor(owner: Actor, image: string): Promise<void> {
   const registryAccess = { host: registry.host, ...registry.credentials! };
   const spec = {

@@ -16,14 +16,14 @@ beforeAll(async () => {
 });
 afterAll(() => program.close());
 
-/** Paths below a folder that every account of the machine can read or list. */
+/** Returns the paths below a folder that every account of the machine can read or list. */
 function readableByAll(root: string): string[] {
   const found: string[] = [];
   const walk = (path: string): void => {
     const entry = lstatSync(path);
     if (entry.isSymbolicLink() || entry.isSocket()) return;
     if (entry.mode & 0o004) found.push(relative(root, path) || '.');
-    // Without the right to enter a folder nothing below it can be reached.
+    // Without the right to enter a folder, nothing below it is reachable.
     if (entry.isDirectory() && entry.mode & 0o001) for (const name of readdirSync(path)) walk(join(path, name));
   };
   walk(root);
@@ -53,8 +53,8 @@ const { namespaces, networks } = await tryMachine();
 const asRoot = process.getuid?.() === 0;
 
 /**
- * A program of a tenant: it holds a secret in its environment and its files, serves it on every address and on loopback, and prints it.
- * `sh`, which runs beside it by exec, looks from inside.
+ * Program of a tenant. It holds a secret in its environment and its files, serves it on every address and on loopback, and prints it. `sh`,
+ * which runs beside it by exec, looks from inside.
  */
 const PROGRAM = `import { createServer } from 'node:http';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -64,16 +64,19 @@ createServer((_, response) => response.end(SECRET)).listen(Number(PORT));
 createServer((_, response) => response.end(SECRET)).listen(Number(LOOPBACK), '127.0.0.1', () => console.log('serving ' + SECRET));`;
 const DOCKERFILE = 'FROM scratch\nWORKDIR /app\nCOPY server.mjs .\nCMD ["node", "server.mjs"]\n';
 
-/** Asks an address over HTTP and prints what it answers, or why it does not. */
+/** Program that asks an address over HTTP and prints the answer, or the error code. */
 const FETCH = `fetch(process.argv[1], { signal: AbortSignal.timeout(2000) }).then((answer) => answer.text()).then(console.log, (error) => console.log('no: ' + (error.cause?.code ?? error.name)))`;
-/** Prints the processes that are seen with what can be read of them, and what happens to a signal for one of the machine. */
+/**
+ * Program that prints each visible process with its command line and environment. Then it signals the given processes of the machine, reads
+ * their files, and prints the results.
+ */
 const PROCESSES = `const fs = require('node:fs');
 const attempt = (work) => { try { return work(); } catch (error) { return 'no: ' + error.code; } };
 for (const pid of fs.readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name)))
   console.log(pid, attempt(() => fs.readFileSync('/proc/' + pid + '/cmdline', 'utf8')), attempt(() => fs.readFileSync('/proc/' + pid + '/environ', 'utf8')));
 for (const pid of process.argv.slice(1)) console.log('signal', attempt(() => process.kill(Number(pid), 0)), attempt(() => fs.readFileSync('/proc/' + pid + '/root/tmp/kept', 'utf8')));`;
 
-/** Processes of the machine in whose environment a text stands. */
+/** Returns the processes of the machine whose environment contains a text. */
 const processesWith = (marker: string): string[] =>
   readdirSync('/proc').filter((pid) => {
     try {
@@ -124,7 +127,7 @@ describe.skipIf(!namespaces)('of two organizations on one machine', () => {
   const second = () => tenants.get(OTHER)!;
 
   beforeAll(async () => {
-    // Below /var, which views show: what is hidden there is hidden by the runtime.
+    // A folder below /var, which views show: only the runtime can hide anything there.
     host = await TestHost.open({}, '/var/tmp');
     host.write({ 'server.mjs': PROGRAM, Dockerfile: DOCKERFILE });
     const storage = () => [{ id: newId(), mountPath: '/data', sizeGib: 1 }];
@@ -149,7 +152,7 @@ describe.skipIf(!namespaces)('of two organizations on one machine', () => {
     const paths = ['/tmp', '/data', '/app', join(dataDir, 'volumes', storage[0]!.id), join(dataDir, 'images', identity.serviceId), join(dataDir, 'host', 'services', identity.serviceId), dataDir]; // prettier-ignore
     expect(await run(second(), 'grep', '-rs', 'canary', ...paths)).not.toContain(SECRET);
     expect(await run(second(), 'ls', '-A', ...paths.slice(3))).not.toMatch(/server\.mjs|kept|volume\.json/);
-    // Its own are there.
+    // The instance sees its own file.
     expect(await run(second(), 'cat', '/data/kept')).toBe(OTHER);
     expect(await run(first(), 'cat', '/tmp/kept')).toBe(SECRET);
     expect((await host.log(second().handle)).join('\n')).not.toContain(SECRET);
@@ -171,7 +174,7 @@ describe.skipIf(!namespaces)('of two organizations on one machine', () => {
     const account = (tenant: { handle: Handle }) => run(tenant, 'id', '-u');
     const [one, other] = [await account(first()), await account(second())];
     expect([one, other]).not.toContain('0\n');
-    // What starts an instance has its environment as well, and is root's.
+    // The process that starts an instance has the same environment, and belongs to root.
     const outside = (secret: string) =>
       processesWith(secret)
         .map((pid) => lstatSync(`/proc/${pid}`).uid)

@@ -12,7 +12,7 @@ afterAll(() => repositories.remove());
 const app = useApp({ QUARTERDECK_LOCAL_GIT_ROOTS: repositories.folder, QUARTERDECK_TERRAFORM_IMAGE: image });
 const lines: string[] = [];
 
-// OpenTofu's own images may not be built upon: there the base comes from a registry, and its packages from a mirror.
+// OpenTofu's own images cannot be the base of a build: there the base comes from a registry, and its packages from a mirror.
 const terraform = PROGRAMS.find(({ engine }) => engine === 'TERRAFORM')!;
 
 describe.skipIf(!terraform.isHere)('a Terraform service on a docker cluster', () => {

@@ -10,7 +10,7 @@ export interface TerraformStage {
   runtime: 'host' | 'docker';
   engine: Engine;
   version: string;
-  /** What the runtime said. */
+  /** Log lines of the runtime. */
   lines: string[];
 }
 
@@ -27,7 +27,7 @@ resource "terraform_data" "count" {
 output "who" { value = length(terraform_data.count) }
 `;
 
-/** A Terraform service on a cluster of the runtime. */
+/** Creates a Terraform service on a cluster of the runtime. */
 export async function makeService({ app, repositories, runtime, engine, version }: TerraformStage, admin: Actor) {
   await app.db.updateTable('cluster').set({ runtime }).where('organization_id', '=', admin.organizationId).execute();
   const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: newId() }), 201);
@@ -54,7 +54,7 @@ export async function makeService({ app, repositories, runtime, engine, version 
   return { environmentId: environment.id as string, url: `/terraform/${service.id}` };
 }
 
-/** A service's life by the real program. */
+/** Tests the life of a service with the real program. */
 export function testLife(stage: TerraformStage): void {
   test('is planned, applied, changed and destroyed by the real program, its state kept by the service', async () => {
     const { app, lines } = stage;

@@ -6,28 +6,28 @@ import type { TestRepository } from '#test/harness/repository.ts';
 import { Place } from './place.ts';
 import { addClient, MODULE, pageScript, PORT, sourceOf, STOCK_SCRIPT } from './programs.ts';
 
-/** What the runtime of a test has. */
+/** Runtime of a test, and the programs on it. */
 export interface Stage {
   program: Program;
   /** Version of PostgreSQL. */
   postgresql: string;
-  /** How the version of Terraform is said; null where the program is not there. */
+  /** Request field for the version of Terraform; null if the program is not installed. */
   terraform: object | null;
-  /** Where images are pulled from, also those of Redis and of MySQL; null where the runtime pulls none. */
+  /** Registry of images, and the images of Redis and MySQL; null if the runtime pulls none. */
   images: { registry: TestRegistry; redis: string; mysql: string } | null;
-  /** What is on the machine outside of the data directory. */
+  /** Returns the traces on the machine outside of the data directory. */
   machine(): unknown;
-  /** What of these services is still on it. */
+  /** Returns what remains of these services on the machine. */
   leftOf(serviceIds: string[]): Promise<string[]> | string[];
 }
 
-/** What the environment is made of, to be changed by tests. */
+/** Sources of the environment, which tests change. */
 export interface Sources {
   code: TestRepository;
   projectId: string;
 }
 
-/** Puts the next release into repository and registry. */
+/** Pushes the next release to repository and registry. */
 export async function release({ images }: Stage, { code }: Pick<Sources, 'code'>, name: string): Promise<void> {
   code.commit(sourceOf(name));
   if (!images) return;
@@ -38,7 +38,7 @@ export async function release({ images }: Stage, { code }: Pick<Sources, 'code'>
   });
 }
 
-/** Makes an environment that has a service of each kind that the runtime runs; each uses something of another. */
+/** Creates an environment with a service of each kind that the runtime supports; each uses something of another. */
 export async function build(stage: Stage): Promise<{ place: Place; sources: Sources }> {
   const { program, images } = stage;
   const organization = (await program.ask('GET', '/organization')).results[0].id;
@@ -122,7 +122,7 @@ async function makeTerraform({ program, terraform }: Stage, make: Make): Promise
   });
 }
 
-/** Gives built-in variables of one service the names by which others look for them. */
+/** Creates aliases of built-in variables, under the names that other services read. */
 async function tellEachOther({ program, id, services }: Place): Promise<void> {
   const url = `/environment/${id}`;
   const aliases: [name: string, part: string, key: string, secret?: true][] = [
@@ -151,7 +151,7 @@ async function tellEachOther({ program, id, services }: Place): Promise<void> {
     await program.ask('POST', `${url}/environmentVariable`, { key, value });
 }
 
-/** Moves a service to the databases' stage, so that its outputs are there for the jobs. */
+/** Moves a service to the databases' stage, so that the jobs can use its outputs. */
 async function putFirst({ program, id, services }: Place, name: string): Promise<void> {
   const { results } = await program.ask('GET', `/environment/${id}/deploymentStage`);
   const [, serviceId] = services[name]!.slice(1).split('/');

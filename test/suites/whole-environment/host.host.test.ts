@@ -13,7 +13,7 @@ beforeAll(async () => {
     program: await Program.start({ QUARTERDECK_RUNTIME: 'host' }),
     postgresql: '18',
     terraform: HAS_TERRAFORM ? { explicit_version: '', read_from_terraform_block: true } : null,
-    // Images of registries take a container engine: there are no containers here, and no databases but PostgreSQL.
+    // Images of registries need a container engine: without one there are no containers, and no databases but PostgreSQL.
     images: null,
     machine: machineState,
     leftOf: (ids) => ids.flatMap(processesWith),

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { sql } from '#platform/database/index.ts';
 import type { Program } from '#test/harness/program.ts';
 
-/** What the application answers: something of each of the others. */
+/** Answer of the application, with a part from each other service. */
 export interface Answer {
   release: string;
   note?: string;
@@ -17,7 +17,7 @@ export interface Answer {
 
 const WAIT = 'wait=300';
 
-/** An environment with its services by their names, as its users have it: over the API and the proxy. */
+/** Environment with its services by their names, as its users reach it: over the API and the proxy. */
 export class Place {
   readonly program: Program;
   readonly id: string;
@@ -38,7 +38,7 @@ export class Place {
     return Object.keys(this.services).map((name) => this.idOf(name));
   }
 
-  /** Does an action on the environment; what ends otherwise shows its log. Answers the execution. */
+  /** Runs an action on the environment and returns the id of its execution. The error of another end shows the log. */
   async act(action: string, wanted: string, body?: object): Promise<string> {
     const { program, id } = this;
     const { state, last_deployment_id } = await program.ask('POST', `/environment/${id}/${action}?${WAIT}`, body);
@@ -51,7 +51,7 @@ export class Place {
     return lines.map((line: any) => line.message?.safe_message ?? line.error?.user_log_message ?? '').join('\n');
   }
 
-  /** What the application answers over the proxy; its status where that is no success. */
+  /** Returns the application's answer over the proxy, or its status if it is not 200. */
   async answer(): Promise<Answer | number> {
     const host = `app-z${this.idOf('web').slice(0, 8)}.localhost`;
     const { proxyPort: port } = this.program.running.settings;
@@ -67,13 +67,13 @@ export class Place {
     return promise;
   }
 
-  /** States in which the runs of a job ended, the newest first. */
+  /** Returns the final states of the runs of a job, the newest first. */
   async runs(job: string): Promise<string[]> {
     const { results } = await this.program.ask('GET', `${this.services[job]}/execution`);
     return results.map(({ event, state }: { event: string; state: string }) => `${event} ${state}`);
   }
 
-  /** Lets the cron job be due now, and waits until that run has ended. */
+  /** Makes the cron job due now, and waits until that run has ended. */
   async tick(): Promise<void> {
     const { db } = this.program.running.base.engineDatabase;
     const before = (await this.runs('tick')).length;
@@ -83,7 +83,7 @@ export class Place {
     await poll.toEqual(Array.from({ length: before + 1 }, () => 'CRON SUCCEEDED'));
   }
 
-  /** Replaces what the database holds by the backup. */
+  /** Replaces the contents of the database by the backup. */
   async restore(database: string, backupId: string): Promise<void> {
     const url = `${this.services[database]}/restore`;
     const plan = await this.program.ask('POST', url, { backup_id: backupId });
@@ -92,7 +92,7 @@ export class Place {
     await poll.toMatchObject({ state: 'READY', error: null });
   }
 
-  /** Another environment like this one. */
+  /** Clones the environment. */
   async clone(name: string): Promise<Place> {
     const { id } = await this.program.ask('POST', `/environment/${this.id}/clone`, { name });
     const services: Record<string, string> = {};

@@ -6,7 +6,7 @@ const PACKAGES = path.join(import.meta.dirname, '../../../node_modules');
 /** Port that the application and the container listen on. */
 export const PORT = 8080;
 
-/** What each program of these begins with: it asks the database that the variables name. */
+/** Beginning of each program: asks the database that the variables name. */
 const ASK = `
 const { Client } = require('pg');
 async function ask(statement, values) {
@@ -20,7 +20,7 @@ async function ask(statement, values) {
 }
 `;
 
-/** Says what it has from each of the others. */
+/** Server that reports what it has from each other service. */
 const SERVER = `${ASK}
 const { connect } = require('node:net');
 const { readFileSync } = require('node:fs');
@@ -58,7 +58,7 @@ require('node:http').createServer(async (request, response) => {
 process.on('SIGTERM', () => process.exit(0));
 `;
 
-/** Writes down that it was run; at the start it makes the tables, and says so to the others. */
+/** Job that records each run; at the start it creates the tables, and reports that as an output. */
 const JOB = `${ASK}
 const [what] = process.argv.slice(2);
 (async () => {
@@ -77,7 +77,7 @@ COPY . .
 ENTRYPOINT ${JSON.stringify(entrypoint)}
 `;
 
-/** One repository for the application and the jobs. */
+/** Returns the files of the repository that the application and the jobs share. */
 export const sourceOf = (release: string): Record<string, string> => ({
   release,
   'server.cjs': SERVER,
@@ -103,13 +103,13 @@ resource "terraform_data" "note" { input = "\${var.word} for \${var.database}" }
 output "NOTE" { value = terraform_data.note.output }
 `;
 
-/** Counts in MySQL how often it was run, by the client that its image has. */
+/** Counts its runs in MySQL, with the client of the image. */
 export const STOCK_SCRIPT = `set -e
 run() { mysql --host="$STOCK_HOST" --user="$STOCK_LOGIN" --batch --skip-column-names --execute="$1" app; }
 run 'create table if not exists stock (n int auto_increment primary key)'
 run 'insert into stock values ()'
 printf '{"STOCK": "%s"}' "$(run 'select count(*) from stock')" > /quarterdeck-output/output.json`;
 
-/** Serves a page that has the name of its release and what the job said. */
+/** Returns a script that serves a page with the name of its release and the job's output. */
 export const pageScript = (release: string): string =>
   `echo "page ${release} of $SCHEMA" > /www/index.html; exec /bin/busybox httpd -f -p ${PORT} -h /www`;

@@ -7,10 +7,10 @@ import type { Answer, Place } from './place.ts';
 
 const TIMEOUT_MS = 480_000;
 
-/** What is kept of what is gone: the audit log for good, streams and what is to be cleared away for their time. */
+/** Tables that keep rows about deleted things: the audit log for good, streams and tombstones for their retention. */
 const KEPT_TABLES = /^(audit_|stream_event|tombstone)/;
 
-/** What the application has to say when everything has reached it. */
+/** Returns the application's answer once everything has reached it. */
 function expected({ terraform, images }: Stage, place: Place, said: Said): Answer {
   const { word, stock, visits, page } = said;
   const note = terraform ? `${word} for postgresql-z${place.idOf('store').slice(0, 8)}` : undefined;
@@ -30,13 +30,13 @@ interface Said {
   release: string;
   word: string;
   events: string[];
-  /** How often the job of MySQL was run, and the application was asked. */
+  /** Number of runs of the MySQL job (`stock`), and of requests to the application (`visits`). */
   stock: number;
   visits: number;
   page?: string;
 }
 
-/** Files below the data directory but those that the control plane has for itself. */
+/** Files below the data directory, without those of the control plane itself. */
 const filesOf = (dataDir: string): string[] =>
   readdirSync(dataDir, { recursive: true, withFileTypes: true })
     .filter((entry) => !entry.isDirectory())
@@ -44,7 +44,7 @@ const filesOf = (dataDir: string): string[] =>
     .filter((name) => !/^(postgres|log|audit-heads|proxy\/compiled|host\/(skeleton|compiled|passwd-))/.test(name))
     .toSorted();
 
-/** Tables that still tell of one of these ids, with how many rows do. */
+/** Returns the tables that still contain one of these ids, with the number of rows. */
 async function rowsAbout({ program }: Stage, ids: string[]): Promise<string[]> {
   const { db } = program.running.base.engineDatabase;
   const { rows } = await sql<{ table: string; column: string }>`
@@ -62,7 +62,7 @@ async function rowsAbout({ program }: Stage, ids: string[]): Promise<string[]> {
   return found.toSorted();
 }
 
-/** The life of an environment that has every kind, on the runtime of the stage. */
+/** Tests the life of an environment that has every kind, on the runtime of the stage. */
 export function testWholeEnvironment(given: () => Stage): void {
   test(
     'an environment with every kind is deployed, changed, stopped, restarted, rolled back, cloned and deleted, and leaves nothing',
@@ -131,7 +131,7 @@ export function testWholeEnvironment(given: () => Stage): void {
   );
 }
 
-/** Another configuration of each: what is not built of the repository has a new one here. */
+/** Changes the configuration of services that are not built from the repository. */
 async function change({ program }: Stage, { id, services }: Place): Promise<void> {
   const { results } = await program.ask('GET', `/environment/${id}/environmentVariable`);
   const word = results.find(({ key }: { key: string }) => key === 'TF_VAR_word');
@@ -148,7 +148,7 @@ async function backupsOf({ program }: Stage): Promise<any[]> {
   return (await program.ask('GET', `/organization/${organization}/databaseBackup`)).results;
 }
 
-/** The backup that was made before the environment's database was removed. */
+/** Returns the backup that was made before the environment's database was removed. */
 async function lastBackup(stage: Stage, place: Place): Promise<string> {
   const made = (await backupsOf(stage)).filter(
     ({ origin, database }) => origin === 'BEFORE_DELETE' && database.id === place.idOf('store'),
@@ -157,7 +157,7 @@ async function lastBackup(stage: Stage, place: Place): Promise<string> {
   return made[0].id;
 }
 
-/** What is kept of databases that are gone goes when it is told to. */
+/** Deletes the backups of deleted databases, which only a request removes. */
 async function removeBackups(stage: Stage): Promise<void> {
   for (const { id } of await backupsOf(stage)) await stage.program.ask('DELETE', `/databaseBackup/${id}`);
   await expect.poll(() => backupsOf(stage), { timeout: 20_000 }).toEqual([]);

@@ -20,27 +20,27 @@ const MOST_SAID = 500_000;
 
 export type Role = 'all' | 'api' | 'worker';
 
-/** A process of the real program. */
+/** Process of the real program. */
 export interface Program {
   child: ChildProcess;
   role: Role;
-  /** Ends it and answers its status, null after a signal that it cannot handle. */
+  /** Sends the signal, waits for the end, and returns the exit status; null after a signal that the process cannot handle. */
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** A data directory with the real program on it: `npm start` of somebody who changes nothing but ports and runtime. */
+/** Data directory with the real program: `npm start` with changed ports and runtime only. */
 export class Installation {
   readonly dataDir = realpathSync(mkdtempSync(path.join(tmpdir(), 'qd-zero-')));
   readonly #settings: Record<string, string>;
   readonly #programs = new Set<Program>();
   readonly #trees: string[] = [];
   #source = path.join(ROOT, 'src');
-  /** The last of what the programs said. */
+  /** End of the programs' output. */
   #said = '';
 
   private constructor(settings: Record<string, string>) {
     this.#settings = settings;
-    // What runs under other accounts has to reach its folders.
+    // Programs under other accounts must reach their folders.
     chmodSync(this.dataDir, 0o755);
   }
 
@@ -55,7 +55,7 @@ export class Installation {
     });
   }
 
-  /** Lines of the log that tell of errors. */
+  /** Returns the last lines of the log that report errors. */
   get errors(): string {
     const lines = this.#said.split('\n').filter((line) => /"level":(50|60|"error"|"fatal")|Error/.test(line));
     return lines.slice(-5).join('\n');
@@ -77,7 +77,7 @@ export class Installation {
     return readFileSync(path.join(this.dataDir, 'admin-token'), 'utf8').trim();
   }
 
-  /** Starts the program and answers when it says that it is ready. */
+  /** Starts the program and returns it once it is ready. */
   async start(role: Role = 'all'): Promise<Program> {
     const child = spawn(process.execPath, [path.join(this.#source, 'main.ts'), 'start'], {
       env: {
@@ -107,7 +107,7 @@ export class Installation {
     return program;
   }
 
-  /** Another release of the program: what is started from now on has another text of the proxy. */
+  /** Installs another release of the program: processes that start from now on have another text of the proxy. */
   upgrade(): void {
     const tree = mkdtempSync(path.join(tmpdir(), 'qd-zero-release-'));
     this.#trees.push(tree);
@@ -119,7 +119,7 @@ export class Installation {
     this.#source = path.join(tree, 'src');
   }
 
-  /** Ends what runs and removes the folders. What was deployed has to be gone already. */
+  /** Stops all programs and removes the folders. Deployed services must be gone already. */
   async close(): Promise<void> {
     for (const program of this.#programs) await program.end('SIGTERM');
     await stopProxy(this.proxyDirectory);
@@ -133,7 +133,7 @@ async function isReady(child: ChildProcess, ended: Promise<number | null>): Prom
   const timer = setTimeout(() => reject(new Error(`It is not ready in ${READY_MS} ms: ${said}`)), READY_MS);
   for (const stream of [child.stdout!, child.stderr!])
     stream.setEncoding('utf8').on('data', (text: string) => {
-      // The log goes on for as long as it runs; what matters is its beginning.
+      // The log continues as long as the program runs; only its beginning matters.
       said = (said + text).slice(0, 100_000);
       if (/^ +token +in /m.test(said)) resolve();
     });

@@ -4,7 +4,7 @@ import { Conversation, Traffic, type TrafficKind, type TrafficReport } from '#te
 import type { Installation, Program } from './program.ts';
 import { GRACE_SECONDS, type Service } from './service.ts';
 
-/** What the scenarios work with; the program that serves is replaced by those that restart it. */
+/** Subject of the scenarios. Those that restart the serving program replace `program`. */
 export interface Stage {
   installation: Installation;
   service: Service;
@@ -13,10 +13,10 @@ export interface Stage {
   present: { name: string; commit: string };
 }
 
-/** Releases have names that say when they were made. */
+/** Number of releases so far, from which their names follow. */
 let made = 0;
 
-/** A release that isn't deployed yet. */
+/** Commits a release without deploying it. */
 function newRelease({ service }: Stage): Stage['present'] {
   const name = `r${++made}`;
   return { name, commit: service.commit(name) };
@@ -29,7 +29,7 @@ export async function firstRelease(stage: Omit<Stage, 'present'>): Promise<Stage
   return { ...stage, present };
 }
 
-/** Every request was answered, by one of these releases. */
+/** Checks that every request was answered, by one of these releases. */
 function expectNoneFailed({ sent, answered, failures }: TrafficReport, ...releases: string[]): void {
   expect(failures.slice(0, 5), `${failures.length} of ${sent} requests failed`).toEqual([]);
   expect(Object.keys(answered).filter((release) => !releases.includes(release))).toEqual([]);
@@ -52,7 +52,7 @@ async function under(stage: Stage, next: Stage['present'], change: () => Promise
 const TIMEOUT_MS = 120_000;
 const scenario = (name: string, run: () => Promise<void>): void => test(name, run, TIMEOUT_MS);
 
-/** Changes of a release that gets ready: no request fails. */
+/** Tests changes of a release that becomes ready: no request fails. */
 export function testReleases(given: () => Stage): void {
   scenario('no request fails while a newer release takes the place of the present one', async () => {
     const stage = given();
@@ -121,7 +121,7 @@ export function testReleases(given: () => Stage): void {
       const started = performance.now();
       for (;;) {
         await using fresh = await Conversation.open(stage.service.target);
-        // However long the switch takes, the old one is asked all the time.
+        // However long the switch takes, the old connection is used all the time.
         expect(await old.ask()).toBe(stage.present.name);
         if ((await fresh.ask()) === next.name) break;
       }
@@ -134,7 +134,7 @@ export function testReleases(given: () => Stage): void {
   );
 }
 
-/** Candidates that do not get ready: the present release serves on and no request fails. */
+/** Tests candidates that do not become ready: the present release continues to serve and no request fails. */
 export function testFailingCandidates(given: () => Stage): void {
   const failing = (name: string, attempt: (stage: Stage) => Promise<unknown>) =>
     scenario(name, async () => {
@@ -169,7 +169,7 @@ export function testFailingCandidates(given: () => Stage): void {
   });
 }
 
-/** Restarts of our own processes in the middle of a redeploy. */
+/** Tests restarts of the product's own processes in the middle of a redeploy. */
 export function testRestarts(given: () => Stage): void {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const)
     scenario(
@@ -228,7 +228,7 @@ export function testRestarts(given: () => Stage): void {
     process.kill(await proxyPid(stage), 'SIGKILL');
     await traffic.answeredBy(stage.present.name, 200);
     const { sent, answered, failures } = await traffic.stop();
-    // A connection that stands at that moment breaks, for which nobody has a remedy: at most one of each line.
+    // Connections that are open at that moment break, which cannot be avoided: at most one of each line.
     expect(failures.filter((failure) => !/ECONNRESET|hang up/.test(failure))).toEqual([]);
     expect(failures.length).toBeLessThanOrEqual(lines.fresh!);
     expect(answered).toEqual({ [stage.present.name]: sent - failures.length });

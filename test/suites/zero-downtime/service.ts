@@ -3,17 +3,17 @@ import type { TestRepository } from '#test/harness/repository.ts';
 import { trafficApplication, type TrafficTarget } from '#test/harness/traffic.ts';
 import type { Installation } from './program.ts';
 
-/** Seconds that an old instance has for what is under way. */
+/** Seconds for which an old instance may finish pending requests. */
 export const GRACE_SECONDS = 4;
 
-/** An application that is deployed, through the API, and where it is reached. */
+/** Application that is deployed through the API, and its address. */
 export class Service {
   readonly #installation: Installation;
   readonly #repository: TestRepository;
   readonly projectId: string;
   readonly id: string;
   readonly environmentId: string;
-  /** The port that releases from now on listen on. */
+  /** Port on which releases listen from now on. */
   #port = 8080;
   #instances = 1;
 
@@ -29,7 +29,7 @@ export class Service {
     this.id = ids.id;
   }
 
-  /** Makes the application in a project of its own; nothing is deployed yet. */
+  /** Creates the application in a project of its own, without a deployment. */
   static async make(installation: Installation, repository: TestRepository): Promise<Service> {
     const ask = (method: string, path: string, body?: unknown) => askApi(installation, method, path, body);
     const { results } = await ask('GET', '/organization');
@@ -55,7 +55,7 @@ export class Service {
     return askApi(this.#installation, method, path, body);
   }
 
-  /** A commit whose application answers with the name. */
+  /** Commits an application that answers with the name. */
   commit(release: string): string {
     return this.commitProgram(trafficApplication(release), `release ${release}`);
   }
@@ -64,13 +64,13 @@ export class Service {
     return this.#repository.commit({ Dockerfile: dockerfile, 'server.cjs': program }, { message });
   }
 
-  /** Deploys a commit and answers the state in which that ended. */
+  /** Deploys a commit and returns the final state. */
   async deploy(commit?: string): Promise<string> {
     await this.request('deploy', commit ? { git_commit_id: commit } : undefined);
     return this.ended();
   }
 
-  /** Asks for an action without waiting for its end. */
+  /** Requests an action without waiting for its end. */
   async request(action: string, body?: unknown): Promise<void> {
     await this.ask('POST', `/application/${this.id}/${action}`, body);
   }
@@ -79,7 +79,7 @@ export class Service {
     return (await this.ask('GET', `/application/${this.id}/status`)).execution_id;
   }
 
-  /** The state once nothing is under way; a control plane that is away is waited for. */
+  /** Returns the state once nothing is in progress; waits for a control plane that is down. */
   async ended(): Promise<string> {
     for (const end = Date.now() + 120_000; ;) {
       const status = await this.#status();
@@ -89,7 +89,7 @@ export class Service {
     }
   }
 
-  /** Waits until the state is one of those; a control plane that is away is waited for. */
+  /** Waits until the state is one of `states`; also waits for a control plane that is down. */
   async is(...states: string[]): Promise<void> {
     for (const end = Date.now() + 60_000; ;) {
       const status = await this.#status();
@@ -105,7 +105,7 @@ export class Service {
     return this.deploy();
   }
 
-  /** Has the next release listen on another port; answers its commit. */
+  /** Moves the next release to another port; returns its commit. */
   async moveTo(port: number, release: string): Promise<string> {
     this.#port = port;
     await this.#configure();
@@ -116,7 +116,7 @@ export class Service {
     await this.ask('PUT', `/application/${this.id}`, description(this.#repository, this.#port, this.#instances));
   }
 
-  /** Removes everything of it and waits until it is gone. */
+  /** Removes the service and waits until it is gone. */
   async remove(): Promise<void> {
     await this.ask('DELETE', `/project/${this.projectId}`);
     for (const end = Date.now() + 60_000; ;) {

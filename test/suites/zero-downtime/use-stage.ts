@@ -5,7 +5,7 @@ import { firstRelease, type Stage } from './scenarios.ts';
 import { Service } from './service.ts';
 import { MADE_IMAGES } from '#test/harness/made-images.ts';
 
-/** An installation with an application that serves, for the tests of a file. `settings` are asked for when they begin. */
+/** Provides an installation with a serving application for the tests of a file. `settings` is called when they begin. */
 export function useStage(settings: () => Record<string, string>): () => Stage {
   const repositories = makeRepositoryRoot();
   let installation: Installation | undefined;
@@ -23,7 +23,7 @@ export function useStage(settings: () => Record<string, string>): () => Stage {
   }, 120_000);
 
   afterAll(async () => {
-    // Whatever a test left behind: what runs is ended, and why it could not be removed is told.
+    // A failed test may leave anything: everything is stopped, and an error of the removal is reported.
     try {
       await stage?.service.remove();
     } finally {

@@ -4,7 +4,7 @@ import type { Expression, Rule, Statement } from '#platform/access/rego/syntax.t
 
 /** Longest body: its statements are solved by recursion. */
 const MAX_STATEMENTS = 200;
-/** Most rules: each may need the next one. */
+/** Limit of rules: each may need the next one. */
 const MAX_RULES = 200;
 
 /** Refuses rules that could only surprise: unknown names, unknown functions, rules that need themselves. Throws PolicyError. */
@@ -32,7 +32,7 @@ function checkBody(body: Statement[], declared: Set<string>, rules: Set<string>,
     if (statement.of) checkExpression(statement.of, declared, rules, used);
     if (statement.kind === 'assign') declared.add(statement.name);
     if (statement.kind === 'some' || statement.kind === 'every') {
-      if (statement.names.length > 2) throw new PolicyError(`${statement.kind}: one or two names are wanted`);
+      if (statement.names.length > 2) throw new PolicyError(`${statement.kind}: must have one or two names`);
       for (const name of statement.names) declared.add(name);
     }
     if (statement.kind === 'every') checkBody(statement.body, declared, rules, used);

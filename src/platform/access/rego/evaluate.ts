@@ -1,12 +1,12 @@
 import { PolicyError } from '#platform/access/rego/lex.ts';
 import type { Comparison, Expression, Rule, Statement } from '#platform/access/rego/syntax.ts';
 
-/** More steps than a sensible policy takes: what takes more is refused, so that no policy holds a request up. */
+/** Limit of steps, higher than a sensible policy needs: a policy that takes more is refused, so that it holds up no request. */
 const MAX_STEPS = 5_000;
 /** Characters or parts of an argument that a function gets through in the time of a step. */
 const PARTS_A_STEP = 20;
 
-/** Its items are unique and in one order, so that equal sets compare as equal (`Evaluation.#setOf`). */
+/** Set of a policy. Its items are unique and in one order, so that equal sets compare as equal (`Evaluation.#setOf`). */
 class RegoSet {
   readonly items: unknown[];
   constructor(items: unknown[]) {
@@ -114,7 +114,7 @@ class Evaluation {
     for (const [value] of this.#solutions(expression, variables)) yield value;
   }
 
-  /** Every value that the expression can have, with the variables that this choice binds. */
+  /** Yields every value that the expression can have, with the variables that this choice binds. */
   *#solutions(expression: Expression, variables: Variables): Generator<[unknown, Variables]> {
     this.#step();
     switch (expression.kind) {
@@ -182,7 +182,7 @@ class Evaluation {
     return name === 'input' ? this.#input : this.rule(name);
   }
 
-  /** Whether a name stands for every key. A rule without a value doesn't: it has none. */
+  /** Returns whether a name stands for every key. The name of a rule never does, even if the rule has no value. */
   #isUnbound(name: string, variables: Variables): boolean {
     return name !== 'input' && !Object.hasOwn(variables, name) && !this.#rules.some((rule) => rule.name === name);
   }

@@ -1,7 +1,7 @@
-/** A word of a policy's text. `line` counts from 1. */
+/** Word of a policy's text. `line` counts from 1. */
 export interface Token {
   kind: 'name' | 'string' | 'number' | 'sign' | 'newline' | 'end';
-  /** The spelling; of strings the value. */
+  /** Spelling of the word; of strings the value. */
   text: string;
   line: number;
 }

@@ -7,7 +7,7 @@ const UNSUPPORTED = ['else', 'with', 'as'];
 const MAX_DEPTH = 50;
 const TRUE: Expression = { kind: 'value', value: true };
 
-/** The rules of a policy. Throws PolicyError that names the line. */
+/** Parses the rules of a policy. Throws PolicyError that names the line. */
 export const parse = (text: string): Rule[] => new Parser(lex(text)).policy();
 
 /** Reads the part of Rego that policies of tokens are written in (policy.ts says which) by recursive descent. */
@@ -182,7 +182,7 @@ class Parser {
     }
   }
 
-  /** The rest of a list up to its closing sign; a comma before that is allowed. */
+  /** Parses the rest of a list up to its closing sign; a comma before that is allowed. */
   #list(closing: string, first?: Expression): Expression[] {
     const items = first ? [first] : [];
     this.#skipLines();
@@ -248,6 +248,9 @@ class Parser {
 
   #unexpected(wanted?: string): PolicyError {
     const found = this.#next.kind === 'newline' ? 'the end of the line' : `"${this.#next.text}"`;
-    return new PolicyError(`${found} is not understood here${wanted ? `: ${wanted} is wanted` : ''}`, this.#next.line);
+    return new PolicyError(
+      `${found} is not understood here${wanted ? `: ${wanted} is required` : ''}`,
+      this.#next.line,
+    );
   }
 }

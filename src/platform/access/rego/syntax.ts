@@ -4,7 +4,7 @@ export type Expression =
   | { kind: 'value'; value: unknown }
   | { kind: 'array' | 'set'; items: Expression[] }
   | { kind: 'object'; entries: [Expression, Expression][] }
-  /** A variable, a rule or `input`. */
+  /** Variable, rule or `input`. */
   | { kind: 'name'; name: string; line: number }
   | { kind: 'index'; of: Expression; key: Expression }
   | { kind: 'call'; name: string; args: Expression[] }
@@ -22,7 +22,7 @@ export type Statement =
 export interface Rule {
   name: string;
   line: number;
-  /** A default, one way to a value, or one way to an element of a set. */
+  /** Default, one way to a value, or one way to an element of a set. */
   kind: 'default' | 'value' | 'element';
   value: Expression;
   body: Statement[];

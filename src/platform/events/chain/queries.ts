@@ -63,7 +63,7 @@ export const listChainsDroppedBefore = (
     .limit(limit)
     .execute();
 
-/** The hash of a seal. */
+/** Returns the hash of a seal. */
 export const findSealHash = async (db: Database, organizationId: string, sequence: number) =>
   (
     await db
@@ -102,7 +102,7 @@ export const insertSeals = (db: Transaction, seals: Seal[], sealedAt: Date) =>
       ${seals.map((seal) => seal.eventId)}::uuid[], ${seals.map((seal) => seal.eventAtMicros)}::bigint[],
       ${seals.map((seal) => seal.hash)}::bytea[]) as t(organization_id, sequence, event_id, micros, hash)`.execute(db);
 
-/** The last of the seals at the front whose events are all older; undefined where the first is not. */
+/** Returns the last of the seals at the front whose events are all older; undefined if the first is not. */
 export const findLastDropped = async (db: Database, organizationId: string, before: Date) =>
   (
     await sql<{ sequence: number; hash: Buffer }>`
@@ -126,7 +126,7 @@ export const deleteDroppedSeals = async (db: Database, limit: number): Promise<n
   return Number(numAffectedRows ?? 0n);
 };
 
-/** Tells of a partition of seals whether all of them were dropped by their chains. */
+/** Returns whether all seals of a partition were dropped by their chains. */
 export const isDropped = async (db: Database, partition: string): Promise<boolean> => {
   const { rows } = await sql`select from ${sql.id(partition)} seal where not exists (select from audit_chain chain
     where chain.organization_id = seal.organization_id and chain.dropped_sequence >= seal.sequence) limit 1`.execute(
@@ -135,14 +135,14 @@ export const isDropped = async (db: Database, partition: string): Promise<boolea
   return rows.length === 0;
 };
 
-/** A seal, and what there is of its event. */
+/** Seal, with its event as far as that exists. */
 export interface SealedEvent {
   sequence: number;
   hash: Buffer;
   sealEventId: string;
   sealAtMicros: number;
   mac: Buffer | null;
-  /** Null where there is no such event. */
+  /** Event of the seal; null if it no longer exists. */
   event: SignedEvent | null;
 }
 
@@ -202,7 +202,7 @@ export const listStrays = async (db: Database, organizationId: string, since: Da
       order by at, id limit ${limit}`.execute(db)
   ).rows;
 
-/** Every organization of which there is anything to look at. */
+/** Lists every organization that exists, or that has a chain or unsealed events. */
 export const listAudited = async (db: Database): Promise<string[]> =>
   (
     await sql<{ id: string }>`select id from (

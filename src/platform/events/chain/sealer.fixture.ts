@@ -6,7 +6,7 @@ import { openDatabase } from '#platform/database/index.ts';
 import { AuditSealer } from '#platform/events/chain/index.ts';
 import { openInstallation } from '#platform/vault/key.ts';
 
-/** A process that seals until it is killed. The database's configuration and the key of the vault come as JSON on the standard input. */
+/** Process that seals until it is killed. The database's configuration and the key of the vault come as JSON on the standard input. */
 const { config, key } = JSON.parse(await text(process.stdin));
 const { db } = openDatabase({ config: { ...config, max: 2 } });
 const { vault } = await openInstallation(db, [Buffer.from(key, 'base64')]);

@@ -9,7 +9,7 @@ import type { Vault } from '#platform/vault/index.ts';
 
 const POLL_MS = 1_000;
 const BATCH = 1_000;
-/** A chain that is broken is complained about so often. */
+/** Milliseconds between two complaints about a broken chain. */
 const COMPLAIN_MS = 600_000;
 
 /**
@@ -34,7 +34,7 @@ export class AuditSealer {
     this.#timer = setInterval(() => this.#look(), POLL_MS);
   }
 
-  /** A batch under way is finished. */
+  /** Stops the sealer, after the batch under way. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
@@ -101,7 +101,7 @@ export class AuditSealer {
   }
 }
 
-/** Whether a chain is signed and ends in its last seal; one that does not exist yet has no seals. */
+/** Returns whether a chain is signed and ends in its last seal; a chain that does not exist yet has no seals. */
 async function isWhole(
   db: Transaction,
   vault: Vault,

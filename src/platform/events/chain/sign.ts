@@ -27,22 +27,22 @@ export const SIGNED_COLUMNS = [
   'request_id',
 ] as const satisfies (keyof Event)[];
 
-/** An event as it is signed. `at` is in microseconds since 1970, as exactly as PostgreSQL keeps it. */
+/** Event as it is signed. `at` is in microseconds since 1970, as exactly as PostgreSQL keeps it. */
 export type SignedEvent = Pick<Event, (typeof SIGNED_COLUMNS)[number]> & { atMicros: number };
 
 /** `atMicros` of a row. */
 export const microsOf = (column: string) => sql<number>`(extract(epoch from ${sql.ref(column)}) * 1000000)::bigint`;
 
-/** The first byte of a signature: which columns are signed in which order. */
+/** First byte of a signature: its number stands for the signed columns and their order. */
 const FORMAT = Buffer.from([1]);
 
-/** The signature of an event. `change` and `original_change` are values, not text. */
+/** Returns the signature of an event. `change` and `original_change` are values, not text. */
 export function signEvent(vault: Vault, event: SignedEvent): Buffer {
   const values = SIGNED_COLUMNS.map((column) => (event[column] === null ? null : sorted(event[column])));
   return Buffer.concat([FORMAT, vault.sign(`event\n${event.atMicros}\n${JSON.stringify(values)}`)]);
 }
 
-/** Whether what is there now is what was signed. */
+/** Returns whether an event still has the content that was signed. */
 export const isSigned = (vault: Vault, event: SignedEvent, mac: Buffer): boolean => same(signEvent(vault, event), mac);
 
 export const same = (one: Buffer, other: Buffer): boolean => one.length === other.length && timingSafeEqual(one, other);
@@ -55,7 +55,7 @@ function sorted(value: unknown): unknown {
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** A seal without its hash. */
+/** Seal without its hash. */
 export interface SealPlace {
   organizationId: string;
   sequence: number;

@@ -9,21 +9,21 @@ const BATCH = 2_000;
 const SEALED_WITHIN_MS = 600_000;
 const LISTED = 1_000;
 
-/** Something that is not as it was written. */
+/** Event, seal or chain that is not as it was written. */
 export interface Finding {
   organizationId: string;
   kind:
-    /** An event is not what was signed. */
+    /** Event whose content is not what was signed. */
     | 'changed'
-    /** An event is gone. */
+    /** Event that is gone. */
     | 'missing'
     /** Event without a valid signature: written past the program, or by a release before signatures. */
     | 'unsigned'
-    /** A seal is not what was written, or stands in another place. */
+    /** Seal that is not what was written, or has another position. */
     | 'reordered'
-    /** An event that was never sealed and waits for no seal, or has waited for too long. */
+    /** Event that was never sealed and waits for no seal, or has waited for too long. */
     | 'unsealed'
-    /** The chain ends earlier or otherwise than was noted. */
+    /** Chain whose end is not the one that was noted. */
     | 'cut';
   eventId?: string;
   sequence?: number;
@@ -34,13 +34,13 @@ export interface Verified {
   organizationId: string;
   /** Events that were compared with their seals. */
   events: number;
-  /** Written a moment ago, and not sealed yet. */
+  /** Number of events that were written a moment ago and are not sealed yet. */
   waiting: number;
   /** Events from before there were chains: nothing tells of a change of them. */
   before: number;
-  /** The first of them. */
+  /** Findings, the first of all. */
   findings: Finding[];
-  /** All of them. */
+  /** Number of all findings. */
   found: number;
 }
 
@@ -93,7 +93,7 @@ class Walk {
       this.findings.push({ organizationId: this.#organizationId, kind, message, ...where });
   }
 
-  /** All seals in their order, each with its event. */
+  /** Checks all seals in their order, each with its event. */
   async sealed(noted: Noted | undefined): Promise<void> {
     const { chain, valid } = await this.#chain();
     if (valid && chain.droppedBefore) this.#droppedBefore = chain.droppedBefore;

@@ -1,17 +1,17 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** A file that has grown to so much is written anew with one line for each organization. */
+/** Size in bytes from which the file is written anew, with one line for each organization. */
 const COMPACT_BYTES = 4 * 1024 * 1024;
 
-/** The end of a chain that was written. */
+/** End of a chain. */
 export interface Head {
   organizationId: string;
   sequence: number;
   hash: Buffer;
 }
 
-/** The end of a chain as this machine saw it, under the epoch of the installation. */
+/** End of a chain as this machine saw it, under the epoch of the installation. */
 export interface Noted extends Head {
   epoch: number;
 }
@@ -50,7 +50,7 @@ const lineOf = ({ organizationId, epoch, sequence, hash }: Noted): string =>
 /** Reads the last noted end of each organization's chain. */
 export const readWitness = (dataDir: string): Noted[] => (existsSync(fileOf(dataDir)) ? parse(fileOf(dataDir)) : []);
 
-/** The last line of each organization; one that was broken off by a kill is left out. */
+/** Returns the last line of each organization; a line that a kill broke off is left out. */
 function parse(file: string): Noted[] {
   const lines = readFileSync(file, 'utf8').matchAll(/^([0-9a-f-]{36}) (\d+) (\d+) ([0-9a-f]{64})\n/gm);
   const noted = new Map<string, Noted>();

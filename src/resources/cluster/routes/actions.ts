@@ -15,7 +15,7 @@ const action = {
   answer: { status: 200, body: ClusterStatus },
 } as const;
 
-/** What can be asked of a cluster. Each is queued; the answer is its status (docs/contributing/rules.md 5). */
+/** Routes that request work on a cluster. Work is queued; the answer is the cluster's status (docs/contributing/rules.md 5). */
 export const actionRoutes = (needs: ClusterNeeds): Route[] => [
   defineRoute({
     ...action,

@@ -29,13 +29,13 @@ const PATH = '/organization/{organizationId}/cluster/{clusterId}';
 const YAML = 'application/x-yaml';
 const tag = 'Clusters';
 
-/** 400: EKS Anywhere clusters are only recorded. */
+/** Throws 400: EKS Anywhere clusters are only recorded. */
 function refuseEksAnywhere(cluster: ClusterRow, what: string): never {
   requireKubernetes(cluster, what);
   throw badRequest(`${what}: EKS Anywhere clusters are not made from here, and their repository is not read.`);
 }
 
-/** What Kubernetes clusters have, some of them. Others are told why they haven't. */
+/** Routes for features of Kubernetes clusters, some for EKS Anywhere only. Other clusters are refused with the reason. */
 export const kubernetesRoutes: Route[] = [
   defineRoute({
     id: 'getClusterKubeconfig',

@@ -18,7 +18,7 @@ import { clusterTarget } from '#resources/cluster/target.ts';
 
 const tag = 'Clusters';
 
-/** What can be seen of a cluster. */
+/** Routes for logs, events and metrics of a cluster. */
 export const observationRoutes = (needs: ClusterNeeds): Route[] => [
   defineRoute({
     id: 'listClusterLogs',

@@ -18,7 +18,7 @@ import { isLocked, toStatusView } from '#resources/cluster/view.ts';
 const PATH = '/organization/{organizationId}/cluster/{clusterId}';
 const tag = 'Clusters';
 
-/** How clusters are: status, readiness, locks. */
+/** Routes for status, readiness and locks of clusters. */
 export const stateRoutes: Route[] = [
   defineRoute({
     id: 'getOrganizationClusterStatus',

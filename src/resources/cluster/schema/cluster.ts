@@ -20,7 +20,7 @@ import { CloudVendor } from '#resources/cluster/schema/vendors.ts';
 
 const KubernetesKind = OneOf(['MANAGED', 'SELF_MANAGED', 'PARTIALLY_MANAGED']);
 
-/** What a cluster runs its workloads with. Ours: the reference knows Kubernetes only. */
+/** Runtime of a cluster's workloads. An addition to the reference interface, which knows Kubernetes only. */
 const ClusterRuntime = OneOf(['host', 'docker', 'kubernetes', 'fake']);
 
 const parameters = {

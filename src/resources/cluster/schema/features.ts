@@ -5,7 +5,7 @@ import { AwsNetwork, GcpNetwork, NatGateway } from '#resources/cluster/schema/ne
 /** Features by name. The reference interface says that their ids are UUIDs; its clients send and compare these names. */
 const FEATURES = ['VPC_SUBNET', 'STATIC_IP', 'NAT_GATEWAY', 'EXISTING_VPC', 'KARPENTER', 'GKE_KMS_KEY'] as const;
 
-/** A feature as it is asked for: which one, and its value. */
+/** Feature in a request: its id and value. */
 export const FeatureRequest = named(
   'ClusterFeatureRequest',
   Type.Object({
@@ -29,7 +29,7 @@ const FeatureType = OneOf([
 
 const valueOf = (value: TSchema) => Type.Object({ type: FeatureType, value });
 
-/** A feature as it is answered. Title and costs are left out: they are of a provider's catalogue, which isn't here. */
+/** Feature in an answer. Title and costs are left out: they belong to a provider's catalogue, which isn't here. */
 export const Feature = named(
   'ClusterFeature',
   Type.Object({

@@ -10,7 +10,7 @@ const KarpenterSubnets = {
   eks_karpenter_fargate_subnets_zone_c_ids: OptionalIds,
 };
 
-/** A VPC of one's own on AWS. */
+/** VPC on AWS that the user provides. */
 export const AwsNetwork = named(
   'ClusterAwsNetwork',
   Type.Object({
@@ -32,7 +32,7 @@ export const AwsNetwork = named(
   }),
 );
 
-/** A VPC of one's own on Google Cloud. */
+/** VPC on Google Cloud that the user provides. */
 export const GcpNetwork = named(
   'ClusterGcpNetwork',
   Type.Object({

@@ -2,7 +2,7 @@ import { named, Nullable, OneOf, Type } from '#platform/http/schema.ts';
 
 const text = Type.String();
 
-/** What a managed Kubernetes tells of itself once it is made. Left out for clusters that are not made from here. */
+/** Outputs of a managed Kubernetes after its creation. Left out for clusters that are not created from here. */
 export const InfrastructureOutputs = named(
   'ClusterInfrastructureOutputs',
   Type.Unsafe<Record<string, unknown>>({

@@ -2,7 +2,7 @@ import { named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
 
 const Switch = Type.Object({ enabled: Type.Boolean() });
 
-/** What is measured on a Kubernetes cluster, and how thoroughly. */
+/** Metrics that are collected on a Kubernetes cluster, and their level of detail. */
 export const MetricsParameters = named(
   'ClusterMetricsParameters',
   Type.Object({

@@ -3,7 +3,7 @@ import { named, Nullable, OneOf, PlainListOf, Type, Uuid, type TSchema } from '#
 const Credentials = Type.Object({ id: Type.Optional(Uuid), name: Type.Optional(Type.String()) });
 const InfoProvider = OneOf(['AWS', 'SCW', 'GCP', 'ON_PREMISE', 'AZURE']);
 
-/** With which account of which provider a cluster is run. */
+/** Provider, account and region that a cluster runs with. */
 export const ClusterCloudProviderInfo = named(
   'ClusterCloudProviderInfo',
   Type.Object({
@@ -13,7 +13,7 @@ export const ClusterCloudProviderInfo = named(
   }),
 );
 
-/** The same as it is asked for: what is left out or null stays. */
+/** Provider, account and region in a request: fields that are left out or null stay. */
 export const ClusterCloudProviderInfoRequest = named(
   'ClusterCloudProviderInfoRequest',
   Type.Object({
@@ -61,7 +61,7 @@ const zone = { aws_region: Type.String(), hosted_zone_id: Type.Optional(Nullable
 const oneProvider = <T>(...variants: TSchema[]) =>
   Type.Object({ dns_provider: Type.Unsafe<T>({ type: 'object', anyOf: variants }) });
 
-/** Who answers for the names of a cluster's services. */
+/** DNS provider for the names of a cluster's services. */
 export const DnsProviderRequest = named(
   'ClusterDnsProviderRequest',
   oneProvider<DnsProviderInput>(

@@ -2,26 +2,26 @@ import { DateTime, Name, named, Nullable, OneOf, Type, Uuid, type TSchema } from
 
 const Text = Type.String({ minLength: 1 });
 
-/** One of several object forms, told apart by `mode`. */
+/** Schema of several object forms, told apart by `mode`. */
 const OneMode = <T>(variants: TSchema[]) => Type.Unsafe<T>({ type: 'object', anyOf: variants });
 
-/** Stands in the host name of a provider's API: nothing that could lead to another. */
+/** Part of the host name of a provider's API: the pattern allows nothing that could lead to another host. */
 const Region = Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z0-9-]+$' });
 const Path = Type.String({ minLength: 1, maxLength: 255, pattern: '^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$' });
 
 export interface SecretManagerEndpoint {
   mode: 'AWS_SECRET_MANAGER' | 'AWS_PARAMETER_STORE' | 'GCP_SECRET_MANAGER' | 'SCALEWAY_SECRET_MANAGER' | 'VAULT';
-  /** Of all but VAULT. */
+  /** Set in every mode but VAULT. */
   region?: string;
-  /** Of GCP_SECRET_MANAGER and SCALEWAY_SECRET_MANAGER. */
+  /** Set in modes GCP_SECRET_MANAGER and SCALEWAY_SECRET_MANAGER. */
   project_id?: string;
-  /** Of VAULT: where it is, where its KV engine of version 2 is mounted, and its namespace if it has any. */
+  /** Set in mode VAULT: the server's URL, the mount of its KV engine of version 2, and its namespace if it has any. */
   url?: string;
   mount?: string;
   namespace?: string;
 }
 
-/** Where the secrets are. */
+/** Location of the secrets. */
 const Endpoint = named(
   'SecretManagerEndpoint',
   OneMode<SecretManagerEndpoint>([
@@ -30,7 +30,7 @@ const Endpoint = named(
   ]),
 );
 
-/** Where they are that the reference interface does not know. */
+/** Locations of secrets that the reference interface does not know. */
 const AdditionalEndpoint = named(
   'AdditionalSecretManagerEndpoint',
   OneMode<SecretManagerEndpoint>([
@@ -61,7 +61,7 @@ export interface SecretManagerAuthentication {
   token?: string | null;
   role_id?: string;
   secret_id?: string | null;
-  /** Of VAULT_APP_ROLE: where that way to log in is mounted. */
+  /** Mount of the AppRole method, in mode VAULT_APP_ROLE. */
   mount?: string;
 }
 
@@ -76,7 +76,7 @@ const Secret = Type.Optional(
   ),
 );
 
-/** How to be let in. Secrets are written only. */
+/** Credentials for a secret manager. Their secrets are written only. */
 const Authentication = named(
   'SecretManagerAuthentication',
   OneMode<SecretManagerAuthentication>([
@@ -101,7 +101,7 @@ const AdditionalAuthentication = named(
   ]),
 );
 
-/** An access as it is asked for: with the id of one of the cluster's it is that one, changed. */
+/** Returns the schema of an access in a request: the id of one of the cluster's accesses changes that access. */
 const requestOf = (endpoint: typeof Endpoint, authentication: typeof Authentication) =>
   Type.Object({ id: Type.Optional(Nullable(Uuid)), name: Name, endpoint, authentication });
 

@@ -18,7 +18,7 @@ import {
 const TOKEN_URL = 'https://oauth2.googleapis.com/token';
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
 const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
-/** What Google lets a secret be called. */
+/** Pattern of Google for names of secrets. */
 const NAME = /^[A-Za-z0-9_-]{1,255}$/;
 
 /** Google Cloud Secret Manager (REST, v1), by the key of a service account. */

@@ -2,27 +2,27 @@ import type { Clock } from '#kernel/clock.ts';
 import { OutgoingError, type HttpClient, type OutgoingRequest } from '#platform/http-client/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
-/** A place outside that keeps secrets. Everything throws SecretManagerError. */
+/** External system that keeps secrets. Every method throws SecretManagerError. */
 export interface SecretManager {
-  /** For messages: `AWS Secrets Manager in eu-west-3`. */
+  /** Name in messages: `AWS Secrets Manager in eu-west-3`. */
   readonly label: string;
-  /** Names of the secrets that begin with the prefix, at most MAX_NAMES. */
+  /** Lists names of the secrets that begin with the prefix, at most MAX_NAMES. */
   list(prefix: string): Promise<string[]>;
-  /** The newest value of a secret. */
+  /** Reads the newest value of a secret. */
   read(name: string): Promise<string>;
 }
 
-/** What asking takes. */
+/** Parts of the program that calling a manager needs. */
 export interface ManagerParts {
   http: HttpClient;
   settings: Settings;
   clock: Clock;
   signal: AbortSignal;
-  /** Of whom the access is: roles of AWS are assumed with it as the external id. */
+  /** Organization of the access: roles of AWS are assumed with it as the external id. */
   organizationId: string;
 }
 
-/** Why a manager gave no secret; the message is for the user, and no secret is in it. */
+/** Failure of a manager to give a secret; the message is for the user and contains no secret. */
 export class SecretManagerError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -30,7 +30,7 @@ export class SecretManagerError extends Error {
   }
 }
 
-/** More than this nobody picks from: a prefix narrows it. */
+/** Largest number of names in a list: a prefix narrows longer ones. */
 export const MAX_NAMES = 2000;
 const MAX_PAGES = 100;
 /** The largest secrets are of 1 MiB (Vault), and come encoded. */
@@ -69,7 +69,7 @@ function parsed(text: string): unknown {
 
 const withoutStop = (message: string): string => message.replace(/\.$/, '');
 
-/** A page of names, and what leads to the next one. */
+/** Page of names, and the cursor of the next one. */
 export interface NamePage<Next> {
   names: string[];
   next: Next | undefined;
@@ -91,7 +91,7 @@ export async function allNames<Next>(
   return found.slice(0, MAX_NAMES).sort();
 }
 
-/** Text that came in base64. Throws for what is no text: neither a variable nor an interpolated file can hold it. */
+/** Decodes a text from base64. Throws for bytes that are no text: neither a variable nor an interpolated file can hold them. */
 export function decoded(base64: unknown): string {
   if (typeof base64 !== 'string') throw notUnderstood();
   try {
@@ -110,13 +110,13 @@ export const notAllowed = (what = 'this'): SecretManagerError =>
 export const notUnderstood = (): SecretManagerError =>
   new SecretManagerError('it answered something that is not understood');
 
-/** A text of an answer that has to be there. */
+/** Returns a required text of an answer. */
 export function textOf(value: unknown): string {
   if (typeof value !== 'string') throw notUnderstood();
   return value;
 }
 
-/** A list of an answer; what is left out is empty. */
+/** Returns a list of an answer; a missing list is empty. */
 export function listOf(value: unknown): any[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) throw notUnderstood();

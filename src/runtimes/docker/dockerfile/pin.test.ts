@@ -6,7 +6,7 @@ import { scanDockerfile } from '#kernel/parsing/dockerfile-scan.ts';
 
 const VICTIM = 'quarterdeck/0b7f9dd4-0000-4000-8000-000000000000:key';
 
-/** A registry that has everything but what only the engine has; ONBUILD of `triggering` is as given. */
+/** Pins a Dockerfile. The registry has every image except those of the engine; ONBUILD of `triggering` is as given. */
 async function pin(lines: string | string[], changes: Partial<PinOptions> = {}, onBuild: string[] = []) {
   const log: string[] = [];
   const hosts: string[] = [];
@@ -162,7 +162,7 @@ describe('an image that lies on the engine alone is refused', () => {
   ])('%j', async (lines) => {
     const message = await refusal(lines, { variables: { UNDECLARED: 'one' } });
     const lets = /let through: ([^]*)/.exec(message)?.[1];
-    // A stage that comes later or is under way is looked for in a registry, never on the engine.
+    // A later stage, or the current one, is looked up in a registry, never on the engine.
     if (lets !== undefined) expect(lets).toMatch(/--from=(two|a)@sha256:pinned|^FROM one$/m);
     else expect(message).toMatch(/^Dockerfile line \d+: /);
   });

@@ -6,7 +6,7 @@ import { RuntimeError, type BuildContext } from '#runtimes/runtime.ts';
 export const SCOPE_ARGUMENT = 'QUARTERDECK_BUILD_SCOPE';
 
 export interface PinOptions extends ReachOptions {
-  /** Whose Dockerfile it is. */
+  /** Organization that owns the Dockerfile. */
   organizationId: string;
   /** Platform of the engine, such as `linux/amd64`. */
   platform: string;
@@ -41,7 +41,7 @@ export async function pinDockerfile(
   return made;
 }
 
-/** Reads a Dockerfile in a thread of its own. Throws RuntimeError `build_failed` that names the line of what is wrong. */
+/** Parses a Dockerfile in a separate thread. Throws RuntimeError `build_failed` that names the faulty line. */
 async function reachOf(text: string, options: PinOptions): Promise<DockerfileReach> {
   const { organizationId, variables, separatesCaches, hereDocuments } = options;
   const file = { name: 'Dockerfile', text };
@@ -76,7 +76,7 @@ async function resolve(
   return base.reference;
 }
 
-/** Puts the line before what an error says. */
+/** Prefixes an error with the line. */
 async function explained<T>(line: number, what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -85,7 +85,7 @@ async function explained<T>(line: number, what: string, work: () => Promise<T>):
   }
 }
 
-/** Writes a pinned reference where an image is named. */
+/** Replaces the name of an image by a pinned reference. */
 function replace(
   lines: string[],
   { lines: { first, last }, written, where }: DockerfileReach['aliases'][number],
@@ -107,14 +107,14 @@ function replace(
 function assemble(file: DockerfileReach, lines: string[]): string {
   const stages = new Set(file.stageLines);
   const made = lines.flatMap((line, at) => {
-    // Only the first line may still be a directive, and it is ours.
+    // Only the first line may still be a directive, and this program writes it.
     if (at < file.directives) return [at === 0 && file.escape !== '\\' ? `# escape=${file.escape}` : '#'];
     return stages.has(at) ? [line, `ARG ${SCOPE_ARGUMENT}`] : [line];
   });
   return made.join('\n');
 }
 
-/** Reads the outcome once more: an image that was not pinned must not get through, whatever the file looks like. */
+/** Parses the result again: an image that was not pinned must not get through, whatever the file looks like. */
 async function refuseOthers(text: string, pinned: Set<string>, options: PinOptions): Promise<void> {
   const { images, aliases } = await reachOf(text, options);
   const others = images.filter(({ name }) => !pinned.has(name));

@@ -17,7 +17,7 @@ describe.each([
     });
     afterAll(() => host.close());
 
-    /** Builds, with a last RUN that prints; answers what it printed. */
+    /** Builds with a last RUN that prints; returns its output. */
     async function printed(files: Record<string, string>, changes = {}): Promise<string[]> {
       host.write(files);
       const { log } = await host.build(changes);

@@ -23,18 +23,18 @@ import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
 import { withinDisk, type DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import { RuntimeError, cancelled, throwIfCancelled, type BuildSpec, type RuntimeContext } from '#runtimes/runtime.ts';
 
-/** What a build needs of the runtime. */
+/** Parts of the runtime that a build uses. */
 export interface Builder {
   machine: Machine;
   dataDir: string;
   images: ImageStore;
-  /** `cgroup.procs` files of a group with the build's limits, and its end. */
+  /** Makes a control group with the build's limits: returns its `cgroup.procs` files and a function that removes it. */
   limit(spec: BuildSpec): { cgroups: string[]; end(): void };
   /** Disk that one build may take; undefined for no limit. */
   disk: DiskLimits | undefined;
 }
 
-/** Builds the image of a Dockerfile; one with the same key that is there is answered at once. */
+/** Builds the image of a Dockerfile; returns the existing image if it has the same key. */
 export async function buildImage(
   builder: Builder,
   spec: BuildSpec,
@@ -46,7 +46,7 @@ export async function buildImage(
   const target = builder.images.folder(image)!;
   const folder = workFolder(target);
   removeTree(folder);
-  // Accounts of services pass through to their own image, and list nothing.
+  // Accounts of services can enter the folder of their own image but list no folder above.
   for (const above of [dirname(dirname(folder)), dirname(folder)]) {
     mkdirSync(above, { recursive: true });
     chmodSync(above, 0o711);
@@ -75,7 +75,7 @@ export async function buildImage(
     };
     const work = { name: 'The build', folders: [folder], disk: folder, limits: builder.disk, run };
     const signal = anySignal([context.signal, deadline]);
-    // Asked before what was made is removed.
+    // The free space is checked before the files of a failed build are removed.
     await tellingNoSpace(builder.dataDir, () => withinDisk({ ...work, signal }));
     removeTree(target);
     renameSync(folder, target);
@@ -140,12 +140,12 @@ async function buildStage(
   return one;
 }
 
-/** Index of the stage that a stage starts from, -1 for the machine. */
+/** Returns the index of the stage that a stage starts from; -1 for the machine. */
 function baseOf(file: ParsedDockerfile, index: number): number {
   return stageIndex(file.stages.slice(0, index), file.stages[index]!.base);
 }
 
-/** Stages that the wanted one starts from or copies from, in the order of the file. */
+/** Returns the stages that the target stage starts from or copies from, in the order of the file. */
 function neededStages(file: ParsedDockerfile, last: number): number[] {
   const needed = new Set<number>();
   const add = (index: number) => {
@@ -159,7 +159,7 @@ function neededStages(file: ParsedDockerfile, last: number): number[] {
   return [...needed].sort((a, b) => a - b);
 }
 
-/** Removes what only the build needed and gives the files to the account that instances run as. */
+/** Removes files that only the build needs, and gives the others to the account that instances run as. */
 async function finish(place: BuildPlace, stage: BuiltStage): Promise<ImageRecord> {
   const { machine, folder } = place;
   const uid = serviceAccount(place.serviceId);
@@ -185,7 +185,7 @@ async function finish(place: BuildPlace, stage: BuiltStage): Promise<ImageRecord
   };
 }
 
-/** The Dockerfile's text and the build context, both inside the checkout. Throws RuntimeError `build_failed`. */
+/** Returns the Dockerfile's text and the build context, both inside the checkout. Throws RuntimeError `build_failed`. */
 function readSources(spec: BuildSpec): { content: string; context: BuildContext } {
   const checkout = realpathSync(spec.directory);
   const folder = inCheckout(checkout, checkout, spec.rootPath, 'directory');

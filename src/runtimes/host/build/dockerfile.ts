@@ -3,14 +3,14 @@ import type { DockerfileInstruction, DockerfileText } from '#kernel/parsing/form
 import { expandWord, splitWords } from '#kernel/parsing/dockerfile-words.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** One instruction, not yet expanded. */
+/** Instruction of a Dockerfile, not yet expanded. */
 export type Instruction = DockerfileInstruction;
 
 /** Instructions from one FROM to the next. */
 export interface Stage {
   /** Name after AS, lower case; null without. */
   name: string | null;
-  /** What FROM names, expanded. */
+  /** Expanded image or stage after FROM. */
   base: string;
   line: number;
   instructions: Instruction[];
@@ -29,11 +29,11 @@ const KNOWN = new Set(
   ),
 );
 
-/** An error of the Dockerfile, with its line. */
+/** Returns an error of the Dockerfile, with its line. */
 export const dockerfileError = (line: number, message: string) =>
   new RuntimeError('build_failed', `Dockerfile line ${line}: ${message}`);
 
-/** Reads a Dockerfile of an organization. Throws RuntimeError `build_failed` that names the line of what cannot be understood. */
+/** Parses a Dockerfile of an organization. Throws RuntimeError `build_failed` that names the line of the error. */
 export async function parseDockerfile(
   content: string,
   buildArguments: Record<string, string>,
@@ -88,7 +88,7 @@ export function declareArguments(
   }
 }
 
-/** `KEY=value …`, or the old form `KEY value with blanks`. */
+/** Parses `KEY=value …`, or the old form `KEY value with blanks`. */
 export function pairs(instruction: Instruction, lookup: (name: string) => string | undefined, escape: string) {
   const old = /^([^\s="']+)\s+([^]*)$/.exec(instruction.text);
   if (old) return [[old[1]!, expandWord(old[2]!, lookup, escape)] as const];
@@ -99,13 +99,13 @@ export function pairs(instruction: Instruction, lookup: (name: string) => string
   });
 }
 
-/** Cuts at the first occurrence; the second part is undefined without one. */
+/** Splits a text at the first occurrence of the separator; without one the second part is undefined. */
 export function cutAt(text: string, separator: string): [string, string | undefined] {
   const at = text.indexOf(separator);
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + separator.length)];
 }
 
-/** Position of the stage of a name or number; -1 when there is none. */
+/** Returns the position of the stage with a name or number; -1 if there is none. */
 export function stageIndex(stages: readonly Stage[], name: string): number {
   const index = stages.findIndex((stage) => stage.name === name.toLowerCase());
   if (index >= 0 || !/^\d+$/.test(name)) return index;

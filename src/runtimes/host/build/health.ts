@@ -3,7 +3,7 @@ import { RuntimeError, type Probe } from '#runtimes/runtime.ts';
 
 const UNITS: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600 };
 
-/** Seconds of a duration such as `1m30s`. Throws RuntimeError `build_failed`. */
+/** Parses a duration such as `1m30s` into seconds. Throws RuntimeError `build_failed`. */
 export function parseDuration(text: string): number {
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
   if (parts.length === 0 || parts.map((part) => part[0]).join('') !== text)
@@ -11,7 +11,7 @@ export function parseDuration(text: string): number {
   return parts.reduce((sum, [, count, unit]) => sum + Number(count) * UNITS[unit!]!, 0);
 }
 
-/** HEALTHCHECK as a check; null for NONE. */
+/** Converts HEALTHCHECK into a check; null for NONE. */
 export function parseHealth(instruction: Instruction, shell: string[]): Probe | null {
   if (/^none$/i.test(instruction.text)) return null;
   const match = /^cmd\s+([^]+)$/i.exec(instruction.text);

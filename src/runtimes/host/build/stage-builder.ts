@@ -17,7 +17,7 @@ import { HOME, OURS } from '#runtimes/host/view/plan.ts';
 import { DEFAULT_PATH } from '#runtimes/tools/command.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** The build context: what COPY may read. */
+/** Build context: the files that COPY may read. */
 export interface BuildContext {
   /** Real path of the context's folder. */
   folder: string;
@@ -57,7 +57,7 @@ const COPY_FLAGS = new Set([
 ]);
 const COPY_FLAGS_USED = new Set(['from', 'chown', 'chmod', 'link']);
 
-/** Carries out the instructions of one stage. */
+/** Executes the instructions of one stage. */
 export class StageBuilder {
   readonly #file: ParsedDockerfile;
   readonly #stage: Stage;
@@ -132,7 +132,7 @@ export class StageBuilder {
     }
   }
 
-  /** What has no meaning here is said, not passed over. */
+  /** Logs an instruction that has no effect in this runtime. */
   #note(instruction: Instruction): void {
     if (instruction.keyword === 'USER') {
       this.#user = this.#expand(instruction.text);
@@ -221,7 +221,7 @@ export class StageBuilder {
     this.#built.tree.enter(this.#built.config.workdir);
   }
 
-  /** Absolute, with the slash at the end that makes it a folder. */
+  /** Returns the absolute path; a slash at its end is kept and marks a folder. */
   #absolute(path: string): string {
     const absolute = posix.resolve(this.#built.config.workdir, path);
     return /(^|\/)\.?$/.test(path) && absolute !== '/' ? `${absolute}/` : absolute;
@@ -244,7 +244,7 @@ export class StageBuilder {
     return expandWord(text, this.#lookup, this.#file.escape);
   }
 
-  /** Here-documents replace variables but keep quotes. */
+  /** Expands the variables of a here-document and keeps its quotes. */
   #expandBody(text: string): string {
     return text.replace(
       /\$\{(\w+)\}|\$(\w+)/g,

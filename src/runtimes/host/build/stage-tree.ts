@@ -9,7 +9,7 @@ import { makeInRoot } from '#runtimes/host/view/root-path.ts';
 import { runCommand, type CommandOptions, type CommandResult } from '#runtimes/tools/command.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** What a build has in common for all of its stages. */
+/** Settings that all stages of a build share. */
 export interface BuildPlace {
   machine: Machine;
   dataDir: string;
@@ -27,13 +27,13 @@ export interface StageTree {
   readonly layers: string[];
   /** Runs a program in the tree. Throws RuntimeError `build_failed` when it fails. */
   run(argv: string[], env: Record<string, string>, workdir: string): Promise<void>;
-  /** Carries out COPY; `from` is the stage that `--from` names. */
+  /** Executes COPY; `from` is the stage that `--from` names. */
   copy(job: CopyJob, from: StageTree | null): Promise<void>;
-  /** A WORKDIR was given. */
+  /** Notes a WORKDIR. */
   enter(workdir: string): void;
 }
 
-/** A stage in views of the machine: its changes are one layer over those of the stage that it starts from. */
+/** Stage in views of the machine: its changes are one layer over the layers of its base stage. */
 export class ViewStage implements StageTree {
   readonly layers: string[];
   readonly #place: BuildPlace;
@@ -57,7 +57,7 @@ export class ViewStage implements StageTree {
   }
 
   enter(): void {
-    // The folder is made by whatever runs or is copied in it next.
+    // The next RUN or COPY makes the folder.
   }
 
   async #inView(action: ViewAction, from: StageTree | null): Promise<void> {
@@ -88,7 +88,7 @@ export class ViewStage implements StageTree {
   }
 }
 
-/** A build runs as the view's root, who could read the machine's password hashes: it gets none. */
+/** Hides the machine's password hashes from a build, which runs as the view's root and could read them. */
 function maskPasswords(layer: string, machine: Machine): void {
   if (!machine.asRoot) return;
   const etc = join(layer, 'top', 'etc');
@@ -100,7 +100,7 @@ function maskPasswords(layer: string, machine: Machine): void {
       });
 }
 
-/** A stage in a folder of its own, for machines without namespaces: programs run as ordinary processes. */
+/** Stage in its own folder, for machines without namespaces: programs run as ordinary processes. */
 export class PlainStage implements StageTree {
   readonly layers: string[] = [];
   readonly tree: string;
@@ -161,7 +161,7 @@ function runStep(place: BuildPlace, program: string, args: string[], options: Co
   return runCommand(program, args, { ...options, signal: place.signal, onLine: (line) => place.log(line) });
 }
 
-/** Lines of the end of an output that an error shows. */
+/** Number of last output lines that an error shows. */
 const LAST_LINES = 3;
 
 function requireSuccess({ exitCode, stdout, stderr }: CommandResult): void {
@@ -170,11 +170,11 @@ function requireSuccess({ exitCode, stdout, stderr }: CommandResult): void {
   throw new RuntimeError('build_failed', `It ended with status ${exitCode}${reason ? `: ${reason}` : '.'}`);
 }
 
-/** Lines in which npm names the error by a code only. */
+/** Lines of npm that name the error by a code only. */
 const CODES = /^npm (?:error|ERR!) (?:code|errno|syscall|path|A complete log)\b/;
 const ERROR = /^npm (?:error|ERR!) \S|^\W*(?:fatal )?error\b\W/i;
 
-/** The first line that tells of an error, since advice may follow it, and the last ones. */
+/** Returns the first line that reports an error, since advice may follow it, and the last lines. */
 function reasonOf(lines: string[]): string {
   const first = lines.findIndex((line) => ERROR.test(line) && !CODES.test(line));
   const last = Math.max(0, lines.length - LAST_LINES);

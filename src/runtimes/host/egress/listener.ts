@@ -1,4 +1,6 @@
-/** `node listener.ts <port>`, started in a sandbox's network: hands a socket that listens on its loopback to whoever started it. */
+/**
+ * Program `node listener.ts <port>`, started in a sandbox's network: passes a socket that listens on its loopback to its parent process.
+ */
 import { createServer } from 'node:net';
 
 const server = createServer();

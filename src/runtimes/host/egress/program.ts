@@ -1,6 +1,6 @@
 /**
- * The proxy of an execution: `node program.ts <folder>`, where the folder has `egress.json` (SandboxProxy). It runs in the machine's network, and
- * listens in that of the sandbox: a process that goes there for a moment opens the socket and hands it over.
+ * Proxy of an execution: `node program.ts <folder>`; the folder has `egress.json` (SandboxProxy). The proxy runs in the machine's network
+ * and listens in the sandbox's: a child process enters that network, opens the socket and passes it back.
  */
 import { spawn } from 'node:child_process';
 import { readFileSync, readlinkSync } from 'node:fs';
@@ -18,7 +18,7 @@ const LISTENER = new URL(import.meta.url.endsWith('.ts') ? './listener.ts' : './
 
 const proxy = JSON.parse(readFileSync(join(process.argv[2]!, 'egress.json'), 'utf8')) as SandboxProxy;
 
-/** What names the namespace of a process; null when it is gone. */
+/** Returns the identifier of a process's namespace; null if the process is gone. */
 function namespaceOf(pid: number | 'self', kind: 'net' | 'user'): string | null {
   try {
     return readlinkSync(`/proc/${pid}/ns/${kind}`);
@@ -28,7 +28,7 @@ function namespaceOf(pid: number | 'self', kind: 'net' | 'user'): string | null 
   }
 }
 
-/** The sandbox's first process, once it has a network of its own: before that it stands in the machine's. */
+/** Waits for the sandbox's first process and its own network, and returns its pid: before that, it is in the machine's network. */
 async function sandbox(): Promise<number> {
   for (; ; await sleep(LOOK_MS)) {
     const view = readShim(proxy.task);
@@ -39,7 +39,7 @@ async function sandbox(): Promise<number> {
   }
 }
 
-/** A socket that listens on the sandbox's loopback. */
+/** Opens a socket that listens on the sandbox's loopback. */
 function listenInside(pid: number): Promise<Server> {
   const own = namespaceOf(pid, 'user') === namespaceOf('self', 'user') ? [] : ['--user', '--preserve-credentials'];
   const node = [process.execPath, '--disable-warning=ExperimentalWarning', LISTENER, String(proxy.port)];

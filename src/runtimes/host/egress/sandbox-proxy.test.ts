@@ -9,7 +9,7 @@ import { readShim } from '#runtimes/tools/shim/index.ts';
 
 const { namespaces } = await tryMachine();
 
-/** Asks ten times in a second, and says each time what came of it. */
+/** Program that sends ten requests a second and prints each result. */
 const ASKING = `
 import { get } from 'node:http';
 setInterval(() => get(process.env.HTTP_PROXY, { path: 'http://other.example/' }, (answer) => {

@@ -8,15 +8,15 @@ import type { Egress, TaskSpec } from '#runtimes/runtime.ts';
 const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url).pathname;
 const GRACE_MS = 1000;
 
-/** Where the proxy listens on the loopback of a sandbox. */
+/** Port of the proxy on the loopback of a sandbox. */
 export const PROXY_PORT = 3128;
 
-/** What a program in a sandbox needs to know to take its way out. */
+/** Environment variables that make a program in a sandbox use its proxy. */
 export const sandboxVariables = proxyVariables(`http://127.0.0.1:${PROXY_PORT}`);
 
-/** `egress.json`: what the proxy's program does. */
+/** Configuration of the proxy's program, `egress.json`. */
 export interface SandboxProxy extends Egress {
-  /** Folder of the execution, whose shim says which process is the sandbox's first one. */
+  /** Folder of the execution; its shim records the sandbox's first process. */
   task: string;
   port: number;
   /** Path of the program `nsenter`. */
@@ -27,8 +27,8 @@ export interface SandboxProxy extends Egress {
 export const proxyFolder = (directory: string): string => join(directory, 'egress');
 
 /**
- * Starts the proxy of an execution that is about to begin (docs/decisions/0019): a process beside it that outlives this one, and that waits until
- * the sandbox is there. Its first line says that it listens.
+ * Starts the proxy of an execution that is about to start (docs/decisions/0019). The proxy is a separate process that outlives this one and
+ * waits until the sandbox exists. Its first line reports that it listens.
  */
 export async function startProxy(
   { machine }: Pick<HostParts, 'machine'>,
@@ -49,6 +49,6 @@ export async function startProxy(
   });
 }
 
-/** Ends the proxy of an execution; without one it is done. */
+/** Ends the proxy of an execution; succeeds if there is none. */
 export const stopProxy = (directory: string, { bootId }: Pick<HostParts, 'bootId'>): Promise<void> =>
   stopShim(proxyFolder(directory), GRACE_MS, bootId);

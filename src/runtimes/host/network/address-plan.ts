@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 
-/** Our networks are the 256 of /24 in this range (RFC 1918), except those that the machine has a route to already. */
+/** Prefix of the runtime's 256 networks (/24, RFC 1918); those that the machine has a route to are skipped. */
 const PREFIX = '10.212';
 
-/** A network of an environment: `index` is its third octet. The bridge has .1, instances .2 to .254. */
+/** Returns the network of an environment: `index` is its third octet. The bridge has .1, instances .2 to .254. */
 export const subnet = (index: number) => `${PREFIX}.${index}.0/24`;
 export const gateway = (index: number) => `${PREFIX}.${index}.1`;
 export const hostAddress = (index: number, host: number) => `${PREFIX}.${index}.${host}`;
 
-/** Networks of a routing table (`10.1.2.0/24`, `default` is none) as numbers. */
+/** Parses a network of a routing table (`10.1.2.0/24`) into numbers; null for `default`. */
 function parseNetwork(text: string): { from: number; to: number } | null {
   const match = /^(\d+)\.(\d+)\.(\d+)\.(\d+)(?:\/(\d+))?$/.exec(text);
   if (!match) return null;
@@ -19,8 +19,8 @@ function parseNetwork(text: string): { from: number; to: number } | null {
 }
 
 /**
- * Index of a network that neither we nor the machine uses; begins with one derived from the environment, so that it is
- * usually the same again. Null when all are taken.
+ * Returns the index of a network that neither the runtime nor the machine uses; null if all are taken. The search starts at an index
+ * derived from the environment, so that it usually gets the same network again.
  */
 export function freeSubnet(
   environmentId: string,
@@ -37,19 +37,19 @@ export function freeSubnet(
   return null;
 }
 
-/** The lowest free host of a network; null when all 253 are taken. */
+/** Returns the lowest free host of a network; null if all 253 are taken. */
 export function freeHost(taken: ReadonlySet<number>): number | null {
   for (let host = 2; host <= 254; host++) if (!taken.has(host)) return host;
   return null;
 }
 
-/** Content of a hosts file: this machine, then names with all their addresses. */
+/** Returns the content of a hosts file: this machine, then names with all their addresses. */
 export function hostsFile(names: readonly { hostname: string; addresses: readonly string[] }[]): string {
   const lines = names.flatMap(({ hostname, addresses }) => addresses.map((address) => `${address} ${hostname}`));
   return ['127.0.0.1 localhost', '::1 localhost', ...lines, ''].join('\n');
 }
 
-/** A short name of ours for what the kernel limits to 15 characters: a prefix and a hash. */
+/** Returns a short name, a prefix and a hash, for kernel objects whose names are limited to 15 characters. */
 export const kernelName = (prefix: string, ...parts: string[]) =>
   prefix +
   createHash('sha256')
@@ -58,8 +58,8 @@ export const kernelName = (prefix: string, ...parts: string[]) =>
     .slice(0, 14 - prefix.length);
 
 /**
- * A fixed hardware address for a bridge. Without one it has that of its lowest port, which changes as instances come and go,
- * and the others send to the old one until they ask again (requests hung for more than 10 s when an instance was replaced).
+ * Returns a fixed hardware address for a bridge. Otherwise a bridge has the address of its lowest port, which changes as instances come and
+ * go, and others send to the old address until they ask again (requests hung for more than 10 s when an instance was replaced).
  */
 export function hardwareAddress(name: string): string {
   const bytes = [...createHash('sha256').update(name).digest().subarray(0, 5)];
@@ -67,8 +67,8 @@ export function hardwareAddress(name: string): string {
 }
 
 /**
- * The hardware address of an instance, derived from its address: the next instance with that address is reached at once,
- * though others still know the hardware address of the one before (for up to 45 s, in which nothing reached it).
+ * Returns the hardware address of an instance, derived from its IP address. The next instance with that IP address is then reached at once;
+ * otherwise others keep the old hardware address for up to 45 s, in which nothing reaches it.
  */
 export function hardwareAddressOf(index: number, host: number): string {
   const bytes = hostAddress(index, host).split('.').map(Number);

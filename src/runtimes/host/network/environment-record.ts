@@ -5,10 +5,10 @@ import type { Layout } from '#runtimes/host/layout.ts';
 import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** `environments/<id>/network.json`: the network that the instances of an environment share. */
+/** Network that the instances of an environment share, `environments/<id>/network.json`. */
 export interface EnvironmentRecord {
   format: 1;
-  /** Which of our networks it is. */
+  /** Index of the network in the address plan. */
   index: number;
   /** Instance -> its host number. */
   hosts: Record<string, number>;
@@ -16,7 +16,7 @@ export interface EnvironmentRecord {
   names: Record<string, { hostname: string; addresses: string[] }>;
 }
 
-/** The records of environments; every change is written before it is acted upon. */
+/** Store of the records of environments. Every change is written before it is acted upon. */
 export class EnvironmentRecords {
   readonly #layout: Layout;
 
@@ -28,7 +28,7 @@ export class EnvironmentRecords {
     return readJson<EnvironmentRecord>(this.#file(environmentId));
   }
 
-  /** The record, made with a network of its own where it isn't there. `routes` are the machine's. */
+  /** Returns the record; creates it with a network of its own if absent. `routes` are the machine's. */
   open(environmentId: string, routes: readonly string[]): EnvironmentRecord {
     const present = this.read(environmentId);
     if (present) return present;
@@ -41,7 +41,7 @@ export class EnvironmentRecords {
     return record;
   }
 
-  /** Gives an instance its host number, the same again where it has one. */
+  /** Assigns an instance its host number; returns the same one if it has one already. */
   takeHost(environmentId: string, record: EnvironmentRecord, instance: string): number {
     const host = record.hosts[instance] ?? freeHost(new Set(Object.values(record.hosts)));
     if (host === null) throw new RuntimeError('failed', 'All 253 addresses of the environment are taken.');
@@ -56,12 +56,12 @@ export class EnvironmentRecords {
     this.#writeHosts(environmentId, record);
   }
 
-  /** The hosts file that all instances of the environment show. */
+  /** Returns the path of the hosts file that all instances of the environment show. */
   hostsFile(environmentId: string): string {
     return join(this.#layout.environment(environmentId), 'hosts');
   }
 
-  /** Written in place: the instances have this very file mounted. Longer content first, then the end is cut. */
+  /** Writes the hosts file in place, because the instances have this very file mounted. Longer content first, then the end is cut. */
   #writeHosts(environmentId: string, record: EnvironmentRecord): void {
     const path = this.hostsFile(environmentId);
     const content = hostsFile(Object.values(record.names));

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { runChecked, runCommand } from '#runtimes/tools/command.ts';
 
-/** Bridges of all installations begin with this: one environment doesn't reach another. */
+/** Prefix of the bridges of all installations. The rules use it to separate environments from each other. */
 export const BRIDGE_PREFIX = 'qdh';
 
 /** Rules by which an environment reaches the world but no other environment. */
@@ -14,7 +14,7 @@ export interface Firewall {
 
 const NONE: Firewall = { outside: false, open: async () => undefined, close: async () => undefined };
 
-/** The rules of one environment: `-A`-less argument lists, in the order in which they have to stand at the top. */
+/** Returns the rules of one environment as argument lists without `-A`. They must stand at the top, in this order. */
 export function rulesOf(bridge: string, subnet: string): { table: string; chain: string; rule: string[] }[] {
   const established = ['-m', 'conntrack', '--ctstate', 'ESTABLISHED,RELATED'];
   const forward = [
@@ -29,7 +29,7 @@ export function rulesOf(bridge: string, subnet: string): { table: string; chain:
   ];
 }
 
-/** iptables where it works; without it the instances reach each other and this machine only. */
+/** Returns a firewall by iptables if it works; otherwise the instances reach only each other and this machine. */
 export async function findFirewall(iptables: string | null): Promise<Firewall> {
   if (!iptables) return NONE;
   const run = (args: string[]) => runCommand(iptables, ['--wait', '10', ...args]);
@@ -40,7 +40,7 @@ export async function findFirewall(iptables: string | null): Promise<Firewall> {
     outside: true,
     async open(bridge, subnet) {
       writeFileSync('/proc/sys/net/ipv4/ip_forward', '1');
-      // Each goes to the top, so the last one first.
+      // Each rule is inserted at the top, so the last one goes first.
       for (const { table, chain, rule } of rulesOf(bridge, subnet).toReversed())
         if (!(await there(table, chain, rule)))
           await runChecked(iptables, ['--wait', '10', '--table', table, '--insert', chain, ...rule]);

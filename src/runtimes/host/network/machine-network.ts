@@ -7,7 +7,7 @@ import type { Bind } from '#runtimes/host/view/plan.ts';
 import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** Ports given as PORT, unless the first start was told another range: below those that the kernel gives to connections. */
+/** Default range of the ports for PORT, below the ports that the kernel gives to connections. */
 const RANGE = { from: 21_000, to: 22_999 };
 
 interface PortRange {
@@ -15,15 +15,15 @@ interface PortRange {
   to: number;
 }
 
-/** The machine's own network: each instance is told by PORT where to listen. */
+/** Network of the machine itself: PORT tells each instance where to listen. */
 export class MachineNetwork implements InstanceNetwork {
   readonly isolated = false;
   readonly #layout: Layout;
   readonly #range: PortRange;
-  /** Ports given but not yet written into an instance's record. */
+  /** Ports that are assigned but not yet written into an instance's record. */
   readonly #given = new Map<string, number>();
 
-  /** The range is stored at the first start, so that a port means the same after each. */
+  /** Reads the range, which the first start stores so that a port keeps its meaning later. */
   constructor(layout: Layout, range: PortRange = RANGE) {
     this.#layout = layout;
     const file = join(layout.dataDir, 'host', 'ports.json');
@@ -55,7 +55,7 @@ export class MachineNetwork implements InstanceNetwork {
   }
 
   async publish(): Promise<void> {
-    // Nobody looks names up in the machine's network.
+    // The machine's network resolves no internal names.
   }
 
   async detach(name: string): Promise<void> {
@@ -96,7 +96,7 @@ export class MachineNetwork implements InstanceNetwork {
   }
 }
 
-/** Whether nothing listens on a port. */
+/** Returns whether nothing listens on a port. */
 export function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();

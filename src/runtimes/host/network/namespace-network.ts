@@ -17,7 +17,7 @@ import type { Bind } from '#runtimes/host/view/plan.ts';
 import { runChecked, runCommand } from '#runtimes/tools/command.ts';
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** A network namespace for each instance, a bridge for each environment. Needs root and iproute2. */
+/** Network with a namespace for each instance and a bridge for each environment. Needs root and iproute2. */
 export class NamespaceNetwork implements InstanceNetwork {
   readonly isolated = true;
   readonly #layout: Layout;
@@ -106,7 +106,7 @@ export class NamespaceNetwork implements InstanceNetwork {
     return this.#lock.run('networks', async () => {
       const record = this.#records.read(environmentId);
       if (!record) return;
-      // Places that an attempt took that ended before it made anything else.
+      // Host numbers of attempts that ended before they made anything else.
       for (const name of Object.keys(record.hosts)) await this.#deleteNamespace(name);
       await this.#removeBridge(environmentId, record.index);
     });
@@ -166,13 +166,13 @@ export class NamespaceNetwork implements InstanceNetwork {
     const namespace = this.#namespace(instance);
     const there = () => existsSync(namespacePath(namespace));
     if (!there()) return;
-    // Another process may be taking it down, too.
+    // Another process may be deleting it at the same time.
     await this.#ip(['netns', 'delete', namespace]).catch((error: unknown) => {
       if (there()) throw error;
     });
   }
 
-  /** A link goes with its namespace too, which the kernel may be taking down at this moment: gone is done. */
+  /** Deletes a link; succeeds if it is gone. The kernel also deletes it with its namespace, possibly at this moment. */
   async #deleteLink(name: string): Promise<void> {
     const there = () => existsSync(`/sys/class/net/${name}`);
     if (!there()) return;
@@ -201,7 +201,7 @@ export class NamespaceNetwork implements InstanceNetwork {
 
 const namespacePath = (name: string) => `/run/netns/${name}`;
 
-/** Whether this machine lets us make what the network needs; null, or why not. */
+/** Tries to create the objects that the network needs; returns null if it works, otherwise the reason. */
 export async function tryNamespaceNetwork(ip: string | null, asRoot: boolean): Promise<string | null> {
   if (!asRoot) return 'only root can make networks';
   if (!ip) return 'ip (iproute2) is not installed';

@@ -1,46 +1,46 @@
 import type { Bind } from '#runtimes/host/view/plan.ts';
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 
-/** How an instance is reached. Part of its `instance.json`. */
+/** Address and ports of an instance; part of its `instance.json`. */
 export interface Attachment {
   address: string;
-  /** Port of the spec -> port that it really has; one that isn't listed is the same. */
+  /** Port of the spec -> actual port; ports that are not listed are unchanged. */
   ports: Record<string, number>;
   /**
-   * Value of the variable PORT; null when the spec has no port. In the machine's network it is the one to listen on, whatever
-   * else says so; where ports are the instance's own it is what PORT is unless the service sets it.
+   * Value of the variable PORT; null if the spec has no port. In the machine's network the instance must listen on it, and it overrides
+   * other values of PORT; in a network of its own, the service may set another value.
    */
   port: number | null;
 }
 
-/** What of a spec its network is about; executions have no ports. */
+/** Part of a spec that its network needs; executions have no ports. */
 export type Attached = Pick<WorkloadSpec, 'identity' | 'ports'>;
 
-/** The network that instances and executions are put into, each under a name that nothing else on the machine has. */
+/** Network of instances and executions, each with a name that is unique on the machine. */
 export interface InstanceNetwork {
-  /** Whether each instance has its own ports, so that two may listen on the same one. */
+  /** Whether each instance has its own ports, so that two may listen on the same port. */
   readonly isolated: boolean;
-  /** Gives an instance its place; idempotent. `previous` is what it had before the machine was restarted. */
+  /** Connects an instance; idempotent. `previous` is its attachment before the machine restarted. */
   attach(name: string, spec: Attached, previous: Attachment | null): Promise<Attachment>;
-  /** Arguments put before a program so that it starts in the instance's network. */
+  /** Returns the arguments before a program that start it in the instance's network. */
   prefix(name: string): string[];
-  /** What the view of an instance shows of the network (its hosts file). */
+  /** Returns the files of the network that the view of an instance shows (its hosts file). */
   binds(environmentId: string): Bind[];
-  /** Address under which the environment's instances reach this machine (`Runtime.hostAddress`). */
+  /** Returns the address at which the environment's instances reach this machine (`Runtime.hostAddress`). */
   hostAddress(environmentId: string): Promise<string>;
-  /** The instances that answer for a service's internal name changed. */
+  /** Publishes the addresses of the instances that answer for a service's internal name. */
   publish(spec: WorkloadSpec, addresses: string[]): Promise<void>;
-  /** Takes the place back. */
+  /** Disconnects an instance and frees its address and ports. */
   detach(name: string): Promise<void>;
-  /** A service is gone: its name too, and the environment's network when it was the last one. */
+  /** Forgets a deleted service: its name, and the environment's network after its last service. */
   forget(environmentId: string, serviceId: string): Promise<void>;
-  /** An environment is gone with all its services: whatever of its network is left goes, too. */
+  /** Removes the rest of the network of a deleted environment. */
   removeEnvironment(environmentId: string): Promise<void>;
-  /** What doesn't work with it, for `check`. */
+  /** Returns the limits of this network, for `check`. */
   limits(): string[];
 }
 
-/** The port that PORT stands for: the default one, else the first that speaks TCP. */
+/** Returns the port that PORT stands for: the default one, else the first that speaks TCP. */
 export function mainPort(spec: Pick<WorkloadSpec, 'ports'>): number | null {
   const ports = spec.ports.filter((port) => port.protocol !== 'UDP');
   return (ports.find((port) => port.isDefault) ?? ports[0])?.internalPort ?? null;

@@ -10,7 +10,7 @@ import type { ProgramSpec } from '#runtimes/runtime.ts';
 type Parts = Pick<HostParts, 'programs' | 'images' | 'network'>;
 type Imaged = Pick<ProgramSpec, 'image' | 'identity'>;
 
-/** What an instance is made of: an image that was built here, or a program of the machine, which has no folder. */
+/** Returns the image of an instance: a built image, or a program of the machine, which has no folder. */
 export function imageOf(parts: Parts, spec: Imaged): { folder: string | null; record: ImageRecord; binds: Bind[] } {
   const program = programOf(parts, spec);
   if (program) return { folder: null, record: program.record, binds: program.binds };
@@ -20,7 +20,7 @@ export function imageOf(parts: Parts, spec: Imaged): { folder: string | null; re
 const programOf = ({ programs, network }: Parts, { image, identity }: Imaged): MachineProgram | null =>
   programs.find(image, identity.serviceId, network.isolated);
 
-/** A command as it is run in an instance: a program of the machine has some of its own. */
+/** Returns a command as an instance runs it; programs of the machine have commands of their own. */
 export function ownCommand(
   parts: Parts & Pick<HostParts, 'layout' | 'machine'>,
   at: InstanceKey,

@@ -1,7 +1,7 @@
 /**
- * What runs beside and before a PostgreSQL server of the host runtime: `node postgresql-tool.ts <native> <data> <verb> …`. It runs as the
- * instance, in its view, where nothing else of ours is: it imports Node's own modules only. `native` holds the binaries (initdb and
- * postgres, no client programs), `data` is the volume.
+ * Helper of a PostgreSQL server of the host runtime: `node postgresql-tool.ts <native> <data> <verb> …`. It runs as the instance, in its
+ * view, which holds no other file of this project: it imports Node's own modules only. `native` holds the binaries (initdb and postgres, no
+ * client programs), `data` is the volume.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { appendFileSync, chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const [native, data, verb, ...args] = process.argv.slice(2) as [string, string, 
 const files = join(data, 'pgdata');
 const port = process.env['PORT'] ?? '5432';
 
-/** What a restore has brought whole, and what it took the place of. */
+/** Folders of a complete restore, and of the files that it replaced. */
 const restored = join(data, 'restored');
 const replaced = join(data, 'replaced');
 
@@ -36,13 +36,13 @@ function run(program: string, programArgs: string[], input = ''): void {
     throw new Error(`${program} failed: ${result.error?.message ?? (result.stderr.trim() || result.stdout.trim())}`);
 }
 
-/** Makes the files of a new server. Under another name until they are whole: a killed attempt is begun anew. */
+/** Creates the files of a new server. They have another name until they are complete: a killed attempt starts over. */
 function initialise(): void {
   const fresh = join(data, 'pgdata.new');
   const passwordFile = join(data, 'password.new');
   rmSync(fresh, { recursive: true, force: true });
   writeFileSync(passwordFile, `${required('POSTGRES_PASSWORD')}\n`, { mode: 0o600 });
-  // The socket lies in the folder of the files, where nobody else comes.
+  // The socket lies in the folder of the files, which only this account may enter.
   const ways = ['--auth-local=trust', '--auth-host=scram-sha-256'];
   const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
   run('initdb', [
@@ -59,7 +59,7 @@ function initialise(): void {
   renameSync(fresh, files);
 }
 
-/** Takes over what a restore has brought. Each step can be the last one of an attempt that was killed. */
+/** Moves the files of a restore into place. Each step may be the last one of a killed attempt. */
 function takeRestored(): void {
   if (!existsSync(restored)) return;
   if (existsSync(files)) {
@@ -69,11 +69,11 @@ function takeRestored(): void {
   renameSync(restored, files);
 }
 
-/** Becomes the server. */
+/** Prepares the files and replaces this process by the server. */
 function start(): void {
   takeRestored();
   if (!existsSync(join(files, 'PG_VERSION'))) initialise();
-  // One that was killed left it, and in namespaces of its own pids begin anew: any process could pass for it.
+  // A killed server leaves this file. Pids start over in a new namespace: any process could be taken for that server.
   rmSync(join(files, 'postmaster.pid'), { force: true });
   const settings = {
     listen_addresses: args[0] ?? '*',
@@ -88,13 +88,13 @@ function start(): void {
   process.execve!(program, [program, '-D', files, '-p', port, ...options], env);
 }
 
-/** A message of the server: its type and content. */
+/** Message of the server: its type and content. */
 interface Message {
   type: string;
   body: Buffer;
 }
 
-/** Messages as they come; no more is read than is taken. */
+/** Yields messages as they come, with back-pressure. */
 async function* messagesOf(socket: Socket): AsyncGenerator<Message> {
   let pending: Buffer = Buffer.alloc(0);
   for await (const part of socket) {
@@ -118,7 +118,7 @@ function message(type: string, body: Buffer): Buffer {
 
 const texts = (...parts: string[]) => Buffer.from(parts.map((part) => `${part}\0`).join(''));
 
-/** Text of an error message: its field M. */
+/** Returns the text of an error message: its field M. */
 const errorOf = (body: Buffer): string =>
   body
     .toString()
@@ -126,13 +126,13 @@ const errorOf = (body: Buffer): string =>
     .find((field) => field.startsWith('M'))
     ?.slice(1) ?? 'the server refused';
 
-/** Connects over the server's socket and sends one statement; what comes back goes to `take` until the server is ready for another. */
+/** Connects over the server's socket and sends one statement; the answers go to `take` until the server is ready for another. */
 async function ask(
   parameters: Record<string, string>,
   statement: string,
   take: (message: Message) => Promise<void> | void,
 ): Promise<void> {
-  // A path has at most 107 bytes, so it is named from within.
+  // A socket's path has at most 107 bytes: a relative path is short enough.
   process.chdir(files);
   const socket = connect({ path: `.s.PGSQL.${port}` });
   const version = Buffer.from([0, 3, 0, 0]);
@@ -154,17 +154,17 @@ async function ask(
 const write = (bytes: Buffer | string): Promise<void> =>
   new Promise((resolve, reject) => process.stdout.write(bytes, (error) => (error ? reject(error) : resolve())));
 
-/** First column of each row, a line each. */
+/** Writes the first column of a row as a line. */
 const printRow = ({ type, body }: Message): Promise<void> | void => {
   if (type !== 'D') return;
   const length = body.readInt32BE(2);
   return write(`${length < 0 ? '' : body.toString('utf8', 6, 6 + length)}\n`);
 };
 
-/** Sessions of ours are those of the server's owner. */
+/** Returns the server's owner, the account of the tool's sessions. */
 const owner = () => required('POSTGRES_USER');
 
-/** All files of the running server as a tar, with the log that makes them one state. */
+/** Writes all files of the running server as a tar, with the log that makes them consistent. */
 async function copy(): Promise<void> {
   let archives = 0;
   const statement = `BASE_BACKUP (LABEL 'quarterdeck', CHECKPOINT 'fast', WAL true, MANIFEST 'no')`;
@@ -178,7 +178,7 @@ async function copy(): Promise<void> {
   await write(Buffer.alloc(1024));
 }
 
-/** Takes a tar of `copy` from standard input, for the next start. It has its name only when it is whole. */
+/** Unpacks a tar of `copy` from standard input, for the next start. The folder gets its name only when it is complete. */
 async function unpack(): Promise<void> {
   const fresh = join(data, 'restored.new');
   rmSync(fresh, { recursive: true, force: true });
@@ -196,7 +196,7 @@ async function unpack(): Promise<void> {
   renameSync(fresh, restored);
 }
 
-/** Gives a role the password of POSTGRES_PASSWORD, and lets go of what a restore replaced. */
+/** Sets a role's password to POSTGRES_PASSWORD, and removes the files that a restore replaced. */
 async function password(role: string): Promise<void> {
   const value = required('POSTGRES_PASSWORD').replaceAll("'", "''");
   await ask({ user: owner(), database: 'postgres' }, `alter role ${quoted(role)} password '${value}'`, () => undefined);

@@ -64,7 +64,7 @@ describe.each([
     });
     afterAll(() => host.close());
 
-    /** Asks from outside, by the published port and with the password. */
+    /** Sends a statement from outside, through the published port and with the password. */
     async function ask(statement: string, password = 'first-password'): Promise<Record<string, unknown>[]> {
       const { externalPort: port } = spec.ports[0]!;
       const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', password, database: 'app' });

@@ -5,7 +5,7 @@ import type { ImageConfig, ImageRecord } from '#runtimes/host/images.ts';
 import { NESTED_UID, serviceAccount, type Machine } from '#runtimes/host/machine.ts';
 import { OURS, type Bind } from '#runtimes/host/view/plan.ts';
 
-/** Where storage of a program of the machine may be mounted: below it paths can be named without namespaces, too. */
+/** Path below which a program of the machine may mount storage: paths below it work without namespaces, too. */
 const DATA = '/data';
 const NATIVE = `${OURS}/postgresql`;
 const TOOL = `${OURS}/programs/postgresql`;
@@ -13,15 +13,15 @@ const TOOL_FILE = new URL(
   import.meta.url.endsWith('.ts') ? './postgresql-tool.ts' : './postgresql-tool.js',
   import.meta.url,
 ).pathname;
-/** Without namespaces: an account that is in every machine's list. */
+/** Account for use without namespaces: every machine's list has it. */
 const NOBODY = 65_534;
 
-/** A program of the machine in the place of an image. */
+/** Program of the machine in place of an image. */
 export interface MachineProgram {
   record: ImageRecord;
-  /** What of the machine its view shows besides. */
+  /** Further files of the machine that its view shows. */
   binds: Bind[];
-  /** Programs that run beside it, by the names that `exec` and checks call them. */
+  /** Programs that run beside it, by the names that `exec` and checks use. */
   commands: Record<string, string[]>;
 }
 
@@ -29,11 +29,11 @@ export interface ProgramsOptions {
   machine: Machine;
   /** Folder with PostgreSQL's binaries; null where there are none. */
   postgresql: string | null;
-  /** Folder for what is made of the machine's own files. */
+  /** Folder for files derived from the machine's own. */
   directory: string;
 }
 
-/** What the machine has to run without an image: `host:<name>/<version>`. */
+/** Programs of the machine that run without an image: `host:<name>/<version>`. */
 export class MachinePrograms {
   readonly #options: ProgramsOptions;
   #version: string | null | undefined;
@@ -42,13 +42,13 @@ export class MachinePrograms {
     this.#options = options;
   }
 
-  /** Name and version of a reference to a program; null when it is none. */
+  /** Returns name and version of a reference to a program; null for any other reference. */
   static parse(reference: string): { name: string; version: string } | null {
     const [, name, version] = /^host:([a-z]+)\/(\d+(?:\.\d+)*)$/.exec(reference) ?? [];
     return name === undefined ? null : { name, version: version! };
   }
 
-  /** Why a program can't run here, a sentence for people; null when it can, or when the reference is to none. */
+  /** Returns the reason why a program cannot run here, as a sentence for people. Null if it can, or if the reference names no program. */
   refusal(reference: string): string | null {
     const asked = MachinePrograms.parse(reference);
     if (!asked) return null;
@@ -62,8 +62,8 @@ export class MachinePrograms {
   }
 
   /**
-   * The program that a reference names, for a service; null when it names none. What `refusal` refuses must not be asked for. `isolated`:
-   * nobody but the environment reaches the instance's ports.
+   * Returns the program that a reference names, for a service; null if it names none. Callers check `refusal` first. `isolated`: only the
+   * environment reaches the instance's ports.
    */
   find(reference: string, serviceId: string, isolated: boolean): MachineProgram | null {
     if (!MachinePrograms.parse(reference)) return null;
@@ -97,7 +97,7 @@ export class MachinePrograms {
     ];
   }
 
-  /** The machine's list of accounts with the instance's own: initdb asks who it is. */
+  /** Writes the machine's list of accounts with the instance's own, because initdb looks up its account. */
   #accounts(uid: number | null): string {
     const account = uid ?? NESTED_UID;
     const file = join(this.#options.directory, `passwd-${account}`);
@@ -120,7 +120,7 @@ export class MachinePrograms {
 
 const extensionOf = (path: string): string => path.slice(path.lastIndexOf('.'));
 
-/** SIGINT: open transactions are rolled back, everything committed is flushed. */
+/** Returns the settings of an image. SIGINT makes the server roll back open transactions and flush everything committed. */
 const configOf = (entrypoint: string[]): ImageConfig => ({
   env: { PATH: `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${OURS}/bin` },
   workdir: '/',

@@ -3,7 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { PublishedPort, Table } from '#runtimes/host/publish/table.ts';
 import type { Upstream } from '#runtimes/router.ts';
 
-/** How long the answers to a UDP sender are waited for after its last packet. */
+/** Milliseconds to wait for answers to a UDP sender after its last packet. */
 const UDP_IDLE_MS = 60_000;
 
 interface Listener {
@@ -11,11 +11,11 @@ interface Listener {
   close(): void;
 }
 
-/** Listens on published ports and hands what comes to instances, in turn. */
+/** Listens on published ports and forwards connections and packets to instances, in turn. */
 export class Forwarder {
   readonly #listeners = new Map<string, Listener>();
 
-  /** Makes a table true; connections that stand go on. Answers the ports that could not be opened, with the reason. */
+  /** Opens and closes ports to match the table; open connections continue. Returns the ports that failed to open, with the reason. */
   async apply(table: Table): Promise<Record<string, string>> {
     const wanted = new Map(table.map((one) => [keyOf(one), one]));
     for (const [key, listener] of this.#listeners)
@@ -42,7 +42,7 @@ export class Forwarder {
   }
 }
 
-/** `5432/TCP` */
+/** Returns the key of a port, such as `5432/TCP`. */
 export const keyOf = ({ port, protocol }: Pick<PublishedPort, 'port' | 'protocol'>) => `${port}/${protocol}`;
 
 const open = (one: PublishedPort) => (one.protocol === 'TCP' ? openTcp(one) : openUdp(one));
@@ -61,7 +61,7 @@ function openTcp({ port, upstreams }: PublishedPort): Promise<Listener> {
   });
 }
 
-/** Each side's end and failure is the other's. */
+/** Connects both sides: the end or failure of one ends the other. */
 function join(client: Socket, instance: Socket): void {
   instance.once('connect', () => {
     client.pipe(instance);
@@ -105,7 +105,7 @@ function openUdp({ port, upstreams }: PublishedPort): Promise<Listener> {
   });
 }
 
-/** A socket for one sender, so that answers find their way back; closed when nothing came for a while. */
+/** Opens a socket for one sender, so that answers reach it; the socket closes after idle time. */
 function openUdpSender(upstream: Upstream, answer: (packet: Buffer) => void): UdpSocket {
   const inner = createSocket('udp4');
   const timer = setTimeout(() => inner.close(), UDP_IDLE_MS);
@@ -117,7 +117,7 @@ function openUdpSender(upstream: Upstream, answer: (packet: Buffer) => void): Ud
     timer.refresh();
     inner.send(packet, upstream.port, upstream.address);
   });
-  // An instance that isn't there answers with an ICMP error: as without us, the packet is lost.
+  // A missing instance answers with an ICMP error: the packet is lost, as without the forwarder.
   inner.on('error', () => inner.close());
   inner.once('close', () => clearTimeout(timer));
   return inner;

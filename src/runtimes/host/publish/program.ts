@@ -1,6 +1,6 @@
 /**
- * Publishes the TCP and UDP ports of a service: `node program.ts <folder>`, run under a shim so that connections outlive the
- * control plane. Reads `table.json` of the folder at its start and whenever it changes, and says in `status.json` what came of it.
+ * Publishes the TCP and UDP ports of a service: `node program.ts <folder>`, run under a shim so that connections outlive the control plane.
+ * Reads `table.json` of the folder at its start and whenever it changes, and writes the outcome to `status.json`.
  */
 import { watch } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ async function reload(): Promise<void> {
   const name = tableName(table);
   if (name === present) return;
   const errors = await forwarder.apply(table);
-  // A port that was taken is tried again at the next look.
+  // The next look tries failed ports again.
   present = Object.keys(errors).length ? '' : name;
   writeStatus(join(folder, STATUS_FILE), { table: name, errors });
 }

@@ -17,10 +17,10 @@ import { readShim, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
 import { RuntimeError, type WorkloadSpec } from '#runtimes/runtime.ts';
 
 const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url).pathname;
-/** How long the program may take to open or change its ports. */
+/** Milliseconds that the program may take to open or change its ports. */
 const PATIENCE_MS = 10_000;
 
-/** TCP and UDP ports of a service on this machine, one forwarding process for each service that has any. */
+/** TCP and UDP ports of a service on this machine. Each service with ports has one forwarding process. */
 export class PublishedPorts {
   readonly #layout: Layout;
   readonly #machine: Machine;
@@ -32,7 +32,7 @@ export class PublishedPorts {
     this.#bootId = bootId;
   }
 
-  /** Ports of a spec that are published, by their key (`5432/TCP`). */
+  /** Returns the published ports of a spec, with their key (`5432/TCP`). */
   static of(spec: WorkloadSpec): { key: string; port: number; protocol: 'TCP' | 'UDP'; internalPort: number }[] {
     return spec.ports.flatMap(({ protocol, publiclyAccessible, externalPort, internalPort }) =>
       publiclyAccessible && (protocol === 'TCP' || protocol === 'UDP')
@@ -41,7 +41,7 @@ export class PublishedPorts {
     );
   }
 
-  /** Makes a table true. Throws RuntimeError `not_ready` that names the ports which somebody else has. */
+  /** Publishes a table. Throws RuntimeError `not_ready` that names the ports which another program has. */
   async set(serviceId: string, table: Table): Promise<void> {
     if (table.length === 0) return this.remove(serviceId);
     const folder = this.#folder(serviceId);

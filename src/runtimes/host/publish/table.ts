@@ -2,27 +2,27 @@ import { createHash } from 'node:crypto';
 import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import type { Upstream } from '#runtimes/router.ts';
 
-/** A port of this machine and the instances that it leads to. */
+/** Port of this machine and the instances that it leads to. */
 export interface PublishedPort {
   protocol: 'TCP' | 'UDP';
   port: number;
   upstreams: Upstream[];
 }
 
-/** `table.json`, written by the runtime: what is to be published. */
+/** Ports to publish, written by the runtime to `table.json`. */
 export type Table = PublishedPort[];
 
-/** `status.json`, written by the program: which table it has carried out, and what of it could not be. */
+/** Outcome written by the program to `status.json`: the applied table, and the ports that failed. */
 export interface Status {
   table: string;
-  /** Port -> why it isn't published. */
+  /** Port -> reason why it is not published. */
   errors: Record<string, string>;
 }
 
 export const TABLE_FILE = 'table.json';
 export const STATUS_FILE = 'status.json';
 
-/** Names a table by its content. */
+/** Returns a name of a table that depends on its content. */
 export const tableName = (table: Table) =>
   createHash('sha256').update(JSON.stringify(table)).digest('hex').slice(0, 16);
 

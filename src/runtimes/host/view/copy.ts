@@ -17,33 +17,33 @@ import { basename, dirname, join } from 'node:path';
 import { ignoreFilter, segmentPattern } from '#runtimes/host/view/patterns.ts';
 import { isWithin, kindOf, resolveInRoot } from '#runtimes/host/view/root-path.ts';
 
-/** One COPY or ADD instruction. JSON: it is handed to the process that stands in the view. */
+/** Instruction COPY or ADD. JSON: it is passed to the process inside the view. */
 export interface CopyJob {
-  /** Folder that the sources are in; null is the view of `COPY --from`. */
+  /** Folder of the sources; null is the view of `COPY --from`. */
   base: string | null;
-  /** Sources are real files below this folder (the checkout), links included; null for what can't lead out (`--from`). */
+  /** Folder (the checkout) that sources and their links must lie in; null if no source can lead out (`--from`). */
   allowed: string | null;
   /** Sources as written, patterns included. */
   sources: string[];
   /** Lines of .dockerignore. */
   ignore: string[];
-  /** Absolute path in the view; a slash at its end makes it a folder. */
+  /** Absolute path in the view; a slash at its end marks a folder. */
   destination: string;
-  /** Mode of what is copied (`--chmod`); null keeps it. */
+  /** Mode of the copies (`--chmod`); null keeps the original one. */
   mode: number | null;
   /** Inline files (`COPY <<EOF`): name -> content. */
   inline: Record<string, string>;
-  /** Account that what is copied belongs to; whoever copies it without. */
+  /** Account that owns the copies; the copying account if absent. */
   owner?: number;
 }
 
-/** What a source stands for: the path as written and the real one. */
+/** Source of a copy: the path as written and the real one. */
 interface Source {
   written: string;
   real: string;
 }
 
-/** How what is copied differs from what it was. */
+/** Differences between a copy and its original. */
 type Changes = Pick<CopyJob, 'mode' | 'owner'>;
 
 /** Copies into the tree `root` as `COPY` does: a folder's content, a file under its name or the destination's. */
@@ -71,7 +71,7 @@ function copySource(root: string, job: CopyJob & { base: string }, source: Sourc
   copyEntry(root, source.real, destination, job);
 }
 
-/** Paths in the base that a source pattern stands for. Throws when there are none, or when one leads out of the checkout. */
+/** Returns the paths in the base that match a source pattern. Throws if there are none, or if one leads out of the checkout. */
 function matches(job: CopyJob & { base: string }, pattern: string): Source[] {
   const parts = pattern.split('/').filter((part) => part !== '' && part !== '.');
   if (job.allowed !== null && leavesFolder(parts)) throw new Error(outside(pattern));
@@ -95,7 +95,7 @@ function matches(job: CopyJob & { base: string }, pattern: string): Source[] {
   return usable;
 }
 
-/** The real path of a source; null when it isn't there. */
+/** Returns the real path of a source; null if it does not exist. */
 function realSource(job: CopyJob & { base: string }, path: string): string | null {
   if (job.allowed === null) {
     const real = resolveInRoot(job.base, path);
@@ -114,7 +114,7 @@ function realSource(job: CopyJob & { base: string }, path: string): string | nul
 
 const outside = (path: string) => `"${path}" leads out of the repository; only what is in it can be copied.`;
 
-/** Whether `..` goes above the folder that the path starts in. */
+/** Returns whether `..` goes above the folder that the path starts in. */
 function leavesFolder(parts: string[]): boolean {
   let depth = 0;
   return parts.some((part) => (part === '..' ? --depth : ++depth) < 0);
@@ -137,7 +137,7 @@ function copyFolder(
     const path = join(below, name);
     const source = join(from, name);
     if (kindOf(source) === 'directory') {
-      // A folder that is left out may hold something that an exception (`!`) takes in: it is made only for that.
+      // An ignored folder may hold files that an exception (`!`) includes: the folder is made only for those.
       if (ignored(path) && !holdsKept(source, path, ignored)) continue;
       copyFolder(root, source, join(to, name), changes, ignored, path);
       chmodSync(resolveInRoot(root, join(to, name)), changes.mode ?? (lstatSync(source).mode & 0o777) | 0o700);
@@ -173,7 +173,7 @@ function give(path: string, { owner }: Changes): void {
   if (owner !== undefined) lchownSync(path, owner, owner);
 }
 
-/** Removes what is there and makes it anew: nothing is written through a link or into a file that others share. */
+/** Removes the existing file and creates a new one: nothing is written through a link or into a file that others share. */
 function replaceFile(path: string, make: (path: string) => void): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   if (kindOf(path) === 'directory') throw new Error(`${path} is a folder; a file cannot be copied over it.`);

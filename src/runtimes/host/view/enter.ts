@@ -1,7 +1,7 @@
 /**
- * First process of a view's namespaces: `node enter.ts <plan.json>`. Puts the view together, covers everything else, and gives
- * its place to the program that is to run there (or copies files and ends). It has an empty environment of its own: the
- * workload's variables (NODE_OPTIONS, LD_PRELOAD) mean nothing until everything has been given up.
+ * First process of a view's namespaces: `node enter.ts <plan.json>`. It assembles the view, covers everything else, and replaces itself by
+ * the view's program (or copies files and ends). Its environment is empty: the workload's variables (NODE_OPTIONS, LD_PRELOAD) have no
+ * effect until all privileges are dropped.
  */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -20,16 +20,16 @@ function run(program: string, args: string[]): void {
     throw new Error(`${program} ${args.join(' ')}: ${result.error?.message ?? result.stderr.trim()}`);
 }
 
-/** `-n`: nothing is noted in the machine's own table of mounts. */
+/** Runs `mount` with `-n`, which leaves the machine's own table of mounts unchanged. */
 const mount = (args: string[]) => run(plan.tools.mount, ['-n', ...args]);
 
-/** A failure is told in one line: the log that it lands in is read by the user. */
+/** Ends the process with a one-line error, because the user reads the log that contains it. */
 function fail(error: unknown): never {
   console.error(`The sandbox could not be made: ${error instanceof Error ? error.message : String(error)}`);
   process.exit(125);
 }
 
-/** Moves the view under a name that nobody can guess (variables such as LD_PRELOAD could name it otherwise). */
+/** Moves the view to an unpredictable name; otherwise variables such as LD_PRELOAD could name it. */
 function moveAway(): string {
   mount(['-t', 'tmpfs', '-o', 'mode=755', 'tmpfs', plan.anchor]);
   const target = join(plan.anchor, randomBytes(16).toString('hex'));
@@ -38,7 +38,7 @@ function moveAway(): string {
   return target;
 }
 
-/** What is wrong with a COPY is the user's business alone: the message is all that is told. */
+/** Copies files for COPY. An error concerns only the user: its message is the whole output. */
 function copy(job: CopyJob): void {
   try {
     copyInto(plan.root, { ...job, base: job.base ?? resolveInRoot(plan.root, `${OURS}/from`) });
@@ -48,11 +48,11 @@ function copy(job: CopyJob): void {
   }
 }
 
-/** The view's own network is usable when its loopback is up and the proxy is there. */
+/** Prepares the view's own network: brings its loopback up and waits for the proxy. */
 async function makeWayOut(port: number): Promise<void> {
   if (plan.tools.ip === null) throw new Error('ip (iproute2) is not installed');
   run(plan.tools.ip, ['link', 'set', 'lo', 'up']);
-  // Only those that have a proxy load what it takes.
+  // Loaded here, so that only views with a proxy load it.
   const { awaitProxy } = await import('#runtimes/host/view/await-proxy.ts');
   await awaitProxy(port);
 }
@@ -69,7 +69,7 @@ async function main(): Promise<void> {
   if (owner !== null) chownSync(makeInRoot(plan.root, HOME), owner, owner);
   if (typeof plan.network === 'object') await makeWayOut(plan.network.proxyPort);
   const [program, ...args] = runArguments(plan, moveAway(), action);
-  // Last, so that the limits of a small instance don't slow this down; the files are covered next.
+  // Joined last, so that the limits of a small instance do not slow this program down; the next step covers these files.
   for (const file of plan.cgroups) writeFileSync(file, '0');
   coverOuterTree(plan, mount);
   process.chdir('/');

@@ -6,19 +6,19 @@ import { OURS, ownerOf, type Bind, type ViewPlan } from '#runtimes/host/view/pla
 /** Runs `mount` with these arguments; throws when it fails. */
 export type Mount = (args: string[]) => void;
 
-/** Devices that a program may expect; nothing that reaches a disk. */
+/** Devices that a program may expect; none of them reaches a disk. */
 const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty'];
-/** What of /proc would let the view's root change the machine (as with other container engines). */
+/** Entries of /proc that are read-only, as in other container engines: with them the view's root could change the machine. */
 const PROC_READ_ONLY = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs'];
 const PROC_HIDDEN = ['kcore', 'keys', 'timer_list', 'sched_debug'];
 
-/** Options of every overlay: changes in `upper`, `lower` below it, the first on top. */
+/** Returns the options of every overlay: changes in `upper`, `lower` below it, the first on top. */
 export function overlayOptions(lower: string[], upper: string, work: string): string {
   const escape = (path: string) => path.replace(/[\\:,]/g, (character) => `\\${character}`);
   return `nosuid,nodev,userxattr,lowerdir=${lower.map(escape).join(':')},upperdir=${escape(upper)},workdir=${escape(work)}`;
 }
 
-/** Puts the whole view together on `plan.root`. */
+/** Assembles the whole view on `plan.root`. */
 export function assemble(plan: ViewPlan, mount: Mount): void {
   const { root } = plan;
   overlays(plan, root, plan.layers, plan.upper, plan.work, mount);
@@ -30,7 +30,7 @@ export function assemble(plan: ViewPlan, mount: Mount): void {
   if (!plan.nested) mount(['-t', 'sysfs', '-o', 'ro,nosuid,nodev,noexec', 'sysfs', join(root, 'sys')]);
   if (plan.resolv !== null) provideResolver(root, plan.resolv);
   bind(root, { from: plan.node, to: `${OURS}/bin/node`, readOnly: true }, mount);
-  // Before what is shown in them, whose mount points would be made otherwise, and after what may hold them.
+  // Before the binds inside them, which would make these folders as mount points, and again after the binds that may hold them.
   makeFolders(plan);
   for (const one of plan.binds) bind(root, one, mount);
   makeFolders(plan);
@@ -43,8 +43,8 @@ export function assemble(plan: ViewPlan, mount: Mount): void {
 }
 
 /**
- * One overlay over what the machine has no folder for, and one over each top-level folder: as an ordinary user one over `/`
- * fails, because it holds mounts that are locked.
+ * Mounts an overlay over each top-level folder, and one over the skeleton for all other entries. A single overlay over `/` fails for an
+ * ordinary user, because it holds mounts that are locked.
  */
 function overlays(plan: ViewPlan, root: string, layers: string[], upper: string, work: string, mount: Mount): void {
   const one = (part: string, machine: string, target: string) => {
@@ -58,13 +58,16 @@ function overlays(plan: ViewPlan, root: string, layers: string[], upper: string,
   for (const top of plan.tops) if (isThere(plan, top)) one(`top/${top}`, `/${top}`, join(root, top));
 }
 
-/** A folder may have gone since we started, and one that we may not read is marked as not there: the view has an empty one. */
+/**
+ * Returns whether a folder can be shown; otherwise the view has an empty one. It may have disappeared since the start, and a folder that
+ * this account may not read is marked as absent.
+ */
 function isThere(plan: ViewPlan, top: string): boolean {
   const owned = plan.owned === null ? null : kindOf(join(plan.owned, 'top', top));
   return kindOf(`/${top}`) === 'directory' && (owned === null || owned === 'directory');
 }
 
-/** An empty read-only file system over a folder, so that nothing in it can be seen; nothing in place of a file. */
+/** Hides a path: an empty read-only file system covers a folder, /dev/null a file. */
 function cover(path: string, mount: Mount): void {
   const kind = kindOf(path);
   if (kind === 'directory') mount(['-t', 'tmpfs', '-o', 'ro,size=4k,mode=755', 'tmpfs', path]);
@@ -81,7 +84,7 @@ function devices(root: string, mount: Mount): void {
   for (const name of ['shm', 'pts']) mkdirSync(join(dev, name));
   mount(['-t', 'tmpfs', '-o', 'mode=1777,nosuid,nodev', 'tmpfs', join(dev, 'shm')]);
   mount(['-t', 'devpts', '-o', 'newinstance,ptmxmode=0666,mode=0620,nosuid,noexec', 'devpts', join(dev, 'pts')]);
-  // Where programs look for the maker of terminals.
+  // Path at which programs open new terminals.
   symlinkSync('pts/ptmx', join(dev, 'ptmx'));
 }
 
@@ -107,7 +110,7 @@ function makeFolders(plan: ViewPlan): void {
   }
 }
 
-/** Shows a folder or a file of the machine at a path of the view; links in the view lead nowhere outside of it. */
+/** Shows a folder or a file of the machine at a path of the view; links in the view are resolved within it. */
 function bind(root: string, { from, to, readOnly }: Bind, mount: Mount): void {
   const target = resolveInRoot(root, to);
   if (kindOf(from) === 'directory') mkdirSync(target, { recursive: true });
@@ -119,21 +122,21 @@ function bind(root: string, { from, to, readOnly }: Bind, mount: Mount): void {
   if (readOnly) mount(['-o', 'remount,bind,ro,nosuid', target]);
 }
 
-/** The machine's resolver file is often a link into /run, which a view doesn't share. */
+/** Writes the resolver file, which on the machine is often a link into /run; views do not share that. */
 function provideResolver(root: string, content: string): void {
   const target = resolveInRoot(root, '/etc/resolv.conf');
   mkdirSync(join(target, '..'), { recursive: true });
   writeFileSync(target, content);
 }
 
-/** Everything of the outer tree but the machine's programs and the view: what a process that got out of its root would see. */
+/** Covers the outer tree except the machine's programs and the view: a process that leaves its root would see it. */
 export function coverOuterTree(plan: ViewPlan, mount: Mount): void {
   const kept = new Set(['usr', 'bin', 'sbin', ...readdirSync('/').filter((name) => name.startsWith('lib'))]);
   const names = readdirSync('/').filter((name) => !kept.has(name) && name !== 'proc' && `/${name}` !== plan.anchor);
-  // Before /dev is covered: /dev/null stands in the place of files.
+  // Before /dev is covered, because /dev/null covers files.
   for (const path of plan.hidden) cover(path, mount);
   for (const name of names) if (kindOf(`/${name}`) === 'directory') cover(`/${name}`, mount);
-  // Who makes a nested user namespace needs the /proc of these namespaces; the machine's settings in it are not ours to write.
+  // The creation of a nested user namespace needs the /proc of these namespaces; the machine's settings in it stay read-only for us.
   if (plan.nested) mount(['-t', 'proc', '-o', 'nosuid,nodev,noexec', 'proc', '/proc']);
   else cover('/proc', mount);
 }

@@ -1,6 +1,6 @@
 /** Patterns of COPY and .dockerignore. Both are Go's `filepath.Match`; .dockerignore has `**` and `!` besides. */
 
-/** A pattern of one path segment (`*`, `?`, `[a-z]`, `\x`). */
+/** Returns the regular expression of a path segment's pattern (`*`, `?`, `[a-z]`, `\x`). */
 export function segmentPattern(segment: string): RegExp {
   return new RegExp(`^${translate(segment)}$`, 'u');
 }
@@ -11,7 +11,7 @@ export interface IgnoreFilter {
   keepsSome: boolean;
 }
 
-/** The filter of a .dockerignore file: the last line that matches the path or a folder above it decides. */
+/** Returns the filter of a .dockerignore file: the last line that matches the path or a folder above it decides. */
 export function ignoreFilter(lines: readonly string[]): IgnoreFilter {
   const rules = lines
     .map((line) => line.trim())

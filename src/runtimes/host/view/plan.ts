@@ -1,6 +1,6 @@
 import type { CopyJob } from '#runtimes/host/view/copy.ts';
 
-/** A folder or file of the machine that a view shows at a path. */
+/** Folder or file of the machine that a view shows at a path. */
 export interface Bind {
   from: string;
   /** Absolute path inside the view. */
@@ -20,20 +20,20 @@ export interface Tools {
   hostname: string | null;
 }
 
-/** What is done once the view stands. */
+/** Action inside the finished view. */
 export type ViewAction =
   | { kind: 'run'; argv: string[]; env: Record<string, string>; cwd: string; account: ViewAccount }
   | { kind: 'copy'; job: CopyJob };
 
 /**
- * Who runs in a view. `builder` is the view's root, with what package managers need and nothing else; `uid` is one
+ * Account of a program in a view. `builder` is the view's root with only the capabilities that package managers need; `uid` is an account
  * without any capability.
  */
 export type ViewAccount = { kind: 'builder' } | { kind: 'instance'; uid: number };
 
 /**
- * A private, writable copy of the machine, as `view/enter.ts` makes it inside namespaces of its own. JSON in a file of mode
- * 0600 (the environment holds secrets).
+ * Private, writable copy of the machine, as `view/enter.ts` assembles it inside its own namespaces. JSON in a file of mode 0600 (the
+ * environment holds secrets).
  */
 export interface ViewPlan {
   /** Empty folder on which the view is put together. */
@@ -46,7 +46,7 @@ export interface ViewPlan {
   layers: string[];
   /** Layer below those of the image (`owned-folders.ts`); null without. */
   owned: string | null;
-  /** Takes the changes made in the view, and overlayfs' working folders. */
+  /** Folders for the changes made in the view, and for overlayfs' working files. */
   upper: string;
   work: string;
   /** Layers of a second view, shown read-only for `COPY --from`. */
@@ -54,46 +54,49 @@ export interface ViewPlan {
   /** Folders and files of the machine that appear empty. */
   hidden: string[];
   binds: Bind[];
-  /** Folders that are made where they aren't there, for the account that runs in the view. */
+  /** Folders that are created if absent, for the account that runs in the view. */
   folders: string[];
   /** Node's executable, shown at the end of PATH. */
   node: string;
-  /** Content of /etc/resolv.conf, put where its link leads; null leaves it. */
+  /** Content of /etc/resolv.conf, written where its link leads; null leaves the file unchanged. */
   resolv: string | null;
   hostname: string;
   /** `cgroup.procs` files that the process joins. */
   cgroups: string[];
-  /** The machine's network or the one that it was started in; or one of its own that leads nowhere, with at most a proxy in it. */
+  /**
+   * Network of the view: `outer` is the network of its starting process. Otherwise the view has its own network that leads nowhere, with at
+   * most a proxy in it.
+   */
   network: 'outer' | 'none' | { proxyPort: number };
-  /** Folder of the outer tree that the view moves to; everything beside it and the machine's programs is covered. */
+  /** Folder of the outer tree that the view moves to; everything except it and the machine's programs is covered. */
   anchor: string;
-  /** Whether this runs in a user namespace (an ordinary user) rather than as root. */
+  /** Whether the view is in a user namespace (an ordinary user) rather than owned by root. */
   nested: boolean;
   tools: Tools;
   action: ViewAction;
 }
 
-/** Folder inside every view for what is ours. */
+/** Folder inside every view for the runtime's own files. */
 export const OURS = '/run/quarterdeck';
 
 /** Exit status of a view whose COPY failed; its one line of output says why. */
 export const COPY_FAILED = 124;
 
-/** Home of whoever runs in a view, as in most images. */
+/** Home of every account in a view, as in most images. */
 export const HOME = '/root';
 
 /** Capabilities that package managers need to install files for other accounts; no mounts, devices, tracing or networks. */
 const BUILDER = ['chown', 'dac_override', 'fowner', 'fsetid', 'kill', 'setgid', 'setuid', 'net_bind_service'];
 
-/** Account of the view's own that what is made for it belongs to; null for whoever makes it. */
+/** Returns the account that owns the files made for a view; null for the account that makes them. */
 export function ownerOf({ nested, action }: ViewPlan): number | null {
-  // In a nested user namespace everything that we make belongs to the one account that there is.
+  // A nested user namespace has a single account, which owns every new file.
   if (nested) return null;
   if (action.kind === 'copy') return action.job.owner ?? null;
   return action.account.kind === 'instance' ? action.account.uid : null;
 }
 
-/** Namespaces that a view is made in; the program after `--` is their first process. */
+/** Returns the arguments that create a view's namespaces; the program after `--` is their first process. */
 export function unshareArguments({ nested, network }: Pick<ViewPlan, 'nested' | 'network'>): string[] {
   const own = network === 'outer' ? [] : ['--net'];
   const spaces = ['--mount', '--pid', '--fork', '--kill-child', '--ipc', '--uts', ...own];
@@ -101,8 +104,8 @@ export function unshareArguments({ nested, network }: Pick<ViewPlan, 'nested' | 
 }
 
 /**
- * The program that takes the place of `enter.ts`: it stays as the namespace's first process, so that the one it starts is an
- * ordinary one that SIGTERM ends, and gives up everything on the way (root, account, capabilities, new privileges).
+ * Returns the program that replaces `enter.ts`. It stays as the namespace's first process, so that its child is an ordinary process that
+ * SIGTERM ends. On the way it drops all privileges (root, account, capabilities, new privileges).
  */
 export function runArguments(plan: ViewPlan, root: string, action: ViewAction & { kind: 'run' }): string[] {
   const { tools, nested } = plan;

@@ -1,12 +1,12 @@
 import { lstatSync, mkdirSync, readlinkSync } from 'node:fs';
 import { join, posix } from 'node:path';
 
-/** Links followed before a path counts as a circle, as in the kernel. */
+/** Number of links after which a path counts as a circle, as in the kernel. */
 const MOST_LINKS = 40;
 
 /**
- * The real path of `path` as a process whose root is `root` sees it: links are followed inside the root only, and `..` ends at
- * it. What isn't there is taken as written. Nothing may change the tree meanwhile (no process runs in it when this is used).
+ * Resolves a path as a process whose root is `root` sees it: links are followed inside the root only, and `..` ends at it. Absent parts are
+ * taken as written. The tree must not change meanwhile (no process runs in it).
  */
 export function resolveInRoot(root: string, path: string): string {
   const todo = parts(path);
@@ -30,19 +30,19 @@ export function resolveInRoot(root: string, path: string): string {
   return join(root, ...done);
 }
 
-/** Makes a folder and those above it inside the root; answers its real path. */
+/** Makes a folder and its parents inside the root; returns its real path. */
 export function makeInRoot(root: string, path: string): string {
   const real = resolveInRoot(root, path);
   mkdirSync(real, { recursive: true, mode: 0o755 });
   return real;
 }
 
-/** Whether a path is the folder or lies in it. Both are real and absolute. */
+/** Returns whether a path is the folder or lies in it. Both are real and absolute. */
 export function isWithin(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 }
 
-/** Kind of what is at a path, without following a link; null when there is nothing. */
+/** Returns the kind of the file at a path, without following a link; null if there is none. */
 export function kindOf(path: string): 'directory' | 'file' | 'link' | 'other' | null {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (!stat) return null;

@@ -11,15 +11,15 @@ export interface Refusal {
 const HOST = /^(?:[a-z0-9._~!$&'()*+,;=%<>-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 const WEBSOCKET = /^websocket$/i;
 
-/** Whether bytes follow the head of a request that belong to it. */
+/** Whether a body follows the head of a request. */
 export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || !/^0*$/.test(headers['content-length'] ?? '');
 
 export const asksForWebSocket = (request: IncomingMessage): boolean => WEBSOCKET.test(request.headers.upgrade ?? '');
 
 /**
- * Checks what Node's parser lets through and others might understand differently. Null: the request may be passed on. A refused
- * request ends its connection, because what follows may be a part of it.
+ * Checks for requests that Node's parser accepts and upstreams might interpret differently. Returns null if the request may be passed on. A
+ * refused request ends its connection, because the following bytes may be a part of it.
  */
 export function refusalOf(request: IncomingMessage, { headLines }: Pick<ProxyLimits, 'headLines'>): Refusal | null {
   const { rawHeaders, httpVersion, url = '' } = request;

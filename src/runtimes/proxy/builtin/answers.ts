@@ -9,7 +9,7 @@ const page = (title: string, message: string): string => `<!doctype html>
 <h1>${title}</h1><p>${escapeHtml(message)}</p></html>
 `;
 
-/** An answer of the proxy itself, for whoever accepts these types: a page for browsers, JSON for those that ask for it, else text. */
+/** Builds an answer of the proxy itself by the accepted types: a page for browsers, JSON on request, else text. */
 function describe(accept: string, status: number, message: string): { fields: [string, string][]; body: string } {
   const error = STATUS_CODES[status]!;
   const [type, body] = accept.includes('text/html')
@@ -26,12 +26,12 @@ function describe(accept: string, status: number, message: string): { fields: [s
   return { fields, body };
 }
 
-/** Gives an answer of the proxy itself. */
+/** Sends an answer of the proxy itself. */
 export function answerError(request: IncomingMessage, response: ServerResponse, status: number, message: string): void {
   const { fields, body } = describe(request.headers.accept ?? '', status, message);
   response.writeHead(status, {
     ...Object.fromEntries(fields),
-    // A body that nobody reads any more would be taken for the next request.
+    // The unread rest of the body would be interpreted as the next request.
     ...(request.complete ? {} : { connection: 'close' }),
   });
   response.end(request.method === 'HEAD' ? undefined : body);

@@ -4,7 +4,7 @@ import { createRouter, stopProxy } from '#runtimes/proxy/builtin/index.ts';
 import type { StartProxy } from '#runtimes/proxy/contract/subject.ts';
 import { readShimLog } from '#runtimes/tools/shim/index.ts';
 
-/** The built-in proxy, as the suites for every proxy start it. */
+/** Starts the built-in proxy for the suites of all proxies. */
 export const startBuiltin: StartProxy = async ({ directory, release, ...options }) => ({
   router: await createRouter({
     directory,

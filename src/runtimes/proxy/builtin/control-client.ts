@@ -5,23 +5,23 @@ import { text } from 'node:stream/consumers';
 import { controlSockets } from '#runtimes/proxy/builtin/protocol.ts';
 import type { ControlAnswer, ControlRequest } from '#runtimes/proxy/builtin/protocol.ts';
 
-/** Errors of a proxy that is not there (yet, or any more). */
+/** Error codes of a missing proxy (not yet started, or ended). */
 const AWAY = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE']);
 
-/** Whether asking failed because no proxy runs in the folder at the moment. */
+/** Whether a request failed because no proxy runs in the folder at the moment. */
 export const isAway = (error: unknown): boolean => AWAY.has((error as NodeJS.ErrnoException).code ?? '');
 
 /**
- * Asks all proxies of a folder: the one that serves and those that it replaced and that still have something to do. Answers what
- * the serving one says. Throws `isAway` when none serves, what the socket threw, or when no answer comes within `timeoutMs`.
+ * Sends a message to all proxies of a folder: the serving one and replaced ones that are still busy. Returns the answer of the serving one.
+ * Throws `isAway` if none serves, the error of the socket, or an error if no answer comes within `timeoutMs`.
  */
 export async function askProxy(directory: string, message: ControlRequest, timeoutMs: number): Promise<ControlAnswer> {
-  // Through the folder's descriptor on Linux: a socket's name may have 108 bytes only.
+  // On Linux the path goes through the folder's descriptor: a socket's name is limited to 108 bytes.
   const folder = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   const place = process.platform === 'linux' ? `/proc/self/fd/${folder}` : directory;
   const asked = new Map<string, ControlAnswer | null>();
   try {
-    // Looked up until none is new: one that came meanwhile may have read its routes before the others had written theirs.
+    // Repeated until no socket is new: a proxy that started meanwhile may have read its routes before the others wrote theirs.
     for (let names = waiting(directory, asked); names.length > 0; names = waiting(directory, asked)) {
       const answers = names.map((name) => exchange(join(place, name), message, timeoutMs).catch(absent));
       for (const [at, answer] of (await Promise.all(answers)).entries()) asked.set(names[at]!, answer);

@@ -12,13 +12,13 @@ export interface ControlParts {
   files: RouteFiles;
   upstreams: Upstreams;
   status(): ProxyStatus;
-  /** Whether it takes new connections. */
+  /** Whether the proxy accepts new connections. */
   isServing(): boolean;
 }
 
 type Done = { status?: ProxyStatus };
 
-/** Does what the control plane asks. Disk first, so that a restart never knows less than was answered. */
+/** Performs a request of the control plane. The disk is written first, so that a restart never knows less than was confirmed. */
 async function perform(parts: ControlParts, request: ControlRequest): Promise<Done> {
   switch (request.do) {
     case 'set': {
@@ -51,7 +51,7 @@ async function answer(parts: ControlParts, request: IncomingMessage): Promise<Co
   }
 }
 
-/** The server on the control socket: JSON over HTTP, open to whoever may read the proxy's folder. */
+/** Creates the server on the control socket: JSON over HTTP, open to every process that may read the proxy's folder. */
 export function createControlServer(parts: ControlParts): Server {
   return createServer((request, response) => {
     void answer(parts, request).then((result) => {

@@ -130,7 +130,7 @@ test('a gRPC call that its visitor cancels while the upstream is being connected
     generation: 1,
     routes: [{ host: HOST, protocol: 'GRPC', upstreams: [upstream] }],
   });
-  // The connection comes about when the test says so.
+  // The test decides when the connection is established.
   const state = proxy.upstreams.acquire(upstream);
   const [asked, connected] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const session = state.session.bind(state);
@@ -144,7 +144,7 @@ test('a gRPC call that its visitor cancels while the upstream is being connected
   await asked.promise;
   cancelled.close(constants.NGHTTP2_CANCEL);
   await once(cancelled, 'close');
-  // The answer to what the visitor sends after its cancellation: the proxy has read that.
+  // The answer to a ping sent after the cancellation shows that the proxy has read both.
   await new Promise((resolve) => visitor.ping(resolve));
   connected.resolve();
   const next = call(visitor, HOST, '/short');

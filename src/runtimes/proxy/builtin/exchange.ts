@@ -13,26 +13,25 @@ import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** A request that was admitted, and where its answer goes. */
+/** Admitted request, and the destination of its answer. */
 export interface Admitted {
   request: IncomingMessage;
   response: ServerResponse;
-  /** Whether the peer's `X-Forwarded-*` count. */
+  /** Whether the peer's `X-Forwarded-*` headers count. */
   trusted: boolean;
-  /** Takes the connection over when the upstream agrees to a websocket; calls `done` when that has ended. */
+  /** Takes over the connection when the upstream accepts a websocket; calls `done` when it has ended. */
   onUpgrade?(fields: string[], upstream: Duplex, done: () => void): void;
 }
 
 type Controller = Dispatcher.DispatchController;
 
-/** Raw fields of HTTP/1.1, which come as a list, as text. */
+/** Converts raw fields of HTTP/1.1, which come as a list, to text. */
 const textOf = (raw: Controller['rawHeaders']): string[] =>
   Array.isArray(raw) ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1'))) : [];
 
 /**
- * One request on its way to an upstream and back. Another upstream is tried when no connection came about. A safe request
- * without a body is sent once more, on a new connection, when its connection ended before any answer: an upstream may close a
- * kept connection in the moment in which it is used.
+ * Request on its way to an upstream and back. If a connection fails, another upstream is tried. A safe request without a body is repeated
+ * once, on a new connection, if its connection ended before any answer: an upstream may close a kept connection at the moment of its use.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #table: RouteTable;
@@ -44,9 +43,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #upstream: UpstreamState | undefined;
   #controller: Controller | undefined;
   #body: PassThrough | undefined;
-  /** Ends the exchange when nothing more comes of the request. */
+  /** Ends the exchange when the request stalls. */
   #uploadStall: NodeJS.Timeout | undefined;
-  /** Ends the exchange when the visitor takes nothing more of the answer. */
+  /** Ends the exchange when the visitor stops reading the answer. */
   #answerStall: NodeJS.Timeout | undefined;
   #started = false;
   #repeated = false;
@@ -62,7 +61,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   start(): void {
     const { request, response } = this.#admitted;
-    // How the visitor's connection ended is told by `close`.
+    // `close` handles the end of the visitor's connection.
     request.on('error', () => undefined);
     response.on('error', () => undefined);
     response.on('drain', () => {
@@ -82,17 +81,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(controller: Controller, status: number, _headers: unknown, reason?: string): void {
-    // Interim answers are not passed on; the real one follows.
+    // Interim answers (1xx) are not passed on; the final one follows.
     if (this.#over || status < 200) return;
     const given = textOf(controller.rawHeaders);
     const encodings = valuesOf(given, 'transfer-encoding');
     if (encodings.some((encoding) => encoding.toLowerCase() !== 'chunked') || encodings.length > 1)
       throw new Error(`its transfer encoding is ${encodings.join(', ')}`);
     const { response } = this.#admitted;
-    // Bytes that no header may hold would make the answer fail.
+    // Bytes that are not allowed in a header would make the answer fail.
     response.writeHead(status, /^[\t\x20-\x7e]*$/.test(reason ?? '') ? reason : '', answerFields(given));
     this.#started = true;
-    // A body in the same packet goes out with the head; one that lets wait must not hold it back.
+    // A body in the same packet goes out with the head; a later one must not delay the head.
     process.nextTick(() => {
       if (!response.writableEnded && !response.destroyed) response.flushHeaders();
     });
@@ -142,7 +141,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (error instanceof ConnectFailed) {
       upstream?.connectFailed();
       const others = this.#table.find(this.#host)?.upstreams.some((other) => !this.#tried.includes(other));
-      // A body that was handed over once is still whole: nothing took any of it.
+      // A body that was handed over once is still complete: nothing has read from it.
       if (others && !this.#body?.destroyed) return this.#forward();
       return this.#answer(502, `The service at ${this.#host} takes no connections.`);
     }
@@ -167,7 +166,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return !this.#repeated && !onUpgrade && !this.#hasBody && SAFE.has(request.method!);
   }
 
-  /** Sends the request to the next upstream of its host, or answers why that cannot be done. */
+  /** Sends the request to the next upstream of its host, or answers with the reason why that is impossible. */
   #forward(): void {
     const route = this.#table.find(this.#host);
     if (!route) return this.#answer(404, `There is no service at ${this.#host}.`);
@@ -194,8 +193,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Hands the body over by way of a stream of its own, because undici destroys the one that it reads when an answer comes early:
-   * the visitor's own stream would take its connection with it.
+   * Passes the body on through a separate stream. undici destroys the stream that it reads when an answer comes early: the visitor's own
+   * stream would take its connection with it.
    */
   #takeBody(): void {
     const { request } = this.#admitted;
@@ -205,7 +204,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const stall = setTimeout(() => this.#stalled(), this.#limits.stallMs);
     this.#uploadStall = stall;
     request.on('data', () => {
-      // Refreshed, a timer that was cleared would run again.
+      // A refresh would restart a cleared timer.
       if (!this.#over) stall.refresh();
     });
     request.on('end', () => clearTimeout(stall));
@@ -220,7 +219,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     controller?.abort(new Error('the request stalled'));
   }
 
-  /** The visitor is gone: nobody waits for the answer. */
+  /** Ends the exchange of a visitor that is gone: its answer is not needed. */
   #abandon(): void {
     if (this.#over) return;
     const controller = this.#controller;
@@ -244,7 +243,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     else response.destroy();
   }
 
-  /** Nothing more is heard of the upstream; what the visitor still sends is read and forgotten, so that its next request is found. */
+  /** Detaches from the upstream. The rest of the visitor's body is read and discarded, so that its next request is found. */
   #finish(): void {
     this.#over = true;
     clearTimeout(this.#uploadStall);
@@ -258,7 +257,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     request.unpipe(this.#body);
     request.resume();
     if (request.complete) return;
-    // What is left of the body may take as long as before, not for ever.
+    // The rest of the body has the same time limit as before.
     const late = setTimeout(() => request.destroy(), this.#limits.stallMs);
     request.once('close', () => clearTimeout(late));
   }

@@ -1,11 +1,11 @@
-/** Beginning of the lines by which the proxy reports a fault of its own. */
+/** Prefix of the lines in which the proxy reports its own faults. */
 const FAULT = 'A fault of the proxy itself:';
 
 function report(error: unknown): void {
   console.error(FAULT, error instanceof Error ? error.stack : String(error));
 }
 
-/** Runs a part of one exchange; what it throws is reported and ends that exchange only. */
+/** Runs a part of one exchange; an exception is reported and ends that exchange only. */
 export function contain(run: () => void, end: () => void): void {
   try {
     run();
@@ -16,8 +16,8 @@ export function contain(run: () => void, end: () => void): void {
 }
 
 /**
- * Keeps the process alive whatever nobody foresaw: all visitors share it, and one of them must not be able to end it for the
- * others. Exchanges share no state but connections that are closed on errors, so that it is safe to go on.
+ * Keeps the process alive after unforeseen errors: all visitors share it, and one of them must not be able to end it for the others.
+ * Exchanges share no state but connections that are closed on errors, so it is safe to continue.
  */
 export function surviveFaults(): void {
   process.on('uncaughtException', report);

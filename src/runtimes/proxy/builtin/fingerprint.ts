@@ -6,14 +6,14 @@ const TYPES_ONLY = /\b(?:import|export) type [^;]*;/g;
 const IMPORTED = /\b(?:from|import)\s+'([^']+)'|\bimport\('([^']+)'\)/g;
 
 /**
- * Hash of everything that a program runs: its text, that of the files which it imports directly or by way of others, the
- * manifests of the packages among them, and Node's version. Types are left out: they change nothing that runs.
+ * Hash of everything that a program runs: its text, the files that it imports directly or indirectly, the manifests of packages among them,
+ * and Node's version. Types are left out: they do not change the running code.
  */
 export function fingerprintOf(program: string): string {
   const texts = new Map<string, string>();
   collect(program, texts);
   const hash = createHash('sha256').update(process.version);
-  // By their content alone: the same release may lie in another folder.
+  // Only the contents count: the same release may lie in another folder.
   for (const text of [...texts.values()].sort()) hash.update(`${text.length}:${text}`);
   return hash.digest('hex').slice(0, 16);
 }
@@ -34,5 +34,5 @@ function collect(file: string, texts: Map<string, string>): void {
   }
 }
 
-/** Package of a module: `undici` of `undici/types`, `@scope/name` of `@scope/name/part`. */
+/** Returns the package of a module: `undici` of `undici/types`, `@scope/name` of `@scope/name/part`. */
 const packageOf = (name: string): string => name.split('/', name.startsWith('@') ? 2 : 1).join('/');

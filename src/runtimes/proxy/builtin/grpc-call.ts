@@ -15,7 +15,7 @@ import type { Visit } from '#runtimes/proxy/builtin/visits.ts';
 /** Status codes of gRPC. */
 const UNIMPLEMENTED = 12;
 const UNAVAILABLE = 14;
-/** How long a visitor may go on with a call whose answer is complete, in milliseconds. */
+/** Milliseconds for which a visitor may continue a call whose answer is complete. */
 const ANSWERED_MS = 2_000;
 
 /** Call of a visitor: one stream of HTTP/2. */
@@ -27,8 +27,8 @@ export interface Call {
 }
 
 /**
- * Hands one HTTP/2 stream (a gRPC call) through to an upstream, messages and trailers in both directions as they come. Another
- * upstream is tried as long as no connection comes about.
+ * Forwards one HTTP/2 stream (a gRPC call) to an upstream, messages and trailers in both directions as they come. Other upstreams are tried
+ * until a connection is established.
  */
 export async function forwardCall(table: RouteTable, call: Call): Promise<void> {
   const { headers } = call;
@@ -42,7 +42,7 @@ export async function forwardCall(table: RouteTable, call: Call): Promise<void> 
     tried.push(upstream);
     upstream.begin();
     const session = await connectTo(upstream);
-    // Cancelled meanwhile: its event `close` does not come again.
+    // The call was cancelled meanwhile: its event `close` does not come again.
     const isOver = call.stream.closed || call.stream.destroyed;
     const onward = session && !isOver ? openCall(session, upstream, call, host) : null;
     if (onward) return connectStreams(call, onward, upstream);
@@ -53,7 +53,7 @@ export async function forwardCall(table: RouteTable, call: Call): Promise<void> 
   answer(call, tried.length === 0 ? 503 : 502, UNAVAILABLE, `The service at ${host} ${why}.`);
 }
 
-/** The connection to an upstream; null if none comes about. */
+/** Connects to an upstream; returns null on failure. */
 async function connectTo(upstream: UpstreamState): Promise<ClientHttp2Session | null> {
   try {
     return await upstream.session();
@@ -63,7 +63,7 @@ async function connectTo(upstream: UpstreamState): Promise<ClientHttp2Session | 
   }
 }
 
-/** Sends a call on; null if nothing of it was sent. */
+/** Sends a call on; returns null if nothing of it was sent. */
 function openCall(
   session: ClientHttp2Session,
   upstream: UpstreamState,
@@ -77,7 +77,7 @@ function openCall(
     ':path': headers[':path'],
     ':scheme': 'http',
     ':authority': host,
-    // gRPC asks for it, and it does no harm otherwise: the trailers do come.
+    // gRPC requires the field, and it is harmless otherwise, as trailers do follow.
     te: 'trailers',
     ...fieldMap(fields),
   };
@@ -105,7 +105,7 @@ function connectStreams(call: Call, onward: ClientHttp2Stream, upstream: Upstrea
   stream.on('close', () => {
     if (!onward.closed) onward.close(stream.rstCode || constants.NGHTTP2_CANCEL);
   });
-  // How it failed stands in `rstCode`, which the other side is told.
+  // `rstCode` has the reason of the failure and is passed to the other side.
   onward.on('error', () => undefined);
   onward.on('close', () => {
     upstream.end();
@@ -115,7 +115,7 @@ function connectStreams(call: Call, onward: ClientHttp2Stream, upstream: Upstrea
   });
 }
 
-/** Begins the answer to a visitor, and ends the call once the whole of it was said. */
+/** Begins the answer to a visitor, and ends the call after the complete answer. */
 function respond({ stream, headers }: Call, head: OutgoingHttpHeaders, options: ServerStreamResponseOptions): void {
   stream.respond(head, options);
   // The writing side of a HEAD request has ended before its answer begins.
@@ -124,8 +124,8 @@ function respond({ stream, headers }: Call, head: OutgoingHttpHeaders, options: 
 }
 
 /**
- * Closes a call some time after its answer is complete: what the visitor would still say interests nobody, and one that never ends its
- * side would keep its connection for ever. At once it would cut off trailers, which follow the end of the body.
+ * Closes a call some time after its answer is complete: further data of the visitor is ignored, and a visitor that never ends its side
+ * would keep its connection for ever. Closing at once would cut off trailers, which follow the end of the body.
  */
 function closeSoon(stream: ServerHttp2Stream): void {
   const timer = setTimeout(() => stream.close(), ANSWERED_MS).unref();
@@ -139,7 +139,7 @@ function answerHead(answered: IncomingHttpHeaders, raw: string[]): OutgoingHttpH
   return { ...fieldMap(fields), ':status': answered[':status'] };
 }
 
-/** Says something to the visitor that an upstream made up; what HTTP/2 does not allow ends the call. */
+/** Sends content of the upstream to the visitor; content that HTTP/2 does not allow ends the call. */
 function attempt({ stream }: Call, onward: ClientHttp2Stream, say: () => void): boolean {
   if (stream.destroyed || stream.closed) return false;
   try {
@@ -152,7 +152,7 @@ function attempt({ stream }: Call, onward: ClientHttp2Stream, say: () => void): 
   }
 }
 
-/** An answer of the proxy itself: a status of gRPC for its clients, else one of HTTP. */
+/** Sends an answer of the proxy itself: a status of gRPC for its clients, else one of HTTP. */
 function answer(call: Call, status: number, grpcStatus: number, message: string): void {
   const {
     stream,

@@ -6,22 +6,22 @@ import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
 import type { Visit } from '#runtimes/proxy/builtin/visits.ts';
 import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
 
-/** The highest number of a stream: none is refused yet. */
+/** Highest number of a stream: none is refused yet. */
 const LAST_STREAM = 2 ** 31 - 1;
-/** How long a client may take to read that its connection ends. */
+/** Milliseconds for a client to learn that its connection ends. */
 const GOAWAY_MS = 1_000;
-/** Fields of a request that HTTP/2 adds to those of its head. */
+/** Number of fields that HTTP/2 adds to those of a request's head. */
 const PSEUDO_FIELDS = 4;
 
-/** Connections that speak HTTP/2. */
+/** Server for connections that speak HTTP/2. */
 export interface GrpcServer {
-  /** Ends its timers, once no connection is left. */
+  /** Stops its timers, once no connection is left. */
   stop(): void;
-  /** Takes a connection, paused, with its first bytes put back. */
+  /** Accepts a connection, paused, with its first bytes put back. */
   take(visit: Visit): void;
-  /** Tells the clients to come again elsewhere. */
+  /** Tells the clients to reconnect elsewhere. */
   retire(): void;
-  /** Takes no calls any more. */
+  /** Accepts no more calls. */
   end(): void;
 }
 
@@ -31,13 +31,13 @@ export function createGrpcServer(table: RouteTable, limits: ProxyLimits): GrpcSe
     settings: { maxConcurrentStreams: limits.streams, maxHeaderListSize: limits.headBytes },
   });
   const sessions = new Map<Http2Session, Visit>();
-  /** Those whose visitors said goodbye. */
+  /** Sessions whose visitors sent GOAWAY. */
   const leaving = new WeakSet<Http2Session>();
   let taking: Visit | undefined;
   let retired = false;
   const retire = (session: Http2Session) => {
     if (session.destroyed || session.closed) return;
-    // First the news, then the end: calls that are on their way to us meanwhile are still answered (RFC 9113 §6.8).
+    // GOAWAY comes first, the end later: calls already on their way are still answered (RFC 9113 §6.8).
     session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM);
     setTimeout(() => session.close(), GOAWAY_MS).unref();
   };
@@ -49,7 +49,7 @@ export function createGrpcServer(table: RouteTable, limits: ProxyLimits): GrpcSe
     if (retired) retire(session);
   });
   server.on('stream', (stream, headers, _flags, rawHeaders) => {
-    // First of all: a stream whose session has just failed comes without a session, and its error follows.
+    // This handler comes first: a stream whose session has just failed has no session, and its error follows.
     stream.on('error', () => stream.destroy());
     const visit = sessions.get(stream.session!);
     if (!visit) return stream.destroy();
@@ -66,7 +66,7 @@ export function createGrpcServer(table: RouteTable, limits: ProxyLimits): GrpcSe
     stop: () => clearInterval(looking),
     take: (visit) => {
       const { socket } = visit;
-      // The server that sockets come from leaves them half open. Who ends its side of HTTP/2 leaves: no call on it can be completed.
+      // The server of these sockets leaves them half open. With one side of HTTP/2 ended, no call can be completed: the socket is closed.
       socket.once('end', () => socket.destroy());
       taking = visit;
       server.emit('connection', socket);
@@ -84,9 +84,9 @@ export function createGrpcServer(table: RouteTable, limits: ProxyLimits): GrpcSe
 }
 
 /**
- * Ends connections with calls of whose visitors nothing is heard from one look to the next, not even the answer to a ping: they are gone
- * without a word, or broke the protocol in a way after which Node.js reads nothing more of them and tells nobody, so that their calls
- * would never end.
+ * Ends connections with calls whose visitors have sent nothing since the last check, not even the answer to a ping. Such visitors are gone
+ * silently, or broke the protocol in a way after which Node.js neither reads more nor reports an error, so that their calls would never
+ * end.
  */
 function endDeaf(
   sessions: ReadonlyMap<Http2Session, Visit>,
@@ -96,7 +96,7 @@ function endDeaf(
   const heard = new WeakMap<Http2Session, number>();
   return setInterval(() => {
     for (const [session, { socket, underWay }] of sessions) {
-      // Node.js asks nobody on a connection that is to end. One that we end may take as long as its calls do.
+      // Node.js sends no ping on a closing session. A session that the proxy closes may take as long as its calls.
       if (underWay === 0 || (session.closed && !leaving.has(session))) continue;
       if (heard.get(session) === socket.bytesRead) socket.destroy();
       heard.set(session, socket.bytesRead);

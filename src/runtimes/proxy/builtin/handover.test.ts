@@ -102,7 +102,7 @@ test('routes that change meanwhile hold for connections of the old proxy too, an
   const next = await start('b');
   await next.set('s1', 2, routes([await application('r2')]));
   const asked = performance.now();
-  // The websocket is under way in the old proxy: it counts.
+  // The websocket in the old proxy counts as under way.
   await next.drained([old], 400);
   expect(performance.now() - asked).toBeGreaterThanOrEqual(399);
   const drained = next.drained([old], 10_000);
@@ -119,7 +119,7 @@ test('after kill -9 new connections wait for the next proxy, and none of them fa
   const traffic = new Traffic({ port: router.port, host: HOST }, { fresh: 8 });
   await traffic.answeredBy('r1', 50);
   const { pid } = await status();
-  // Those that are connected at the moment do break: they are the only ones that may.
+  // Only requests on connections open at that moment may fail.
   const connected = 8;
   process.kill(pid, 'SIGKILL');
   await traffic.answeredBy('r1', 100);
@@ -128,7 +128,7 @@ test('after kill -9 new connections wait for the next proxy, and none of them fa
   expect(failures.filter((failure) => !/ECONNRESET|hang up/.test(failure))).toEqual([]);
   expect(answered).toEqual({ r1: sent - failures.length });
   expect((await status()).pid).not.toBe(pid);
-  // What the killed one left is tidied up.
+  // The control socket of the killed proxy is removed.
   expect(controlSockets(readdirSync(directory))).toHaveLength(1);
 });
 
@@ -192,7 +192,7 @@ test('no call of gRPC fails while another release of the proxy takes over', asyn
     await calls.more(50);
     const { failures, connections } = await calls.stop();
     expect(failures.slice(0, 5)).toEqual([]);
-    // Told so by the proxies that went, the client came again.
+    // The client reconnected after the GOAWAY of each old proxy.
     expect(connections).toBeGreaterThanOrEqual(3);
   } finally {
     for (const session of sessions) session.destroy();
@@ -200,7 +200,7 @@ test('no call of gRPC fails while another release of the proxy takes over', asyn
   }
 });
 
-/** Calls, four at once, on a connection that is left as soon as the other side says that it goes. */
+/** Makes calls, four at a time, on a connection that it leaves as soon as the other side sends GOAWAY. */
 function startCalls(port: number) {
   let session = connectHttp2(`http://127.0.0.1:${port}`);
   let [answered, connections, running] = [0, 1, true];
@@ -226,7 +226,7 @@ function startCalls(port: number) {
     let trailers: IncomingHttpHeaders = {};
     stream.on('trailers', (received) => (trailers = received));
     const body = await text(stream).catch((error: Error) => {
-      // Refused unseen, such as one that met the news that the connection ends: clients of gRPC send it again by themselves.
+      // A stream that crossed the GOAWAY is refused unprocessed: clients of gRPC repeat it by themselves.
       if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return null;
       throw error;
     });

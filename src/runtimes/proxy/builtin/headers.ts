@@ -1,6 +1,6 @@
 import { clientAddress } from '#kernel/addresses.ts';
 
-/** Fields that belong to one connection (RFC 9110 §7.6.1) or that frame a message; each side of the proxy writes its own. */
+/** Fields that belong to one connection (RFC 9110 §7.6.1) or frame a message; each side of the proxy writes its own. */
 const OF_CONNECTION = [
   'connection',
   'keep-alive',
@@ -12,7 +12,7 @@ const OF_CONNECTION = [
   'http2-settings',
 ];
 
-/** Request fields that only the proxy may say, besides `x-forwarded-*`. */
+/** Request fields that only the proxy may set, besides `x-forwarded-*`. */
 const OF_PROXY = ['forwarded', 'x-real-ip', 'true-client-ip', 'x-client-ip', 'x-cluster-client-ip', 'client-ip'];
 
 const NOT_IN_REQUESTS = new Set([
@@ -27,7 +27,7 @@ const NOT_IN_REQUESTS = new Set([
 const NOT_IN_ANSWERS = new Set([...OF_CONNECTION, 'proxy-authenticate']);
 /** Fields that would change how a message is framed or routed if they came after it (RFC 9110 §6.5.1). */
 const NOT_IN_TRAILERS = new Set([...NOT_IN_REQUESTS, ...NOT_IN_ANSWERS, 'set-cookie', 'authorization', 'content-type']);
-/** Fields that `Connection` cannot take away: without them a message would be understood otherwise than it was read. */
+/** Fields that `Connection` cannot remove: without them a message would be interpreted differently. */
 const NEEDED = new Set([
   'host',
   'content-length',
@@ -37,12 +37,12 @@ const NEEDED = new Set([
   'set-cookie',
 ]);
 
-/** Name as workloads may read it: many take `X_Forwarded_For` for `X-Forwarded-For`. */
+/** Returns a name as workloads may read it: many treat `X_Forwarded_For` as `X-Forwarded-For`. */
 const canonical = (name: string): string => name.toLowerCase().replaceAll('_', '-');
 
 const isForwarding = (name: string): boolean => name.startsWith('x-forwarded-') || OF_PROXY.includes(name);
 
-/** Header fields that a `Connection` field declares to be of this connection only. */
+/** Returns the header fields that a `Connection` field limits to this connection. */
 function namedByConnection(fields: readonly string[]): Set<string> {
   const named = new Set<string>();
   for (let at = 0; at < fields.length; at += 2)
@@ -54,20 +54,20 @@ function namedByConnection(fields: readonly string[]): Set<string> {
   return named;
 }
 
-/** Where a request came in. */
+/** Origin of a request: its host, peer and connection. */
 export interface Arrival {
-  /** As the visitor wrote it, perhaps with a port. */
+  /** Host as the visitor wrote it, perhaps with a port. */
   host: string;
   /** Address of the visitor or of the proxy in front. */
   peer: string;
   port: number;
-  /** Whether the peer's word about its client counts. */
+  /** Whether the peer's information about its client counts. */
   trusted: boolean;
 }
 
 /**
- * Fields for the upstream, names and values in turn: what the proxy knows of the visitor first, then the visitor's own without
- * those of its connection. `given` are raw fields. Host, Content-Length and the framing are left to the caller.
+ * Returns the fields for the upstream, names and values in turn: first those that the proxy sets about the visitor, then the visitor's own
+ * without those of its connection. `given` are raw fields. Host, Content-Length and the framing are left to the caller.
  */
 export function requestFields(given: readonly string[], arrival: Arrival): string[] {
   const named = namedByConnection(given);
@@ -77,7 +77,7 @@ export function requestFields(given: readonly string[], arrival: Arrival): strin
     const [name, value] = [given[at]!, given[at + 1]!];
     const known = canonical(name);
     if (isForwarding(known)) {
-      // Only in its own spelling: an underscore is no way around the proxy in front.
+      // Only the spelling with hyphens counts: an underscore must not bypass the proxy in front.
       if (arrival.trusted && known === name.toLowerCase()) {
         const before = forwarded.get(known);
         forwarded.set(known, before === undefined ? value : `${before}, ${value}`);
@@ -92,13 +92,13 @@ export function requestFields(given: readonly string[], arrival: Arrival): strin
   return [...[...forwarded].flat(), ...rest];
 }
 
-/** Fields of an answer without those of the connection to the upstream; `given` are raw fields. */
+/** Returns the fields of an answer without those of the connection to the upstream; `given` are raw fields. */
 export function answerFields(given: readonly string[]): string[] {
   const named = namedByConnection(given);
   return without(given, (name) => NOT_IN_ANSWERS.has(name) || named.has(name));
 }
 
-/** Trailers that may follow an answer; `given` are raw fields. */
+/** Returns the trailers that may follow an answer; `given` are raw fields. */
 export const trailerFields = (given: readonly string[]): string[] =>
   without(given, (name) => NOT_IN_TRAILERS.has(name) || name.startsWith(':') || name.startsWith('x-forwarded-'));
 
@@ -109,14 +109,14 @@ function without(given: readonly string[], isLeftOut: (name: string) => boolean)
   return fields;
 }
 
-/** Values of one field in raw fields. */
+/** Returns the values of one field in raw fields. */
 export function valuesOf(fields: readonly string[], name: string): string[] {
   const values: string[] = [];
   for (let at = 0; at < fields.length; at += 2) if (fields[at]!.toLowerCase() === name) values.push(fields[at + 1]!);
   return values;
 }
 
-/** Raw fields as a map for HTTP/2, in which a repeated field has several values. */
+/** Converts raw fields to a map for HTTP/2, in which a repeated field has several values. */
 export function fieldMap(fields: readonly string[]): Record<string, string | string[]> {
   const map: Record<string, string | string[]> = Object.create(null);
   for (let at = 0; at < fields.length; at += 2) {

@@ -11,7 +11,7 @@ import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
 import type { Visit, Visits } from '#runtimes/proxy/builtin/visits.ts';
 import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
 
-/** How long a connection is silent before the system asks whether its peer is still there. */
+/** Milliseconds of silence after which the system probes whether the peer is still there (TCP keep-alive). */
 const VANISHED_MS = 60_000;
 
 interface Parts {
@@ -21,28 +21,28 @@ interface Parts {
   isRetired(): boolean;
 }
 
-/** Server for HTTP/1.1. Node's parser reads the requests; what is admitted of them goes to undici. */
+/** Creates the server for HTTP/1.1. Node's parser reads the requests; admitted ones go to undici. */
 export function createHttpServer(parts: Parts): Server {
   const { limits, visits } = parts;
   const underWay = (request: IncomingMessage) => visits.of(request.socket)?.underWay ?? 0;
   const server = createServer(
     {
-      // Anything else (h2c of a careful client) is answered as if it had not been offered (RFC 9110 §7.8).
+      // Other offers (such as h2c) are ignored (RFC 9110 §7.8).
       shouldUpgradeCallback: (request) => asksForWebSocket(request) && !hasBody(request) && underWay(request) === 0,
       keepAliveTimeout: limits.idleMs,
       maxHeaderSize: limits.headBytes,
       headersTimeout: limits.headMs,
-      // No limit for the time of uploads as long as they go on: see `stallMs`.
+      // Uploads have no total time limit while they make progress: see `stallMs`.
       requestTimeout: 0,
       connectionsCheckingInterval: Math.min(1_000, limits.headMs / 4),
       noDelay: true,
-      // A visitor of a websocket that vanished without a word is noticed by nothing else.
+      // Nothing else detects a websocket visitor that vanished silently.
       keepAlive: true,
       keepAliveInitialDelay: VANISHED_MS,
     },
     (request, response) => {
       const visit = visits.of(request.socket);
-      // What comes after a request that was refused may be a part of it.
+      // The bytes after a refused request may be a part of it.
       if (!visit || visit.isRefused) return;
       if (visit.waiting >= limits.pipelined) {
         visit.isRefused = true;
@@ -61,7 +61,7 @@ export function createHttpServer(parts: Parts): Server {
       );
     },
   );
-  // Without a limit, lines beyond Node's own limit would be dropped unseen; `headLines` refuses them.
+  // Node would silently drop lines beyond its default limit; `headLines` refuses them instead.
   server.maxHeadersCount = 0;
   server.on('upgrade', (request, socket, head) => {
     contain(
@@ -85,7 +85,7 @@ function serve({ table, limits, isRetired }: Parts, request: IncomingMessage, re
   new Exchange(table, limits, { request, response, trusted: visit.trusted }).start();
 }
 
-/** Answers, and ends the connection: what follows may be a part of what was refused. */
+/** Answers and ends the connection: the following bytes may be a part of the refused request. */
 function refuse(
   visit: Visit,
   request: IncomingMessage,
@@ -100,11 +100,11 @@ function refuse(
   answerError(request, response, status, message);
 }
 
-/** A websocket: its connection is handed through once the upstream agrees. */
+/** Handles a websocket: its connection is passed through once the upstream accepts. */
 function upgrade({ table, limits, visits }: Parts, request: IncomingMessage, socket: Duplex, early: Buffer): void {
   socket.on('error', () => socket.destroy());
   const visit = visits.of(request.socket);
-  // A Node that does not know `shouldUpgradeCallback` hands every kind of upgrade over.
+  // A Node without `shouldUpgradeCallback` passes every kind of upgrade on.
   if (!visit || visit.underWay > 0) return void socket.destroy();
   visit.begin();
   socket.once('close', () => visit.end());
@@ -120,7 +120,7 @@ function upgrade({ table, limits, visits }: Parts, request: IncomingMessage, soc
     for (let at = 0; at < fields.length; at += 2) head += `${fields[at]}: ${fields[at + 1]}\r\n`;
     socket.write(`${head}\r\n`, 'latin1');
     if (early.length > 0) upstream.write(early);
-    // Either side's end or error ends both; how it ended is no one's business here.
+    // Either side's end or error ends both; the cause is irrelevant here.
     pipeline(socket, upstream, socket, () => {
       socket.destroy();
       upstream.destroy();

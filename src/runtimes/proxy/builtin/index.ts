@@ -22,13 +22,13 @@ import type { ControlAnswer, ControlRequest, ProxyConfig, ProxyStatus } from '#r
 export interface RouterOptions {
   /** Folder of the proxy: its routes, its control socket, its shim with the log. */
   directory: string;
-  /** Address that the proxy listens on. */
+  /** Address to listen on. */
   host: string;
-  /** 0 lets the proxy choose one, which it keeps. */
+  /** Port to listen on; 0 lets the proxy choose one, which it keeps. */
   port: number;
-  /** Names the program: a proxy of another one is replaced. Hash of everything that it runs (`fingerprintOf`) by default. */
+  /** Name of the program: a proxy with another one is replaced. Default: hash of everything that it runs (`fingerprintOf`). */
   revision?: string;
-  /** How long requests and websockets under way may take in a proxy that another one has replaced, in milliseconds (5 min). */
+  /** Milliseconds for requests and websockets under way in a replaced proxy (default 5 min). */
   retireMs?: number;
   /** Limits that differ from the defaults. */
   limits?: Partial<ProxyLimits>;
@@ -37,16 +37,16 @@ export interface RouterOptions {
   log(line: string): void;
 }
 
-/** How long a proxy that died may take until its shim has it up again. */
+/** Milliseconds until a proxy that died is running again under its shim. */
 const AWAY_MS = 15_000;
 const ENDING_MS = 10_000;
 const RETIRE_MS = 300_000;
-/** Keeps the port that was chosen when the setting is 0. */
+/** File with the port that was chosen when the setting is 0. */
 const PORT_FILE = 'port.json';
 
 const isLoopback = (host: string): boolean => host === 'localhost' || isWithin(host, ['127.0.0.0/8', '::1']);
 
-/** Warning for a proxy that strangers may reach although it cannot encrypt. */
+/** Warning for a proxy that other machines may reach although it cannot encrypt. */
 const WITHOUT_HTTPS = (host: string): string =>
   `The built-in proxy listens on ${host} without HTTPS: other machines may reach it unencrypted. Install Caddy for HTTPS ` +
   '(apt-get install caddy, QUARTERDECK_PROXY=caddy), or set QUARTERDECK_PROXY_HOST=127.0.0.1.';
@@ -55,8 +55,8 @@ const isTypeScript = import.meta.url.endsWith('.ts');
 const PROGRAM = new URL(isTypeScript ? './proxy-main.ts' : './proxy-main.js', import.meta.url);
 
 /**
- * Starts the proxy of this node, or takes over the one that runs in the folder already, with its routes. The proxy lives on
- * when this process ends; `close` only lets go of it. Throws RuntimeError `failed` when it can't listen.
+ * Starts the proxy of this node, or adopts the one that runs in the folder, with its routes. The proxy outlives this process; `close` only
+ * detaches from it. Throws RuntimeError `failed` if it can't listen.
  */
 export async function createRouter(options: RouterOptions): Promise<Router & { close(): Promise<void> }> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
@@ -71,7 +71,7 @@ export async function createRouter(options: RouterOptions): Promise<Router & { c
     limits,
     trustedProxies: [...(options.trustedProxies ?? [])],
   };
-  // Of processes that start it at once one does, and the others take it over.
+  // Of several processes that start it at once, one does, and the others adopt it.
   const start = () => withStartLock(directory, () => startProxy(directory, config, options.log));
   const status = await start();
   if (!isLoopback(host)) options.log(WITHOUT_HTTPS(host));
@@ -81,7 +81,7 @@ export async function createRouter(options: RouterOptions): Promise<Router & { c
   return new ProxyRouter(directory, start, status);
 }
 
-/** Ends the proxy of a folder, if there is one; its routes stay for the next. */
+/** Stops the proxy of a folder, if there is one; its routes stay for the next. */
 export async function stopProxy(directory: string): Promise<void> {
   await stopShim(join(directory, 'shim'), ENDING_MS);
 }
@@ -108,14 +108,14 @@ async function startProxy(directory: string, config: ProxyConfig, log: (line: st
   return status;
 }
 
-/** Whether a proxy listens where it shall; a port of 0 is any. */
+/** Whether a proxy listens on the wanted host and port; a port of 0 is any. */
 const isThere = ({ port, config }: ProxyStatus, wanted: ProxyConfig): boolean =>
   config.host === wanted.host && (wanted.port === 0 || wanted.port === port);
 
 const isSame = (present: ProxyStatus, wanted: ProxyConfig): boolean =>
   isThere(present, wanted) && isDeepStrictEqual({ ...present.config, port: wanted.port }, wanted);
 
-/** Each release has compiled code of its own; that of those before goes when the next is started. */
+/** Folder with the compiled code of a release; those of earlier releases are removed when the next one is started. */
 const compileCache = (directory: string, { revision }: ProxyConfig): string =>
   join(directory, 'compiled', encodeURIComponent(revision));
 
@@ -126,14 +126,14 @@ function removeCompiled(directory: string, { revision }: ProxyConfig): void {
     if (name !== encodeURIComponent(revision)) rmSync(join(folder, name), { recursive: true, force: true });
 }
 
-/** How the proxy is run. */
+/** Command, arguments and environment of the proxy's process. */
 const program = (directory: string, config: ProxyConfig) => ({
   command: process.execPath,
   args: ['--disable-warning=ExperimentalWarning', fileURLToPath(PROGRAM), directory, JSON.stringify(config)],
   env: { NODE_COMPILE_CACHE: compileCache(directory, config) },
 });
 
-/** Another program text, the same address: the new proxy and the old one share the listening socket until the old one is done. */
+/** Replaces the proxy by one of another release on the same address. Both share the listening socket until the old one is done. */
 async function handOver(
   directory: string,
   config: ProxyConfig,
@@ -153,7 +153,7 @@ async function handOver(
   return status;
 }
 
-/** Starts a shim and the proxy in it; with port 0 on the one of the last time if it is free. */
+/** Starts a shim and the proxy in it; with port 0 on the previous port if that is free. */
 async function startFresh(directory: string, config: ProxyConfig): Promise<ProxyStatus> {
   const last = config.port === 0 ? readJson<{ port: number }>(join(directory, PORT_FILE))?.port : undefined;
   const start = (port: number) =>
@@ -162,7 +162,7 @@ async function startFresh(directory: string, config: ProxyConfig): Promise<Proxy
       directory: join(directory, 'shim'),
       compileCache: compileCache(directory, config),
       programs: [PROGRAM],
-      // A proxy that was killed is back at once: connections wait for it in the socket.
+      // A killed proxy restarts at once: connections wait for it in the socket.
       backoff: { firstMs: 10, maxMs: 5_000, resetAfterMs: 60_000 },
       listen: { host: config.host, port },
     });
@@ -175,7 +175,7 @@ async function startFresh(directory: string, config: ProxyConfig): Promise<Proxy
   return status;
 }
 
-/** Waits until a proxy that serves answers; RuntimeError `failed` with its last words when it ends instead. */
+/** Waits until a serving proxy answers; throws RuntimeError `failed` with its last words if it ends instead. */
 async function untilUp(directory: string, meant = (_found: ProxyStatus) => true): Promise<ProxyStatus> {
   const shim = join(directory, 'shim');
   for (const end = Date.now() + AWAY_MS; ;) {
@@ -233,7 +233,7 @@ class ProxyRouter implements Router {
     this.#closed = true;
   }
 
-  /** Asks until it is answered: a proxy that is away comes back, by its shim or because we start both. */
+  /** Sends a request until it is answered: a proxy that is away comes back, restarted by its shim or from here. */
   async #ask(request: ControlRequest, timeoutMs: number): Promise<void> {
     for (const end = Date.now() + AWAY_MS; ;) {
       if (this.#closed) throw new RuntimeError('failed', 'The router is closed.');

@@ -1,5 +1,5 @@
 /**
- * The reverse proxy of a node: `node proxy-main.ts <directory> <ProxyConfig as JSON>`. It is a process of its own with its last
+ * Entry point of a node's reverse proxy: `node proxy-main.ts <directory> <ProxyConfig as JSON>`. It is a separate process with its last
  * routes on disk, so that traffic flows while the control plane restarts.
  */
 import { once } from 'node:events';
@@ -16,9 +16,9 @@ import { RouteFiles } from '#runtimes/proxy/route-files.ts';
 import { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
 import { Upstreams } from '#runtimes/proxy/builtin/upstreams.ts';
 
-/** How long requests under way may take when the proxy is asked to end. */
+/** Milliseconds for requests under way when the proxy is asked to end. */
 const ENDING_MS = 8_000;
-/** The listening socket that the shim holds. */
+/** File descriptor of the listening socket, inherited from the shim. */
 const LISTENER = 3;
 
 /** Removes the control sockets of proxies that were killed. */
@@ -37,7 +37,7 @@ async function removeDead(): Promise<void> {
 async function main(): Promise<void> {
   const [directory, configText] = process.argv.slice(2);
   const config = JSON.parse(configText!) as ProxyConfig;
-  // The socket's name may have 108 bytes, so it is relative to this folder.
+  // A socket's name is limited to 108 bytes, so it is relative to this folder.
   process.chdir(directory!);
   process.umask(0o077);
   surviveFaults();
@@ -53,7 +53,7 @@ async function main(): Promise<void> {
   };
   const control = createControlServer({ table, files, upstreams, status, isServing: () => server.listening });
   await removeDead();
-  // Told of changes before it reads them from the disk, so that it misses none; nothing turns the loop in between.
+  // The control socket opens before the routes are read, so that no change is missed; the event loop does not run in between.
   await once(control.listen(controlSocket(process.pid)), 'listening');
   for (const service of files.readAll(console.error)) table.set(service);
   await once(server.listen({ fd: LISTENER }), 'listening');
@@ -76,7 +76,7 @@ async function main(): Promise<void> {
   });
 }
 
-// Loaded only, it is compiled for the next time.
+// Only imported: this fills the compile cache for the next start.
 if (import.meta.main)
   main().catch((error: unknown) => {
     console.error(error instanceof Error ? error.message : String(error));

@@ -8,22 +8,22 @@ import { Visits } from '#runtimes/proxy/builtin/visits.ts';
 import type { Visit } from '#runtimes/proxy/builtin/visits.ts';
 import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
 
-/** How clients begin that speak HTTP/2 without asking (RFC 9113 §3.4), as those of gRPC do; no method of HTTP/1 begins so. */
+/** First bytes of clients that speak HTTP/2 without negotiation (RFC 9113 §3.4), such as gRPC; no method of HTTP/1 begins so. */
 const HTTP2_BEGINNING = Buffer.from('PRI');
 
 export interface ProxyServer {
-  /** Does not listen yet. */
+  /** Server that does not listen yet. */
   server: HttpServer;
   /**
-   * Takes no new connections, and tells those that there are with their next answer to come again elsewhere: one that is
-   * closed while its client sends would lose that request. The server's event `close` tells when all have gone.
+   * Accepts no new connections, and tells clients with their next answer to reconnect elsewhere: a connection closed while its client sends
+   * would lose that request. The server's event `close` follows when all have gone.
    */
   retire(): void;
-  /** Takes nothing new and closes what is idle; the server's event `close` tells when what is under way has ended. */
+  /** Accepts nothing new and closes idle connections; the server's event `close` follows when the rest has ended. */
   end(): void;
 }
 
-/** Server that visitors' requests come to, on one port for HTTP/1.1 and HTTP/2. */
+/** Creates the server for visitors' requests, on one port for HTTP/1.1 and HTTP/2. */
 export function createProxyServer(table: RouteTable, limits: ProxyLimits, trusted: readonly string[]): ProxyServer {
   const visits = new Visits(limits, trusted);
   let retired = false;
@@ -32,7 +32,7 @@ export function createProxyServer(table: RouteTable, limits: ProxyLimits, truste
   let grpc: Promise<GrpcServer> | undefined;
   const toHttp2 = (visit: Visit) => {
     const { socket } = visit;
-    // Most proxies never see a call of gRPC, and HTTP/2 takes its memory.
+    // Loaded on demand: most proxies never get a gRPC call, and HTTP/2 needs memory.
     grpc ??= import('#runtimes/proxy/builtin/grpc-server.ts').then(({ createGrpcServer }) =>
       createGrpcServer(table, limits),
     );
@@ -59,7 +59,7 @@ export function createProxyServer(table: RouteTable, limits: ProxyLimits, truste
   });
   const retire = () => {
     retired = true;
-    // Not the method of the HTTP server, which closes idle connections as well.
+    // The method of the HTTP server is not used, as it closes idle connections as well.
     Server.prototype.close.call(server);
     void grpc?.then((found) => found.retire());
   };
@@ -71,7 +71,7 @@ export function createProxyServer(table: RouteTable, limits: ProxyLimits, truste
   return { server, retire, end };
 }
 
-/** Waits for enough bytes to tell the protocol, and puts them back. */
+/** Waits for enough bytes to recognize the protocol, and puts them back. */
 function onBeginning(socket: Socket, then: (isHttp2: boolean) => void): void {
   let seen = Buffer.alloc(0);
   const onData = (bytes: Buffer) => {

@@ -3,7 +3,7 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 import type { ServiceRoutes } from '#runtimes/proxy/route-files.ts';
 import type { Upstreams, UpstreamState } from '#runtimes/proxy/builtin/upstreams.ts';
 
-/** A host and where its requests go. */
+/** Host with the upstreams of its requests. */
 export class HostRoute {
   readonly serviceId: string;
   readonly protocol: RouteEntry['protocol'];
@@ -16,7 +16,7 @@ export class HostRoute {
     this.upstreams = upstreams;
   }
 
-  /** The next upstream in turn that was not tried yet; those that just refused a connection come last. */
+  /** Returns the next upstream in turn that was not tried yet; those that just refused a connection come last. */
   pick(tried: readonly UpstreamState[]): UpstreamState | undefined {
     const count = this.upstreams.length;
     if (count === 1 && tried.length === 0) return this.upstreams[0];
@@ -31,14 +31,14 @@ export class HostRoute {
   }
 }
 
-/** Host name as routes are looked up by: lower case, without port and trailing dot. */
+/** Converts a host name to the form of the lookup: lower case, without port and trailing dot. */
 function normalizeHost(header: string): string {
   const end = header.startsWith('[') ? header.indexOf(']') + 1 : header.indexOf(':');
   const host = (end > 0 ? header.slice(0, end) : header).toLowerCase();
   return host.endsWith('.') ? host.slice(0, -1) : host;
 }
 
-/** Which host leads where. A change of a service replaces all its hosts in one step of the event loop. */
+/** Table of hosts and their upstreams. A change of a service replaces all its hosts in one step of the event loop. */
 export class RouteTable {
   readonly #hosts = new Map<string, HostRoute>();
   readonly #services = new Map<string, { generation: number; hosts: string[] }>();
@@ -56,7 +56,7 @@ export class RouteTable {
     return this.#hosts.get(hostHeader) ?? this.#hosts.get(normalizeHost(hostHeader));
   }
 
-  /** Throws RuntimeError when the change may not be made: `superseded`, or `refused` when a host belongs to another service. */
+  /** Throws RuntimeError if the change is not allowed: `superseded`, or `refused` if a host belongs to another service. */
   check({ serviceId, generation, routes }: ServiceRoutes): void {
     const present = this.#services.get(serviceId);
     if (present && present.generation > generation)
@@ -92,7 +92,7 @@ export class RouteTable {
     this.#services.delete(serviceId);
   }
 
-  /** Takes the hosts of a service out; answers what they led to, still held. */
+  /** Removes the hosts of a service; returns their upstreams, still held. */
   #take(serviceId: string): UpstreamState[] {
     const hosts = this.#services.get(serviceId)?.hosts ?? [];
     return hosts.flatMap((host) => {

@@ -17,7 +17,7 @@ let lines: string[];
 const start = (port = 0) => createRouter({ directory, host: '127.0.0.1', port, log: (line) => lines.push(line) });
 const routes = (upstreams: Upstream[], host = HOST): RouteEntry[] => [{ host, protocol: 'HTTP', upstreams }];
 
-/** What a proxy says of itself. */
+/** Returns the proxy's own status. */
 async function status() {
   const answer = await askProxy(directory, { do: 'status' }, 2000);
   return answer.ok ? answer.status! : expect.fail(answer.message);

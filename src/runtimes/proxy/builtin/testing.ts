@@ -7,7 +7,7 @@ import { DEFAULT_LIMITS } from '#runtimes/proxy/limits.ts';
 import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
 import type { Upstream } from '#runtimes/router.ts';
 
-/** The proxy's server in this process. */
+/** Proxy server in this process. */
 export interface TestProxy extends AsyncDisposable {
   port: number;
   table: RouteTable;

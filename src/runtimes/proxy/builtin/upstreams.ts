@@ -5,17 +5,17 @@ import type { Upstream } from '#runtimes/router.ts';
 import { upstreamKey } from '#runtimes/proxy/builtin/protocol.ts';
 import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
 
-/** How long an upstream that refused a connection is passed over while there are others. */
+/** Milliseconds for which an upstream that refused a connection is skipped while there are others. */
 const PASS_OVER_MS = 1_000;
-/** How long a connection is kept where the upstream does not say how long it keeps it. */
+/** Milliseconds for which a connection is kept if the upstream does not state its own time. */
 const KEPT_MS = 1_000;
-/** A connection is given up so long before its upstream would: one that closes just then loses the request. */
+/** Milliseconds by which a connection is given up before its upstream would: a connection that closes just then loses the request. */
 const MARGIN_MS = 1_000;
 const LONGEST_KEPT_MS = 600_000;
-/** Bytes in the head of an answer. */
+/** Maximum number of bytes in the head of an answer. */
 const LONGEST_HEAD = 64 << 10;
 
-/** No connection came about: nothing of the request was sent. */
+/** Error for a failed connection: nothing of the request was sent. */
 export class ConnectFailed extends Error {
   constructor(cause: Error) {
     super(cause.message, { cause });
@@ -35,20 +35,20 @@ function clientOptions({ connectMs, answerMs }: ProxyLimits): Client.Options {
     keepAliveMaxTimeout: LONGEST_KEPT_MS,
     keepAliveTimeoutThreshold: MARGIN_MS,
     headersTimeout: answerMs,
-    // Streams of events may be silent for as long as they like.
+    // Event streams may be silent for any time.
     bodyTimeout: 0,
     maxHeaderSize: LONGEST_HEAD,
   };
 }
 
-/** One instance of a workload with its kept connections. */
+/** Instance of a workload with its kept connections. */
 export class UpstreamState {
   readonly key: string;
   readonly #origin: string;
   readonly #limits: ProxyLimits;
   readonly #onUnused: (state: UpstreamState) => void;
   #pool: Pool | undefined;
-  /** Routes that name it. */
+  /** Number of routes that name it. */
   #references = 0;
   #underWay = 0;
   #failedAt = -Infinity;
@@ -99,7 +99,7 @@ export class UpstreamState {
     this.#check();
   }
 
-  /** The HTTP/2 connection for gRPC, which takes all calls; rejects when none comes about. */
+  /** Returns the HTTP/2 connection for gRPC, which all calls share; rejects if it cannot be established. */
   session(): Promise<ClientHttp2Session> {
     if (this.#session) return this.#session;
     const opening = openSession(this.#origin, this.#limits.connectMs);
@@ -111,14 +111,14 @@ export class UpstreamState {
     return opening;
   }
 
-  /** Closes the kept connections once what is under way has ended. */
+  /** Closes the kept connections once the requests under way have ended. */
   async close(): Promise<void> {
     void this.#pool?.close();
     const session = await this.#session?.catch(() => undefined);
     session?.close();
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no request is under way. */
   idle(): Promise<void> {
     if (this.#underWay === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
@@ -138,7 +138,7 @@ export class UpstreamState {
 }
 
 async function openSession(origin: string, timeoutMs: number): Promise<ClientHttp2Session> {
-  // Most proxies never see a call of gRPC, and HTTP/2 takes its memory.
+  // Loaded on demand: most proxies never get a gRPC call, and HTTP/2 needs memory.
   const { connect } = await import('node:http2');
   return new Promise((resolve, reject) => {
     const session = connect(origin, { settings: { enablePush: false, maxHeaderListSize: LONGEST_HEAD } });
@@ -147,7 +147,7 @@ async function openSession(origin: string, timeoutMs: number): Promise<ClientHtt
       clearTimeout(timer);
       resolve(session);
     });
-    // Later errors end the calls under way, each of which has its own error.
+    // Later errors end the calls under way; each call reports its own error.
     session.on('error', (error) => {
       clearTimeout(timer);
       reject(error);
@@ -156,7 +156,7 @@ async function openSession(origin: string, timeoutMs: number): Promise<ClientHtt
   });
 }
 
-/** The upstreams of all routes; the same address is the same state, so that connections are kept over a change of routes. */
+/** Upstreams of all routes. The same address is the same state, so that connections survive a change of routes. */
 export class Upstreams {
   readonly #states = new Map<string, UpstreamState>();
   readonly #limits: ProxyLimits;
@@ -165,7 +165,7 @@ export class Upstreams {
     this.#limits = limits;
   }
 
-  /** The state of an upstream, held until its `release`. */
+  /** Returns the state of an upstream, held until its `release`. */
   acquire(upstream: Upstream): UpstreamState {
     const key = upstreamKey(upstream);
     let state = this.#states.get(key);
@@ -180,7 +180,7 @@ export class Upstreams {
     return sum;
   }
 
-  /** Waits until nothing is under way to any of the upstreams (port 0: any port), at most `timeoutMs`. */
+  /** Waits until no request is under way to any of the upstreams (port 0: any port), at most `timeoutMs`. */
   async drained(upstreams: Upstream[], timeoutMs: number): Promise<void> {
     const waits = upstreams.flatMap((upstream) => this.#at(upstream).map((state) => state.idle()));
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -195,7 +195,7 @@ export class Upstreams {
     return [...this.#states.values()].filter(({ key }) => key.startsWith(everyPort));
   }
 
-  /** No route names it any more and nothing is under way: its kept connections go. */
+  /** Closes the kept connections of an upstream that no route names and no request uses. */
   readonly #close = (state: UpstreamState): void => {
     this.#states.delete(state.key);
     void state.close();

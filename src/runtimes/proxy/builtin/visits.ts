@@ -2,24 +2,24 @@ import type { Socket } from 'node:net';
 import { isWithin } from '#kernel/addresses.ts';
 import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
 
-/** One connection of a visitor. */
+/** Connection of a visitor. */
 export class Visit {
   readonly socket: Socket;
   readonly address: string;
-  /** Whether what the peer says about its client counts. */
+  /** Whether the peer's information about its client counts. */
   readonly trusted: boolean;
-  /** Requests whose answers are not complete. */
+  /** Number of requests whose answers are not complete. */
   underWay = 0;
-  /** Whether a request was refused: nothing more is heard. */
+  /** Whether a request was refused: further bytes are ignored. */
   isRefused = false;
-  /** Requests of HTTP/1.1 that came before the answer to the one that is served was complete (pipelining). */
+  /** Pipelined requests of HTTP/1.1, which wait for earlier answers. */
   readonly #waiting: (() => void)[] = [];
   #isServing = false;
   #deadline: number;
   readonly #restMs: number;
   readonly #resting: Set<Visit>;
 
-  /** `resting`: the visits without a request under way, the one that has rested longest first. */
+  /** `resting`: visits without a request under way, the longest resting first. */
   constructor(socket: Socket, trusted: boolean, { headMs, idleMs }: ProxyLimits, resting: Set<Visit>) {
     this.#resting = resting.add(this);
     this.socket = socket;
@@ -40,14 +40,13 @@ export class Visit {
     if (this.underWay === 0 && !this.socket.destroyed) this.#resting.add(this);
   }
 
-  /** Number of requests that wait for the answers to those before them. */
+  /** Number of requests that wait for earlier answers. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
   /**
-   * Serves a request of HTTP/1.1 once the answers to those before it are complete: each request that is served may need a
-   * connection to an upstream.
+   * Serves a request of HTTP/1.1 once the earlier answers are complete: each request that is served may need a connection to an upstream.
    */
   serveInTurn(serve: () => void): void {
     if (this.#isServing) return void this.#waiting.push(serve);
@@ -55,7 +54,7 @@ export class Visit {
     serve();
   }
 
-  /** Serves the next request that waits, after the answer to the one before. */
+  /** Serves the next waiting request, after the answer to the one before. */
   serveNext(): void {
     if (this.isRefused || this.socket.destroyed) this.#waiting.length = 0;
     const serve = this.#waiting.shift();
@@ -63,16 +62,16 @@ export class Visit {
     serve?.();
   }
 
-  /** Whether it has no request under way, and none came in time. */
+  /** Whether no request is under way, and none came in time. */
   isOverdue(now: number): boolean {
     return this.underWay === 0 && this.#deadline <= now;
   }
 }
 
 /**
- * Visitors' connections of every protocol, with their limits. Whatever trickles in on a connection, it is closed when no request
- * is whole in time: `headMs` for the first, `idleMs` and `headMs` for the others. When there are as many as may be, a new visitor
- * takes the place of the one that has rested longest, so that connections which only rest keep nobody out.
+ * Visitors' connections of every protocol, with their limits. However slowly bytes arrive, a connection is closed if no request is complete
+ * in time: within `headMs` for the first, within `idleMs` plus `headMs` for the others. At the maximum number of connections a new visitor
+ * replaces the one that has rested longest, so that resting connections keep no visitor out.
  */
 export class Visits {
   readonly #visits = new Map<Socket, Visit>();
@@ -93,7 +92,7 @@ export class Visits {
     clearInterval(this.#sweeping);
   }
 
-  /** Lets a connection in, or closes it: null. */
+  /** Admits a connection, or closes it and returns null. */
   enter(socket: Socket): Visit | null {
     const address = socket.remoteAddress;
     const trusted = address !== undefined && isWithin(address, this.#trusted);
@@ -105,7 +104,7 @@ export class Visits {
     }
     const visit = new Visit(socket, trusted, this.#limits, this.#resting);
     this.#visits.set(socket, visit);
-    // Read again: room may have been made by a connection of the same address.
+    // The count is read again: the connection closed to make room may be of the same address.
     this.#perAddress.set(address, (this.#perAddress.get(address) ?? 0) + 1);
     socket.once('close', () => this.#leave(visit));
     return visit;
@@ -115,12 +114,12 @@ export class Visits {
     return this.#visits.get(socket);
   }
 
-  /** Closes the connections on which nothing is under way. */
+  /** Closes the connections without a request under way. */
   closeIdle(): void {
     for (const visit of this.#visits.values()) if (visit.underWay === 0) visit.socket.destroy();
   }
 
-  /** Closes the connection that has rested longest if there are too many; false if none rests. */
+  /** Closes the longest resting connection if there are too many; returns false if none rests. */
   #makeRoom(): boolean {
     if (this.#visits.size < this.#limits.connections) return true;
     const [longest] = this.#resting;
@@ -133,7 +132,7 @@ export class Visits {
   #leave(visit: Visit): void {
     const { socket, address } = visit;
     this.#resting.delete(visit);
-    // Room may have been made of it before its socket closed.
+    // The visit may have been removed to make room before its socket closed.
     if (!this.#visits.delete(socket)) return;
     const left = (this.#perAddress.get(address) ?? 1) - 1;
     if (left > 0) this.#perAddress.set(address, left);

@@ -6,9 +6,9 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 
 /** Name of the admin API's socket in the adapter's folder. */
 export const ADMIN_SOCKET = 'admin';
-/** Host name that the admin API is asked under; it refuses every other. */
+/** Host name for requests to the admin API; it refuses every other. */
 export const ADMIN_HOST = 'localhost';
-/** Time for one answer. A configuration with thousands of routes takes a second. */
+/** Milliseconds for one answer. A configuration with thousands of routes takes a second. */
 const TIMEOUT_MS = 30_000;
 
 interface AdminRequest {
@@ -23,25 +23,25 @@ interface AdminAnswer {
   etag: string | undefined;
 }
 
-/** Requests under way to an upstream, as Caddy counts them. */
+/** Number of requests under way to an upstream, as Caddy counts them. */
 export interface UpstreamCount {
   address: string;
   num_requests: number;
 }
 
-/** Configuration that Caddy runs at present, as far as another change must not overwrite it unseen. */
+/** Present configuration of Caddy, as far as needed to not overwrite the change of another process. */
 export interface PresentConfig {
   /** Value of `If-Match` for a change. */
   etag: string;
-  /** `@id` of the admin object: every loaded configuration has another. */
+  /** `@id` of the admin object: differs between all loaded configurations. */
   revision: string;
 }
 
-/** Whether asking failed because no Caddy answers in the folder at the moment. */
+/** Whether a request failed because no Caddy answers in the folder at the moment. */
 export const isAway = (error: unknown): boolean =>
   ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes((error as NodeJS.ErrnoException).code ?? '');
 
-/** Caddy's JSON admin API on its unix socket. Every method throws what the socket threw (`isAway`) or RuntimeError `failed`. */
+/** Client of Caddy's JSON admin API on its unix socket. Every method throws the error of the socket (`isAway`) or RuntimeError `failed`. */
 export class AdminApi {
   readonly #directory: string;
 
@@ -57,7 +57,7 @@ export class AdminApi {
     return { etag, revision };
   }
 
-  /** Replaces the whole configuration unless another change came first: false then. */
+  /** Replaces the whole configuration; returns false if another change came first. */
   async replace(config: object, present: PresentConfig): Promise<boolean> {
     const headers = { 'if-match': present.etag };
     const answer = await this.#exchange('POST', '/config/', { body: config, headers, timeoutMs: TIMEOUT_MS });
@@ -66,12 +66,12 @@ export class AdminApi {
     throw new RuntimeError('failed', `Caddy refuses its configuration: ${messageOf(answer)}`);
   }
 
-  /** Port on which Caddy listens for HTTPS at present, null if on none. */
+  /** Returns the port on which Caddy listens for HTTPS at present, null if on none. */
   async httpsPort(): Promise<number | null> {
     return JSON.parse((await this.#ok('GET', '/config/apps/http/https_port')).body) as number | null;
   }
 
-  /** Requests under way to all upstreams; waits at most `timeoutMs` for them. */
+  /** Returns the numbers of requests under way to all upstreams; waits at most `timeoutMs` for them. */
   async counts(timeoutMs = TIMEOUT_MS): Promise<UpstreamCount[]> {
     const { body } = await this.#ok('GET', '/reverse_proxy/upstreams', timeoutMs);
     return JSON.parse(body) as UpstreamCount[];
@@ -84,7 +84,7 @@ export class AdminApi {
   }
 
   async #exchange(method: string, path: string, asked: AdminRequest): Promise<AdminAnswer> {
-    // Through the folder's descriptor on Linux: a socket's path may have 108 bytes only.
+    // On Linux the path goes through the folder's descriptor: a socket's path is limited to 108 bytes.
     const folder = openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
     const place = process.platform === 'linux' ? `/proc/self/fd/${folder}` : this.#directory;
     try {

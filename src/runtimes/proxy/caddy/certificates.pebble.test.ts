@@ -13,7 +13,7 @@ import { echo, startUpstream, type TestUpstream } from '#runtimes/proxy/contract
 import { fetchFrom } from '#runtimes/proxy/contract/visitors.ts';
 import type { CertificateStatus } from '#runtimes/router.ts';
 
-/** Certificates live so briefly that Caddy renews them within a test, after two thirds of their life. */
+/** Validity of certificates in seconds: so short that Caddy renews them within a test, after two thirds of their life. */
 const VALIDITY_SECONDS = 30;
 
 let directory: string;
@@ -61,7 +61,7 @@ const statusOf = async (host: string): Promise<CertificateStatus> => (await rout
 const untilState = (host: string, state: CertificateStatus['state']) =>
   expect.poll(async () => (await statusOf(host)).state, { timeout: 40_000, interval: 200 }).toBe(state);
 
-/** Visits a host over HTTPS; what signed the certificate is not checked, its name is. */
+/** Visits a host over HTTPS; checks the name of the certificate, not its issuer. */
 async function visit(host: string) {
   const sent = request({
     host: '127.0.0.1',

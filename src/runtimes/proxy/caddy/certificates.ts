@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { certificateLog, storageFolder } from '#runtimes/proxy/caddy/config.ts';
 import type { CertificateStatus } from '#runtimes/router.ts';
 
-/** Last thing that Caddy said of the certificate of a host. */
+/** Last event that Caddy logged about the certificate of a host. */
 interface LastEvent {
   at: number;
   /** Null if the certificate was obtained. */
   error: string | null;
-  /** Whether the error is what the authority said of a challenge of the present attempt. */
+  /** Whether the error is the authority's answer to a challenge of the present attempt. */
   isChallenge?: boolean;
 }
 
-/** Longest reason that is kept. */
+/** Maximum length of a reason. */
 const REASON_CHARACTERS = 500;
 
 /** Reads the state of certificates from Caddy's storage and its log. */
@@ -22,9 +22,9 @@ export class CertificateReader {
   /** Folder of the authority's certificates in the storage. */
   readonly #issuer: string;
   readonly #log: (line: string) => void;
-  /** Events of the log as it was read last, with the sizes and times of its files. */
+  /** Events of the log at the last read, with the sizes and times of its files. */
   #known: { state: string; events: Map<string, LastEvent> } = { state: '', events: new Map() };
-  /** Lines that cannot be read and were told. */
+  /** Unreadable lines that were reported. */
   #torn = new Set<string>();
 
   constructor(directory: string, directoryUrl: string, log: (line: string) => void) {
@@ -34,8 +34,8 @@ export class CertificateReader {
   }
 
   /**
-   * State of the certificates of hosts. `since`: when each host began to ask for one (milliseconds since 1970), as failures
-   * from before concern a host that was here earlier; null while it does not ask.
+   * Returns the state of the certificates of hosts. `since`: the time at which each host began to ask for one (milliseconds since 1970), as
+   * earlier failures concern a previous use of the host; null while it does not ask.
    */
   async read(since: ReadonlyMap<string, number | null>): Promise<CertificateStatus[]> {
     const events = await this.#readEvents();
@@ -51,7 +51,7 @@ export class CertificateReader {
     return all;
   }
 
-  /** End of validity of the certificate that the present authority issued for a host; null without one, and while Caddy writes it. */
+  /** Returns the expiry of the certificate that the present authority issued for a host; null without one, and while Caddy writes it. */
   async #expiryOf(host: string): Promise<number | null> {
     const file = join(storageFolder(this.#directory), 'certificates', this.#issuer, host, `${host}.crt`);
     try {
@@ -76,7 +76,7 @@ export class CertificateReader {
     const torn: string[] = [];
     for (const file of files) {
       const lines = (await readFile(file, 'utf8').catch(nothing)).split('\n');
-      // What follows the last line break is still being written.
+      // Text after the last line break is still being written.
       for (const line of lines.slice(0, -1)) if (!note(line, events)) torn.push(line);
     }
     this.#tell(torn);
@@ -84,7 +84,7 @@ export class CertificateReader {
     return events;
   }
 
-  /** Tells of lines that cannot be read, of each once. */
+  /** Reports each unreadable line once. */
   #tell(torn: readonly string[]): void {
     for (const line of torn.filter((one) => !this.#torn.has(one)))
       this.#log(`A line of ${certificateLog(this.#directory)} cannot be read: ${line.slice(0, REASON_CHARACTERS)}`);
@@ -92,19 +92,19 @@ export class CertificateReader {
   }
 }
 
-/** Changes with every change of a file. */
+/** Returns a value that changes with every change of a file. */
 async function stateOf(file: string): Promise<unknown> {
   const found = await stat(file).catch(nothing);
   return found === '' ? null : [file, found.ino, found.size, found.mtimeMs];
 }
 
-/** Stands for a file that is not there, or not any more: Caddy rolls its log. */
+/** Returns the empty text for a file that is missing: Caddy rotates its log. */
 function nothing(error: NodeJS.ErrnoException): '' {
   if (error.code === 'ENOENT') return '';
   throw error;
 }
 
-/** Folder that Caddy gives the certificates of an authority: host and path of its directory, `acme.example.com-dir`. */
+/** Returns the folder in which Caddy stores an authority's certificates: host and path of its directory, `acme.example.com-dir`. */
 export function issuerFolder(directoryUrl: string): string {
   if (!URL.canParse(directoryUrl)) return directoryUrl;
   const { host, pathname } = new URL(directoryUrl);
@@ -129,8 +129,8 @@ interface Logged {
 }
 
 /**
- * Notes a line of the log: the end of an attempt, with the words of the authority on a challenge rather than what follows from
- * them. False if the line cannot be read, as a full disk or a crash may leave it.
+ * Records a line of the log: the end of an attempt, with the authority's answer to a challenge rather than its consequences. Returns false
+ * if the line cannot be read, as a full disk or a crash may leave it.
  */
 function note(line: string, events: Map<string, LastEvent>): boolean {
   const logged = line === '' ? {} : parse(line);
@@ -167,10 +167,10 @@ function noteEvent(
   }
 }
 
-/** Whether an attempt ended because another configuration was loaded, under which it begins anew. */
+/** Whether an attempt ended because another configuration was loaded, under which it begins again. */
 const isInterruption = (error: unknown): boolean => String(error).includes('context canceled');
 
-/** The authority's own words without Caddy's wrapping: `[shop.example.com] Obtain: [shop.example.com] solving challenge: …`. */
+/** Returns the authority's own words without Caddy's wrapping: `[shop.example.com] Obtain: [shop.example.com] solving challenge: …`. */
 function reasonOf(error: string): string {
   const bare = error
     .replaceAll(/\[[^\]\s]+\] /g, '')

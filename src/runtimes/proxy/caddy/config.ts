@@ -12,21 +12,21 @@ export interface HttpsOptions {
   directoryUrl: string;
   /** Address that the authority may write to; empty for none. */
   email: string;
-  /** PEM file with the roots that the directory's own certificate is checked against; empty for those of the machine. */
+  /** PEM file with the roots that verify the directory's own certificate; empty for those of the machine. */
   rootsFile: string;
-  /** Time between two looks for certificates that are due for renewal, in milliseconds (10 min). */
+  /** Milliseconds between two checks for certificates that are due for renewal (default 10 min). */
   renewCheckMs?: number;
 }
 
-/** Everything that a configuration is made from. */
+/** Input of a configuration. */
 export interface ConfigInput {
-  /** Names this configuration among all that were ever loaded. */
+  /** Unique name of this configuration among all that are ever loaded. */
   revision: string;
   /** Folder of the adapter: socket, storage, log. */
   directory: string;
   host: string;
   port: number;
-  /** Null where HTTPS cannot be listened on: hosts with certificates are served over HTTP then. */
+  /** HTTPS options; null if HTTPS cannot be listened on: hosts with certificates are served over HTTP then. */
   https: HttpsOptions | null;
   /** Networks of proxies in front of this one, CIDR. */
   trustedProxies: readonly string[];
@@ -35,31 +35,31 @@ export interface ConfigInput {
   reportsServer: boolean;
   limits: ProxyLimits;
   routes: readonly RouteEntry[];
-  /** Upstreams of no route that still have requests; Caddy counts only those that its configuration names. */
+  /** Upstreams without a route that still have requests; Caddy counts only upstreams in its configuration. */
   retiring: readonly string[];
 }
 
 /** Name of an upstream in configuration and counts. */
 export const dialOf = ({ address, port }: Upstream): string => `${bracketed(address)}:${port}`;
 
-/** Address as it stands before a port. */
+/** Returns an address in the form that precedes a port. */
 export const bracketed = (address: string): string => (isIPv6(address) ? `[${address}]` : address);
 
-/** File with what Caddy says of certificates, a JSON object a line. */
+/** Returns the file with Caddy's events about certificates, a JSON object per line. */
 export const certificateLog = (directory: string): string => join(directory, 'certificates.log');
-/** File with what Go's HTTP server reports of connections: panics while a request was served, failed TLS handshakes. */
+/** Returns the file with the reports of Go's HTTP server about connections: panics while a request was served, failed TLS handshakes. */
 export const serverLog = (directory: string): string => join(directory, 'server.log');
 export const storageFolder = (directory: string): string => join(directory, 'storage');
 
-/** Attempts for a request whose upstream refuses the connection: another upstream is next in turn. */
+/** Number of attempts for a request whose upstream refuses the connection: another upstream is next in turn. */
 const RETRIES = 3;
 const RETRY_INTERVAL_MS = 25;
-/** Bytes in the head of an answer. */
+/** Maximum number of bytes in the head of an answer. */
 const ANSWER_HEAD_BYTES = 64 << 10;
-/** Time for which WebSockets outlive the configuration that they were opened under. */
+/** Milliseconds for which WebSockets outlive the configuration under which they were opened. */
 const STREAM_CLOSE_DELAY_MS = 24 * 3_600_000;
 
-/** Port on which visitors reach HTTPS, whichever port it is led to: authorities connect to no other. */
+/** Port on which visitors reach HTTPS, whatever port it is forwarded to: authorities connect to no other. */
 const PUBLIC_HTTPS_PORT = 443;
 
 const milliseconds = (value: number): string => `${value}ms`;
@@ -81,7 +81,7 @@ export function buildConfig(input: ConfigInput): object {
     apps: {
       http: {
         http_port: input.port,
-        // Only while something listens on it: every process reads here whether HTTPS is served.
+        // Set only while a server listens on it: every process reads from it whether HTTPS is served.
         ...(https && secure.length > 0 ? { https_port: https.port } : {}),
         servers: {
           http: httpServer(input, new Set(secure)),
@@ -114,14 +114,14 @@ const loggingOf = (directory: string, reportsServer: boolean) => ({
       writer: rolledFile(certificateLog(directory)),
       encoder: { format: 'json' },
       level: 'INFO',
-      // What authorities say of challenges is logged under the part that solves them.
+      // The answers of authorities to challenges are logged under the part that solves them.
       include: ['tls', 'http.acme_client'],
     },
     ...(reportsServer ? { server: serverReports(directory) } : {}),
   },
 });
 
-/** Caddy hands on everything that Go's server reports at the lowest level, panics included. */
+/** Log settings for everything that Go's server reports, which Caddy logs at the lowest level, panics included. */
 const serverReports = (directory: string) => ({
   writer: rolledFile(serverLog(directory)),
   encoder: { format: 'json' },
@@ -132,7 +132,7 @@ const serverReports = (directory: string) => ({
 function httpServer(input: ConfigInput, secure: ReadonlySet<string>) {
   const redirected = input.https && secure.size > 0 ? [redirectToHttps([...secure])] : [];
   const plain = input.routes.filter(({ host }) => !secure.has(host));
-  // Only gRPC takes HTTP/2 without TLS; where it is on, Caddy also accepts the upgrade from HTTP/1.1.
+  // Only gRPC needs HTTP/2 without TLS; with it Caddy also accepts the upgrade from HTTP/1.1.
   const takesHttp2 = plain.some(({ protocol }) => protocol === 'GRPC');
   return {
     ...serverBase(input, input.port),
@@ -156,7 +156,7 @@ function httpsServer(input: ConfigInput, https: HttpsOptions, secure: readonly s
     ...serverBase(input, https.port),
     protocols: ['h1', 'h2', ...(input.features.http3 ? ['h3'] : [])],
     automatic_https: { disable: true },
-    // A name that has no certificate here ends the handshake.
+    // The handshake fails for a name without a certificate.
     tls_connection_policies: [{ match: { sni: secure } }],
     strict_sni_host: true,
     routes: [
@@ -200,10 +200,10 @@ const tlsApp = (https: HttpsOptions, httpPort: number, secure: readonly string[]
   },
 });
 
-/** Host names as `builtin/admission.ts` takes them: an upstream may make links of what else stands in the field. */
+/** Pattern of the host names that `builtin/admission.ts` accepts: an upstream may build links from any other content of the field. */
 const HOST = String.raw`(?i)^(?:[a-z0-9._~!$&'()*+,;=%<>-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$`;
 
-/** Refuses tunnels, hosts that are none, and upgrades with a body: an upstream may read it as the first bytes of the new protocol. */
+/** Refuses tunnels, invalid host names, and upgrades with a body: an upstream may read the body as the first bytes of the new protocol. */
 const refusals = (): object[] => [
   {
     match: [{ method: ['CONNECT'] }],
@@ -222,15 +222,15 @@ const refusals = (): object[] => [
   },
 ];
 
-/** Removes the offer of HTTP/2 from requests: an upstream that took it would get a connection that Caddy does not read. */
+/** Removes the offer of HTTP/2 from requests: an upstream that accepted it would get a connection that Caddy does not read. */
 const withoutUpgrade = (): object => ({
   match: [{ header: { Upgrade: ['h2c*'] } }],
   handle: [{ handler: 'headers', request: { delete: ['Upgrade', 'Connection', 'Http2-Settings'] } }],
 });
 
-/** Fields with which proxies name visitors, other than X-Forwarded-*: only this one may say them, and it says none. */
+/** Fields with which proxies name visitors, other than X-Forwarded-*: only this proxy may set them, and it sets none. */
 const OF_PROXIES = ['Forwarded', 'X-Real-Ip', 'True-Client-Ip', 'X-Client-Ip', 'X-Cluster-Client-Ip', 'Client-Ip'];
-/** Spellings of those fields with underscores, which many workloads take for hyphens. */
+/** Spellings of those fields with underscores, which many workloads treat as hyphens. */
 const UNDERSCORED = [
   'X_Forwarded*',
   'X-Forwarded_*',
@@ -247,8 +247,8 @@ const UNDERSCORED = [
 ];
 
 /**
- * Takes away what visitors say of themselves in place of a proxy, and keeps the port of X-Forwarded-Port for the upstream. Caddy
- * itself writes X-Forwarded-For, -Proto and -Host.
+ * Removes the fields that only a proxy may set from visitors' requests, and keeps the port of X-Forwarded-Port. Caddy itself writes
+ * X-Forwarded-For, -Proto and -Host.
  */
 function visitorRoutes({ trustedProxies }: ConfigInput, port: number): object[] {
   const isForged = trustedProxies.length > 0 ? { match: [{ not: [{ remote_ip: { ranges: trustedProxies } }] }] } : {};
@@ -263,7 +263,7 @@ function visitorRoutes({ trustedProxies }: ConfigInput, port: number): object[] 
   ];
 }
 
-/** A route for each host; several entries of one host share its requests among all their upstreams. */
+/** Builds a route for each host; several entries of one host share its requests among all their upstreams. */
 function hostRoutes(input: ConfigInput, routes: readonly RouteEntry[]): object[] {
   return [...Map.groupBy(routes, ({ host }) => host)].map(([host, entries]) => {
     const upstreams = entries.flatMap((entry) => entry.upstreams.map(dialOf));
@@ -291,7 +291,7 @@ const forwardTo = (
     request: {
       set: {
         'X-Forwarded-Port': ['{http.vars.forwarded_port}'],
-        // Servers of gRPC may require it; Caddy takes it for a header of the visitor's connection.
+        // Servers of gRPC may require the header; Caddy drops it as one of the visitor's connection.
         ...(protocol === 'GRPC' ? { Te: ['trailers'] } : {}),
       },
     },
@@ -300,7 +300,7 @@ const forwardTo = (
   ...(features.keepsStreams ? { stream_close_delay: milliseconds(STREAM_CLOSE_DELAY_MS) } : {}),
   transport: {
     protocol: 'http',
-    // Without it Caddy asks upstreams for gzip that no visitor asked for, and unpacks it.
+    // Otherwise Caddy requests gzip from upstreams without a visitor's request, and unpacks it.
     compression: false,
     versions: protocol === 'GRPC' ? ['h2c', '2'] : ['1.1'],
     dial_timeout: milliseconds(limits.connectMs),
@@ -309,16 +309,16 @@ const forwardTo = (
   },
 });
 
-/** Name of the route of upstreams that retire. */
+/** Name of the route of retiring upstreams. */
 export const RETIRING = 'retiring';
 
-/** Route behind the one that answers every request: it only makes Caddy go on counting. */
+/** Route behind the one that answers every request: it only makes Caddy continue to count. */
 const retiringRoutes = ({ retiring }: ConfigInput): object[] =>
   retiring.length === 0
     ? []
     : [{ '@id': RETIRING, handle: [{ handler: 'reverse_proxy', upstreams: retiring.map((dial) => ({ dial })) }] }];
 
-/** A name with a final dot leads to the one without: browsers ask for the certificate of that one. */
+/** Redirects a name with a final dot to the name without: browsers ask for the certificate of that name. */
 const redirectToHttps = (hosts: string[]): object => ({
   match: [
     {
@@ -337,12 +337,12 @@ const redirectToHttps = (hosts: string[]): object => ({
 });
 
 /**
- * Ends HTTP/2 connections, too (GOAWAY). Version 2.6 goes on serving connections without TLS under the configuration that they
- * were opened under, whose hosts and upstreams may be others by now.
+ * Header that ends connections, HTTP/2 included (GOAWAY). Version 2.6 continues to serve connections without TLS under the configuration
+ * under which they were opened, whose hosts and upstreams may have changed.
  */
 const ENDS_CONNECTION = { Connection: ['close'] };
 
-/** An answer of the proxy itself. */
+/** Builds an answer of the proxy itself. */
 const own = (status: number | string, body: string, headers: Record<string, string[]> = {}): object => ({
   handler: 'static_response',
   status_code: status,
@@ -363,7 +363,7 @@ const unknownHost = (): object => ({
 const nothingServes = (): object =>
   own(503, 'The service at {http.request.host} has no running instance.', { ...ENDS_CONNECTION, 'Retry-After': ['1'] });
 
-/** Answer to a request that no upstream answered. */
+/** Builds the answer to a request that no upstream answered. */
 const unreachable = (): object =>
   own('{http.error.status_code}', 'The service at {http.request.host} does not answer.', {
     ...ENDS_CONNECTION,

@@ -7,12 +7,12 @@ import { faultsOf, startCaddyRouter, stopCaddyProxy } from '#runtimes/proxy/cadd
 const differenceOf = (release: string): number => release.charCodeAt(0) - 'a'.charCodeAt(0);
 
 /**
- * Caddy, as the suites for every proxy start it. Another release of Quarterdeck is another configuration of the same process: each
- * gets a limit that nobody notices.
+ * Starts Caddy for the suites of all proxies. Another release of Quarterdeck is another configuration of the same process: each gets a
+ * slightly different limit without a visible effect.
  */
 export const startCaddy: StartProxy = (start) => startWith(start, {});
 
-/** Caddy that tells of the panics of its handlers, too. */
+/** Starts a Caddy that reports the panics of its handlers, too. */
 export const startReportingCaddy: StartProxy = (start) => startWith(start, { reportsServer: true });
 
 async function startWith(

@@ -24,29 +24,29 @@ export interface CaddyOptions {
   /** Port of HTTP; 0 takes a free one, which is kept. */
   port: number;
   https: HttpsOptions;
-  /** Networks of proxies in front of this one whose X-Forwarded-* headers are believed, CIDR. */
+  /** Networks of proxies in front of this one whose X-Forwarded-* headers count, CIDR. */
   trustedProxies: readonly string[];
-  /** Limits that differ from the defaults; those on numbers of connections and header lines are none of Caddy's. */
+  /** Limits that differ from the defaults; Caddy has none for numbers of connections and header lines. */
   limits?: Partial<ProxyLimits>;
   /**
-   * Whether Caddy writes what Go's HTTP server reports of connections, such as panics while a request was served, to
-   * `server.log`; false by default. Costs time for each request, and a change of configuration resets new connections more often.
+   * Whether Caddy writes the reports of Go's HTTP server about connections to `server.log`; false by default. They include panics while a
+   * request was served. Costs time for each request, and a change of configuration resets new connections more often.
    */
   reportsServer?: boolean;
   log(line: string): void;
 }
 
-/** Pause between two looks at the counts of requests. */
+/** Milliseconds between two queries of the request counts. */
 const DRAIN_LOOK_MS = 40;
-/** Attempts to load a configuration while other processes load theirs. */
+/** Number of attempts to load a configuration while other processes load theirs. */
 const ATTEMPTS = 10;
-/** Pause after an attempt to serve HTTPS that Caddy itself refused; whether its port is free is asked more often. */
+/** Milliseconds before the next attempt to serve HTTPS after Caddy itself refused; its port is checked more often. */
 const HTTPS_RETRY_MS = 300_000;
 
 const caddyFolder = (directory: string): string => join(directory, 'caddy');
 const portFile = (directory: string): string => join(directory, 'port.json');
 
-/** Starts Caddy as this node's proxy, or takes over the one that runs in the folder. Throws RuntimeError `failed`. */
+/** Starts Caddy as this node's proxy, or adopts the one that runs in the folder. Throws RuntimeError `failed`. */
 export async function createCaddyRouter(options: CaddyOptions): Promise<CaddyRouter> {
   mkdirSync(caddyFolder(options.directory), { recursive: true, mode: 0o700 });
   const router = new CaddyRouter({ ...options, directory: realpathSync(options.directory) });
@@ -54,7 +54,7 @@ export async function createCaddyRouter(options: CaddyOptions): Promise<CaddyRou
   return router;
 }
 
-/** Ends Caddy in a folder, if it runs there; its routes stay for the next. */
+/** Stops Caddy in a folder, if it runs there; its routes stay for the next. */
 export const stopCaddyProxy = (directory: string): Promise<void> => processes.stopCaddy(caddyFolder(directory));
 
 /** `Router` on Caddy. Every change builds the whole configuration from the stored routes and loads it. */
@@ -69,9 +69,9 @@ export class CaddyRouter implements Router {
   #revision = '';
   /** Whether the loaded configuration listens for HTTPS, and why it could not. */
   #https: { listens: boolean; error: string | null } = { listens: false, error: null };
-  /** When Caddy may be asked again to serve HTTPS after it could not, by `performance.now()`. */
+  /** Earliest time of the next attempt to serve HTTPS after a failure, by `performance.now()`. */
   #httpsAgainAt = 0;
-  /** Load under way, and the one that begins after it for changes that came meanwhile. */
+  /** Load under way, and the one that follows it for changes made meanwhile. */
   #loading: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #closed = false;
@@ -89,12 +89,12 @@ export class CaddyRouter implements Router {
     return this.#port;
   }
 
-  /** Process id of Caddy, null while none runs. */
+  /** Process id of Caddy, null while it is not running. */
   get pid(): number | null {
     return processes.caddyPid(this.#directory);
   }
 
-  /** Starts Caddy or takes it over. Of processes that start it at once one does, and the others take it over. */
+  /** Starts or adopts Caddy. Of several processes that start it at once, one does, and the others adopt it. */
   start(): Promise<void> {
     return withStartLock(this.#options.directory, () => this.#start());
   }
@@ -134,10 +134,10 @@ export class CaddyRouter implements Router {
 
   async drained(upstreams: Upstream[], timeoutMs: number): Promise<void> {
     const end = performance.now() + timeoutMs;
-    // Twice: a request that was just read may not be counted yet.
+    // Two quiet checks are needed: a request that was just read may not be counted yet.
     for (let quiet = 0; quiet < 2;) {
       const count = await this.#underWay(upstreams, end - performance.now()).catch((error: unknown) => {
-        // Close to the end it is the end that came first.
+        // Close to the deadline the error only means that the time is over.
         if (performance.now() < end - DRAIN_LOOK_MS) throw error;
       });
       quiet = count === 0 ? quiet + 1 : 0;
@@ -160,7 +160,7 @@ export class CaddyRouter implements Router {
     await this.#loading?.catch(() => undefined);
   }
 
-  /** Takes over the Caddy that runs, with what has changed since it was configured. */
+  /** Adopts the running Caddy and loads the changes since it was configured. */
   async #adopt(): Promise<boolean> {
     const { host, port, program, log } = this.#options;
     await processes.untilUp(this.#directory);
@@ -223,7 +223,7 @@ export class CaddyRouter implements Router {
       }));
   }
 
-  /** Loads, and waits for a Caddy that is away: its shim brings it back, or this does. */
+  /** Loads, and waits for a Caddy that is away: its shim restarts it, or this process does. */
   async #loadWaiting(): Promise<void> {
     for (const end = Date.now() + processes.AWAY_MS; ;) {
       this.#refuseClosed();
@@ -252,15 +252,15 @@ export class CaddyRouter implements Router {
     throw new RuntimeError('failed', `Other processes changed the configuration of Caddy ${ATTEMPTS} times meanwhile.`);
   }
 
-  /** Asks Caddy whether it serves HTTPS: its own port is not free, and another process may have configured it. */
+  /** Asks Caddy whether it serves HTTPS: while it does, its port is not free, and another process may have configured it. */
   async #learnHttps(): Promise<void> {
     const listens = (await this.#admin.httpsPort()) === this.#options.https.port;
     this.#https = { listens, error: listens ? null : this.#https.error };
   }
 
-  /** Serves HTTPS that could not be served before, if its port is free by now. */
+  /** Retries to serve HTTPS if its port is free by now. */
   async #retryHttps(): Promise<void> {
-    // A load under way tries it itself.
+    // A load under way retries HTTPS itself.
     if (this.#https.error === null || this.#loading || this.#closed || performance.now() < this.#httpsAgainAt) return;
     this.#loading = this.#tryHttps()
       .catch((error: unknown) => {
@@ -280,7 +280,7 @@ export class CaddyRouter implements Router {
     try {
       await this.#replaceWith(present, await this.#admin.counts(), true);
     } catch (error) {
-      // The configuration before goes on: loaded anew, it would only close connections that rest.
+      // The previous configuration stays active: loading it again would only close resting connections.
       this.#httpsAgainAt = performance.now() + HTTPS_RETRY_MS;
       throw error;
     }
@@ -290,7 +290,7 @@ export class CaddyRouter implements Router {
     return this.#routes.routes.some((route) => route.certificate);
   }
 
-  /** Loads a configuration; without HTTPS where its port cannot be listened on. False if another change came first. */
+  /** Loads a configuration; without HTTPS if its port cannot be listened on. Returns false if another change came first. */
   async #replace(present: PresentConfig, counts: UpstreamCount[]): Promise<boolean> {
     const problem = await this.#httpsProblem();
     const replaced = await this.#replaceWith(present, counts, problem === null).catch(async (error: unknown) => {
@@ -312,7 +312,7 @@ export class CaddyRouter implements Router {
     const revision = randomUUID();
     const config = this.#build(revision, retiring, secure);
     if (!(await this.#admin.replace(config, present))) return false;
-    // Whoever changes it after this process writes it, too; a Caddy that dies in between is configured by the next change.
+    // Each process writes the file after its change; a Caddy that dies in between is configured by the next change.
     writeAtomically(processes.configFile(this.#directory), JSON.stringify(config));
     this.#revision = revision;
     this.#https = { listens: listenOf(config, 'https') !== undefined, error: null };
@@ -337,7 +337,7 @@ export class CaddyRouter implements Router {
     }) as Stored;
   }
 
-  /** Reason why HTTPS cannot begin now; null while it is served, and where no host asks for it. */
+  /** Returns the reason why HTTPS cannot begin now; null while it is served, and if no host asks for it. */
   async #httpsProblem(): Promise<string | null> {
     const { host, https } = this.#options;
     if (this.#https.listens || !this.#wantsHttps()) return null;
@@ -349,7 +349,7 @@ export class CaddyRouter implements Router {
     }
   }
 
-  /** Requests under way to upstreams; none while Caddy is away, as they ended with it. */
+  /** Returns the requests under way to upstreams; none while Caddy is away, as they ended with it. */
   async #underWay(upstreams: Upstream[], timeoutMs: number): Promise<number> {
     const whole = new Set(upstreams.filter(({ port }) => port === 0).map((one) => dialOf(one).replace(/:0$/, '')));
     const dials = new Set(upstreams.map(dialOf));
@@ -369,7 +369,7 @@ export class CaddyRouter implements Router {
   }
 }
 
-/** Parts of a configuration that are read again. */
+/** Parts of a stored configuration that this program reads. */
 interface Stored {
   admin: { '@id': string };
   apps: { http: { servers: Record<string, { listen: string[]; routes: { '@id'?: string }[] } | undefined> } };
@@ -377,7 +377,7 @@ interface Stored {
 
 const listenOf = ({ apps }: Stored, server: string): string | undefined => apps.http.servers[server]?.listen[0];
 
-/** A configuration without the upstreams that retire, which come and go with their requests. */
+/** Returns a configuration without retiring upstreams, which come and go with their requests. */
 function withoutRetiring(config: Stored): Stored {
   const servers = Object.entries(config.apps.http.servers).map(([name, server]) => [
     name,
@@ -386,7 +386,7 @@ function withoutRetiring(config: Stored): Stored {
   return { ...config, apps: { ...config.apps, http: { ...config.apps.http, servers: Object.fromEntries(servers) } } };
 }
 
-/** A configuration with a host or address that Caddy reads in another way would fail for all services. */
+/** Refuses a host or address that Caddy would interpret differently: the configuration would fail for all services. */
 function check({ host, upstreams }: RouteEntry): void {
   if (!/^[a-z0-9]([a-z0-9._-]*[a-z0-9])?\.?$/i.test(host) || host.length > 253)
     throw new RuntimeError('refused', `The route's host ${host} must be a host name, such as shop.example.com.`);

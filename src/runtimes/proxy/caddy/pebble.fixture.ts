@@ -7,12 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { claimPort } from '#runtimes/proxy/caddy/process.ts';
 
-/** ACME server on loopback with a DNS of its own, in which every name is 127.0.0.1. */
+/** ACME server on loopback with its own DNS, in which every name is 127.0.0.1. */
 export interface Pebble extends AsyncDisposable {
   directoryUrl: string;
   /** PEM file with the certificate of the directory itself. */
   rootsFile: string;
-  /** Makes the DNS answer another address for a name. */
+  /** Changes the address of a name in the DNS. */
   pointTo(host: string, address: string): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export async function startPebble(
     privateKey: key,
     httpPort: ports.http,
     tlsPort: ports.https,
-    // Without Retry-After: Pebble gives it as a date every other time, which version 2.6 of Caddy takes for a failure.
+    // Zero disables Retry-After: Pebble sends a date every other time, which version 2.6 of Caddy treats as a failure.
     retryAfter: { authz: 0, order: 0 },
     profiles: { default: { description: 'short', validityPeriod: validitySeconds } },
   };

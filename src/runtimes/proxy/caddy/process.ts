@@ -8,9 +8,9 @@ import type { CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
 import { readShim, readShimLog, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
 import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
-/** Time until a Caddy that died is up again under its shim, and until a started one answers. */
+/** Milliseconds until a Caddy that died runs again under its shim, and until a started one answers. */
 export const AWAY_MS = 15_000;
-/** Time for requests under way when Caddy is asked to end. */
+/** Milliseconds for requests under way when Caddy is asked to end. */
 const ENDING_MS = 10_000;
 
 const shimFolder = (directory: string): string => join(directory, 'shim');
@@ -27,13 +27,13 @@ export function isRunning(directory: string, program: CaddyProgram): boolean {
 /** Whether a shim keeps Caddy running in the folder. */
 export const isAlive = (directory: string): boolean => readShim(shimFolder(directory))?.alive ?? false;
 
-/** Process id of Caddy, null while none runs. */
+/** Process id of Caddy, null while it is not running. */
 export const caddyPid = (directory: string): number | null =>
   readShim(shimFolder(directory))?.state.process?.pid ?? null;
 
 /**
- * Starts Caddy with the configuration in the folder, under a shim that survives this process. Returns when its admin API
- * answers. Throws RuntimeError `failed` with its last words when it does not start.
+ * Starts Caddy with the configuration in the folder, under a shim that outlives this process. Returns when its admin API answers. Throws
+ * RuntimeError `failed` with its last words if it does not start.
  */
 export async function startCaddy(directory: string, program: CaddyProgram): Promise<void> {
   await startShim({
@@ -45,7 +45,7 @@ export async function startCaddy(directory: string, program: CaddyProgram): Prom
       XDG_CONFIG_HOME: join(directory, 'config'),
       XDG_DATA_HOME: join(directory, 'data'),
     },
-    // The admin socket's name is relative to it: the name of a socket may have 108 bytes only.
+    // The admin socket's name is relative to this folder: the name of a socket is limited to 108 bytes.
     cwd: directory,
     backoff: { firstMs: 10, maxMs: 5_000, resetAfterMs: 60_000 },
   });
@@ -81,8 +81,8 @@ function lastWords(directory: string): string {
 }
 
 /**
- * Returns the port if nothing listens on it, or a free one for 0. Throws what listening throws (EADDRINUSE). Caddy itself would
- * share a port with another Caddy of the same account (SO_REUSEPORT), each getting a part of the connections.
+ * Returns the port if nothing listens on it, or a free one for 0. Throws the error of listening (EADDRINUSE). Caddy itself would share a
+ * port with another Caddy of the same account (SO_REUSEPORT), each getting a part of the connections.
  */
 export async function claimPort(host: string, port: number): Promise<number> {
   const server = createServer();
@@ -90,7 +90,7 @@ export async function claimPort(host: string, port: number): Promise<number> {
     await once(server.listen({ host, port, exclusive: true }), 'listening');
     return (server.address() as AddressInfo).port;
   } catch (error) {
-    // Ports below 1024: the program may have the right to them that this account has not (setcap).
+    // Ports below 1024: the program may have a right to them that this account lacks (setcap).
     if ((error as NodeJS.ErrnoException).code === 'EACCES') return port;
     throw error;
   } finally {

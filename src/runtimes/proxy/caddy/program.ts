@@ -3,18 +3,18 @@ import { runCommand } from '#runtimes/tools/command.ts';
 import { findProgram } from '#runtimes/tools/find-program.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** Caddy as it is installed on this machine. */
+/** Caddy as installed on this machine. */
 export interface CaddyProgram {
   path: string;
-  /** `2.6.2`, without a leading v. */
+  /** Version without a leading v: `2.6.2`. */
   version: string;
 }
 
 /** Oldest version whose configuration and admin API the adapter was tested with. */
 const LEAST_VERSION = '2.6.2';
-/** From here on a change of configuration leaves open WebSockets alone (`stream_close_delay`). */
+/** First version in which a change of configuration does not close open WebSockets (`stream_close_delay`). */
 const KEEPS_STREAMS = '2.7.0';
-/** From here on a change of configuration ends HTTP/3 connections gracefully. */
+/** First version in which a change of configuration ends HTTP/3 connections gracefully. */
 const KEEPS_HTTP3 = '2.10.0';
 
 /** Properties of a version that its configuration depends on. */
@@ -29,8 +29,8 @@ export const featuresOf = ({ version }: Pick<CaddyProgram, 'version'>): CaddyFea
 });
 
 /**
- * Finds Caddy on the usual PATH of programs, or at an absolute path. Throws RuntimeError `failed` that says why it cannot be
- * used; null means that no such program is installed.
+ * Finds Caddy on the usual PATH of programs, or at an absolute path. Throws RuntimeError `failed` with the reason if it cannot be used;
+ * returns null if no such program is installed.
  */
 export async function findCaddy(wanted = 'caddy', searchPath?: string): Promise<CaddyProgram | null> {
   const path = isAbsolute(wanted) ? wanted : findProgram(wanted, searchPath);
@@ -41,7 +41,7 @@ export async function findCaddy(wanted = 'caddy', searchPath?: string): Promise<
   return { path, version };
 }
 
-/** `version` prints `unknown` for a Caddy that was made with `go install`; `build-info` names its module then. */
+/** Returns the version. `version` prints `unknown` for a Caddy built with `go install`; `build-info` names its module then. */
 async function versionOf(path: string): Promise<string> {
   const printed = async (command: string) => (await runCommand(path, [command], { timeoutSeconds: 20 })).stdout.trim();
   const text = await printed('version');

@@ -32,7 +32,7 @@ const route = (host: string, to: TestUpstream = upstream, certificate = false): 
   certificate,
 });
 
-/** Whether something takes connections on the port of HTTPS. */
+/** Whether a connection to the port of HTTPS succeeds. */
 async function servesHttps(): Promise<boolean> {
   const socket = connect(httpsPort, '127.0.0.1');
   try {

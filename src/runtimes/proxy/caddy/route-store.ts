@@ -10,8 +10,8 @@ import type { RouteEntry } from '#runtimes/router.ts';
 import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /**
- * The routes of all services, in memory and on disk. A change is checked against what is on disk and written there while no
- * other process of this machine changes routes: two processes never give one host to two services.
+ * Routes of all services, in memory and on disk. A change is checked against the disk and written there while no other process of this
+ * machine changes routes: two processes never give one host to two services.
  */
 export class RouteStore {
   readonly #files: RouteFiles;
@@ -19,14 +19,14 @@ export class RouteStore {
   readonly #sinceFile: string;
   readonly #changeFile: string;
   readonly #onDamage: (message: string) => void;
-  /** Last change that this process knows of, by whichever process. */
+  /** Last change that this process knows of, made by any process. */
   #change: string | null = null;
   #services = new Map<string, ServiceRoutes>();
   /** Owner of each host. */
   #owners = new Map<string, string>();
-  /** When each host began to ask for a certificate. */
+  /** Time at which each host began to ask for a certificate, in milliseconds since 1970. */
   #since = new Map<string, number>();
-  /** Upstreams that routes named when Caddy was last configured. */
+  /** Upstreams that lost their route since Caddy was last configured. */
   #left = new Set<string>();
 
   constructor(routesDirectory: string, directory: string, onDamage: (message: string) => void) {
@@ -42,7 +42,7 @@ export class RouteStore {
     return this.#services.size;
   }
 
-  /** All routes by host, in the form that hosts are compared in: the order is the same in every process. */
+  /** All routes by host, in the form used for comparison: the order is the same in every process. */
   get routes(): RouteEntry[] {
     const all = [...this.#services.values()].flatMap(({ routes }) => routes);
     return all.sort((a, b) => (a.host < b.host ? -1 : a.host > b.host ? 1 : 0));
@@ -57,7 +57,7 @@ export class RouteStore {
     return this.#left;
   }
 
-  /** When hosts began to ask for a certificate, by whichever process; null for those that ask for none. */
+  /** Returns the times at which hosts began to ask for a certificate, in any process; null for hosts that ask for none. */
   async since(hosts: readonly string[]): Promise<Map<string, number | null>> {
     const since = this.#parseSince(await readFile(this.#sinceFile, 'utf8').catch(noneYet));
     return new Map(hosts.map((host) => [host, since.get(comparedHost(host)) ?? null]));
@@ -94,7 +94,7 @@ export class RouteStore {
     });
   }
 
-  /** Forgets the upstreams that were given: a configuration that still counts their requests is loaded. */
+  /** Forgets the given upstreams: a configuration that still counts their requests is loaded. */
   settled(upstreams: Iterable<string>): void {
     for (const dial of upstreams) this.#left.delete(dial);
   }
@@ -109,7 +109,7 @@ export class RouteStore {
     }
   }
 
-  /** Makes a change while no other process does, from what is on disk. */
+  /** Makes a change, based on the disk, while no other process makes one. */
   #whileLocked(change: () => void): Promise<void> {
     return withStartLock(this.#directory, async () => {
       const last = readJson<string>(this.#changeFile);
@@ -119,7 +119,7 @@ export class RouteStore {
     });
   }
 
-  /** Tells other processes, before the change, that what they know is out of date. */
+  /** Tells other processes, before the change, that their routes are out of date. */
   #noteChange(): void {
     const change = randomUUID();
     writeAtomically(this.#changeFile, JSON.stringify(change));
@@ -127,7 +127,7 @@ export class RouteStore {
   }
 
   #check({ serviceId, generation, routes }: ServiceRoutes): void {
-    // From disk: the built-in proxy may have written it.
+    // Read from disk: the built-in proxy may have written it.
     const present = this.#files.read(serviceId);
     if (present && present.generation > generation)
       throw new RuntimeError(
@@ -167,7 +167,7 @@ export class RouteStore {
 
 const normalized = (route: RouteEntry): RouteEntry => ({ ...route, host: comparedHost(route.host) });
 
-/** Content of a file of pairs that was not written yet. */
+/** Returns empty content for a file of pairs that was not written yet. */
 function noneYet(error: NodeJS.ErrnoException): string {
   if (error.code === 'ENOENT') return '[]';
   throw error;

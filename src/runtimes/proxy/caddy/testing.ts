@@ -3,7 +3,7 @@ import { createCaddyRouter, stopCaddyProxy, type CaddyOptions, type CaddyRouter 
 import { findCaddy, type CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
 import { readShimLog } from '#runtimes/tools/shim/index.ts';
 
-/** Caddy of the tests: the machine's, or the one that CADDY names. */
+/** Returns the Caddy of the tests: the machine's, or the one that CADDY names. */
 async function testCaddy(): Promise<CaddyProgram> {
   const program = await findCaddy(process.env['CADDY'] || 'caddy');
   if (!program) throw new Error('These tests take the package caddy.');
@@ -26,16 +26,16 @@ export async function startCaddyRouter(directory: string, options: Partial<Caddy
 }
 
 /**
- * Panics of version 2.6 that end the connection or call of those who caused them only
- * (docs/decisions/0022-caddy-serves-what-strangers-reach.md): an upgrade to h2c whose connection ends before the preface of
- * HTTP/2, and an answer with a status below 100.
+ * Panics of version 2.6 that end only the connection or call of the visitor that caused them
+ * (docs/decisions/0022-caddy-serves-what-strangers-reach.md): an upgrade to h2c whose connection ends before the preface of HTTP/2, and an
+ * answer with a status below 100.
  */
 const KNOWN_PANICS = [
   /Timer\)\.Reset\(.*closeAllStreamsOnConnClose\(.*h2cHandler\.ServeHTTP\(/,
   /panic serving [^ ]*: invalid WriteHeader code \d{1,2}\\n/,
 ];
 
-/** Lines in which Caddy reported a crash of its own: of the process, or with `reportsServer` of what served one request. */
+/** Returns the lines in which Caddy reported its own crashes: of the process, or with `reportsServer` of a single request. */
 export function faultsOf(directory: string): string[] {
   const folder = `${directory}/caddy`;
   const reports = readdirSync(folder)

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 
-/** Setting of Linux, since 5.14, of the network namespace that the process is in. */
+/** File of a Linux setting, since 5.14, of the network namespace that the process is in. */
 const MIGRATION = '/proc/sys/net/ipv4/tcp_migrate_req';
 
 /**
- * Whether a change of configuration may reset connections that Caddy has not accepted yet. Each configuration listens on a socket of
- * its own at the same port (SO_REUSEPORT), and Linux resets what waits at the one that closes unless it is told to move it.
+ * Whether a change of configuration may reset connections that Caddy has not accepted yet. Each configuration listens on its own socket at
+ * the same port (SO_REUSEPORT), and Linux resets connections that wait at a closing socket unless it is told to move them.
  */
 export function losesWaiting(file = MIGRATION): boolean {
   if (process.platform !== 'linux') return true;

@@ -6,7 +6,7 @@ import type { ProxyContract } from '#runtimes/proxy/contract/setup.ts';
 import { deadUpstream, echo, rawUpstream, startUpstream } from '#runtimes/proxy/contract/upstreams.ts';
 import { connectRaw, converse, fetchFrom, open } from '#runtimes/proxy/contract/visitors.ts';
 
-/** Requests and answers on their way, as honest visitors and workloads send them. */
+/** Tests of requests and answers of honest visitors and workloads. */
 export function describeForwarding(contract: ProxyContract): void {
   describeRequests(contract);
   describeStreaming(contract);
@@ -237,7 +237,7 @@ function describeStreaming({ shared, gives }: ProxyContract): void {
       agent.destroy();
       expect(answer).toMatchObject({ status: 413, body: 'big' });
       expect(await proxy.fetch(host)).toMatchObject({ status: 200, body: 'ok' });
-      // A fast proxy may have sent the whole body by then: only in that case is the connection good for another request.
+      // A fast proxy may have sent the whole body by then: only then can the connection carry another request.
       const broken = upstream.connections.filter(({ received }) => {
         const [, rest] = received.split('\r\n\r\n');
         return received.startsWith('POST') && /GET \//.test(received) && rest!.indexOf('GET /') !== length;
@@ -312,7 +312,7 @@ function describeConnections({ shared }: ProxyContract): void {
     const proxy = shared();
     const host = await proxy.routed([upstream]);
     for (let n = 0; n < 6; n++) {
-      // An empty body: a second packet would be counted as a request.
+      // The body is empty: a second packet would count as a request.
       expect(await proxy.fetch(host, { method: 'POST' })).toMatchObject({ status: 200, body: 'ok' });
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

@@ -60,7 +60,7 @@ export function describeGrpc({ shared, gives }: ProxyContract): void {
     const host = proxy.host();
     await using kept = openHttp2(proxy.port);
     const ask = async () => {
-      // Where a change of routes closes connections, clients of gRPC connect again.
+      // If a change of routes closes connections, clients of gRPC reconnect.
       await using fresh = gives('restingConnections') ? null : openHttp2(proxy.port);
       const session = fresh ?? kept;
       const stream = call(session, host);

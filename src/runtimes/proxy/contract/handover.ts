@@ -7,7 +7,7 @@ import { brokenPromises, type ProxyContract } from '#runtimes/proxy/contract/set
 import { echo, startUpstream } from '#runtimes/proxy/contract/upstreams.ts';
 import { connectRaw, fetchAgain, fetchFrom } from '#runtimes/proxy/contract/visitors.ts';
 
-/** What visitors notice when another release of the proxy takes over: nothing. */
+/** Tests that visitors notice nothing when another release of the proxy takes over. */
 export function describeHandover({ open, gives }: ProxyContract): void {
   const fetchKept = gives('restingConnections') ? fetchFrom : fetchAgain;
 

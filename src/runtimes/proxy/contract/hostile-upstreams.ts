@@ -9,7 +9,7 @@ import { Witness } from '#runtimes/proxy/contract/witness.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
 
-/** Answers that cannot be passed on: the visitor hears 502, or its connection ends. */
+/** Answers that cannot be passed on: the visitor gets 502, or its connection ends. */
 const BAD_ANSWERS: Record<string, (socket: Socket) => void> = {
   garbage: (socket) => socket.write('\0\x01\x02 what?\r\n\r\n'),
   'nothing at all': (socket) => socket.end(),
@@ -33,10 +33,10 @@ const BAD_ANSWERS: Record<string, (socket: Socket) => void> = {
   },
 };
 
-/** Those of `BAD_ANSWERS` that a lenient proxy reads in one certain way. */
+/** Entries of `BAD_ANSWERS` that a lenient proxy reads in one certain way. */
 const LENIENT = ['a length and chunks', 'a space in a header name', 'a NUL in a value', 'another protocol, unasked'];
 
-/** Answers that begin well and end badly: the visitor must not take them for whole. */
+/** Answers that begin well and end badly: the visitor must not consider them complete. */
 const CUT_ANSWERS: Record<string, (socket: Socket) => void> = {
   'fewer bytes than announced': (socket) => socket.end(`${OK}Content-Length: 100\r\n\r\nabc`),
   'chunks without an end': (socket) => socket.end(`${OK}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`),
@@ -46,10 +46,10 @@ const CUT_ANSWERS: Record<string, (socket: Socket) => void> = {
     socket.write(`${OK}Content-Length: 100\r\n\r\nabc`, () => setTimeout(() => socket.resetAndDestroy(), 50)),
 };
 
-/** Those of `CUT_ANSWERS` whose length is not known beforehand. */
+/** Entries of `CUT_ANSWERS` whose length is not known beforehand. */
 const IN_CHUNKS = ['chunks without an end', 'a chunk size that is no number'];
 
-/** Answers that are strange and complete: the visitor hears them, or 502. */
+/** Answers that are strange and complete: the visitor gets them, or 502. */
 const STRANGE_ANSWERS: Record<string, (socket: Socket) => void> = {
   'headers of another protocol': (socket) =>
     socket.write(`${OK}HTTP2-Settings: x\r\nUpgrade: h2c\r\nTE: gzip\r\nContent-Length: 2\r\n\r\nok`),
@@ -132,12 +132,12 @@ const BAD_CALLS: Record<string, (stream: number, socket: Socket) => Buffer> = {
   },
 };
 
-/** Ends a call in whatever way the proxy ends it. */
+/** Waits for the end of a call, whichever way the proxy ends it. */
 async function endOfCall(proxy: ProxyHouse, host: string, timeoutMs = 10_000): Promise<void> {
   await using session = openHttp2(proxy.port);
   const stream = call(session, host);
   stream.resume().end('question');
-  // However it ends: an error is an end, too.
+  // An error is an end, too.
   await new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, timeoutMs);
     const end = () => {
@@ -149,14 +149,14 @@ async function endOfCall(proxy: ProxyHouse, host: string, timeoutMs = 10_000): P
   });
 }
 
-/** Outcome of a request whose answer is bad: its status, or `cut` where the connection ended. */
+/** Returns the outcome of a request whose answer is bad: its status, or `cut` if the connection ended. */
 const outcome = (proxy: ProxyHouse, host: string, method = 'GET'): Promise<string> =>
   proxy.fetch(host, { method, signal: AbortSignal.timeout(10_000) }).then(
     ({ status, body }) => `${status} ${body.slice(0, 100)}`,
     (error: Error) => (error.name === 'AbortError' ? 'nothing for 10 s' : 'cut'),
   );
 
-/** What workloads answer to harm the proxy or other workloads. */
+/** Tests of workloads whose answers try to harm the proxy or other workloads. */
 export function describeHostileUpstreams({ shared, gives }: ProxyContract): void {
   test.each(Object.keys(BAD_ANSWERS).filter((name) => !LENIENT.includes(name) || gives('strictAnswers')))(
     'an answer that cannot be passed on is told as 502 or cut: %s',
@@ -170,7 +170,7 @@ export function describeHostileUpstreams({ shared, gives }: ProxyContract): void
       await witness.ask();
       expect(await proxy.subject.pid()).toBe(pid);
       expect(await proxy.subject.faults()).toEqual([]);
-      // What the upstream still says is heard by nobody.
+      // The proxy reads nothing more from the upstream: its connections close.
       await expect.poll(() => upstream.connections.filter(({ socket }) => !socket.destroyed)).toEqual([]);
     },
   );

@@ -9,7 +9,7 @@ import { valuesOf, Witness } from '#runtimes/proxy/contract/witness.ts';
 
 const SMUGGLED = (host: string) => `GET /smuggled HTTP/1.1\r\nHost: ${host}\r\nX-Forwarded-For: 6.6.6.6\r\n\r\n`;
 
-/** Head lines and body of a request that hides another one, of which `smuggled` is the text. */
+/** Head lines and body of a request that hides another one, with the text `smuggled`. */
 type Attack = (smuggled: string, host: string) => string;
 
 const post =
@@ -24,7 +24,7 @@ const whole = (smuggled: string) => smuggled;
 const afterChunks = (smuggled: string) => `0\r\n\r\n${smuggled}`;
 const asChunk = (smuggled: string) => `${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n`;
 
-/** Requests of which no part may reach an upstream as another request. */
+/** Requests that hide others: no part may reach an upstream as another request. */
 export const ATTACKS: Record<string, Attack> = {
   'Connection that names Content-Length': post('Connection: keep-alive, content-length\nContent-Length: LENGTH', whole),
   'Connection that names Content-Length, and closes': post(
@@ -91,7 +91,7 @@ export const ATTACKS: Record<string, Attack> = {
     ),
 };
 
-/** Heads that a strict proxy refuses before any upstream hears of them. */
+/** Heads that a strict proxy refuses before any upstream receives them. */
 const REFUSED: Record<string, (host: string) => string> = {
   'two hosts': (host) => `GET / HTTP/1.1\r\nHost: ${host}\r\nHost: other.example\r\n\r\n`,
   'the same host twice': (host) => `GET / HTTP/1.1\r\nHost: ${host}\r\nhost: ${host}\r\n\r\n`,
@@ -110,7 +110,7 @@ const REFUSED: Record<string, (host: string) => string> = {
   CONNECT: (host) => `CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}:443\r\n\r\n`,
 };
 
-/** Those of `REFUSED` that RFC 9112 (§6.1, §6.3) lets a proxy read in one certain way instead. */
+/** Entries of `REFUSED` that RFC 9112 (§6.1, §6.3) lets a proxy read in one certain way instead. */
 const FRAMINGS = ['a length and chunks', 'chunks in HTTP/1.0'];
 
 async function send(proxy: ProxyHouse, bytes: string): Promise<string> {
@@ -119,7 +119,7 @@ async function send(proxy: ProxyHouse, bytes: string): Promise<string> {
   return await visitor.until((said) => countAnswers(said) > 0);
 }
 
-/** What strangers send to take over or stop what is others'. */
+/** Tests of strangers whose requests try to take over or stop the traffic of others. */
 export function describeHostileVisitors(contract: ProxyContract): void {
   describeSmuggling(contract);
   describePipelining(contract);
@@ -134,10 +134,10 @@ function describeSmuggling({ shared, gives }: ProxyContract): void {
     await using visitor = await connectRaw(proxy.port);
     const attack = ATTACKS[name]!(SMUGGLED(witness.host), witness.host);
     visitor.socket.write(attack, 'latin1');
-    // A proxy that takes all of it for the begin of a body waits for the rest.
+    // A proxy that reads all of it as the beginning of a body waits for the rest.
     await visitor.quiet((said) => countAnswers(said) > 0);
     for (let n = 0; n < 5; n++) await witness.ask();
-    // The visitor that says more on its connection is heard as what it says there, or not at all.
+    // Further bytes on the connection are read as the visitor's own request, or not at all.
     visitor.socket.end(SMUGGLED(witness.host).replace('/smuggled', '/open'), 'latin1');
     await visitor.until((said) => countAnswers(said) > 1);
     await witness.ask();
@@ -207,7 +207,7 @@ function describePipelining({ shared }: ProxyContract): void {
     );
     visitor.socket.write(sent.join(''));
     await once(upstream.server, 'request');
-    // Whatever the proxy would send beside the first has been sent by the time that others are answered.
+    // By the time that other visitors are answered, the proxy has sent anything beyond the first request.
     for (let n = 0; n < 5; n++) await proxy.fetch(host, { path: '/other' });
     expect(most).toBe(1);
     held.resolve();

@@ -31,13 +31,13 @@ const block = (fields: [string, string][]): Buffer =>
     ),
   );
 
-/** HEADERS frame with the given fields, whatever they are. */
+/** HEADERS frame with the given fields, valid or not. */
 export const headers = (stream: number, fields: [string, string][], end = false): Buffer =>
   frame(HEADERS, END_HEADERS | (end ? END_STREAM : 0), stream, block(fields));
 
 export const data = (stream: number, text: string, end = false): Buffer => frame(0, end ? END_STREAM : 0, stream, text);
 
-/** Upstream that answers each stream of HTTP/2 with bytes of its own making. */
+/** Starts an upstream that answers each stream of HTTP/2 with raw bytes. */
 export function rawHttp2Upstream(answer: (stream: number, socket: Socket) => Buffer): Promise<RawUpstream> {
   const pending = new Map<Socket, Buffer>();
   return rawUpstream((socket, packet) => {

@@ -9,7 +9,7 @@ import type { RouteEntry, Upstream } from '#runtimes/router.ts';
 
 const entry = (host: string, ...upstreams: Upstream[]): RouteEntry => ({ host, protocol: 'HTTP', upstreams });
 
-/** What `Router` promises of routes, and of waiting until an upstream is drained. */
+/** Tests of the promises of `Router` about routes, and about waiting until an upstream is drained. */
 export function describeRoutes({ shared, open, gives }: ProxyContract): void {
   const fetchKept = gives('restingConnections') ? fetchFrom : fetchAgain;
 
@@ -130,7 +130,7 @@ export function describeRoutes({ shared, open, gives }: ProxyContract): void {
         came.resolve();
         void go.then(() => response.end('late'));
       });
-      // All ports of an address may be meant: no other test's requests count here.
+      // The proxy is not shared: port 0 waits for requests to all ports of the address, also those of other tests.
       await using proxy = await open();
       const host = await proxy.routed([upstream]);
       const answer = proxy.fetch(host);

@@ -8,7 +8,7 @@ import type { RouteEntry, Upstream } from '#runtimes/router.ts';
 
 let hosts = 0;
 
-/** Proxy in a folder of its own, with what the tests of the suite need of it. */
+/** Proxy in its own folder, with helpers for the tests of the suite. */
 export class ProxyHouse implements AsyncDisposable {
   readonly directory: string;
   readonly #start: StartProxy;
@@ -16,7 +16,7 @@ export class ProxyHouse implements AsyncDisposable {
   subject!: ProxySubject;
 
   private constructor(start: StartProxy, options: Partial<ProxyStart>) {
-    // The name of a unix socket has at most 108 bytes: the folder's own name may be longer.
+    // The folder's name may exceed 108 bytes, the limit for the name of a unix socket.
     this.directory = join(mkdtempSync(join(tmpdir(), 'proxy-')), 'a'.repeat(100));
     this.#start = start;
     this.#options = options;
@@ -28,7 +28,7 @@ export class ProxyHouse implements AsyncDisposable {
     return house;
   }
 
-  /** Starts the proxy of the folder, or takes over the one that runs. */
+  /** Starts the proxy of the folder, or adopts the running one. */
   async start(changes: Partial<ProxyStart> = {}): Promise<ProxySubject> {
     const defaults = { limits: {}, trustedProxies: [], release: 'a' };
     this.subject = await this.#start({ directory: this.directory, ...defaults, ...this.#options, ...changes });
@@ -39,7 +39,7 @@ export class ProxyHouse implements AsyncDisposable {
     return this.subject.router.port;
   }
 
-  /** Host name that no other test has. */
+  /** Returns a host name that no other test has. */
   host(): string {
     return `app-z${++hosts}.localhost`;
   }
@@ -55,7 +55,7 @@ export class ProxyHouse implements AsyncDisposable {
     await this.subject.router.set(host, generation, [{ host, protocol, upstreams: plain }]);
   }
 
-  /** Routes a new host to upstreams and answers it. */
+  /** Routes a new host to upstreams and returns it. */
   async routed(upstreams: Upstream[], protocol: RouteEntry['protocol'] = 'HTTP'): Promise<string> {
     const host = this.host();
     await this.route(host, upstreams, protocol);
@@ -66,7 +66,7 @@ export class ProxyHouse implements AsyncDisposable {
     return fetchFrom(this.port, host, options);
   }
 
-  /** Name of the upstream (`echo`) that answers for a host, or the status. */
+  /** Returns the name of the upstream (`echo`) that answers for a host, or the status. */
   async nameAt(host: string): Promise<string> {
     const { status, body } = await this.fetch(host);
     return status === 200 ? (JSON.parse(body).name as string) : String(status);
@@ -79,22 +79,22 @@ export class ProxyHouse implements AsyncDisposable {
   }
 }
 
-/** What the groups of the suite work with. */
+/** Tools of the groups of the suite. */
 export interface ProxyContract {
-  /** Proxy with default limits that all tests share; none of them ends it. */
+  /** Returns a proxy with default limits that all tests share; none of them ends it. */
   shared(): ProxyHouse;
-  /** Proxy of a test's own. */
+  /** Starts a proxy for one test. */
   open(options?: Partial<ProxyStart>): Promise<ProxyHouse>;
-  /** Whether the proxy gives a guarantee that not every one gives. Tests of others are not registered. */
+  /** Whether the proxy gives an optional guarantee. Tests of other guarantees are not registered. */
   gives(guarantee: OptionalGuarantee): boolean;
 }
 
-/** Failures of traffic that break a promise: where connections that wait may be reset, visitors connect again. */
+/** Failures of traffic that break a promise: if waiting connections may be reset, visitors connect again. */
 export const brokenPromises = (gives: ProxyContract['gives'], failures: string[]): string[] =>
   gives('waitingConnections') ? failures : failures.filter((failure) => !failure.includes('ECONNRESET'));
 
-/** Whether this machine tells how many files another process has open. */
+/** Whether this machine shows how many files another process has open. */
 export const showsDescriptors = existsSync('/proc/self/fd');
 
-/** Files and sockets that a process has open. */
+/** Counts the files and sockets that a process has open. */
 export const openDescriptors = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;

@@ -17,7 +17,7 @@ const HALF_HEADERS = '\0\0\x40\x01\0\0\0\0\x01\x82';
 /** PING frame. */
 const PING = '\0\0\x08\x06\0\0\0\0\0abcdefgh';
 
-/** What a visitor says at first, and then again and again. */
+/** Bytes that a visitor sends at first, and then repeatedly. */
 const SLOW: Record<string, [string, string]> = {
   nothing: ['', ''],
   'half a head': ['GET / HT', ''],
@@ -33,7 +33,7 @@ const SLOW: Record<string, [string, string]> = {
   'pings of HTTP/2': [PREFACE + SETTINGS, PING],
 };
 
-/** Head of a call that does not end with it. */
+/** Returns the head of a call that does not end with it. */
 const openCall = (method: string, host: string): string =>
   headers(1, [
     [':method', method],
@@ -42,11 +42,12 @@ const openCall = (method: string, host: string): string =>
     [':authority', host],
     ['content-type', 'application/grpc'],
   ]).toString('latin1');
-/** Says goodbye, and sends data of a call that never began, which breaks the protocol. */
+/** GOAWAY frame. */
 const GOODBYE = frame(7, 0, 0, '\0\0\0\0\0\0\0\0').toString('latin1');
+/** Data of a call that never began, which breaks the protocol. */
 const DATA_OF_NOTHING = frame(0, 0, 5, 'data').toString('latin1');
 
-/** What visitors of HTTP/2 say behind their preface, to keep a connection whose call never ends. */
+/** Bytes after the HTTP/2 preface that keep a connection with a call that never ends. */
 const CALLS: Record<string, (host: string) => string> = {
   'a call that the visitor does not end': (host) => openCall('POST', host),
   'a HEAD that the visitor does not end': (host) => openCall('HEAD', host),
@@ -56,7 +57,7 @@ const CALLS: Record<string, (host: string) => string> = {
 };
 
 const TIMES = { headMs: 1_500, idleMs: 1_500 };
-/** The proxy may look at its clock this seldom. */
+/** Milliseconds of delay allowed to the proxy's periodic checks. */
 const GRACE_MS = 8_000;
 
 async function keepSaying(visitor: RawVisitor, what: string): Promise<void> {
@@ -66,7 +67,7 @@ async function keepSaying(visitor: RawVisitor, what: string): Promise<void> {
   }
 }
 
-/** Visitors that take their time, to hold what others need. */
+/** Tests of slow visitors that hold resources which others need. */
 export function describeSlowVisitors({ open, gives }: ProxyContract): void {
   test('a visitor that does not finish its head is shown out in time, on every protocol', async () => {
     await using proxy = await open({ limits: TIMES });
@@ -163,7 +164,7 @@ export function describeSlowVisitors({ open, gives }: ProxyContract): void {
       await witness.ask();
       expect(held.slice(0, 5).filter(({ socket }) => socket.destroyed)).toEqual([]);
       for (const { socket } of held) socket.destroy();
-      // What left makes room.
+      // Connections that left make room.
       const until = Date.now() + 10_000;
       for (let isIn = false; !isIn;) {
         await using again = await connectRaw(proxy.port, '127.0.0.2');
@@ -192,7 +193,7 @@ export function describeSlowVisitors({ open, gives }: ProxyContract): void {
       const others = await enter(4);
       others.forEach(askSilent);
       await expect.poll(() => asked).toBe(8);
-      // Where none rests, the new one is shown out.
+      // If none rests, the new connection is closed.
       await using refused = await connectRaw(proxy.port);
       await refused.closed();
       expect([...busy, ...others].filter(({ socket }) => socket.destroyed)).toEqual([]);
@@ -207,7 +208,7 @@ export function describeSlowVisitors({ open, gives }: ProxyContract): void {
         .toBe(true);
     });
 
-  // Each visitor takes a descriptor of this process, too.
+  // Each visitor uses a file descriptor of this process, too.
   const crowd = Math.min(10_000, openFilesLimit() - 500);
 
   test(
@@ -219,12 +220,12 @@ export function describeSlowVisitors({ open, gives }: ProxyContract): void {
       await using witness = await Witness.open(proxy);
       const held: Socket[] = [];
       const enter = async (n: number) => {
-        // From several addresses, because each may have some of them only.
+        // Several addresses, because the number of connections per address is limited.
         const socket = connect({ port: proxy.port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (n % 10)}` });
         socket.on('error', () => socket.destroy()).resume();
         held.push(socket);
         await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
-        // Some have had an answer before they rest.
+        // Some visitors get an answer before they rest.
         if (n % 20 === 0) socket.write(`GET /honest-0 HTTP/1.1\r\nHost: ${witness.host}\r\n\r\n`);
       };
       const isOpen = ({ destroyed }: Socket) => !destroyed;

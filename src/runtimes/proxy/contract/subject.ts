@@ -3,7 +3,7 @@ import type { Router } from '#runtimes/router.ts';
 
 /** Start of a proxy under test. */
 export interface ProxyStart {
-  /** Folder of the proxy. A second start in the same folder takes over its routes, port and, if it still runs, its process. */
+  /** Folder of the proxy. A second start in the same folder adopts its routes, port and, if it still runs, its process. */
   directory: string;
   /** Limits that differ from the defaults. */
   limits: Partial<ProxyLimits>;
@@ -13,13 +13,13 @@ export interface ProxyStart {
   release: string;
 }
 
-/** Proxy under test, listening on 127.0.0.1 on a port of its own choice. */
+/** Proxy under test, listening on 127.0.0.1 on a port that it chose. */
 export interface ProxySubject {
   router: Router & { close(): Promise<void> };
-  /** Process that serves at present. */
+  /** Returns the process that serves at present. */
   pid(): Promise<number>;
   /**
-   * Lines in which the proxy's processes reported a fault of their own since the start: uncaught exceptions, panics, crashes.
+   * Returns the lines in which the proxy's processes reported their own faults since the start: uncaught exceptions, panics, crashes.
    * Refused requests and broken upstreams are no faults.
    */
   faults(): Promise<string[]>;
@@ -31,7 +31,7 @@ export type StartProxy = (start: ProxyStart) => Promise<ProxySubject>;
 
 /** Guarantees that not every proxy gives. */
 export type OptionalGuarantee =
-  /** A change of routes closes no connection that rests; without it visitors send again what was cut off there, as browsers do. */
+  /** A change of routes closes no resting connection; without this guarantee visitors repeat interrupted requests, as browsers do. */
   | 'restingConnections'
   /** A change of routes resets no connection that waits to be accepted. */
   | 'waitingConnections'
@@ -43,17 +43,20 @@ export type OptionalGuarantee =
   | 'halfClosed'
   /** Bytes that a visitor sends in the packet of its websocket handshake reach the upstream. */
   | 'earlyBytes'
-  /** HTTP/2 without TLS is taken for services of HTTP, too. */
+  /** HTTP/2 without TLS is accepted for services of HTTP, too. */
   | 'plainHttp2'
   /** Connections from one address are limited. */
   | 'addressLimit'
   /** All connections together are limited. */
   | 'connectionLimit'
-  /** `X-Forwarded-For` stands before the headers of the client. */
+  /** `X-Forwarded-For` precedes the headers of the client. */
   | 'forwardedFirst'
-  /** Requests with a length and chunks at once, or with chunks in HTTP/1.0, are refused. */
+  /** Requests with both a length and chunks, or with chunks in HTTP/1.0, are refused. */
   | 'strictFraming'
-  /** Answers with a length and chunks at once, with a space in a field's name, with a NUL, or that change protocols unasked are told as 502. */
+  /**
+   * Malformed answers are replaced by 502: with both a length and chunks, with a space in a field's name, with a NUL, or with an
+   * unrequested change of protocol.
+   */
   | 'strictAnswers'
   /** An answer in chunks that breaks off is cut off for the visitor, too. */
   | 'cutChunks'

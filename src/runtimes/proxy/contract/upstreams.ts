@@ -9,10 +9,10 @@ import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Upstream } from '#runtimes/router.ts';
 
-/** HTTP server on a free port of loopback; disposed with everything that is connected to it. */
+/** HTTP server on a free port of loopback; disposed with all its connections. */
 export interface TestUpstream extends Upstream, AsyncDisposable {
   server: Server;
-  /** Connections that it took. */
+  /** Number of connections that it accepted. */
   connections: number;
 }
 
@@ -36,7 +36,7 @@ async function closeServer(server: Server): Promise<void> {
   await closed;
 }
 
-/** Answers with its name, and what came with the request, header names with their repetitions included. */
+/** Answers with its name and the received request, header names with their repetitions included. */
 export const echo =
   (name: string): RequestListener =>
   (incoming, response) => {
@@ -50,7 +50,7 @@ export const echo =
     );
   };
 
-/** Address that nothing listens on. */
+/** Returns an address that nothing listens on. */
 export async function deadUpstream(): Promise<Upstream> {
   await using upstream = await startUpstream(() => undefined);
   return { address: upstream.address, port: upstream.port };
@@ -67,7 +67,7 @@ export interface RawUpstream extends Upstream, AsyncDisposable {
   connections: RawConnection[];
 }
 
-/** Upstream without a parser: hands every packet to `respond`, with the number of packets so far. */
+/** Starts an upstream without a parser: passes every packet to `respond`, with the number of packets so far. */
 export async function rawUpstream(
   respond: (socket: Socket, packet: string, count: number) => void,
 ): Promise<RawUpstream> {
@@ -121,7 +121,7 @@ export interface GrpcUpstream extends Upstream, AsyncDisposable {
   server: Http2Server;
 }
 
-/** HTTP/2 server without TLS, each stream of which `serve` answers. */
+/** Starts an HTTP/2 server without TLS; `serve` answers each stream. */
 export async function startHttp2Upstream(
   serve: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void,
 ): Promise<GrpcUpstream> {
@@ -147,8 +147,8 @@ export async function startHttp2Upstream(
 }
 
 /**
- * gRPC server that sends each message back as it comes, with trailers at the end. `/refuse` answers with trailers only, `/die`
- * ends the connection.
+ * Starts a gRPC server that echoes each message as it comes, with trailers at the end. `/refuse` answers with trailers only, `/die` ends
+ * the connection.
  */
 export const startGrpcUpstream = (name: string): Promise<GrpcUpstream> =>
   startHttp2Upstream((stream, headers) => {

@@ -32,7 +32,7 @@ export async function fetchFrom(port: number, host: string, options: Parameters<
   return { status: response.statusCode!, headers: response.headers, body: await text(response) };
 }
 
-/** Fetches like a browser: a request that was cut off on a connection which was used before is sent again. */
+/** Fetches like a browser: a request that was cut off on a reused connection is sent again. */
 export const fetchAgain: typeof fetchFrom = async (port, host, options = {}) => {
   for (let attempt = 1; ; attempt++) {
     const { body, ...others } = options;
@@ -51,17 +51,17 @@ export const fetchAgain: typeof fetchFrom = async (port, host, options = {}) => 
 /** Connection of a visitor that writes and reads bytes. */
 export interface RawVisitor extends AsyncDisposable {
   socket: Socket;
-  /** Everything that came so far, as latin1. */
+  /** Received bytes so far, as latin1. */
   readonly said: string;
-  /** Resolves when what came satisfies the condition, or the connection closed; rejects after `timeoutMs`. */
+  /** Resolves when the received text satisfies the condition, or the connection closed; rejects after `timeoutMs`. */
   until(condition: (said: string) => boolean, timeoutMs?: number): Promise<string>;
-  /** Like `until`, but resolves, too, when nothing has come for 2 s. */
+  /** Like `until`, but also resolves when nothing has come for 2 s. */
   quiet(condition: (said: string) => boolean): Promise<string>;
   /** Resolves when the proxy closed the connection; rejects after `timeoutMs`. */
   closed(timeoutMs?: number): Promise<string>;
 }
 
-/** Time after which a proxy that says nothing waits for more. */
+/** Milliseconds of silence after which a proxy is waiting for more input. */
 const QUIET_MS = 2_000;
 
 export async function connectRaw(port: number, localAddress?: string): Promise<RawVisitor> {
@@ -77,7 +77,7 @@ export async function connectRaw(port: number, localAddress?: string): Promise<R
     said += part;
     change();
   });
-  // What came before the error is what counts.
+  // Only the bytes before the error count.
   socket.on('error', () => socket.destroy());
   socket.on('close', () => {
     isClosed = true;
@@ -114,19 +114,19 @@ export async function connectRaw(port: number, localAddress?: string): Promise<R
   };
 }
 
-/** Number of answers that have begun in what came; interim ones (1xx) do not count. */
+/** Counts the answers that have begun in a received text; interim ones (1xx) do not count. */
 export const countAnswers = (said: string): number => [...said.matchAll(/HTTP\/1\.[01] [2-9]\d\d/g)].length;
 
-/** Sends pieces on one connection, each as a packet, and reads until as many answers have begun or the connection closed. */
+/** Sends each piece as a packet on one connection. Reads until that many answers have begun or the connection closed. */
 export async function converse(port: number, pieces: string[], answers: number): Promise<string> {
   await using visitor = await connectRaw(port);
   for (const piece of pieces) {
     visitor.socket.write(piece, 'latin1');
-    // Another packet: what was written in one turn of the loop may go out as one.
+    // The pause forces separate packets: writes in one turn of the event loop may go out together.
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   await visitor.until((said) => countAnswers(said) >= answers);
-  // More than was asked for would come now.
+  // Surplus answers would arrive now.
   await new Promise((resolve) => setTimeout(resolve, 20));
   return visitor.said;
 }

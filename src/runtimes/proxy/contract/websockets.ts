@@ -6,7 +6,7 @@ import type { ProxyContract } from '#runtimes/proxy/contract/setup.ts';
 import { connectRaw } from '#runtimes/proxy/contract/visitors.ts';
 import { deadUpstream, echo, serveWebSockets, startUpstream } from '#runtimes/proxy/contract/upstreams.ts';
 
-/** Host of Node's own client, which resolves names: those below `localhost` are not known everywhere. */
+/** Address for Node's own client, which resolves names: those below `localhost` are not known everywhere. */
 const ADDRESS = '127.0.0.1';
 
 export const handshake = (host: string): string =>
@@ -64,7 +64,7 @@ export function describeWebSockets({ shared, gives }: ProxyContract): void {
     }
   });
 
-  /** Upstream that greets in the packet of its handshake, and then says what it hears. */
+  /** Starts an upstream that greets in the packet of its handshake, and then echoes. */
   const startGreeter = async () => {
     const upstream = await startUpstream(echo('a'));
     upstream.server.on('upgrade', (_request, socket) => {

@@ -14,8 +14,8 @@ export interface SeenRequest {
 }
 
 /**
- * Upstream that understands requests as leniently as Node can, so that whatever the proxy lets through it takes for a request,
- * with an honest visitor beside it.
+ * Upstream that parses requests as leniently as Node can, with an honest visitor beside it. It thus treats everything as a request that the
+ * proxy lets through.
  */
 export class Witness implements AsyncDisposable {
   readonly seen: SeenRequest[] = [];
@@ -55,7 +55,7 @@ export class Witness implements AsyncDisposable {
     return witness;
   }
 
-  /** Asks as an honest visitor and checks that the answer is the one to its own request. */
+  /** Sends a request as an honest visitor and checks that the answer belongs to it. */
   async ask(): Promise<void> {
     const visitor = `honest-${++this.#asked}`;
     const path = `/${visitor}`;
@@ -64,7 +64,7 @@ export class Witness implements AsyncDisposable {
     expect(JSON.parse(answer.body)).toEqual({ url: path, visitor, host: this.host, body: '' });
   }
 
-  /** Requests that came and were no honest visitor's. */
+  /** Requests that came from no honest visitor. */
   get foreign(): SeenRequest[] {
     return this.seen.filter(({ line }) => !/^GET \/honest-\d+$/.test(line));
   }
@@ -76,7 +76,7 @@ export class Witness implements AsyncDisposable {
   }
 }
 
-/** Values of a header, however it is spelled, in order. */
+/** Returns the values of a header, however it is spelled, in order. */
 export const valuesOf = ({ rawHeaders }: SeenRequest, name: string): string[] =>
   rawHeaders.flatMap((given, at) =>
     at % 2 === 0 && given.toLowerCase().replaceAll('_', '-') === name ? [rawHeaders[at + 1]!] : [],

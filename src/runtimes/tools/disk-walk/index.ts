@@ -6,13 +6,13 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 
 export type { TreeSize } from '#runtimes/tools/disk-walk/walk.ts';
 
-/** Seconds for one tree, and for all trees of one measurement. */
+/** Time limits in seconds for one tree, and for all trees of one measurement. */
 const TREE_SECONDS = 60;
 const ALL_SECONDS = 240;
 
 const PROGRAM = new URL(`./program${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
-/** Trees to be measured: each has paths that count together. What is not there takes nothing. */
+/** Trees to measure: the paths of a tree count together. Absent paths count as empty. */
 export interface TreeRequest {
   key: string;
   paths: string[];
@@ -23,13 +23,13 @@ export interface MeasureOptions {
   treeSeconds?: number;
   /** Seconds for all trees. */
   allSeconds?: number;
-  /** Program and arguments that the measuring process is started by, such as `unshare`. */
+  /** Program and arguments that start the measuring process, such as `unshare`. */
   prefix?: readonly string[];
 }
 
 /**
- * Measures trees one after the other in a process of the lowest priority, each and all within their time. A tree that takes longer is answered
- * with what was counted of it, one that was not begun is not answered. Throws RuntimeError `failed` where the process fails, and `aborted`.
+ * Measures trees one after the other in a process of the lowest priority, within the time limits. A tree that takes longer is returned with
+ * its partial size; a tree that was not started is omitted. Throws RuntimeError `failed` if the process fails, and `aborted`.
  */
 export async function measureTrees(
   trees: readonly TreeRequest[],
@@ -62,7 +62,7 @@ export async function measureTrees(
   return sizes;
 }
 
-/** Measures the same trees again and again; those that a measurement did not reach keep what is known of them, and come first in the next. */
+/** Measures the same trees repeatedly. Trees that a measurement did not reach keep their last size and come first in the next one. */
 export class TreeMeter {
   readonly #options: MeasureOptions;
   #known = new Map<string, { size: TreeSize; round: number }>();
@@ -89,6 +89,6 @@ export class TreeMeter {
   }
 }
 
-/** A part of a tree says nothing against the whole of it that was seen before. */
+/** Returns the newer size, except a partial one below the former: then the former, marked as partial. */
 const newer = (size: TreeSize, former: TreeSize): TreeSize =>
   size.isWhole || size.bytes >= former.bytes ? size : { ...former, isWhole: false };

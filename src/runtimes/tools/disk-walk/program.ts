@@ -1,12 +1,12 @@
 /**
- * Measures trees for the process that starts it, with the lowest priority. Reads a job as JSON from its standard input and writes a line of
- * JSON for each tree, and one each second for a tree that takes longer: whoever ends it knows what was counted so far.
+ * Measures trees for its parent process, with the lowest priority. Reads a job as JSON from its standard input and writes a line of JSON
+ * for each tree, and one each second for a tree that takes longer: after a kill the parent knows the partial size.
  */
 import { readFileSync, writeSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { emptySize, walkTree, type TreeSize } from './walk.ts';
 
-/** Trees to be measured: each has paths that count together. */
+/** Trees to measure: the paths of a tree count together. */
 export interface WalkJob {
   trees: string[][];
   /** Milliseconds for one tree. */
@@ -21,7 +21,7 @@ export interface WalkLine extends TreeSize {
 const REPORT_MS = 1000;
 
 const job = JSON.parse(readFileSync(0, 'utf8')) as WalkJob;
-// Linux gives reading the disk the priority of its process.
+// Linux derives the priority of disk reads from that of the process.
 setPriority(constants.priority.PRIORITY_LOW);
 
 for (const [tree, paths] of job.trees.entries()) {

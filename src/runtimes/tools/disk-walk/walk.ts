@@ -7,17 +7,17 @@ export interface TreeSize {
   bytes: number;
   /** Files, folders and links. */
   files: number;
-  /** Whether all of the tree was seen; else it takes at least `bytes`. */
+  /** Whether the tree was measured completely; otherwise `bytes` is a lower bound. */
   isWhole: boolean;
 }
 
-/** Bytes that a file counts for at least: file systems run out of inodes as they run out of blocks, and an empty file takes one. */
+/** Minimum of bytes that a file counts for: file systems run out of inodes as they run out of blocks, and an empty file takes one. */
 export const LEAST_BYTES = 4096;
 
-/** Files between two looks at the clock. */
+/** Number of files between two checks of the time. */
 const LOOK_EVERY = 256;
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-/** Errors of what goes away, or is exchanged, while it is looked at. */
+/** Errors of files that are removed or exchanged during the walk. */
 const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ESTALE']);
 
 /** Folder on the way down. */
@@ -25,14 +25,14 @@ interface Level {
   name: string;
   dev: number;
   ino: number;
-  /** Names of folders in it that were not entered yet. */
+  /** Names of its folders that were not entered yet. */
   waiting: string[];
 }
 
 /**
- * Counts what lies at a path, of one file system and without following links, until `isLate`. Whoever owns the tree may change it meanwhile
- * and make it as deep and as wide as they like: each folder is opened from its parent, so that no path gets too long and no exchanged folder
- * leads out. A file with several links counts its share for each of them, and a sparse one its blocks.
+ * Measures a path without following links or entering other file systems, until `isLate`. The tree's owner may change it meanwhile and make
+ * it arbitrarily deep and wide: each folder is opened from its parent, so that no path gets too long and no exchanged folder leads out. A
+ * file with several links counts a share for each of them, and a sparse file its blocks.
  */
 export function walkTree(root: string, isLate: () => boolean, size: TreeSize = emptySize()): TreeSize {
   const top = lookAt(root);
@@ -53,7 +53,7 @@ interface Position {
   path: string;
 }
 
-/** Linux reaches the entries of an open folder by its descriptor, however long its path is. */
+/** Returns the position of an open folder. Linux reaches its entries by the descriptor, however long the path is. */
 const positionOf = (fd: number, path: string): Position => ({
   fd,
   path: process.platform === 'linux' ? `/proc/self/fd/${fd}` : path,
@@ -67,7 +67,7 @@ function openFolder(path: string): Position | null {
   }
 }
 
-/** Null for what is gone, may not be read, or has too long a path; throws any other error. */
+/** Returns null for a file that is gone, may not be read, or has too long a path; throws any other error. */
 function unreadable(error: unknown): null {
   const { code = '' } = error as NodeJS.ErrnoException;
   if (GONE.has(code) || ['EACCES', 'EPERM', 'ENAMETOOLONG', 'EIO'].includes(code)) return null;
@@ -131,7 +131,7 @@ class Walk {
     const path = join(this.#here.path, name);
     const below = openFolder(path);
     if (below === null) {
-      // It may be closed to us; removed since, it takes nothing.
+      // The folder is closed to this account, or was removed and counts nothing.
       if (lookAt(path) !== null) this.#size.isWhole = false;
       return;
     }
@@ -150,7 +150,7 @@ class Walk {
     if (above === null || !isAt(above, this.#levels.at(-1)!)) this.#descendAgain();
   }
 
-  /** Goes down from the root to the deepest folder that is still where it was: one of them was moved away meanwhile. */
+  /** Descends from the root to the deepest folder that is still in its place: one of the folders was moved away. */
   #descendAgain(): void {
     this.#size.isWhole = false;
     this.#moveTo(this.#root);
@@ -167,7 +167,7 @@ class Walk {
     }
   }
 
-  /** Counts what lies in the folder, a part of its names at a time, and notes its folders. */
+  /** Measures the entries of the folder, a part of its names at a time, and notes its folders. */
   #readEntries(): void {
     const { waiting } = this.#levels.at(-1)!;
     let folder: Dir;
@@ -182,7 +182,7 @@ class Walk {
       for (let seen = 1; ; seen++) {
         const entry = folder.readSync();
         if (entry === null) return;
-        // The walk ends with the next look.
+        // The next check of the time ends the walk.
         if (seen % LOOK_EVERY === 0 && this.#isLate()) return;
         const stats = lookAt(join(this.#here.path, entry.name));
         if (stats === null || stats.dev !== this.#device) continue;

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 
-/** What of ours the program is made of, below `src`. */
+/** Source files of the program, below `src`. */
 const SOURCES = [
   'kernel/addresses.ts',
   'kernel/node-http.ts',
@@ -9,7 +9,7 @@ const SOURCES = [
   'runtimes/tools/egress/proxy.ts',
   'runtimes/tools/egress/program.ts',
 ];
-/** The one library that it takes. */
+/** Only library of the program. */
 const LIBRARY = 'ipaddr.js';
 const PACKAGE = {
   type: 'module',
@@ -18,7 +18,7 @@ const PACKAGE = {
 
 export const EGRESS_PROGRAM = 'src/runtimes/tools/egress/program.ts';
 
-/** The proxy as files of a folder, for where only Node (24 or later, which reads TypeScript) is: by their paths in it. */
+/** Returns the proxy as files with their paths. They need only Node on their machine (24 or later, which reads TypeScript). */
 export async function egressFiles(): Promise<{ path: string; content: string }[]> {
   const base = new URL('../../../', import.meta.url);
   const own = SOURCES.map(async (name) => ({

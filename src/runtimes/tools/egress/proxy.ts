@@ -8,28 +8,28 @@ import { ruleFor, targetOf, type Target } from '#runtimes/tools/egress/rules.ts'
 import type { Egress } from '#runtimes/runtime.ts';
 
 export interface EgressProxyOptions extends Egress {
-  /** A line for the people who read the log. */
+  /** Writes a line for people to the log. */
   log(line: string): void;
-  /** Addresses of a name; the system's resolver without. */
+  /** Returns the addresses of a name; the system's resolver if absent. */
   resolve?(host: string): Promise<string[]>;
 }
 
-/** Distinct targets whose refusal is told: what it serves may try as many as it likes. */
+/** Number of distinct targets whose refusal is logged: a program may try any number of them. */
 const TOLD = 200;
 const CONNECT_MS = 30_000;
 const MOST_CONNECTIONS = 1000;
-/** Headers that are between two neighbours and go no further (RFC 9110, 7.6.1). */
+/** Hop-by-hop headers, which a proxy does not forward (RFC 9110, 7.6.1). */
 const HOP = ['connection', 'keep-alive', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'upgrade'];
 
 /**
- * A forward proxy (CONNECT, and absolute-form for plain HTTP) that lets through to listed hosts only. Names are resolved here, and the very
- * address that was looked at is connected to: a name can't change in between (docs/decisions/0019).
+ * Creates a forward proxy (CONNECT, and absolute-form for plain HTTP) to listed hosts only. It resolves names itself and connects to the
+ * very address that it checked: a name cannot change in between (docs/decisions/0019).
  */
 export function createEgressProxy(options: EgressProxyOptions): Server {
   const gate = new Gate(options);
   const server = createServer((request, response) => void forward(gate, request, response));
   server.maxConnections = MOST_CONNECTIONS;
-  // A tunnel, and the answer to a long question, take as long as they take.
+  // Tunnels and slow answers have no time limit.
   server.requestTimeout = 0;
   server.on('connect', (request: IncomingMessage, client: Duplex, head: Buffer) => {
     client.on('error', () => client.destroy());
@@ -38,7 +38,7 @@ export function createEgressProxy(options: EgressProxyOptions): Server {
   return server;
 }
 
-/** Why a target is not connected to. */
+/** Refusal to connect to a target. */
 class Refusal extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -47,7 +47,7 @@ class Refusal extends Error {
   }
 }
 
-/** Opens connections to what is listed, and tells of what is not. */
+/** Opens connections to listed targets, and logs refused ones. */
 class Gate {
   readonly #options: EgressProxyOptions;
   readonly #told = new Set<string>();
@@ -56,7 +56,7 @@ class Gate {
     this.#options = options;
   }
 
-  /** A connection to the target. Throws Refusal. */
+  /** Opens a connection to the target. Throws Refusal. */
   async open(target: Target | null): Promise<Socket> {
     if (!target) throw new Refusal(400, 'This is a forward proxy: ask for host:port or for an absolute http URL.');
     const addresses = await this.#addressesOf(target);
@@ -71,7 +71,7 @@ class Gate {
     const found = literal === undefined ? await this.#resolve(target.host) : [literal];
     const allowed = rule.isPrivate ? ['0.0.0.0/0', '::/0'] : allowedPrivateAddresses;
     const good = found.filter((address) => !isForbiddenAddress(address, allowed));
-    // What a name leads to is left out: users of an agent read this, and the addresses of private names are none of theirs.
+    // The message omits the address: users of an agent read it, and must not learn the addresses of private names.
     const leads = literal === undefined ? 'leads to' : 'is';
     if (good.length === 0) throw this.#refusal(target, `${leads} a private, local or reserved address`);
     return good;
@@ -84,7 +84,7 @@ class Gate {
         : (await lookup(host, { all: true })).map(({ address }) => address);
       if (found.length > 0) return found;
     } catch {
-      // Said below: a resolver's reasons differ, what it comes to doesn't.
+      // The error below covers every reason of the resolver.
     }
     throw new Refusal(502, `The name ${host} does not resolve.`);
   }
@@ -152,7 +152,7 @@ async function forward(gate: Gate, request: IncomingMessage, response: ServerRes
   }
 }
 
-/** One request on a connection of its own, which ends with the answer. */
+/** Forwards one request on its own connection, which ends with the answer. */
 function pass(request: IncomingMessage, response: ServerResponse, url: URL, socket: Socket): void {
   const fail = () => {
     socket.destroy();
@@ -176,7 +176,7 @@ function pass(request: IncomingMessage, response: ServerResponse, url: URL, sock
   request.pipe(outgoing);
 }
 
-/** Without those that are the neighbours' own business. */
+/** Returns the headers without the hop-by-hop ones. */
 function ownHeaders({ headers }: IncomingMessage): IncomingMessage['headers'] {
   const named = (headers.connection ?? '')
     .toLowerCase()

@@ -1,12 +1,12 @@
 import type { Egress, EgressRule } from '#runtimes/runtime.ts';
 
-/** A place that somebody wants to connect to. `host` is as URLs have it: lower case, addresses in their usual form and without brackets. */
+/** Destination of a connection. `host` has the form of URLs: lower case, addresses in their usual form and without brackets. */
 export interface Target {
   host: string;
   port: number;
 }
 
-/** The target of `host:port`, of a URL's `host` part; null for what is none. */
+/** Parses `host:port`, as in a URL's `host` part; null if invalid. */
 export function targetOf(authority: string, defaultPort: number | null): Target | null {
   const port = /:(\d{1,5})$/.exec(authority)?.[1];
   if ((port === undefined && defaultPort === null) || !URL.canParse(`http://${authority}/`)) return null;
@@ -17,14 +17,14 @@ export function targetOf(authority: string, defaultPort: number | null): Target 
   return host === '' || number < 1 || number > 65_535 ? null : { host, port: number };
 }
 
-/** The first rule that lets a target be connected to; undefined where none does. */
+/** Returns the first rule that allows a target; undefined if none does. */
 export const ruleFor = (rules: readonly EgressRule[], { host, port }: Target): EgressRule | undefined =>
   rules.find((rule) => (rule.port === null || rule.port === port) && isMatch(rule.host, host));
 
 const isMatch = (pattern: string, host: string): boolean =>
   pattern === '*' || pattern === host || (pattern.startsWith('*.') && host.endsWith(pattern.slice(1)));
 
-/** The first line that a proxy's program writes says that it listens, and what it lets through to. */
+/** Start of the first line that a proxy's program writes when it listens; the allowed hosts follow. */
 export const LISTENS = 'Can be reached: ';
 
 export function greetingOf({ rules }: Egress): string {
@@ -34,7 +34,7 @@ export function greetingOf({ rules }: Egress): string {
   return `${LISTENS}${names.length === 0 ? 'nothing' : [...new Set(names)].join(', ')}.`;
 }
 
-/** What a program needs to know to take the way out: most that speak HTTP read these. `url` is the proxy's. */
+/** Returns the variables that most HTTP clients read to use a proxy. `url` is the proxy's. */
 export const proxyVariables = (url: string): Record<string, string> => {
   const none = 'localhost,127.0.0.1,::1';
   return {

@@ -3,20 +3,20 @@ import { isNamed } from '#runtimes/tools/git/location.ts';
 import type { GitCredentials, GitLocation } from '#runtimes/tools/git/location.ts';
 
 export interface GitAccess {
-  /** Goes with https and http only, to the location's own origin. */
+  /** Credentials for https and http, sent to the location's own origin only. */
   credentials: GitCredentials | null;
-  /** Home folder of the processes: empty, and nobody else's. */
+  /** Home folder of the processes: empty, and not shared. */
   home: string;
   /** Private key that every ssh source is read with, if the installation has one. */
   sshKeyFile: string | null;
-  /** Where host keys of ssh servers are kept; they are trusted at first sight. */
+  /** File of the known host keys of ssh servers, which are trusted on first use. */
   knownHostsFile: string;
 }
 
 /**
- * The whole environment of a git process: no configuration of the machine or of a home folder, no hooks, no prompt, no
- * background work, no transport but the one of the URL, no redirects (redirect.ts follows those that may be followed).
- * Credentials stand here and neither on a command line nor in a file, and are sent to the URL's own origin only.
+ * Returns the whole environment of a git process. It allows no configuration of the machine or of a home folder, no hooks, no prompt, no
+ * background work, no transport except the URL's, and no redirects (redirect.ts follows the allowed ones). Credentials stand only here,
+ * never on a command line or in a file, and are sent to the URL's own origin only.
  */
 export function gitEnvironment(location: GitLocation, access: GitAccess): Record<string, string> {
   const settings: [string, string][] = [
@@ -45,7 +45,7 @@ export function gitEnvironment(location: GitLocation, access: GitAccess): Record
     SSH_ASKPASS: '/bin/false',
     GIT_ALLOW_PROTOCOL: location.kind === 'local' ? 'file' : location.kind,
     GIT_OPTIONAL_LOCKS: '0',
-    // What is not there is not fetched in passing (promises.ts).
+    // Missing objects are not fetched implicitly (promises.ts).
     GIT_NO_LAZY_FETCH: '1',
     GIT_LITERAL_PATHSPECS: '1',
     GIT_LFS_SKIP_SMUDGE: '1',
@@ -61,10 +61,10 @@ export function gitEnvironment(location: GitLocation, access: GitAccess): Record
   };
 }
 
-/** Settings that depend on the place: its credentials, its checked addresses, its owner. */
+/** Returns the settings that depend on the location: its credentials, its checked addresses, its owner. */
 function placeSettings(location: GitLocation, credentials: GitCredentials | null): [string, string][] {
   const { kind, url, host, addresses, origin } = location;
-  // The folder is one that the settings allow, whoever owns it.
+  // The operator's settings allow this folder, whichever account owns it.
   if (kind === 'local') return [['safe.directory', '*']];
   if (kind === 'ssh') return [];
   const settings: [string, string][] = [];
@@ -80,7 +80,7 @@ function placeSettings(location: GitLocation, credentials: GitCredentials | null
   return settings;
 }
 
-/** ssh without the keys, the agent and the settings of the account that we run as: those are not the users' to use. */
+/** Returns the ssh command without the keys, the agent and the settings of this process's account: users must not use those. */
 function sshCommand(location: GitLocation, access: GitAccess): string {
   const options = [
     'BatchMode=yes',
@@ -98,8 +98,8 @@ function sshCommand(location: GitLocation, access: GitAccess): string {
   return ['ssh', '-F', '/dev/null', ...options.map((option) => `-o ${shellQuoted(option)}`)].join(' ');
 }
 
-/** A file name in an option of ssh, which takes blanks for the end of one. */
+/** Quotes a file name in an option of ssh, which otherwise splits it at blanks. */
 const quoted = (file: string): string => `"${file}"`;
 
-/** Git hands GIT_SSH_COMMAND to a shell; nothing of it comes from a user but the host, whose form is checked. */
+/** Quotes a text for the shell that runs GIT_SSH_COMMAND. The host is the only part from a user, and its form is checked. */
 const shellQuoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

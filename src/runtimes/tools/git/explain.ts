@@ -2,10 +2,10 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 import type { CommandResult } from '#runtimes/tools/command.ts';
 import type { GitLocation } from '#runtimes/tools/git/location.ts';
 
-/** Whether the server has no such branch or tag. */
+/** Returns whether the server has no such branch or tag. */
 export const isMissingRef = ({ stderr }: CommandResult): boolean => /couldn't find remote ref/i.test(stderr);
 
-/** What went wrong, for the person who gave the URL. */
+/** Converts a failure of git into an error for the person who entered the URL. */
 export function explain({ stderr }: CommandResult, { url, kind }: GitLocation, hasCredentials: boolean): RuntimeError {
   const last = stderr.trim().split('\n').slice(-3).join(' ').slice(0, 500);
   if (/could not read Username|Authentication failed|returned error: 40[13]/i.test(stderr))

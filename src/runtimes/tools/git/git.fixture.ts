@@ -12,7 +12,7 @@ import { startGitServer } from '#runtimes/tools/git/testing.ts';
 const IDENTITY = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com'];
 export const CREDENTIALS = { username: 'reader', password: 'token-of-the-reader' };
 
-/** A repository with three commits in a folder, and servers of it: one that lets everybody in, one that asks for CREDENTIALS. */
+/** Makes a repository with three commits, and two servers of it: one open, one that requires CREDENTIALS. */
 export async function useGit() {
   const root = makeRepositoryRoot();
   const out = mkdtempSync(path.join(tmpdir(), 'git-checkout-'));
@@ -59,7 +59,7 @@ export async function useGit() {
   return { root, open, closed, app, commits, out, git, from, checkout, request };
 }
 
-/** Commits what is staged; answers the commit. */
+/** Commits the staged files; returns the commit. */
 export function commitIndex(repository: TestRepository): string {
   repository.git(...IDENTITY, 'commit', '--quiet', '-m', 'links');
   return repository.git('rev-parse', 'HEAD');

@@ -206,7 +206,7 @@ describe('addresses', () => {
     const url = `http://127.0.0.1:${(outer.address() as AddressInfo).port}/dumb`;
     await expect(git().resolve(from(url), commits[0])).rejects.toMatchObject({ name: 'RuntimeError' });
     expect(asked).toContain('/info/refs');
-    // Git that fetched what is missing by itself would go on for ever, one process in the other.
+    // A git that fetched missing objects by itself would start processes inside each other without end.
     expect(asked.length).toBeLessThan(20);
     expect(called).toBe(0);
   });
@@ -276,7 +276,7 @@ test.each([
 });
 
 test('nothing is left in the folder for temporary files', async () => {
-  // A folder of its own: git of other tests works in the common one meanwhile.
+  // Separate folder: git processes of other tests use the common one meanwhile.
   const folder = mkdtempSync(path.join(tmpdir(), 'qd-git-left-'));
   vi.stubEnv('TMPDIR', folder);
   onTestFinished(() => {

@@ -15,19 +15,19 @@ export type { GitCredentials } from '#runtimes/tools/git/location.ts';
 export interface GitOptions {
   /** Folders under which URLs may be local paths. */
   localRoots: readonly string[];
-  /** The addresses that a host may be reached at; throws when it must not be connected to. */
+  /** Returns the addresses of a host that connections may use; throws for a forbidden host. */
   addressPolicy?: (host: string) => Promise<string[]>;
-  /** Sends what is not git's own to say (Git LFS), with the same policy. */
+  /** Sends the requests that git does not (Git LFS), with the same policy. */
   request: WebRequest;
-  /** Private key that sources over ssh are read with when they have no token; without it only open servers let us in. */
+  /** Private key for ssh sources without a token; without it only open servers grant access. */
   sshKeyFile?: string;
-  /** Keeps the host keys of ssh servers, which are trusted at first sight. Without it every time is the first. */
+  /** File of the known host keys of ssh servers, which are trusted on first use. Without it each connection is a first use. */
   knownHostsFile?: string;
-  /** Disk that one checkout, or one look into a repository, may take; no limit without. */
+  /** Disk that one checkout, or one query of a repository, may take; no limit if absent. */
   disk?: DiskLimits;
 }
 
-/** A repository that is asked for something. */
+/** Repository to read, with its branch. */
 export interface GitSource {
   url: string;
   /** Branch or tag. */
@@ -41,20 +41,20 @@ export interface GitCommit {
   /** RFC 3339. */
   date: string;
   author: string;
-  /** Of the author, as the commit says it. */
+  /** Address of the author, as recorded in the commit. */
   email: string;
   message: string;
   tag: string;
 }
 
 const FORMAT = '%H%x1f%cI%x1f%an%x1f%ae%x1f%s%x1f%D%x1e';
-/** Submodules within submodules. */
+/** Maximum depth of submodules within submodules. */
 const MOST_LEVELS = 8;
 
 /**
- * Git as the program uses it (docs/contributing/engine.md, *Builds*): never through a shell, in an environment of its own (environment.ts), URLs
- * by policy (location.ts). Everything throws RuntimeError: `refused` for what may never be read, `unreachable`, `aborted`, or
- * `failed` with a sentence for the user.
+ * Client of git repositories (docs/contributing/engine.md, *Builds*): runs git without a shell, in its own environment (environment.ts), on
+ * URLs that the policy allows (location.ts). Every method throws RuntimeError: `refused` for a forbidden source, `unreachable`, `aborted`,
+ * or `failed` with a sentence for the user.
  */
 export class Git {
   readonly #options: GitOptions;
@@ -64,8 +64,8 @@ export class Git {
   }
 
   /**
-   * Returns the address that a token for the repository would be sent to, or null where it is read without one. The address is
-   * git's own: `git@host:path` is https with a token, however the URL is written. Throws RuntimeError `refused`.
+   * Returns the address that receives a token for the repository; null if it needs none. The address is git's own: `git@host:path` is https
+   * with a token, however the URL is written. Throws RuntimeError `refused`.
    */
   tokenAddress(url: string): string | null {
     const location = locate(url, this.#options.localRoots);
@@ -73,17 +73,17 @@ export class Git {
     return location.kind === 'ssh' ? overHttps(location) : location.url;
   }
 
-  /** The commit at the head of the branch. Cheap: nothing is fetched. */
+  /** Returns the commit at the head of the branch. Cheap: nothing is fetched. */
   async resolveHead(source: GitSource): Promise<string> {
     return this.#withRepository(source, (repository) => repository.head(source.branch));
   }
 
-  /** The branch that HEAD of a repository names; undefined where it names none (a commit, or nothing yet). */
+  /** Returns the branch that a repository's HEAD names; undefined if it names none (a commit, or nothing yet). */
   async defaultBranch(source: Omit<GitSource, 'branch'>): Promise<string | undefined> {
     return this.#withRepository({ ...source, branch: 'HEAD' }, (repository) => repository.defaultBranch());
   }
 
-  /** The commit at the head of the branch, or the named one, with author and message. */
+  /** Returns the commit at the head of the branch, or the named one, with author and message. */
   async resolve(source: GitSource, commitId: string | null = null): Promise<GitCommit> {
     if (commitId) checkCommit(commitId);
     return this.#withRepository(source, async (repository) => {
@@ -95,7 +95,7 @@ export class Git {
     });
   }
 
-  /** The newest commits of the branch, newest first. */
+  /** Returns the newest commits of the branch, newest first. */
   async listCommits(source: GitSource, limit: number): Promise<GitCommit[]> {
     return this.#withRepository(source, async (repository) => {
       const head = await repository.fetchBranch(source.branch, [`--depth=${limit}`, '--filter=tree:0']);
@@ -103,7 +103,7 @@ export class Git {
     });
   }
 
-  /** Text of a file at the head of the branch, or undefined if there is none. At most 1 MiB. */
+  /** Returns the text of a file at the head of the branch, at most 1 MiB; undefined if absent. */
   async readFile(source: GitSource, file: string): Promise<string | undefined> {
     return this.#withRepository(source, async (repository) => {
       const inside = insidePath(repository.prefix, file);
@@ -112,7 +112,7 @@ export class Git {
     });
   }
 
-  /** Paths of the files at the head of the branch, relative to its root (or to the local folder). */
+  /** Returns the paths of the files at the head of the branch. They are relative to its root, or to the local folder. */
   async listFiles(source: GitSource): Promise<string[]> {
     return this.#withRepository(source, async (repository) => {
       const head = await repository.fetchBranch(source.branch, ['--depth=1', '--filter=blob:none']);
@@ -122,8 +122,8 @@ export class Git {
   }
 
   /**
-   * Puts the files of a commit into a new folder, with submodules and files of LFS; nothing of git stays there. What the folder
-   * held before is gone.
+   * Writes the files of a commit into a new folder, with submodules and files of LFS but without git's own. Earlier content of the folder
+   * is removed.
    */
   async checkout(source: GitSource, commit: string, directory: string, log: (line: string) => void): Promise<void> {
     checkCommit(commit);
@@ -168,7 +168,7 @@ export class Git {
     await fetchLfs(source, repository.directory, large);
   }
 
-  /** Credentials of a repository go to its submodules on the same server, and nowhere else. */
+  /** Returns the credentials for a submodule: those of its repository if both have the same server, otherwise none. */
   async #credentialsFor(url: string, parent: Repository): Promise<GitCredentials | null> {
     const location = locate(url, this.#options.localRoots);
     const isSame =
@@ -185,7 +185,10 @@ export class Git {
     });
   }
 
-  /** A folder for the time of one piece of work, HOME of its processes. It and what else the work fills is limited. */
+  /**
+   * Provides a temporary folder, the HOME of git's processes, for one piece of work. Disk limits apply to it and to the work's other
+   * folders.
+   */
   async #withHome<T>(
     source: GitSource,
     filled: readonly string[],
@@ -209,7 +212,7 @@ export class Git {
   async #open(source: GitSource, directory: string, home: string, log: (line: string) => void): Promise<Repository> {
     let location = await this.#locate(source.url);
     const credentials = source.credentials ?? location.credentials;
-    // Tokens are for https: the same repository is read there.
+    // Tokens work over https only: the same repository is read there.
     const web = credentials && location.kind === 'ssh' ? overHttps(location) : null;
     if (web) location = await this.#locate(web);
     const repository = new Repository({
@@ -240,7 +243,7 @@ interface Checkout {
   directory: string;
   home: string;
   log(line: string): void;
-  /** 0 for the repository itself, 1 for its submodules. */
+  /** Depth of the repository: 0 for the source itself, 1 for its submodules. */
   level: number;
 }
 

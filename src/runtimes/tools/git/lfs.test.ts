@@ -17,7 +17,7 @@ describe('Git LFS', () => {
   const pointerTo = (content: string, size = content.length) =>
     `version https://git-lfs.github.com/spec/v1\noid sha256:${oidOf(content)}\nsize ${size}\n`;
 
-  /** A repository with pointers, and a server that has the contents. */
+  /** Makes a repository with pointers, and a server that has the contents. */
   async function withLarge(name: string, contents: string[], server: Partial<GitServerOptions> = {}) {
     const repository = root.make(name);
     const files = Object.fromEntries(contents.map((content, at) => [`sub/${at}.bin`, pointerTo(content)]));

@@ -7,8 +7,8 @@ import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
 import { overHttps, type GitCredentials, type GitLocation } from '#runtimes/tools/git/location.ts';
 
 /**
- * One request to a URL that a server named, answered whatever its status. Who gives this checks the address when the connection is
- * made, and follows no redirect.
+ * Sends one request to a URL that a server named, and returns the answer whatever its status. The implementation checks the address when it
+ * connects, and follows no redirect.
  */
 export type WebRequest = (
   url: string,
@@ -29,14 +29,14 @@ export type WebRequest = (
   truncated: boolean;
 }>;
 
-/** Where the contents of a checkout are had from. */
+/** Source of the LFS contents of a checkout. */
 export interface LfsSource {
   location: GitLocation;
   credentials: GitCredentials | null;
-  /** Folder of the repository's own data, where it is one of this machine. */
+  /** Data folder of the repository if it is on this machine. */
   localStore: string | null;
   request: WebRequest;
-  /** Bytes that all contents together may have. */
+  /** Maximum of bytes for all contents together. */
   mostBytes: number;
   signal: AbortSignal;
 }
@@ -53,7 +53,7 @@ interface Action {
 }
 
 const POINTER = /^version https:\/\/git-lfs\.github\.com\/spec\/v1\noid sha256:([0-9a-f]{64})\nsize (\d{1,15})\n$/;
-/** Bytes of the longest pointer (the format's own limit). */
+/** Length limit of a pointer in bytes (the format's own). */
 const POINTER_BYTES = 1024;
 const MEDIA_TYPE = 'application/vnd.git-lfs+json';
 const BATCH = 100;
@@ -61,12 +61,12 @@ const AT_ONCE = 4;
 const ASK_MS = 30_000;
 const DOWNLOAD_MS = 600_000;
 const MOST_REDIRECTS = 3;
-/** Headers that are the connection's own, whatever a server wants sent. */
+/** Headers that belong to the connection, which a server must not set. */
 const OURS = /^(host|connection|content-length|transfer-encoding|upgrade|te|trailer|proxy-.*)$/i;
 
 /**
- * Puts the contents of Git LFS in the place of their pointers. The program `git-lfs` is not used: it connects to whatever address a
- * server names. Each content is checked by its SHA-256. Throws RuntimeError.
+ * Replaces the pointers of Git LFS by their contents. The program `git-lfs` is not used: it connects to any address that a server names.
+ * Each content is checked by its SHA-256. Throws RuntimeError.
  */
 export async function fetchLfs(source: LfsSource, directory: string, files: readonly string[]): Promise<void> {
   const pointers = (await Promise.all(files.map((file) => readPointer(path.join(directory, file))))).filter(
@@ -98,7 +98,7 @@ export async function fetchLfs(source: LfsSource, directory: string, files: read
   }
 }
 
-/** What a file says that it stands for; null for one that is a content itself. */
+/** Reads the pointer in a file; null if the file is a content itself. */
 async function readPointer(file: string): Promise<Pointer | null> {
   const stat = lstatSync(file, { throwIfNoEntry: false });
   if (!stat?.isFile() || stat.size > POINTER_BYTES) return null;
@@ -106,7 +106,10 @@ async function readPointer(file: string): Promise<Pointer | null> {
   return oid === undefined ? null : { file, oid, size: Number(size) };
 }
 
-/** How each content is had, by the batch API of the repository's own server. `.lfsconfig`, which could name any, is not read. */
+/**
+ * Asks the batch API of the repository's own server for the downloads of the contents. `.lfsconfig`, which could name any server, is not
+ * read.
+ */
 async function askForActions(source: LfsSource, wanted: Pointer[]): Promise<Map<string, Action>> {
   const { location, credentials } = source;
   const web = location.kind === 'ssh' ? overHttps(location) : location.url;
@@ -163,7 +166,9 @@ async function download(source: LfsSource, pointer: Pointer, action: Action | un
   }
 }
 
-/** The server's own headers for a download; the token goes to the repository's own place only, where they have none. */
+/**
+ * Returns the server's own headers for a download. If they carry no credentials, the token is added for the repository's own server only.
+ */
 function headersOf({ location, credentials }: LfsSource, action: Action, url: string): Record<string, string> {
   const given = Object.entries(action.header ?? {}).flatMap(([name, value]) =>
     typeof value === 'string' && !OURS.test(name) ? [[name.toLowerCase(), value] as const] : [],
@@ -173,7 +178,7 @@ function headersOf({ location, credentials }: LfsSource, action: Action, url: st
   return own && credentials && headers['authorization'] === undefined ? { ...headers, ...basic(credentials) } : headers;
 }
 
-/** A content that a repository of this machine keeps beside itself. */
+/** Copies a content from the store of a repository on this machine. */
 async function copyFromStore(source: LfsSource, { oid }: Pointer, target: string): Promise<void> {
   const file = path.join(source.localStore!, 'lfs', 'objects', oid.slice(0, 2), oid.slice(2, 4), oid);
   if (!lstatSync(file, { throwIfNoEntry: false })?.isFile()) throw failed(source, `it does not hold ${oid}`);
@@ -187,7 +192,7 @@ async function checkContent(source: LfsSource, { oid, size }: Pointer, file: str
     throw failed(source, `what came for ${oid} is something else`);
 }
 
-/** The content in the place of each of its pointers, with their modes. */
+/** Writes the content in place of each of its pointers, with their modes. */
 async function place(content: string, pointers: Pointer[]): Promise<void> {
   for (const [index, { file }] of pointers.entries()) {
     const one = `${content}.${index}`;

@@ -3,22 +3,22 @@ import { isIP } from 'node:net';
 import path from 'node:path';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** Where a repository is, after the policy has let it pass. */
+/** Location of a repository that the policy allows. */
 export interface GitLocation {
-  /** What git is given, in its normal form and without credentials. */
+  /** URL for git, in its normal form and without credentials. */
   url: string;
   kind: 'https' | 'http' | 'ssh' | 'local';
-  /** Host that is connected to; null for a local folder. */
+  /** Host to connect to; null for a local folder. */
   host: string | null;
-  /** Scheme, host and port: credentials go to the one that they were given for and to no other. Empty for a local folder. */
+  /** Scheme, host and port, to which the credentials are restricted. Empty for a local folder. */
   origin: string;
   /** Credentials that stood in the URL. */
   credentials: GitCredentials | null;
-  /** Addresses that were checked: git connects to these, whatever the name resolves to by then. */
+  /** Checked addresses: git connects to these, whatever the name resolves to later. */
   addresses?: string[];
 }
 
-/** How git proves who asks. */
+/** Credentials that git sends to a server. */
 export interface GitCredentials {
   username: string;
   password: string;
@@ -28,9 +28,9 @@ export interface GitCredentials {
 const SCP_FORM = /^(\w[\w.-]*)@([a-zA-Z0-9][\w.-]*):((?!\/\/)[^-].*)$/;
 
 /**
- * Checks a URL against the policy: https, http and ssh, and folders under one of `localRoots` (real paths, so that no link
- * leads out of them). Everything else is refused: git knows transports that run programs. Git is given what was checked, not
- * what was written, so that both read the same host. Throws RuntimeError `refused`.
+ * Checks a URL against the policy: https, http and ssh, and folders under one of `localRoots` (real paths, so that no link leads out).
+ * Other transports are refused, because some run programs. Git receives the checked form, not the written one, so that both read the same
+ * host. Throws RuntimeError `refused`.
  */
 export function locate(url: string, localRoots: readonly string[]): GitLocation {
   if (/\p{Cc}/u.test(url) || url.startsWith('-')) throw refused(url, 'is not a URL');
@@ -46,7 +46,10 @@ export function locate(url: string, localRoots: readonly string[]): GitLocation 
   return remote(kind, parsed, null);
 }
 
-/** `scp` is the form that git is given instead of the URL, because its path is relative to the account's home. */
+/**
+ * Returns the location of a remote URL. `scp` is the form that git receives instead of the URL, because its path is relative to the
+ * account's home.
+ */
 function remote(kind: 'https' | 'http' | 'ssh', parsed: URL, scp: string | null): GitLocation {
   const { hostname, username, password } = parsed;
   if (hostname === '' || hostname.startsWith('-') || username.startsWith('-'))
@@ -69,7 +72,7 @@ function remote(kind: 'https' | 'http' | 'ssh', parsed: URL, scp: string | null)
 function local(folder: string, localRoots: readonly string[]): GitLocation {
   const real = realFolder(folder);
   const roots = localRoots.map(realFolder).filter((root) => root !== null);
-  // One answer for what is not there and what may not be seen, so that nobody can look around on the machine.
+  // Absent and forbidden folders have the same answer, so that users cannot explore the machine.
   if (real === null || !roots.some((root) => isWithin(real, root)))
     throw refused(
       folder,
@@ -98,13 +101,13 @@ function decoded(text: string): string {
   }
 }
 
-/** Whether a folder is another one or lies in it; both are real paths. */
+/** Returns whether a folder equals another one or lies in it; both are real paths. */
 export const isWithin = (folder: string, root: string): boolean =>
   folder === root || folder.startsWith(root.endsWith(path.sep) ? root : root + path.sep);
 
 /**
- * The same repository over https, where a token works. Null if its ssh server has a port of its own, which tells nothing of the
- * web server's.
+ * Returns the URL of the same repository over https, where a token works. Null if its ssh server has a port of its own: the web server's
+ * address is then unknown.
  */
 export function overHttps(location: GitLocation): string | null {
   const scp = SCP_FORM.exec(location.url);
@@ -112,7 +115,7 @@ export function overHttps(location: GitLocation): string | null {
   return url.port === '' || url.port === '22' ? `https://${url.hostname}${url.pathname}` : null;
 }
 
-/** The URL of a submodule, which may be relative to that of its repository (`../other.git`). */
+/** Returns the URL of a submodule, which may be relative to that of its repository (`../other.git`). */
 export function submoduleUrl(parent: string, url: string): string {
   if (!/^\.\.?\//.test(url)) return url;
   let base = parent.replace(/\/+$/, '');
@@ -128,11 +131,11 @@ export function submoduleUrl(parent: string, url: string): string {
   }
 }
 
-/** Whether names must be resolved to reach the host. */
+/** Returns whether the host is a name that must be resolved. */
 export const isNamed = (host: string): boolean => isIP(host) === 0;
 
 const refused = (url: string, why: string): RuntimeError =>
   new RuntimeError('refused', `The git URL ${withoutCredentials(url).slice(0, 200)} ${why}.`);
 
-/** A URL as it may be shown. */
+/** Returns a URL without its credentials, for display. */
 const withoutCredentials = (url: string): string => url.replace(/^(\w+:\/\/)[^/]*@/, '$1');

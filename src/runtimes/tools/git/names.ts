@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** Throws unless the name is one that git accepts for a branch or tag (git-check-ref-format). */
+/** Throws unless git accepts the name for a branch or tag (git-check-ref-format). */
 export function checkBranch(branch: string): void {
   const bad =
     branch === '' ||
@@ -24,11 +24,11 @@ export function checkCommit(commit: string): void {
   if (!/^[0-9a-f]{7,40}$/.test(commit))
     throw new RuntimeError(
       'refused',
-      `${JSON.stringify(commit.slice(0, 100))} is not a commit: 7 to 40 hexadecimal digits are wanted.`,
+      `${JSON.stringify(commit.slice(0, 100))} is not a commit: must be 7 to 40 hexadecimal digits.`,
     );
 }
 
-/** Path of a file within a repository in git's form; throws when it leads out of the folder that it is relative to. */
+/** Returns the path of a file within a repository in git's form; throws if it leads out of its base folder. */
 export function insidePath(prefix: string, file: string): string {
   const normal = path.posix.normalize(`./${file}`);
   if (file.includes('\0') || normal === '..' || normal.startsWith('../'))
@@ -36,6 +36,6 @@ export function insidePath(prefix: string, file: string): string {
   return path.posix.join(prefix, normal);
 }
 
-/** Names by which a server knows a branch or tag, the branch first: of two with one name it is the branch that is meant. */
+/** Returns the names by which a server knows a branch or tag. The branch is first: it wins if both exist. */
 export const refsOf = (branch: string): string[] =>
   branch === 'HEAD' || branch.startsWith('refs/') ? [branch] : [`refs/heads/${branch}`, `refs/tags/${branch}`];

@@ -7,13 +7,12 @@ import type { GitCredentials, GitLocation } from '#runtimes/tools/git/location.t
 const WHAT = '/info/refs';
 const TIMEOUT_MS = 20_000;
 
-/** Whether git met a redirect, which it is not let follow. */
+/** Returns whether git met a redirect, which it must not follow. */
 export const isRedirected = ({ stderr }: CommandResult): boolean => /returned error: 30[12378]/.test(stderr);
 
 /**
- * Where the server says that the repository is now (GitLab answers so without `.git` at the end), null when it says nothing of
- * use. The new URL has to pass the policy like any other: git itself would follow it into a private network, and take the
- * credentials along.
+ * Returns the URL to which the server redirects the repository; null without a usable one. GitLab redirects without `.git` at the end. The
+ * new URL must pass the policy like any other: git itself would follow it into a private network and send the credentials there.
  */
 export function redirectTarget(
   location: GitLocation,

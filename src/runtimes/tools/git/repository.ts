@@ -12,17 +12,17 @@ import { refsOf } from '#runtimes/tools/git/names.ts';
 import { keepsPromises } from '#runtimes/tools/git/promises.ts';
 import { isRedirected, redirectTarget } from '#runtimes/tools/git/redirect.ts';
 
-/** Seconds for questions, and for what moves data. */
+/** Time limits in seconds for queries, and for transfers. */
 const LOOK_SECONDS = 60;
 const FETCH_SECONDS = 600;
-/** Bytes of a listing (100,000 paths) and of a file that is read. */
+/** Size limits in bytes of a listing (100,000 paths), and of a file that is read. */
 const LISTING_BYTES = 32 << 20;
 const FILE_BYTES = 1 << 20;
 const MOST_REDIRECTS = 3;
 
 export interface RepositoryParts extends GitAccess {
   location: GitLocation;
-  /** Folder of its own, empty. */
+  /** Empty folder for the repository alone. */
   directory: string;
   signal: AbortSignal;
   log(line: string): void;
@@ -30,15 +30,12 @@ export interface RepositoryParts extends GitAccess {
   locate(url: string): Promise<GitLocation>;
 }
 
-/** A repository in a folder of its own that fetches from one place. */
+/** Repository in its own folder that fetches from one location. */
 export class Repository {
   readonly #parts: RepositoryParts;
   #location: GitLocation;
   #access: GitAccess;
-  /**
-   * Folder within the repository that the source means: a local path may lie inside a larger work tree. Ends with `/`, or is
-   * empty.
-   */
+  /** Folder within the repository that the source names: a local path may lie inside a larger work tree. Ends with `/`, or is empty. */
   prefix = '';
 
   constructor(parts: RepositoryParts) {
@@ -51,7 +48,7 @@ export class Repository {
     return this.#parts.directory;
   }
 
-  /** Where it was found: redirects may have led elsewhere. */
+  /** Present location, which changes with redirects. */
   get location(): GitLocation {
     return this.#location;
   }
@@ -75,7 +72,7 @@ export class Repository {
       throw new RuntimeError('failed', `${this.#location.url} is not a git repository.`);
   }
 
-  /** The commit that a branch or tag stands at, without fetching anything. */
+  /** Returns the commit of a branch or tag without fetching. */
   async head(branch: string): Promise<string> {
     const refs = refsOf(branch);
     const result = await this.#network((url) => ['ls-remote', '--quiet', '--', url, ...refs, `${refs.at(-1)}^{}`]);
@@ -88,14 +85,14 @@ export class Repository {
     return commit ?? (await this.#failMissing(branch));
   }
 
-  /** The branch that HEAD names, without fetching anything; undefined where it names none. */
+  /** Returns the branch that HEAD names without fetching; undefined if it names none. */
   async defaultBranch(): Promise<string | undefined> {
     const result = await this.#network((url) => ['ls-remote', '--quiet', '--symref', '--', url, 'HEAD']);
     if (result.exitCode !== 0) throw this.#explain(result);
     return /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(result.stdout)?.[1];
   }
 
-  /** Fetches what a branch or tag stands at, with `options` of `git fetch`; answers the commit. */
+  /** Fetches the commit of a branch or tag, with `options` of `git fetch`; returns it. */
   async fetchBranch(branch: string, options: readonly string[]): Promise<string> {
     for (const ref of refsOf(branch)) {
       const fetched = await this.#fetch([ref], options);
@@ -106,8 +103,8 @@ export class Repository {
   }
 
   /**
-   * Fetches one commit. From servers that don't give single commits, and for abbreviated ones, the history of the branch is
-   * fetched, or of all branches without one.
+   * Fetches one commit. If the server does not provide single commits, or the id is abbreviated, fetches the history of the branch, or of
+   * all branches without one.
    */
   async fetchCommit(commit: string, branch: string | null, options: readonly string[]): Promise<string> {
     if (commit.length === 40) {
@@ -125,7 +122,7 @@ export class Repository {
     throw new RuntimeError('failed', `Commit ${commit} is not in ${where}${this.#location.url}.`);
   }
 
-  /** Paths of the files of a commit below `prefix`, and its submodules by path. */
+  /** Returns the paths of a commit's files below `prefix`, and its submodules by path. */
   async listTree(commit: string): Promise<{ files: string[]; submodules: Map<string, string> }> {
     const args = ['ls-tree', '-r', '-z', commit, '--', this.prefix || '.'];
     const { stdout } = await this.git(args, { keepBytes: LISTING_BYTES });
@@ -141,7 +138,7 @@ export class Repository {
     return { files, submodules };
   }
 
-  /** Text of a file as it stands in a commit, undefined if there is no such file. */
+  /** Returns the text of a file in a commit; undefined if absent. */
   async readFile(commit: string, file: string): Promise<string | undefined> {
     const { stdout } = await this.git(['ls-tree', '-z', commit, '--', file]);
     const [, id] = /^100\d{3} blob (\w+)\t/.exec(stdout) ?? [];
@@ -157,12 +154,12 @@ export class Repository {
     return read.stdout;
   }
 
-  /** Puts the files of a commit into the folder. */
+  /** Writes the files of a commit into the folder. */
   async checkout(commit: string): Promise<void> {
     await this.git(['checkout', '--quiet', '--force', '--detach', commit], { timeoutSeconds: FETCH_SECONDS });
   }
 
-  /** The checked-out files that may stand for a content in Git LFS. */
+  /** Returns the checked-out files that may be pointers of Git LFS. */
   async lfsFiles(files: readonly string[]): Promise<string[]> {
     const attributes = files.filter((file) => path.posix.basename(file) === '.gitattributes');
     const texts = await Promise.all(attributes.map((file) => this.#readRegular(file)));
@@ -173,7 +170,7 @@ export class Repository {
     return files.filter((_, index) => parts[index * 3 + 2] === 'lfs');
   }
 
-  /** Folder of the data of a repository of this machine, null for one elsewhere. */
+  /** Returns the data folder of a repository on this machine; null for a remote one. */
   async localStore(): Promise<string | null> {
     const { kind, url } = this.#location;
     if (kind !== 'local') return null;
@@ -181,7 +178,7 @@ export class Repository {
     return path.resolve(url, stdout.trimEnd());
   }
 
-  /** Leaves the bare files: nothing of git, and of a larger work tree only the folder that the source means. */
+  /** Removes git's own files, and those of a larger work tree outside of the source's folder. */
   async keepFilesOnly(): Promise<void> {
     await rm(path.join(this.directory, '.git'), { recursive: true, force: true });
     if (!this.prefix) return;
@@ -200,7 +197,7 @@ export class Repository {
     }
   }
 
-  /** Runs git in the folder; it must succeed. */
+  /** Runs git in the folder; throws if it fails. */
   async git(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
     const result = await this.#run(args, options);
     if (result.exitCode !== 0) throw this.#explain(result);
@@ -208,14 +205,14 @@ export class Repository {
   }
 
   async #fetch(refs: readonly string[], options: readonly string[]): Promise<CommandResult> {
-    // What a filter left out is a promise of the remote, whose name is the URL and may not begin with a slash.
+    // Filtered objects are promised by the remote; its name is the URL and must not begin with a slash.
     const mayLeaveOut = this.#location.kind !== 'local' && (await keepsPromises());
     const wanted = mayLeaveOut ? options : options.filter((one) => !one.startsWith('--filter'));
     const args = ['fetch', '--quiet', '--no-tags', '--no-write-commit-graph', ...wanted];
     return this.#network((url) => [...args, '--', url, ...refs], FETCH_SECONDS);
   }
 
-  /** Runs what connects to the remote; a redirect is followed if the policy allows the new place. */
+  /** Runs a git command that connects to the remote; follows a redirect if the policy allows its target. */
   async #network(makeArgs: (url: string) => string[], timeoutSeconds = LOOK_SECONDS): Promise<CommandResult> {
     for (let redirects = 0; ; redirects++) {
       const result = await this.#run(makeArgs(this.#location.url), { timeoutSeconds });

@@ -8,7 +8,7 @@ import { CREDENTIALS, commitIndex, useGit } from '#runtimes/tools/git/git.fixtur
 const { root, open, closed, commits, out, git, from, checkout } = await useGit();
 
 describe('submodules', () => {
-  /** A repository with submodules at the given URLs, whose links stand at the commit. */
+  /** Makes a repository with submodules at the given URLs, whose links point to the commit. */
   function withSubmodules(name: string, urls: Record<string, string>, commit: string): [TestRepository, string] {
     const repository = root.make(name);
     const lines = Object.entries(urls).map(([at, url]) => `[submodule "${at}"]\n\tpath = ${at}\n\turl = ${url}\n`);

@@ -4,17 +4,17 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 import { isWithin, submoduleUrl } from '#runtimes/tools/git/location.ts';
 import type { Repository } from '#runtimes/tools/git/repository.ts';
 
-/** A submodule of a checked-out repository. */
+/** Submodule of a checked-out repository. */
 export interface Submodule {
   url: string;
   commit: string;
-  /** Folder that it belongs into. */
+  /** Folder for the submodule's files. */
   directory: string;
 }
 
 /**
- * The submodules of a checkout. They are fetched one by one like any other source (`git submodule` would connect to hosts that
- * nobody checked, and read local repositories outside of the allowed folders).
+ * Returns the submodules of a checkout. They are fetched one by one like any other source: `git submodule` would connect to unchecked hosts
+ * and read local repositories outside of the allowed folders.
  */
 export async function listSubmodules(repository: Repository, links: Map<string, string>): Promise<Submodule[]> {
   const wanted = [...links].filter(([file]) => file.startsWith(repository.prefix));
@@ -28,7 +28,7 @@ export async function listSubmodules(repository: Repository, links: Map<string, 
   });
 }
 
-/** URL by path, as `.gitmodules` has it. */
+/** Returns the URLs in `.gitmodules` by path. */
 async function readUrls(repository: Repository): Promise<Map<string, string>> {
   const listed = await repository.git(['config', '--blob', 'HEAD:.gitmodules', '-z', '--list']);
   const byName = new Map<string, { path?: string; url?: string }>();
@@ -43,7 +43,10 @@ async function readUrls(repository: Repository): Promise<Map<string, string>> {
   );
 }
 
-/** Git leaves an empty folder in its place; anything else there, or a link on the way to it, is somebody's trick. */
+/**
+ * Returns the folder of a submodule, which git leaves empty. Throws for anything else there, or for a link on its path, which could be an
+ * attack.
+ */
 function folderOf(repository: Repository, file: string): string {
   const folder = path.join(repository.directory, file);
   const isFolder = lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;

@@ -9,15 +9,15 @@ import { text } from 'node:stream/consumers';
 export interface GitServerOptions {
   /** Folder with the repositories; `/name/…` is the repository `name`. */
   root: string;
-  /** Who may read; everybody without. */
+  /** Credentials that the server requires; none if absent. */
   credentials?: { username: string; password: string };
-  /** Path prefixes that are answered with a redirect to a URL. */
+  /** Path prefixes that the server redirects to a URL. */
   redirects?: Record<string, string>;
-  /** Requests that are never answered: all of them, or those whose URL matches. */
+  /** Requests that the server never answers: all of them, or those whose URL matches. */
   hangs?: boolean | RegExp;
   /** Contents of Git LFS by their SHA-256. */
   objects?: Map<string, string>;
-  /** What is wrong with how the contents are had: an address, a redirect, another content, or none. */
+  /** Faults of the LFS downloads: another address, a redirect, another content, or none. */
   leads?: { href?: string; redirect?: string; contents?: string; without?: boolean };
 }
 
@@ -29,7 +29,7 @@ export interface GitServer extends AsyncDisposable {
   requests: string[];
 }
 
-/** A real git server: `git http-backend` behind HTTP on loopback. */
+/** Starts a real git server: `git http-backend` behind HTTP on loopback. */
 export async function startGitServer(options: GitServerOptions): Promise<GitServer> {
   const authorizations: GitServer['authorizations'] = [];
   const requests: string[] = [];
@@ -65,7 +65,7 @@ function mayRead({ credentials }: GitServerOptions, request: IncomingMessage): b
   return request.headers.authorization === `Basic ${basic}`;
 }
 
-/** The batch API of Git LFS, which tells where each content can be had, and those contents. */
+/** Answers requests of Git LFS: the batch API, which names the download of each content, and the contents. */
 async function answerLfs(
   { objects = new Map(), leads = {} }: GitServerOptions,
   request: IncomingMessage,
@@ -86,7 +86,7 @@ async function answerLfs(
   response.end(JSON.stringify({ transfer: 'basic', objects: found }));
 }
 
-/** Speaks CGI (RFC 3875) with the program that comes with git. */
+/** Runs git's own backend through CGI (RFC 3875). */
 function runBackend(root: string, request: IncomingMessage, response: ServerResponse): void {
   const url = new URL(request.url!, 'http://server');
   const child = spawn('git', ['http-backend'], {

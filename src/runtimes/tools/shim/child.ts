@@ -5,9 +5,9 @@ import { sendSignal } from '#runtimes/tools/shim/identity.ts';
 import { LineCutter } from '#runtimes/tools/shim/log.ts';
 import type { ShimConfig } from '#runtimes/tools/shim/state.ts';
 
-/** How long the last output is waited for when a stranger (a daemon that left the group) holds the pipes. */
+/** Milliseconds to wait for the last output while another process (a daemon that left the group) holds the pipes. */
 const LAST_OUTPUT_MS = 500;
-/** The descriptor of the listening socket, in the shim and in its process. */
+/** Descriptor of the listening socket, in the shim and in its process. */
 const LISTENER = 3;
 
 type Program = Pick<ShimConfig, 'command' | 'args' | 'env' | 'cwd' | 'uid' | 'gid' | 'listens'>;
@@ -18,10 +18,10 @@ export interface ChildEnd {
   why: string;
 }
 
-/** One process under the shim, in a group of its own, which ends with it. */
+/** Process under the shim, in its own process group, which ends with it. */
 export class Child {
   readonly startedAt = new Date();
-  /** Resolves when it is gone and its last output was told. */
+  /** Resolves when the process is gone and its last output was delivered. */
   readonly ended: Promise<ChildEnd>;
   readonly #process: ChildProcess;
 

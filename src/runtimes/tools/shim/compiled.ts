@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 const LOAD = 'for (const program of process.argv.slice(1)) await import(program);';
 
 /**
- * Compiles programs of ours into a folder where Node finds them (NODE_COMPILE_CACHE), unless it is there. A process that strips
- * types from what it loads keeps the 27 MB that Node's stripper takes for as long as it lives: so one that ends does it.
+ * Compiles programs into a folder for Node (NODE_COMPILE_CACHE), unless the folder exists. Compilation runs in a separate process that
+ * ends: a process that strips types keeps the 27 MB of Node's stripper for its whole life.
  */
 export async function ensureCompiled(folder: string, programs: readonly URL[]): Promise<void> {
   if (existsSync(folder) || programs.every(({ pathname }) => !pathname.endsWith('.ts'))) return;

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { processTree } from '#runtimes/tools/shim/process-tree.ts';
 
-/** Moves processes and all that they started into control groups, given by their `cgroup.procs` files. */
+/** Moves processes and all their descendants into control groups, given by their `cgroup.procs` files. */
 export function joinGroups(files: readonly string[], roots: readonly number[]): void {
   if (files.length === 0) return;
   const pids = roots.flatMap(processTree);
@@ -15,7 +15,7 @@ function join(file: string, pid: number): void {
   try {
     writeFileSync(file, String(pid));
   } catch (error) {
-    // It has just ended.
+    // The process has just ended.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 /**
- * Which process is meant, beyond doubt: a pid alone is given to another process one day. `startTime` is field 22 of
- * `/proc/<pid>/stat` (clock ticks since boot); where there is no /proc it is what `ps` says.
+ * Unique identity of a process: a pid alone is reused later. `startTime` is field 22 of `/proc/<pid>/stat` (clock ticks since boot);
+ * without /proc it is the output of `ps`.
  */
 export interface ProcessIdentity {
   bootId: string;
@@ -11,7 +11,7 @@ export interface ProcessIdentity {
   startTime: string;
 }
 
-/** Fields of `/proc/<pid>/stat` that are used here; null when there is no such process. */
+/** Fields of `/proc/<pid>/stat`. */
 export interface ProcessStat {
   state: string;
   parent: number;
@@ -38,7 +38,7 @@ export function parseStat(text: string): ProcessStat {
   };
 }
 
-/** What /proc says of a process, null when it is gone. */
+/** Reads the fields of a process from /proc; null if it is gone. */
 export function readStat(pid: number): ProcessStat | null {
   try {
     return parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
@@ -48,29 +48,29 @@ export function readStat(pid: number): ProcessStat | null {
   }
 }
 
-/** Name of this run of the machine: pids and start times of another one say nothing. */
+/** Returns the identifier of the machine's present boot: pids and start times of another boot have no meaning. */
 export function readBootId(): string {
   if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   return execFileSync('sysctl', ['-n', 'kern.boottime'], { encoding: 'utf8' }).trim();
 }
 
-/** Identity of a running process, null when it is gone or only its entry is left (zombie). */
+/** Returns the identity of a running process; null if it is gone or a zombie. */
 export function identify(pid: number, bootId: string): ProcessIdentity | null {
   const startTime = process.platform === 'linux' ? linuxStart(pid) : psStart(pid);
   return startTime === null ? null : { bootId, pid, startTime };
 }
 
-/** Whether exactly this process still runs. */
+/** Returns whether exactly this process still runs. */
 export function isRunning(identity: ProcessIdentity, bootId: string): boolean {
   return identity.bootId === bootId && identify(identity.pid, bootId)?.startTime === identity.startTime;
 }
 
-/** Sends a signal if exactly this process still runs; answers whether it did. */
+/** Sends a signal if exactly this process still runs; returns whether it did. */
 export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals, bootId: string): boolean {
   return isRunning(identity, bootId) && sendSignal(identity.pid, signal);
 }
 
-/** Sends a signal to a pid or, negative, to a process group; false when nobody is there any more. */
+/** Sends a signal to a pid or, negative, to a process group; false if it no longer exists. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);
@@ -80,7 +80,7 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-/** Whether reading /proc failed because the process is gone. */
+/** Returns whether reading /proc failed because the process is gone. */
 export function isGone(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code;
   return code === 'ENOENT' || code === 'ESRCH';
@@ -89,7 +89,7 @@ export function isGone(error: unknown): boolean {
 function linuxStart(pid: number): string | null {
   const stat = readStat(pid);
   if (stat === null || stat.state === 'X') return null;
-  // While others of its threads are still ending, its files and sockets are still open.
+  // While other threads of a zombie are still ending, its files and sockets are still open.
   return stat.state === 'Z' && stat.threads <= 1 ? null : stat.startTime;
 }
 

@@ -25,7 +25,7 @@ export { becoming } from '#runtimes/tools/shim/sealed-environment.ts';
 export { enter, hasEnded, probeOnce, startEntered, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';
 export { endSession, processTree } from '#runtimes/tools/shim/process-tree.ts';
 
-/** What `startShim` is given: everything but the command has a default. */
+/** Options of `startShim`: everything but the command has a default. */
 export interface StartShim extends Partial<Omit<ShimConfig, 'command' | 'args' | 'env'>> {
   /** Folder of the shim (made with mode 0700): `state.json`, `log`, `control` (socket), `shim-errors`. */
   directory: string;
@@ -35,18 +35,18 @@ export interface StartShim extends Partial<Omit<ShimConfig, 'command' | 'args' |
   env: Record<string, string>;
   /** Folder in which Node keeps compiled code (compiled.ts). */
   compileCache?: string;
-  /** Programs of ours that the process runs, to be compiled beside the shim's own. */
+  /** Programs that the process runs, to be compiled beside the shim's own. */
   programs?: readonly URL[];
   /**
-   * Where a socket listens that the shim keeps and its process gets as descriptor 3: connections wait in it while the process
-   * is started anew. Throws what listening throws.
+   * Address of a listening socket. The shim keeps it and its process gets it as descriptor 3: connections wait in it while the process
+   * restarts. `startShim` throws the errors of listening.
    */
   listen?: { host: string; port: number };
 }
 
-/** What is known of a shim and its process. */
+/** State of a shim and its process. */
 export interface ShimView {
-  /** Whether the shim itself runs (in this run of the machine). */
+  /** Whether the shim itself runs (in the present boot of the machine). */
   alive: boolean;
   /** Whether its process runs. */
   running: boolean;
@@ -54,9 +54,9 @@ export interface ShimView {
 }
 
 const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url);
-/** Milliseconds that a shim which was just started may take to write its state. */
+/** Milliseconds that a newly started shim may take to write its state. */
 const APPEARS_MS = 5_000;
-/** Connections that may wait while nobody accepts them (the kernel's net.core.somaxconn may allow fewer). */
+/** Number of connections that may wait to be accepted (the kernel's net.core.somaxconn may allow fewer). */
 const BACKLOG = 4096;
 const DEFAULTS = {
   signalDepth: 0,
@@ -67,9 +67,9 @@ const DEFAULTS = {
 };
 
 /**
- * Starts a shim that keeps a process running, in a session of its own: it survives this process, `kill -9` included.
- * Returns when the process was started once. One that runs already in the directory, or is just starting, is left alone and answered.
- * Throws RuntimeError `failed` when the shim itself does not start.
+ * Starts a shim that keeps a process running, in its own session: it survives this process, `kill -9` included. Returns when the process
+ * was started once. A shim that runs in the directory already, or is just starting, is kept and returned. Throws RuntimeError `failed` if
+ * the shim itself does not start.
  */
 export async function startShim(options: StartShim): Promise<ShimView> {
   const { directory, compileCache, programs = [], listen, ...given } = options;
@@ -86,8 +86,8 @@ export async function startShim(options: StartShim): Promise<ShimView> {
 }
 
 /**
- * Runs `use` with the descriptor of a listening socket, which is closed here afterwards. `use` makes its process at once: the
- * loop has not turned since, so that no connection was accepted here.
+ * Runs `use` with the descriptor of a listening socket, which is closed here afterwards. `use` must start its process synchronously, before
+ * the event loop turns: otherwise this process could accept a connection.
  */
 function withListener(
   listen: StartShim['listen'],
@@ -131,7 +131,7 @@ function spawnShim(
       resolve();
     });
     child.once('exit', (code) => {
-      // The other one shows soon: its state is what is answered.
+      // Another shim holds the directory and shows soon: its state is returned.
       if (code === HELD_STATUS) return resolve(shows(directory));
       const last = readFileSync(errorsPath, 'utf8').trim().slice(-500);
       reject(new RuntimeError('failed', `The shim in ${directory} ended with status ${code}: ${last}`));
@@ -144,7 +144,7 @@ async function shows(directory: string): Promise<void> {
   await until(() => readShim(directory)?.alive === true, APPEARS_MS, `The shim in ${directory} does not show.`);
 }
 
-/** What the shim in a directory is doing, by its state file; null when there never was one. Costs a few file reads. */
+/** Returns the state of the shim in a directory, by its state file; null if there never was one. Costs a few file reads. */
 export function readShim(directory: string, bootId: string = readBootId()): ShimView | null {
   const state = readJson<ShimState>(stateFile(directory));
   if (!state) return null;
@@ -153,29 +153,29 @@ export function readShim(directory: string, bootId: string = readBootId()): Shim
 }
 
 /**
- * Ends the process (SIGTERM, after `graceMs` SIGKILL) and the shim; returns when both are gone. What isn't there is done.
- * A process whose shim is gone is ended too, by its identity.
+ * Ends the process (SIGTERM, after `graceMs` SIGKILL) and the shim; returns when both are gone. Succeeds if absent. A process whose shim is
+ * gone is ended too, by its identity.
  */
 export async function stopShim(directory: string, graceMs: number, bootId: string = readBootId()): Promise<void> {
   const present = readShim(directory, bootId);
   if (!present) return;
   if (present.alive) {
     const asked = await request(directory, { do: 'stop', graceMs }, graceMs + 10_000).catch((error: Error) => error);
-    // One that just ended, or hangs: its process is ended by identity below.
+    // The shim just ended, or hangs: its process is ended by identity below.
     if (asked instanceof Error) signalProcess(present.state.shim, 'SIGKILL', bootId);
     await gone(() => isRunning(present.state.shim, bootId), `The shim in ${directory} does not end.`);
   }
   await endLeftover(readShim(directory, bootId)?.state ?? present.state, bootId);
 }
 
-/** Ends the process and starts it anew under the same shim. Throws RuntimeError `failed` when no shim runs there. */
+/** Ends the process and starts it again under the same shim. Throws RuntimeError `failed` if no shim runs there. */
 export async function restartShim(directory: string, graceMs: number): Promise<void> {
   await request(directory, { do: 'restart', graceMs }, graceMs + 10_000);
 }
 
 /**
- * Replaces the program that a shim runs without a gap: both hold the shim's listening socket while one goes and the other
- * comes. Returns when the new one is up. Throws RuntimeError `failed` when it does not come up; the present one runs on then.
+ * Replaces the program that a shim runs without a gap: during the change, both hold the shim's listening socket. Returns when the new one
+ * is up. Throws RuntimeError `failed` if it does not come up; the present one then continues.
  */
 export async function replaceProcess(directory: string, replacement: Replacement): Promise<ShimState> {
   return request(directory, { do: 'replace', ...replacement }, replacement.timeoutMs + 10_000);
@@ -186,7 +186,7 @@ export async function askShim(directory: string): Promise<ShimState> {
   return request(directory, { do: 'status' }, 5_000);
 }
 
-/** What a shim says that can't do what it was asked for. */
+/** Error that a shim returned for a request. */
 class ShimRefusal extends Error {}
 
 async function request(directory: string, message: ShimRequest, timeoutMs: number): Promise<ShimState> {
@@ -201,7 +201,7 @@ async function request(directory: string, message: ShimRequest, timeoutMs: numbe
   }
 }
 
-/** Through the folder's descriptor on Linux: a socket's path may have 108 bytes only, and ours are longer. */
+/** Returns a socket's path through the folder's descriptor on Linux, because a socket's path is limited to 108 bytes. */
 function socketPath(directory: string, folder: number): string {
   return process.platform === 'linux' ? `/proc/self/fd/${folder}/${SOCKET_NAME}` : join(directory, SOCKET_NAME);
 }
@@ -224,7 +224,7 @@ function exchange(path: string, message: ShimRequest, timeoutMs: number): Promis
   });
 }
 
-/** Ends what a shim that is gone left running: exactly the processes of its state file, and their groups. */
+/** Ends the processes that a dead shim left running: exactly those of its state file, and their groups. */
 async function endLeftover(state: ShimState, bootId: string): Promise<void> {
   for (const left of [state.process, ...(state.retiring ?? [])]) {
     if (!left || !isRunning(left, bootId)) continue;

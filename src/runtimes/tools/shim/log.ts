@@ -1,17 +1,17 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { isDiskFull } from '#runtimes/tools/shim/state.ts';
 
-/** A line of the log file, JSON: ISO time, stream, text. */
+/** Line of the log file, JSON: ISO time, stream, text. */
 export interface LoggedLine {
   time: string;
   stream: 'stdout' | 'stderr';
   text: string;
 }
 
-/** Longer lines are cut into several, so that a reader never holds more than this many characters. */
+/** Length limit of a line in characters: longer lines are split, so that a reader holds no more. */
 const LONGEST_LINE = 16_384;
 
-/** Appends lines to a file; when it gets too long it becomes `<path>.1`, that one `.2`, and the last is dropped. */
+/** Appends lines to a file. A full file becomes `<path>.1`, that one `.2`, and the last is dropped. */
 export class RotatingLog {
   readonly #path: string;
   readonly #maxBytes: number;
@@ -28,7 +28,7 @@ export class RotatingLog {
     this.#size = fstatSync(this.#fd).size;
   }
 
-  /** A line that the disk has no space for is lost, and counted: whose output it is runs on. */
+  /** Writes a line. If the disk has no space, the line is lost and counted, and the process continues. */
   write(line: LoggedLine): void {
     const lost = {
       ...line,
@@ -50,7 +50,7 @@ export class RotatingLog {
     } catch (error) {
       if (!isDiskFull(error)) throw error;
     }
-    // A part of a line would be glued to the next one.
+    // Otherwise the partial line would run into the next one.
     ftruncateSync(this.#fd, this.#size);
     return false;
   }
@@ -74,7 +74,7 @@ function renameIfThere(from: string, to: string): void {
   }
 }
 
-/** Cuts a stream of bytes into lines. */
+/** Splits a stream of bytes into lines. */
 export class LineCutter {
   readonly #decoder = new TextDecoder();
   readonly #onLine: (line: string) => void;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { commandLines } from '#runtimes/host/testing.ts';
 import { probeOnce } from '#runtimes/tools/shim/probe.ts';
 
-/** An instance, and something else on the machine that its check must not reach. */
+/** Servers of an instance, and of another program that its check must not reach. */
 let instance: Server;
 let other: Server;
 const asked: string[] = [];

@@ -7,21 +7,20 @@ import { isGone } from '#runtimes/tools/shim/identity.ts';
 import { endSession } from '#runtimes/tools/shim/process-tree.ts';
 import type { ProbeCheck } from '#runtimes/runtime.ts';
 
-/** Where the checks of a workload go. */
+/** Target of a workload's checks. */
 export interface ProbeTarget {
   /** Address of the instance. */
   address: string;
-  /** Port of the workload -> port on which it really listens; one that isn't listed is the same. */
+  /** Port of the workload -> actual port; ports that are not listed are unchanged. */
   ports: Record<string, number>;
-  /** Whether the ports belong to a forwarder, which takes connections before the workload listens; absent is false. */
+  /** Whether the ports belong to a forwarder, which accepts connections before the workload listens; absent is false. */
   forwarded?: boolean;
   /**
-   * Argument list put before an `exec` check's command to enter the workload's namespaces: `{wrapper}` stands for the pid of
-   * the process that made them, `{init}` for their first one, `{pid}` for that of the workload, `{inner}` for the latter as
-   * the namespace itself counts.
+   * Arguments before an `exec` check's command that enter the workload's namespaces. `{wrapper}` stands for the pid of the process that
+   * made them, `{init}` for their first one, `{pid}` for that of the workload, `{inner}` for the latter inside its pid namespace.
    */
   wrap: string[];
-  /** Whether `wrap` ends with the program that takes the environment from descriptor 3 (sealed-environment.ts); absent is false. */
+  /** Whether `wrap` ends with the program that reads the environment from descriptor 3 (sealed-environment.ts); absent is false. */
   sealed?: boolean;
   /** Files by which a process joins the workload's control groups; absent is none. Only with `sealed`. */
   groups?: string[];
@@ -40,8 +39,8 @@ export interface ProbePids {
 }
 
 /**
- * Answers null when the check succeeds, else why it does not. It goes to the instance and nowhere else, whatever its path or host say:
- * it is made from the machine's own network, which users may not look around in.
+ * Checks once; returns null on success, otherwise the reason. The check connects only to the instance, whatever its path or host says: it
+ * is made from the machine's own network, which users must not explore.
  */
 export async function probeOnce(
   check: ProbeCheck,
@@ -58,7 +57,10 @@ export async function probeOnce(
 
 const bracket = (address: string) => (address.includes(':') ? `[${address}]` : address);
 
-/** For so long, at most half of the time limit, a connection through a forwarder must hold: it ends those that nobody takes. */
+/**
+ * Milliseconds that a connection through a forwarder must last (at most half of the time limit): it ends connections that the workload
+ * refuses.
+ */
 const HELD_MS = 500;
 
 function tcpCheck(host: string, port: number, timeoutMs: number, forwarded: boolean): Promise<string | null> {
@@ -79,9 +81,9 @@ function tcpCheck(host: string, port: number, timeoutMs: number, forwarded: bool
   });
 }
 
-/** 200 to 399 is well, as with Kubernetes; certificates are not looked at (an instance has none that could be known). */
+/** Checks for a status from 200 to 399, as Kubernetes does. Certificates are not verified: an instance has none from a known authority. */
 async function httpCheck(origin: string, path: string, timeoutMs: number): Promise<string | null> {
-  // Not resolved against the origin: `//host/` would lead to another.
+  // The path is not resolved against the origin: `//host/` would lead to another host.
   const url = new URL(`${origin}${path.startsWith('/') ? path : `/${path}`}`);
   const { get } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'));
   return new Promise((resolve) => {
@@ -97,7 +99,7 @@ async function httpCheck(origin: string, path: string, timeoutMs: number): Promi
   });
 }
 
-/** The standard health service (grpc.health.v1.Health/Check) over HTTP/2 without TLS; status 1 is SERVING. */
+/** Checks the standard health service (grpc.health.v1.Health/Check) over HTTP/2 without TLS; status 1 is SERVING. */
 async function grpcCheck(address: string, port: number, service: string, timeoutMs: number): Promise<string | null> {
   const { connect: connectHttp2 } = await import('node:http2');
   const session = connectHttp2(`http://${bracket(address)}:${port}`);
@@ -126,7 +128,7 @@ async function grpcCheck(address: string, port: number, service: string, timeout
   }
 }
 
-/** One uncompressed message of 5 bytes of header and `HealthCheckRequest {service = 1}`. */
+/** Returns an uncompressed message: 5 bytes of header and `HealthCheckRequest {service = 1}`. */
 function grpcRequest(service: string): Buffer {
   const name = Buffer.from(service);
   const message = name.length ? Buffer.concat([Buffer.from([0x0a, name.length]), name]) : Buffer.alloc(0);
@@ -160,8 +162,8 @@ function execCheck(command: string[], target: ProbeTarget, timeoutMs: number, pi
 }
 
 /**
- * Starts a command beside a workload, behind the arguments that enter it (`enter`), in a session of its own. It has the limits of the workload; what
- * enters has not, or it would take them up by itself.
+ * Starts a command beside a workload in its own session, behind the arguments that enter it (`enter`). The command has the limits of the
+ * workload; the entering programs do not, because they would use them up.
  */
 export function startEntered(
   [program, ...args]: [string, ...string[]],
@@ -175,14 +177,17 @@ export function startEntered(
     ...(target.uid === undefined ? {} : { uid: target.uid, gid: target.gid }),
   };
   if (!target.sealed) return spawn(program, args, { ...options, stdio, env: target.env });
-  // What was there of the workload before, too: its libraries are its own, and what enters it by them may leave something running.
+  // The workload's first process is moved, too: the entering program loads the workload's libraries, which may leave a process running.
   const confine = (pid: number) => joinGroups(target.groups ?? [], [pid, pids.init]);
   return spawnSealed(program, args, target.env, { ...options, stdio }, confine);
 }
 
 export const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
 
-/** The arguments that enter a workload, for a command behind them; null while its process is not there, or still stands outside of its own root. */
+/**
+ * Returns the arguments that enter a workload, for a command behind them. Null while its process does not exist, or is still outside of its
+ * own root.
+ */
 export function enter(wrap: string[], pids: ProbePids): string[] | null {
   if (wrap.length === 0) return [];
   const inner = innerPid(pids.process);
@@ -194,7 +199,7 @@ export function enter(wrap: string[], pids: ProbePids): string[] | null {
   );
 }
 
-/** The pid of a process as its own pid namespace counts; null when it is gone. */
+/** Returns the pid of a process inside its own pid namespace; null if it is gone. */
 function innerPid(pid: number): number | null {
   return ifThere(() => {
     const line = /^NSpid:\s+(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -202,7 +207,7 @@ function innerPid(pid: number): number | null {
   });
 }
 
-/** What tells a process' root from another one; null when the process is gone. */
+/** Returns the device and inode of a process's root; null if the process is gone. */
 function rootOf(pid: number): string | null {
   return ifThere(() => {
     const { dev, ino } = statSync(`/proc/${pid}/root/`);

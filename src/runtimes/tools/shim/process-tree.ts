@@ -1,17 +1,17 @@
 import { readdirSync } from 'node:fs';
 import { readStat, sendSignal, type ProcessStat } from '#runtimes/tools/shim/identity.ts';
 
-/** A process and everything that it started, by parents. */
+/** Returns a process and all its descendants. */
 export const processTree = (pid: number): number[] => below([pid], allProcesses());
 
 /**
- * Ends a process that leads a session (`detached`), with all that it started, whether it has ended itself or not. `isReaped` says that it has, and
- * that its pid may belong to another process by now.
+ * Ends a process that leads a session (`detached`) with all its descendants, even if the process itself has ended. `isReaped` means that it
+ * has, and that its pid may belong to another process by now.
  */
 export function endSession(leader: number, isReaped: boolean): void {
   if (process.platform !== 'linux') return void sendSignal(-leader, 'SIGKILL');
   const all = allProcesses();
-  // A pid is given away only when no session has its name any more.
+  // The kernel reuses a pid only after the session of that id is gone.
   if (isReaped && all.has(leader)) return;
   const members = [...all].filter(([pid, { session }]) => pid === leader || session === leader).map(([pid]) => pid);
   const tree = below(members, all);
@@ -25,7 +25,7 @@ function allProcesses(): Map<number, ProcessStat> {
   return new Map(stats.filter((entry): entry is [number, ProcessStat] => entry[1] !== null));
 }
 
-/** Processes and all that they started, each once. */
+/** Returns processes and all their descendants, each once. */
 function below(roots: readonly number[], all: ReadonlyMap<number, ProcessStat>): number[] {
   const children = Map.groupBy(all, ([, { parent }]) => parent);
   const tree = new Set(roots);

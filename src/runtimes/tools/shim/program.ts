@@ -1,7 +1,7 @@
 /**
- * The shim: `node program.ts <directory>`, its ShimConfig as JSON on standard input. One small process in a session of its
- * own that keeps another one running, so that what runs outlives the control plane. About 10 MB of its memory are its own;
- * the rest is the program text of Node that all Node processes of the machine share (measured with 6 of them at once).
+ * Program of the shim: `node program.ts <directory>`, its ShimConfig as JSON on standard input. A small process in its own session that
+ * keeps another one running, so that workloads outlive the control plane. About 10 MB of its memory are its own; the rest is the program
+ * text of Node that all Node processes of the machine share (measured with 6 of them at once).
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
@@ -17,13 +17,13 @@ import {
 } from '#runtimes/tools/shim/state.ts';
 import { Supervisor } from '#runtimes/tools/shim/supervisor.ts';
 
-/** How long a shim stays whose process has run once: whoever started it must see it up, and may just be asking it something. */
+/** Milliseconds that a shim stays after its process has run once: the starter must see it up, and may have a request open. */
 const LINGER_MS = 1000;
 
-/** Holds what the name is made of that says which shim is in the folder. */
+/** File with the secret from which the shim's lock name is derived. */
 const HOLDER_FILE = 'holder';
 
-/** Answers requests about what it keeps running. */
+/** Answers requests about the process that the shim keeps running. */
 class Shim {
   readonly #supervisor: Supervisor;
   #ending: Promise<void> | null = null;
@@ -68,15 +68,15 @@ class Shim {
 
 function main(directory: string): void {
   const config = JSON.parse(readFileSync(0, 'utf8')) as ShimConfig;
-  // The socket's path is relative to this: absolute ones may be longer than the 108 bytes that a socket's name can have.
+  // The socket's path is relative to this folder: an absolute path may exceed the limit of 108 bytes.
   process.chdir(directory);
   holdDirectory(() => supervise(config));
 }
 
 /**
- * Goes on where no other shim is in this folder, or ends the process: whoever started another one may have been killed before that one showed. The
- * name of a socket without a file is held until the process is gone, whatever ends it. Only Linux has such names, which every account of the
- * machine may take: so it cannot be guessed.
+ * Continues if no other shim is in this folder, otherwise ends the process: a killed starter may have left a shim that is not visible yet.
+ * The lock is the name of a socket without a file, which the kernel holds until the process is gone. Only Linux has such names, and every
+ * account of the machine may take one: so the name must not be guessable.
  */
 function holdDirectory(then: () => void): void {
   if (process.platform !== 'linux') return then();
@@ -88,13 +88,16 @@ function holdDirectory(then: () => void): void {
   holder.listen(`\0quarterdeck-shim-${holderName()}`, then);
 }
 
-/** A name that whoever reads this folder knows, another one in each run of the machine: what is held can be listed by all. */
+/**
+ * Returns the lock name of this folder, which only readers of the folder know. It differs in each boot, because every account can list the
+ * names in use.
+ */
 function holderName(): string {
   const temporary = `${HOLDER_FILE}.${process.pid}.new`;
   if (!existsSync(HOLDER_FILE)) {
     try {
       writeFileSync(temporary, randomBytes(32).toString('hex'), { mode: 0o600 });
-      // Of two that begin at once both read what one of them wrote.
+      // If two shims start at once, one of them writes the file and both read it.
       linkSync(temporary, HOLDER_FILE);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -120,5 +123,5 @@ function supervise(config: ShimConfig): void {
   });
 }
 
-// Loaded only, it is compiled for the next time.
+// A mere import compiles the program for the next start.
 if (import.meta.main) main(process.argv[2]!);

@@ -6,22 +6,22 @@ import { logFile } from '#runtimes/tools/shim/state.ts';
 
 export type ShimLogLine = LoggedLine;
 
-/** Bytes read at once from the end of a log file. */
+/** Number of bytes read at once from the end of a log file. */
 const CHUNK = 64 * 1024;
 
-/** The last `tail` lines of a shim's log, rotated files included, oldest first. Reads no more of the files than needed. */
+/** Returns the last `tail` lines of a shim's log, rotated files included, oldest first. Reads no more of the files than needed. */
 export function readShimLog(directory: string, tail: number): ShimLogLine[] {
   const lines: string[] = [];
   for (let n = 0; lines.length < tail; n++) {
     const found = lastLines(n === 0 ? logFile(directory) : `${logFile(directory)}.${n}`, tail - lines.length);
-    // The newest one is missing for a moment while files are rotated.
+    // The newest file is missing for a moment during a rotation.
     if (found === null && n > 0) break;
     lines.unshift(...(found ?? []));
   }
   return lines.map((line) => JSON.parse(line) as ShimLogLine);
 }
 
-/** The last lines of a file, null when it isn't there. */
+/** Returns the last lines of a file; null if absent. */
 function lastLines(path: string, count: number): string[] | null {
   const fd = openIfThere(path);
   if (fd === null) return null;
@@ -54,8 +54,8 @@ function openIfThere(path: string): number | null {
 }
 
 /**
- * Lines written after the call (with `fromStart` those of the present file before), as they come, until the signal is aborted. Follows the file when it is rotated.
- * The shim writes whole lines, so that what is read ends with one or goes on in the next read.
+ * Yields new lines until the signal is aborted; with `fromStart` also the earlier lines of the present file. Follows the file through
+ * rotations. The shim writes whole lines: a partial line at the end of a read continues in the next one.
  */
 export async function* followShimLog(
   directory: string,
@@ -66,7 +66,7 @@ export async function* followShimLog(
   let file = await open(path, 'a+');
   let at = fromStart ? 0 : (await file.stat()).size;
   let rest = '';
-  /** The file that took the place of `file`: begun when `file`, which nobody writes to any more, was read to its end. */
+  /** Successor of `file` after a rotation, read once `file`, which no longer grows, was read to its end. */
   let next: Awaited<ReturnType<typeof reopenWhenRotated>> = null;
   let decoder = new TextDecoder();
   const changes = new Changes(dirname(path), signal);
@@ -109,7 +109,7 @@ async function reopenWhenRotated(file: Awaited<ReturnType<typeof open>>, path: s
   return null;
 }
 
-/** Waits for the folder to change; a second without news is a look as well, for file systems that tell nothing. */
+/** Waits for the folder to change. After a second without events it looks anyway, for file systems that send none. */
 class Changes {
   readonly #watcher;
   #wake: () => void = () => undefined;

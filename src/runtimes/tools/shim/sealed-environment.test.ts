@@ -9,7 +9,9 @@ let folder: string;
 beforeEach(() => (folder = mkdtempSync(path.join(tmpdir(), 'sealed-'))));
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Stands for what enters a view with more rights than its workload: writes down its own variables, then becomes its arguments. */
+/**
+ * Substitute for a program that enters a view with more rights than its workload: records its own variables, then becomes its arguments.
+ */
 const ENTER = 'env > "$0"; exec "$@"';
 
 /** Runs a command with the variables of a workload, behind a program that enters its view. */

@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream';
 import { DEFAULT_PATH } from '#runtimes/tools/command.ts';
 
 /**
- * Program that takes the place of `node -e` within a view: says on descriptor 3 that it is there, reads its environment from it and becomes the
- * program of its arguments.
- * A workload's own variables (LD_PRELOAD) mean something to every program that gets them: those that enter its namespaces have more rights.
+ * Program for `node -e` within a view: reports on descriptor 3 that it runs, reads its environment from there and becomes the program of
+ * its arguments. A workload's own variables (LD_PRELOAD) affect every program that gets them, and the programs that enter its namespaces
+ * have more rights.
  */
 const BECOME = `
 const fs = require('node:fs');
@@ -32,12 +32,12 @@ for (const signal of ['SIGPIPE', 'SIGXFSZ']) process.on(signal, () => undefined)
 process.execve(file, [name, ...args], env);
 `;
 
-/** Arguments put behind those that enter a view, for a command behind them. `node` is where the view has it. */
+/** Returns the arguments between those that enter a view and a command. `node` is its path in the view. */
 export const becoming = (node: string): string[] => [node, '--no-warnings', '-e', BECOME, '--'];
 
 /**
- * Starts a program that ends with `becoming`: only the command itself gets the variables, and `confine` is called before it begins. What throws
- * there is an error of the child.
+ * Starts a program whose arguments end with `becoming`: only the command itself gets the variables. Calls `confine` before the command
+ * starts; an error of it becomes an error of the child.
  */
 export function spawnSealed(
   program: string,
@@ -52,7 +52,7 @@ export function spawnSealed(
     stdio: [...options.stdio, 'pipe'],
   } as SpawnOptions);
   const given = child.stdio[3] as Duplex;
-  // One that ended before it took them tells why by its end.
+  // A child that ends before it reads them gives the reason by its end.
   given.on('error', () => undefined);
   given.once('data', () => {
     try {

@@ -182,7 +182,7 @@ test('after a restart of the machine nothing counts as running and no pid is tou
   expect(isRunning(other, readBootId())).toBe(false);
 });
 
-/** A liveness check by a command that is to be well twice in a row, of a workload entered by the arguments of `wrap`. */
+/** Returns a liveness check by a command that must succeed twice in a row. The arguments of `wrap` enter the workload. */
 const livenessOf = (command: string[], wrap: string[] = []) => ({
   probe: {
     check: { type: 'exec', command },
@@ -209,7 +209,7 @@ test('a process whose liveness check fails is started anew with the reason', asy
 });
 
 test('a process is not checked before its namespaces are made, however long that takes', async () => {
-  // What stands in our own root is not yet in one of its own.
+  // A process in the test's own root has not yet entered its namespaces.
   const { directory } = await start('setInterval(()=>console.log("still here"),50)', {
     liveness: livenessOf(['false'], ['env']),
   });

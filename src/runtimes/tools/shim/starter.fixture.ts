@@ -1,4 +1,4 @@
-/** Starts a shim in the folder given and stays, so that a test can kill it. */
+/** Starts a shim in the given folder and stays, so that a test can kill it. */
 import { startShim } from '#runtimes/tools/shim/index.ts';
 
 await startShim({ directory: process.argv[2]!, command: 'sleep', args: ['1000'], env: { PATH: '/usr/bin:/bin' } });

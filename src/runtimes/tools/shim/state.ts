@@ -4,9 +4,9 @@ import type { ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
 import type { ProbeTarget } from '#runtimes/tools/shim/probe.ts';
 import type { Probe } from '#runtimes/runtime.ts';
 
-/** What a shim is told on its standard input when it starts; nothing of it is written to disk (it holds secrets). */
+/** Configuration of a shim, sent to its standard input at the start. It is never written to disk, because it holds secrets. */
 export interface ShimConfig {
-  /** Program and arguments of the process that is kept running. */
+  /** Program of the process that is kept running. */
   command: string;
   args: string[];
   /** The whole environment of the process. */
@@ -16,21 +16,21 @@ export interface ShimConfig {
   uid?: number;
   gid?: number;
   /**
-   * Which process gets the stop signal: the child itself (0) or its n-th descendant, where the child is a wrapper such as
+   * Position of the process that gets the stop signal: the child itself (0) or its n-th descendant, if the child is a wrapper such as
    * `unshare --fork`. SIGKILL goes to the one before it (a namespace's first process) and to the child's group.
    */
   signalDepth: number;
-  /** What asks the process to end (STOPSIGNAL of an image). */
+  /** Signal that asks the process to end (STOPSIGNAL of an image). */
   stopSignal: NodeJS.Signals;
   log: { maxBytes: number; files: number };
   backoff: { firstMs: number; maxMs: number; resetAfterMs: number };
-  /** Checks after which the process is started anew when they fail; `exec` runs `wrap` before the command. */
+  /** Checks whose failure restarts the process; `exec` runs `wrap` before the command. */
   liveness?: { probe: Probe; target: ProbeTarget };
-  /** The process runs once: its end is written down and the shim ends, too. After `timeoutMs` it is ended as `stop` does it. */
+  /** Limits of a process that runs once: its end is recorded and the shim ends, too. After `timeoutMs` it is ended as by `stop`. */
   once?: { timeoutMs: number; graceMs: number };
-  /** Values that never get into the log (docs/contributing/rules.md 36). */
+  /** Values that are masked in the log (docs/contributing/rules.md 36). */
   secrets: string[];
-  /** Descriptor 3 of the shim is a listening socket, which its process gets as its own 3 (StartShim.listen). */
+  /** Whether descriptor 3 of the shim is a listening socket, which its process gets as its own 3 (StartShim.listen). */
   listens?: boolean;
 }
 
@@ -41,7 +41,7 @@ interface LastExit {
   at: string;
 }
 
-/** `<directory>/state.json`. `process` is the child while it runs. */
+/** State of a shim, `<directory>/state.json`. `process` is the child while it runs. */
 export interface ShimState {
   format: 1;
   shim: ProcessIdentity;
@@ -56,22 +56,22 @@ export interface ShimState {
   retiring?: ProcessIdentity[];
 }
 
-/** Another program in place of the one that runs: started beside it, which is told to retire once the new one is up. */
+/** Program that replaces the running one: it is started beside it, and the old one is told to retire once the new one is up. */
 export interface Replacement {
   command: string;
   args: string[];
   env: Record<string, string>;
-  /** How the line of its output begins by which it says that it is up. */
+  /** Start of the output line that reports that the new program is up. */
   ready: string;
-  /** How long that may take, in milliseconds. */
+  /** Milliseconds until the new program must be up. */
   timeoutMs: number;
-  /** Tells the present process to take nothing new and to end when it has nothing left to do. */
+  /** Signal that tells the old process to accept nothing new and to end when its work is done. */
   retire: NodeJS.Signals;
-  /** When it is ended all the same, in milliseconds. */
+  /** Milliseconds after which the old process is ended regardless. */
   retireMs: number;
 }
 
-/** A request on the shim's socket: one JSON line, answered by one JSON line when it is done. */
+/** Request on the shim's socket: one JSON line, answered by one JSON line when it is done. */
 export type ShimRequest =
   { do: 'status' } | { do: 'stop' | 'restart'; graceMs: number } | ({ do: 'replace' } & Replacement);
 
@@ -80,10 +80,10 @@ export type ShimAnswer = ShimState | { error: string };
 export const stateFile = (directory: string) => join(directory, 'state.json');
 export const logFile = (directory: string) => join(directory, 'log');
 export const SOCKET_NAME = 'control';
-/** Exit status of a shim in whose folder another one runs. */
+/** Exit status of a shim whose folder another one uses. */
 export const HELD_STATUS = 75;
 
-/** Replaces a file so that a reader sees the old content or the new one, never a part. Mode 0600. What fails leaves nothing. */
+/** Replaces a file so that a reader sees the old content or the new one, never a part. Mode 0600. A failure leaves no file behind. */
 export function writeAtomically(path: string, content: string): void {
   const temporary = `${path}.${process.pid}.new`;
   try {
@@ -95,11 +95,11 @@ export function writeAtomically(path: string, content: string): void {
   }
 }
 
-/** Whether something failed because there is no space: what only writes something down goes on without. */
+/** Returns whether an error means a full disk: work that only records state continues without it. */
 export const isDiskFull = (error: unknown): boolean =>
   ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 
-/** Reads a JSON file, null when it isn't there. */
+/** Reads a JSON file; null if absent. */
 export function readJson<T>(path: string): T | null {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as T;
@@ -109,7 +109,7 @@ export function readJson<T>(path: string): T | null {
   }
 }
 
-/** Makes a directory that only this account can read, and those above it. */
+/** Makes a directory that only this account can read, and its parents. */
 export function makePrivate(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
 }

@@ -14,14 +14,14 @@ import {
   type ShimState,
 } from '#runtimes/tools/shim/state.ts';
 
-/** How long a process that fails its liveness check may take to end by itself. */
+/** Milliseconds that a process which fails its liveness check may take to end by itself. */
 const LIVENESS_GRACE_MS = 5_000;
-/** Longest time that a timer takes: 24 days. */
+/** Longest delay of a timer in milliseconds: 24 days. */
 const LONGEST_MS = 2 ** 31 - 1;
-/** When the state is written again that a full disk did not take. */
+/** Milliseconds until the next attempt to write the state after a full disk. */
 const SAVE_AGAIN_MS = 1_000;
 
-/** Keeps one process running: starts it, starts it anew with back-off, writes down its output and its end. */
+/** Keeps one process running: starts it, restarts it with back-off, records its output and its end. */
 export class Supervisor {
   readonly #directory: string;
   #config: ShimConfig;
@@ -30,20 +30,20 @@ export class Supervisor {
   readonly #mask: (text: string) => string;
   readonly #state: ShimState;
   #child: Child | null = null;
-  /** Resolves when the end of the present child is written down. */
+  /** Resolves when the end of the present child is recorded. */
   #settled: Promise<void> = Promise.resolve();
   readonly #retiring = new Set<Child>();
   #replacing: Promise<void> | null = null;
-  /** The process that is to replace the present one, until it is up. */
+  /** Process that will replace the present one, until it is up. */
   #candidate: Child | null = null;
   #delayMs: number;
   #timer: NodeJS.Timeout | undefined;
-  /** Set while the state could not be written down. */
+  /** Timer of the next attempt to write the state, after a failed one. */
   #unsaved: NodeJS.Timeout | undefined;
-  /** Resolves when the end of a process that runs once is written down. */
+  /** Resolves when the end of a process that runs once is recorded. */
   readonly done: Promise<void>;
   readonly #done = Promise.withResolvers<void>();
-  /** Why the process is being ended by us, if it is. */
+  /** Reason why the supervisor is ending the process; null otherwise. */
   #reason: string | null = null;
 
   constructor(directory: string, config: ShimConfig, shim: ProcessIdentity) {
@@ -62,13 +62,13 @@ export class Supervisor {
     return this.#state;
   }
 
-  /** Starts the process; its end starts it anew unless `stop` was called. */
+  /** Starts the process, which restarts at its end unless `stop` was called. */
   start(): void {
     this.#save({ state: 'starting' });
     this.#adopt(new Child(this.#config, (stream, line) => this.#write(stream, line)));
   }
 
-  /** From now on this is the process that is kept running. */
+  /** Makes this process the one that is kept running. */
   #adopt(child: Child): void {
     this.#child = child;
     this.#settled = child.ended.then((end) => this.#onEnd(child, end));
@@ -83,8 +83,8 @@ export class Supervisor {
   }
 
   /**
-   * Starts another program beside the present one and keeps that one running from then on; the present one is told to retire.
-   * Throws when the other does not say in time that it is up: then all is as before. One that runs already is left alone.
+   * Starts another program beside the present one and keeps that one running from then on; the present one is told to retire. Throws if the
+   * other does not report in time that it is up: nothing has changed then. Does nothing if the program runs already.
    */
   async replace(replacement: Replacement): Promise<void> {
     while (this.#replacing) await this.#replacing.catch(() => undefined);
@@ -133,7 +133,7 @@ export class Supervisor {
     });
   }
 
-  /** Ends the process and doesn't start it again. Resolves when it is gone. */
+  /** Ends the process without a restart. Resolves when it is gone. */
   async stop(graceMs: number): Promise<void> {
     clearTimeout(this.#timer);
     this.#save({ state: 'stopping' });
@@ -143,7 +143,7 @@ export class Supervisor {
     this.#save({ state: 'stopped', process: null });
   }
 
-  /** Ends the process and starts it anew at once. Resolves when the new one is started. */
+  /** Ends the process and restarts it at once. Resolves when the new one is started. */
   async restart(graceMs: number): Promise<void> {
     clearTimeout(this.#timer);
     this.#save({ state: 'stopping' });
@@ -163,8 +163,8 @@ export class Supervisor {
   }
 
   /**
-   * Asks the program to end. While its wrappers are still making what it runs in, nothing of it has begun, and they ignore signals: they are ended
-   * at once, or each stop just after a start would take the whole grace period.
+   * Asks the program to end. Before its wrappers have started it, they ignore signals: they are killed at once, or each stop just after a
+   * start would take the whole grace period.
    */
   #ask(pid: number): void {
     const depth = this.#config.signalDepth;
@@ -173,7 +173,7 @@ export class Supervisor {
     if (target) signalProcess(target, this.#config.stopSignal, this.#bootId);
   }
 
-  /** A namespace ends with its first process; what shares our own namespace ends with the group. */
+  /** Kills the process. A namespace ends with its first process; a process without one ends with its group. */
   #kill(pid: number): void {
     const first = workloadPids(pid, this.#config.signalDepth).init;
     if (first !== pid) sendSignal(first, 'SIGKILL');
@@ -185,7 +185,7 @@ export class Supervisor {
   }
 
   #onEnd(child: Child, { code, signal, why }: ChildEnd): void {
-    // One that was replaced is nobody to start again.
+    // A replaced process is not restarted.
     if (child !== this.#child) return;
     const now = new Date();
     const stopping = this.#state.state === 'stopping';
@@ -203,8 +203,8 @@ export class Supervisor {
   }
 
   /**
-   * Ends the process when its checks fail `failureThreshold` times in a row, so that it is started anew. They begin when it is there: making its
-   * namespaces may take a slow machine longer than all of them.
+   * Restarts the process when its checks fail `failureThreshold` times in a row. The checks begin when the process exists: on a slow
+   * machine, making its namespaces may take longer than all of them.
    */
   #watchLiveness(child: Child): void {
     const liveness = this.#config.liveness;
@@ -225,7 +225,7 @@ export class Supervisor {
     setTimeout(check, Math.max(probe.initialDelaySeconds, probe.periodSeconds) * 1000);
   }
 
-  /** Ends a process that runs once when its time is over. */
+  /** Ends a process that runs once at its time limit. */
   #watchTime(child: Child): void {
     const { once } = this.#config;
     if (!once) return;
@@ -242,13 +242,13 @@ export class Supervisor {
       if (this.#config.once && this.#state.state === 'stopped') this.#done.resolve();
     } catch (error) {
       if (!isDiskFull(error)) throw error;
-      // What runs does not depend on it; whoever asks over the socket is told all the same.
+      // The process does not depend on the file, and requests on the socket still get the state.
       this.#unsaved = setTimeout(() => this.#save({}), SAVE_AGAIN_MS);
     }
   }
 }
 
-/** Asks a process to end and kills it when that takes too long. */
+/** Asks a process to end and kills it after the grace period. */
 async function endWithin(child: Child, signal: NodeJS.Signals, graceMs: number): Promise<void> {
   sendSignal(child.pid!, signal);
   const timer = setTimeout(() => killGroup(child.pid!), graceMs);
@@ -256,27 +256,27 @@ async function endWithin(child: Child, signal: NodeJS.Signals, graceMs: number):
   clearTimeout(timer);
 }
 
-/** Pids of what a shim keeps running: the wrapper that `depth` counts from is the shim's own child. */
+/** Returns the pids of a shim's workload: the wrapper that `depth` counts from is the shim's own child. */
 export function workloadPids(child: number, depth: number): ProbePids {
   const init = descendant(child, Math.max(0, depth - 1));
   return { wrapper: child, init, process: depth === 0 ? init : descendant(init, 1) };
 }
 
-/** The n-th descendant by first children; the last one that there is when the chain is shorter. */
+/** Returns the n-th descendant by first children; the last one if the chain is shorter. */
 function descendant(pid: number, depth: number): number {
   if (depth === 0) return pid;
   const child = childrenOf(pid)[0];
   return child === undefined ? pid : descendant(child, depth - 1);
 }
 
-/** Whether the chain of first children is as long as that. */
+/** Returns whether the chain of first children is that long. */
 function hasDescendant(pid: number, depth: number): boolean {
   if (depth === 0) return true;
   const child = childrenOf(pid)[0];
   return child !== undefined && hasDescendant(child, depth - 1);
 }
 
-/** Pids whose parent is the given one (from /proc; needs no kernel option). */
+/** Returns the pids whose parent is the given one (from /proc; needs no kernel option). */
 function childrenOf(pid: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && readStat(Number(name))?.parent === pid)

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import type { LoggedLine } from '#runtimes/tools/shim/log.ts';
 import { logFile } from '#runtimes/tools/shim/state.ts';
 
-/** Rotated files that are looked for besides the present one. */
+/** Number of rotated files to look for, besides the present one. */
 const MOST_FILES = 10;
 const NEWLINE = 0x0a;
 
@@ -11,17 +11,17 @@ interface OpenFile {
   inode: number;
 }
 
-/** Reads a shim's log from the oldest line that is kept, each line once, whenever it is asked. */
+/** Reads a shim's log from the oldest kept line, each line once, over several calls. */
 export class WholeLog {
   readonly #path: string;
-  /** Bytes that were read of a file, by its inode: files keep theirs when they are rotated. */
+  /** Bytes that were read of a file, by its inode: a rotation keeps it. */
   readonly #read = new Map<number, number>();
 
   constructor(directory: string) {
     this.#path = logFile(directory);
   }
 
-  /** The lines that came since the last call, oldest first. */
+  /** Returns the lines since the last call, oldest first. */
   next(): LoggedLine[] {
     const files = this.#open();
     try {
@@ -31,7 +31,7 @@ export class WholeLog {
     }
   }
 
-  /** All files, the oldest first: opened again where they were rotated meanwhile, so that none is left out. */
+  /** Opens all files, the oldest first; opens them again after a rotation meanwhile, so that none is omitted. */
   #open(): OpenFile[] {
     for (;;) {
       const files = this.#openOnce();
@@ -53,7 +53,7 @@ export class WholeLog {
     return files;
   }
 
-  /** The shim writes whole lines; what has no end yet is left for the next time. */
+  /** Reads the rest of a file. The shim writes whole lines; an unfinished line is left for the next call. */
   #rest({ fd, inode }: OpenFile): LoggedLine[] {
     const from = this.#read.get(inode) ?? 0;
     const bytes = Buffer.alloc(Math.max(0, fstatSync(fd).size - from));

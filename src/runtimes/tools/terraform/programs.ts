@@ -3,7 +3,7 @@ import path from 'node:path';
 import { DEFAULT_PATH, runCommand } from '#runtimes/tools/command.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
-/** A program of this machine. */
+/** Program of Terraform or OpenTofu on this machine. */
 export interface FoundProgram {
   engine: 'TERRAFORM' | 'OPEN_TOFU';
   version: string;
@@ -14,7 +14,7 @@ const NAMES = { terraform: 'TERRAFORM', tofu: 'OPEN_TOFU' } as const;
 
 /**
  * Finds the programs of Terraform and OpenTofu: those on the PATH of workloads, and those in a folder of versions
- * (`<folder>/terraform/1.11.4/terraform`). One that can't be run is none.
+ * (`<folder>/terraform/1.11.4/terraform`). Programs that do not run are omitted.
  */
 export async function findPrograms(folder: string): Promise<FoundProgram[]> {
   const candidates = Object.keys(NAMES).flatMap((name) => [
@@ -44,7 +44,7 @@ function isProgram(file: string): boolean {
   }
 }
 
-/** Known programs by path and time of change: each is asked for its version once. */
+/** Known programs by path and modification time, so that each is asked for its version once. */
 const known = new Map<string, Promise<FoundProgram | undefined>>();
 
 function inspect(file: string): Promise<FoundProgram | undefined> {

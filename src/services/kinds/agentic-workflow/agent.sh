@@ -1,19 +1,19 @@
 #!/bin/sh
-# Runs the agent once: among the repositories, which lie beside each other, the program is given the prompt. Its lines are the log; the last
-# one is its answer.
+# Runs the agent once with the prompt, in the folder that contains the repositories. The program's lines are the log; the last one is its
+# answer.
 set -eu
 given=$(cd "${0%/*}" && pwd)
-# The one folder that may be written whoever runs here.
+# Only this folder is writable for every user.
 own=$(cd "$given/../answer" && pwd)
 mkdir -p "$own/work" "$own/home"
 export HOME="$own/home"
-# The program takes no permission to be skipped from root elsewhere.
+# Without this variable the program refuses to skip permissions as root.
 export IS_SANDBOX=1
-# It asks the model, and nobody else unasked.
+# No requests besides those to the model.
 export CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_TELEMETRY=1
 cd "$own/work"
 
-# What was checked out is files only: a commit of them shows what the agent changes. They may belong to somebody else.
+# Checkouts have no history: a first commit makes the agent's changes visible. Their files may belong to another user (safe.directory).
 commit() {
   git -C "$1" init --quiet
   git -C "$1" add --all

@@ -7,7 +7,7 @@ import { afterAll, expect, test } from 'vitest';
 const folder = mkdtempSync(path.join(tmpdir(), 'qd-agent-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Runs the script with a program in the agent's place. */
+/** Runs the script with a program that replaces the agent. */
 async function run(name: string, program: string) {
   const at = path.join(folder, name);
   for (const part of ['run', 'answer/work/1-example', 'bin']) mkdirSync(path.join(at, part), { recursive: true });

@@ -12,21 +12,21 @@ import type { AgenticWorkflowSpec } from '#services/kinds/agentic-workflow/spec.
 
 const SCRIPT = readFileSync(path.join(import.meta.dirname, 'agent.sh'), 'utf8');
 const FOLDER = '/quarterdeck';
-/** Where the agent works, among its repositories. */
+/** Working directory of the agent, which contains its repositories. */
 const WORK = `${FOLDER}/answer/work`;
 const DOCKERFILE = '.quarterdeck.Dockerfile';
-/** What FROM says on a host cluster, where it stands for the machine, whose program is taken. */
+/** Image name in FROM on a host cluster: stands for the machine itself, whose installed program runs. */
 const MACHINE = 'machine';
-/** Of a build of the agent's image: a workflow has no advanced settings, these are the others' defaults. */
+/** Limits of a build of the agent's image: the defaults of other kinds, as a workflow has no advanced settings. */
 const BUILD_LIMITS = { timeoutSeconds: 1800, resources: { cpuMilli: 4000, memoryMib: 8192 } };
 
-/** What a run is given of what is opened when its stage starts; JSON under one name. */
+/** Values that `open` reads when the stage of a run starts; passed to the run as JSON under one name. */
 export interface Opened {
   /** The program's own variables: key and address of the model's API. */
   environment: Record<string, string>;
-  /** MCP configuration, with what lets the agent in. */
+  /** MCP configuration, with the credentials of the servers. */
   mcp: string;
-  /** Address of the model's API; empty for the program's own. */
+  /** Address of the model's API; empty for the program's default. */
   modelUrl: string;
   allowedPrivateAddresses: string[];
   timeoutSeconds: number;
@@ -35,8 +35,8 @@ export interface Opened {
 const specOf = (service: ServiceSnapshot): AgenticWorkflowSpec => service.spec;
 
 /**
- * How an agentic workflow is deployed. The workflow itself is not: there is nothing to apply. Its copy in the throwaway environment of a run
- * is the agent's task.
+ * Deployment of an agentic workflow. Nothing is applied for the workflow itself; its copy in the throwaway environment of a run is the
+ * agent's task.
  */
 export const workflowDeployment: DeployableKind = {
   source: (service) => {
@@ -84,7 +84,7 @@ export const workflowDeployment: DeployableKind = {
     const rules = rulesOf(spec, { mcp, modelUrl, variables: variables.variables });
     return [
       {
-        // What an agent did before it failed can't be known: it is never begun twice.
+        // A failed agent may already have had effects: it is never started twice.
         attempts: 1,
         discard: true,
         checkout: {
@@ -127,7 +127,7 @@ export const workflowDeployment: DeployableKind = {
 const folderOf = (url: string): string =>
   (/([\w.-]+?)(?:\.git)?\/?$/.exec(url)?.[1] ?? '').replaceAll('..', '') || 'repository';
 
-/** The workflow's prompt, what its outputs want, and what the caller sent. */
+/** Joins the workflow's prompt, the instructions of its outputs, and the caller's payload. */
 function promptOf({ agent_prompt, outputs, run }: AgenticWorkflowSpec): string {
   const wanted = outputs
     .filter(({ instructions }) => instructions !== '')

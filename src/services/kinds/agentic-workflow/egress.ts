@@ -3,7 +3,7 @@ import { isForbiddenAddress } from '#kernel/addresses.ts';
 import type { EgressRule } from '#runtimes/runtime.ts';
 import type { MODELS } from '#services/kinds/agentic-workflow/schema.ts';
 
-/** What of a workflow's configuration says where its agent may go. */
+/** Part of a workflow's configuration that decides which hosts its agent may reach. */
 export interface Reaching {
   governance: { host_allowlist: string[] };
   model: { type: (typeof MODELS)[number] };
@@ -12,7 +12,7 @@ export interface Reaching {
 
 const NAME = /^(?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** The rule of an entry of `host_allowlist`; null for what is none. */
+/** Parses an entry of `host_allowlist`; null if it is not valid. */
 export function ruleOf(entry: string): EgressRule | null {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(entry.toLowerCase()) ?? [];
   const port = digits === undefined ? null : Number(digits);
@@ -22,12 +22,12 @@ export function ruleOf(entry: string): EgressRule | null {
     return { host: new URL(`http://[${bracketed}]/`).hostname.slice(1, -1), port, isPrivate: false };
   }
   const host = plain ?? '';
-  // What looks like an address and is none (`1.2.3`, `0x7f.1`) would be another one where it is connected to.
+  // Names that look like addresses (`1.2.3`, `0x7f.1`) are refused: the connection would resolve them to another address.
   const isName = host === '*' || (NAME.test(host) && !/(?:^|\.)(?:\d+|0x[0-9a-f]*)$/.test(host));
   return isName || isIP(host) === 4 ? { host, port, isPrivate: false } : null;
 }
 
-/** Why an entry can't be in the list; undefined for a good one. */
+/** Explains why an entry can't be in the list; undefined for a valid entry. */
 export function whyNotListed(entry: string, allowedPrivateAddresses: readonly string[]): string | undefined {
   const rule = ruleOf(entry);
   if (!rule)
@@ -37,7 +37,7 @@ export function whyNotListed(entry: string, allowedPrivateAddresses: readonly st
   return undefined;
 }
 
-/** Host and port of a URL as a rule; nothing where it has none that a proxy of HTTP leads to. */
+/** Returns host and port of a URL as a rule; empty unless it is an HTTP or HTTPS URL. */
 function ruleOfUrl(text: string, isPrivate = false): EgressRule[] {
   if (!URL.canParse(text)) return [];
   const { protocol, hostname, port } = new URL(text);
@@ -46,7 +46,7 @@ function ruleOfUrl(text: string, isPrivate = false): EgressRule[] {
   return [{ host, port: Number(port || (protocol === 'https:' ? 443 : 80)), isPrivate }];
 }
 
-/** Where the program asks a model when nothing else is set. */
+/** Returns the URLs at which the program reaches its model by default. */
 function ownModelHosts(type: Reaching['model']['type'], variables: Record<string, string>): string[] {
   if (type === 'CLAUDE') return ['https://api.anthropic.com'];
   const region = variables['AWS_REGION'] ?? 'us-east-1';
@@ -54,8 +54,8 @@ function ownModelHosts(type: Reaching['model']['type'], variables: Record<string
 }
 
 /**
- * What an agent of a workflow reaches: the listed hosts, the model's API, its MCP servers, and the servers of its repositories. The address of
- * the model's API that the settings name is the operator's word: it may be private.
+ * Returns the egress rules of a workflow's agent: the listed hosts, the model's API, its MCP servers, and the servers of its repositories.
+ * `modelUrl` comes from the settings, which the operator controls: its address may be private.
  */
 export function rulesOf(
   { governance, model, project_repositories }: Reaching,

@@ -11,7 +11,7 @@ const HOUR_SECONDS = 3600;
 
 const NOTHING: { values: Record<string, string>; secrets: string[] } = { values: {}, secrets: [] };
 
-/** What of agentic workflows needs the database: keys and MCP servers before a run, outputs after it. */
+/** Steps of agentic workflows that need the database: keys and MCP servers before a run, outputs after it. */
 export const workflowHooks: KindHooks = {
   open: async (context, service, { organizationId }) => {
     const spec = service.spec as AgenticWorkflowSpec;
@@ -31,7 +31,7 @@ export const workflowHooks: KindHooks = {
   record: recordOutputs,
 };
 
-/** The names that the program reads its model's key and address from. */
+/** Returns the variables from which the program reads its model's key and address. */
 function modelEnvironment({ model }: AgenticWorkflowSpec, key: string, url: string): Record<string, string> {
   const names =
     model.type === 'BEDROCK'
@@ -44,7 +44,7 @@ function modelEnvironment({ model }: AgenticWorkflowSpec, key: string, url: stri
   };
 }
 
-/** The configuration of the workflow itself with the servers that it names; the servers win. */
+/** Merges the workflow's own MCP configuration with the servers that it names; the named servers win. */
 async function mcpOf(context: Context, organizationId: string, spec: AgenticWorkflowSpec) {
   const own = spec.mcp ? (JSON.parse(spec.mcp) as { mcpServers?: object }) : {};
   const servers: Record<string, object> = {};
@@ -58,7 +58,7 @@ async function mcpOf(context: Context, organizationId: string, spec: AgenticWork
   return { mcp: JSON.stringify({ ...own, mcpServers: { ...own.mcpServers, ...servers } }), secrets };
 }
 
-/** What an output's address gets: the agent's answer without secrets, or why there is none. */
+/** Queues a message to each output's URL: the agent's answer without secrets, or the failure. Returns lines for the log. */
 async function recordOutputs(context: Context, service: ServiceSnapshot, execution: Execution): Promise<string[]> {
   const spec = service.spec as AgenticWorkflowSpec;
   const { organizationId, environmentId, deploymentId, failure } = execution;
@@ -80,7 +80,7 @@ async function recordOutputs(context: Context, service: ServiceSnapshot, executi
   return posted.map(({ name }) => `The answer goes to ${name}.`);
 }
 
-/** The last line of the program is an object with its `result`; anything else is taken as it is. */
+/** Returns the `result` of the program's last line; an output that is not such an object is returned whole. */
 function answerOf({ outcomes }: Execution): string | null {
   const text = outcomes.at(-1)?.end.output ?? null;
   if (text === null) return null;

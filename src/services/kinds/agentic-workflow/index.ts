@@ -16,7 +16,7 @@ import {
   type AgenticWorkflowSpec,
 } from '#services/kinds/agentic-workflow/spec.ts';
 
-/** An agent that runs once for each call of a webhook. */
+/** Agent that runs once for each call of a webhook. */
 export const agenticWorkflow: Kind<AgenticWorkflowSpec, AgenticWorkflowInput & { name: string }> = {
   kind: 'AGENTIC_WORKFLOW',
   path: 'agenticWorkflow',

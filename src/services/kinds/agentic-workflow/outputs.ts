@@ -8,8 +8,8 @@ const BATCH = 20;
 const MOST_ATTEMPTS = 8;
 
 /**
- * Posts the outputs that are due, each at least once: one that was taken stands aside until its next attempt, so that no two processes send it
- * at a time. Given up after eight attempts, some ten hours.
+ * Posts the outputs that are due, each at least once. Taking an output moves its next attempt, so that no two processes send it at the same
+ * time. An output is dropped after eight attempts, which take about ten hours.
  */
 async function sendOutputs({ db, vault, settings, log }: Platform, signal: AbortSignal): Promise<void> {
   const http = createHttpClient({ allowedPrivateAddresses: settings.allowedPrivateAddresses });
@@ -50,7 +50,7 @@ async function sendOutputs({ db, vault, settings, log }: Platform, signal: Abort
   }
 }
 
-/** What recurs for agentic workflows. */
+/** Recurring tasks of agentic workflows. */
 export const AGENTIC_TASKS: RecurringTask[] = [
   { name: 'agentic-outputs', everySeconds: 5, run: sendOutputs },
   {

@@ -1,7 +1,7 @@
 import type { Context } from '#platform/context.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
-/** The workflow of a webhook, in whatever organization: its slug says which. */
+/** Finds the workflow of a webhook by its slug, which is unique over all organizations. */
 export const findWorkflowBySlug = (db: Database, slug: string) =>
   db
     .selectFrom('service')
@@ -52,7 +52,7 @@ export interface NewRun {
 
 export const insertRun = (db: Database, run: NewRun) => db.insertInto('agentic_run').values(run).execute();
 
-/** From then on the environment is deleted by the scheduler (docs/contributing/rules.md, *Environment*). */
+/** Sets the end of an environment's life: the scheduler deletes it then (docs/contributing/rules.md, *Environment*). */
 export const expireEnvironment = (db: Database, scope: Scope, id: string, hours: number) =>
   db
     .updateTable('environment')

@@ -19,14 +19,14 @@ import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
 const target = serviceTarget('agenticWorkflowId', 'AgenticWorkflow', 'AGENTIC_WORKFLOW');
 
-/** Of one that never ran, which is gone at once (docs/contributing/rules.md 19). */
+/** Makes the status of a workflow that never ran and is deleted at once (docs/contributing/rules.md 19). */
 const goneStatus = (before: ServiceStatus) => ({
   ...before,
   state: 'DELETED',
   status_details: { ...before.status_details, action: 'DELETE', status: 'SUCCESS' },
 });
 
-/** Deployments under way of a workflow and of its runs. */
+/** Lists the deployments under way of a workflow and of its runs. */
 async function activeOf(db: Database, workflow: ServiceTarget): Promise<DeploymentRow[]> {
   const runs = await listRuns(db, workflow, workflow.id);
   const places = [{ environment_id: workflow.environmentId, service_id: workflow.id }, ...runs];
@@ -40,7 +40,7 @@ async function activeOf(db: Database, workflow: ServiceTarget): Promise<Deployme
   return deployments;
 }
 
-/** What only agentic workflows have, or have in a way of their own. */
+/** Endpoints that only agentic workflows have, or that differ from those of other kinds. */
 export const agenticWorkflowRoutes: Route[] = [
   defineRoute({
     id: 'deleteAgenticWorkflow',

@@ -1,7 +1,7 @@
 import { Name, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { commonAnswer } from '#services/service/common-fields.ts';
 
-/** Whose model the agent asks, and through whom. */
+/** Models that the agent can use, by the service that offers them. */
 export const MODELS = ['CLAUDE', 'BEDROCK'] as const;
 
 const Line = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: '^[^\\u0000-\\u001f\\u007f]*$' });
@@ -22,7 +22,7 @@ const Repository = { url: Line(2000), branch: Line(255), git_token_id: Type.Opti
 const McpServerIds = Type.Array(Uuid, { maxItems: 50, uniqueItems: true });
 const AllowList = Type.Array(Line(50), { maxItems: 200, description: 'Addresses and networks; empty lets all in.' });
 
-/** Without defaults: an edit keeps what it leaves out. */
+/** Fields without defaults: an edit keeps the fields that it leaves out. */
 const own = {
   description: Type.Optional(Type.String({ maxLength: 2000 })),
   webhook_ip_allowlist: Type.Optional(AllowList),

@@ -20,23 +20,23 @@ interface WorkflowOutput {
 
 /** An agentic workflow's configuration as it is stored and frozen into snapshots. */
 export interface AgenticWorkflowSpec {
-  /** Last part of the webhook's address; nobody guesses it. */
+  /** Last part of the webhook's address; random, so that it cannot be guessed. */
   slug: string;
   webhook_ip_allowlist: string[];
-  /** Sealed, in base64; null where calls are not signed. */
+  /** Secret, sealed, in base64; null if calls are not signed. */
   webhook_secret: string | null;
   docker_fragment: string;
   enabled: boolean;
   mcp: string;
   mcp_server_ids: string[];
   outputs: WorkflowOutput[];
-  /** The key is sealed, in base64; null where there is none. */
+  /** Model and its settings. The key is sealed, in base64; null if there is none. */
   model: { type: (typeof MODELS)[number]; api_key: string | null; settings: string };
   project_repositories: { url: string; branch: string; git_token_id: string | null }[];
   agent_prompt: string;
   governance: { host_allowlist: string[] };
   resources: { cpu_milli: number; ram_mib: number; gpu: number; storage_gib: number };
-  /** Of the copy that a run is: image of the agent (null where it is a program of the machine), and what the caller sent. */
+  /** Set on the copy that a run is: image of the agent (null for a program of the machine), and the caller's payload. */
   run?: { image: string | null; payload: string };
 }
 
@@ -67,7 +67,7 @@ const newSlug = (name: string): string => {
   return `${readable || 'workflow'}-${randomBytes(16).toString('hex')}`;
 };
 
-/** The spec that a body asks for; what it leaves out stays as it was, or gets the reference's default. */
+/** Makes the spec from a body: absent fields keep their value, or get the reference's default. */
 export async function toWorkflowSpec(
   context: Context,
   place: SpecPlace,
@@ -133,7 +133,7 @@ function checkObject(text: string, field: string): string {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text;
   } catch {
-    // Said below.
+    // The error is thrown below.
   }
   throw invalidField(field, 'must be empty or a JSON object');
 }
@@ -169,7 +169,7 @@ async function toRepositories(
   return repositories;
 }
 
-/** Places in the vault of what is sealed in a workflow's configuration. */
+/** Vault names of the sealed values in a workflow's configuration. */
 export const apiKeyPlace = (serviceId: string): string => `agentic_workflow/${serviceId}/api_key`;
 export const webhookSecretPlace = (serviceId: string): string => `agentic_workflow/${serviceId}/webhook_secret`;
 
@@ -213,7 +213,7 @@ async function toWebhookSecret(
   return seal(context, place.organizationId, webhookSecretPlace(place.serviceId), given);
 }
 
-/** The configuration of a copy: a webhook of its own, its secrets sealed anew. */
+/** Makes the configuration of a copy, with a webhook of its own and newly sealed secrets. */
 export async function copyWorkflowSpec(
   context: Context,
   from: ServiceRow,
@@ -238,8 +238,8 @@ export async function copyWorkflowSpec(
 }
 
 /**
- * The answer of a workflow. Its address starts runs without any other credential, and headers of outputs may be credentials: callers see the
- * one from DEPLOY on, the others from WRITE on.
+ * Makes the answer of a workflow. Its address starts runs without any other credential, and headers of outputs may be credentials: callers
+ * see the address from DEPLOY on, the headers from WRITE on.
  */
 export function toWorkflowView(context: Context, row: ServiceRow, spec: AgenticWorkflowSpec) {
   const { webhook_secret: _secret, run: _run, model, slug, outputs, ...shown } = spec;

@@ -28,7 +28,7 @@ import {
 import { findServiceById, lockService } from '#services/service/queries.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
-/** Runs of one workflow that its webhook starts within an hour. */
+/** Maximum number of runs that the webhook of a workflow starts within an hour. */
 const RUNS_PER_HOUR = 60;
 const LONGEST_PAYLOAD = 65_536;
 
@@ -37,14 +37,14 @@ type WebhookCall = Call<unknown, { slug: string }, object, string>;
 const AgenticRun = named(
   'AgenticRun',
   Type.Object({
-    id: Type.String({ description: 'The `webhook-id` of the call; one of ours where there was none.' }),
+    id: Type.String({ description: 'The `webhook-id` of the call; a generated one if the call had none.' }),
     environment_id: Uuid,
     agentic_workflow_id: Type.String({ format: 'uuid', description: 'The copy of the workflow that runs there.' }),
     created_at: DateTime,
   }),
 );
 
-/** The webhook of a workflow: the address, and the signature where it has a secret, are the credential. */
+/** Route of a workflow's webhook. The address is the credential, and so is the signature if the workflow has a secret. */
 export const workflowWebhookRoutes = (kind: Kind): Route[] => [
   defineRoute({
     id: 'callAgenticWorkflowWebhook',
@@ -67,7 +67,7 @@ async function takeCall(call: WebhookCall, kind: Kind) {
   const found = await queries.findWorkflowBySlug(call.db, call.params.slug);
   if (!found) throw notFound('Webhook');
   const scope = { organizationId: found.organization_id };
-  // Calls of one workflow come one after the other: a repeated one finds the first.
+  // The lock serializes the calls of a workflow: a repeated call finds the run of the first.
   await lockService(call.db, [scope.organizationId], found.id);
   const workflow = await findServiceById(call.db, [scope.organizationId], found.id);
   if (!workflow) throw notFound('Webhook');
@@ -84,20 +84,20 @@ async function takeCall(call: WebhookCall, kind: Kind) {
   return startRun(call, kind, workflow, callId);
 }
 
-/** The body stays text, which is what was signed. */
+/** Throws 400 unless the body is a JSON object. The body stays text, which is what was signed. */
 function requireObject(text: string): void {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
   } catch {
-    // Said below.
+    // The error is thrown below.
   }
   throw badRequest('The body must be a JSON object.');
 }
 
 const headerOf = ({ headers }: WebhookCall, name: string): string | undefined => [headers[name]].flat()[0] || undefined;
 
-/** Who may call: by address, then by signature, whose time must be within five minutes of now. */
+/** Refuses callers by address, then by signature, whose time must be within five minutes of now. */
 async function letIn(call: WebhookCall, workflow: ServiceRow): Promise<void> {
   const spec = workflow.spec as AgenticWorkflowSpec;
   if (spec.webhook_ip_allowlist.length > 0 && !isListed(spec.webhook_ip_allowlist, call.peer ?? ''))
@@ -121,7 +121,7 @@ async function letIn(call: WebhookCall, workflow: ServiceRow): Promise<void> {
   if (!spec.enabled) throw conflict(`${workflow.name} is switched off.`);
 }
 
-/** A throwaway environment with a copy of the workflow in it, and its deployment: the run. */
+/** Creates a run: a throwaway environment with a copy of the workflow, and its deployment. */
 async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, callId: string) {
   const { agentImage, agenticRunHours } = call.settings;
   const isOnMachine = workflow.cluster_runtime === MACHINE_RUNTIME;
@@ -141,7 +141,7 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
     project,
     {
       name: `${workflow.name.slice(0, 80)} run ${shortId(runId)}`,
-      // It has the secrets of the workflow: who may not read them there must not read them here.
+      // The copy has the workflow's secrets: the same mode keeps them from the same people.
       mode: workflow.environment_mode,
       cluster_id: workflow.cluster_id,
     },
@@ -177,8 +177,8 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
 }
 
 /**
- * A run does what whoever saved the workflow last may do now, with the token that they saved it with: a call from outside gives nobody more
- * (docs/decisions/0044-a-webhook-does-what-its-token-may.md).
+ * Returns the check of a run's permissions: those that the last editor of the workflow has now, with the token of that edit. A call from
+ * outside adds no permission (docs/decisions/0044-a-webhook-does-what-its-token-may.md).
  */
 async function rightOfMaker(call: WebhookCall, workflow: ServiceRow): Promise<CopyRight> {
   const scope = { organizationId: workflow.organization_id };

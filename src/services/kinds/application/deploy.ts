@@ -4,7 +4,7 @@ import { buildKeyOf, buildLimits, whyBuilt } from '#services/images/build-key.ts
 import { rolloutOf } from '#services/workload/long-running.ts';
 import { toWorkload } from '#services/workload/workload.ts';
 
-/** How an application is deployed: cloned, built, applied. */
+/** Deployment of an application: clone, build, apply. */
 export const applicationDeployment: DeployableKind = {
   source: (service) => {
     const { url, branch, git_token_id } = specOf(service).git_repository;

@@ -13,7 +13,7 @@ import { applicationTerraform } from '#services/kinds/application/terraform.ts';
 import { autoscalingNeeds } from '#services/workload/autoscaling.ts';
 import { toApplicationSpec, toApplicationView, type ApplicationSpec } from '#services/kinds/application/spec.ts';
 
-/** A service that is built from a git repository and runs for ever. */
+/** Service that is built from a git repository and runs until it is stopped. */
 export const application: Kind<ApplicationSpec, ApplicationInput & { name: string }> = {
   kind: 'APPLICATION',
   path: 'application',

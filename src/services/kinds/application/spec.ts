@@ -13,7 +13,7 @@ export interface ApplicationSpec extends LongRunningSpec {
   docker_target_build_stage: string | null;
 }
 
-/** The spec that a body asks for; what it leaves out stays as it was, or gets the reference's default. */
+/** Makes the spec from a body: absent fields keep their value, or get the reference's default. */
 export async function toApplicationSpec(
   context: Context,
   place: SpecPlace,

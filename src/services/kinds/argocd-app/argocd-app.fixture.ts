@@ -8,7 +8,7 @@ import { IN_CLUSTER, useArgoCd, type TestArgoCdApp } from '#test/harness/argo-cd
 
 export const within = (environment: { id: string }) => ({ namespace: kubernetesNamespaceOf(environment.id) });
 
-/** An Argo CD, empty at the beginning of each test, and organizations whose cluster has it. */
+/** Provides an Argo CD, which is empty at the beginning of each test, and organizations whose cluster has it. */
 export function useArgoCdApps() {
   const app = useApp({ QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '127.0.0.0/8' });
   const argo = useArgoCd({ beforeAll, afterAll });
@@ -23,7 +23,7 @@ export function useArgoCdApps() {
     await app.db.deleteFrom('argo_cd').execute();
   });
 
-  /** Reads every Argo CD now, however long ago that was done. */
+  /** Reads every Argo CD now, whether it is due or not. */
   async function sync(watcher = new ArgoCdWatcher(app.platform)): Promise<void> {
     await app.db
       .updateTable('argo_cd')
@@ -32,7 +32,7 @@ export function useArgoCdApps() {
     await watcher.look();
   }
 
-  /** An organization whose cluster has the Argo CD, and is where that itself runs. */
+  /** Creates an organization whose cluster has the Argo CD and is the cluster that the Argo CD itself runs on. */
   async function connected() {
     const admin = await app.organization();
     const organization = `/organization/${admin.organizationId}`;

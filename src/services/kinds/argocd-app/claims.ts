@@ -3,7 +3,7 @@ import { json } from '#platform/database/json.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { withDate, type WorkReport, type WorkStatus } from '#platform/work/index.ts';
 
-/** An Argo CD that this process may read now, until the lease is over or its configuration changes. */
+/** Claim on an Argo CD, which this process may read until the lease ends or the configuration changes. */
 export interface Claim {
   id: string;
   organization_id: string;
@@ -11,7 +11,7 @@ export interface Claim {
   claim_token: string;
 }
 
-/** Takes an Argo CD that is due and that nobody reads. */
+/** Claims an Argo CD that is due and has no unexpired claim. */
 export async function claimDue(db: Database, token: string, leaseSeconds: number): Promise<Claim | undefined> {
   const { rows } = await sql<Claim>`
     update argo_cd set claim_token = ${token}, lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
@@ -32,7 +32,7 @@ const ofClaim = (db: Database, claim: Claim) =>
 const inSeconds = (seconds: number) => sql<Date>`now() + make_interval(secs => ${seconds})`;
 const RELEASED = { claim_token: null, lease_until: null };
 
-/** Whether the claim still holds; until the commit nobody takes it away. */
+/** Tells whether the claim still holds, and locks it until the commit. */
 export async function holdClaim(db: Database, claim: Claim): Promise<boolean> {
   const held = await db
     .selectFrom('argo_cd')
@@ -75,7 +75,7 @@ export const noteFailure = (
     })
     .execute();
 
-/** Gives it back, for after some seconds. */
+/** Releases the claim; the Argo CD is due again after some seconds. */
 export const giveBack = (db: Database, claim: Claim, seconds: number) =>
   ofClaim(db, claim)
     .set({ ...RELEASED, next_at: inSeconds(seconds) })
@@ -87,7 +87,7 @@ export interface Destination {
   applications: number;
 }
 
-/** Makes the destinations of an Argo CD those of the list; what is as it was is not written. */
+/** Replaces the destinations of an Argo CD by those of the list; unchanged rows are not written. */
 export async function replaceDestinations(db: Database, claim: Claim, destinations: Destination[]): Promise<void> {
   await db
     .deleteFrom('argo_cd_destination')
@@ -95,7 +95,7 @@ export async function replaceDestinations(db: Database, claim: Claim, destinatio
     .where('argo_cd_id', '=', claim.id)
     .where(sql<boolean>`url <> all(${destinations.map(({ url }) => url)})`)
     .execute();
-  // As one parameter: a statement has room for 65,535, and thousands take long to write.
+  // One JSON parameter: a statement takes 65,535 parameters at most, and thousands are slow.
   await db
     .insertInto('argo_cd_destination')
     .columns(['organization_id', 'argo_cd_id', 'url', 'name', 'applications'])
@@ -133,7 +133,7 @@ export const listMappings = (db: Database, scope: Scope, argoCdId: string) =>
     .where('argo_cd_id', '=', argoCdId)
     .execute();
 
-/** Figures of the Argo CDs that are read: those that are due wait. */
+/** Metrics of the Argo CDs that are read; those that are due count as waiting. */
 export const ARGO_CD_REPORT: WorkReport = {
   name: 'argo-cd',
   async status(db) {

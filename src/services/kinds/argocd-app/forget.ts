@@ -5,7 +5,7 @@ import { deleteApps, listApps } from '#services/kinds/argocd-app/queries.ts';
 import { placeOfService } from '#services/service/service.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
-/** Removes the services that were read from an Argo CD, of all its destinations or of one. What they stand for goes on running. */
+/** Removes the services that represent apps of an Argo CD, of all its destinations or of one. The apps themselves keep running. */
 export async function forgetApps(
   context: Context,
   scope: Scope,
@@ -15,7 +15,7 @@ export async function forgetApps(
   await removeApps(context, scope, await listApps(context.db, scope, argoCdId, destination));
 }
 
-/** Removes services that were read from an Argo CD. */
+/** Removes services that represent apps of an Argo CD. */
 export async function removeApps(context: Context, scope: Scope, rows: ServiceRow[]): Promise<void> {
   if (rows.length === 0) return;
   await deleteApps(

@@ -11,15 +11,15 @@ import { sameAs, toAppSpec, toObserved, type ArgoCdAppSpec } from '#services/kin
 import { findServiceById, type ServiceRow } from '#services/service/queries.ts';
 import { placeOfService } from '#services/service/service.ts';
 
-/** An app and where it goes. */
+/** App and its target cluster. */
 export interface Landing {
   app: ArgoCdApplication;
-  /** The cluster as Argo CD names it, and the one of ours that it is. */
+  /** Name of the cluster in Argo CD; `clusterId` is the id of the same cluster here. */
   destination: string;
   clusterId: string;
 }
 
-/** An app with its row, if it has one, and its place. */
+/** App with its row, if it has one, and its environment and stage. */
 interface Wanted extends Landing {
   spec: ArgoCdAppSpec;
   row: ServiceRow | undefined;
@@ -31,8 +31,8 @@ const keyOf = (spec: Pick<ArgoCdAppSpec, 'app_name' | 'app_namespace'>): string 
   `${spec.app_namespace}/${spec.app_name}`;
 
 /**
- * Makes the services that were read from an Argo CD those of the list, in one transaction: each in its place, what is not in the list gone.
- * The same list again changes nothing.
+ * Reconciles the services that represent apps of an Argo CD with the list, in one transaction: each in its environment; those that are not
+ * in the list are removed. The same list again changes nothing.
  */
 export async function landApps(context: Context, scope: Scope, argoCdId: string, landings: Landing[]): Promise<void> {
   const rows = await queries.listApps(context.db, scope, argoCdId);
@@ -50,7 +50,7 @@ export async function landApps(context: Context, scope: Scope, argoCdId: string,
     const spec = specs[index]!;
     const row = byKey.get(keyOf(spec));
     const place = await places.of(landing.clusterId, spec.namespace);
-    // Its place is just being deleted: it lands in the next one, once that is gone.
+    // While the environment is being deleted, the app has none: a later read chooses another.
     if (place) wanted.push({ ...landing, spec, row, id: row?.id ?? newId(), place });
   }
   const nameOf = await chooseNames(context, scope, wanted);
@@ -84,7 +84,7 @@ async function land(context: Context, scope: Scope, argoCdId: string, one: Wante
   return tell(context, scope, id, row);
 }
 
-/** Who reads the audit log sees when an app came and what moved it; its states are Argo CD's to tell. */
+/** Writes an audit event when an app is created or moved. Its states are left out: Argo CD reports them. */
 async function tell(context: Context, scope: Scope, id: string, before: ServiceRow | undefined): Promise<void> {
   const after = (await findServiceById(context.db, [scope.organizationId], id))!;
   const stateOf = (row: ServiceRow) => ({
@@ -103,9 +103,9 @@ async function tell(context: Context, scope: Scope, id: string, before: ServiceR
 }
 
 /**
- * The names of apps as services: their own, unless another service of the environment has it (two Argo CDs may lead to one cluster, and
- * names of services are compared without case): then the first digits of the id follow. A name that was given stays, and one that another
- * app is just leaving is not free yet: so the rows can be written in any order.
+ * Chooses the service names of apps. An app keeps its own name unless another service of the environment has it: two Argo CDs may lead to
+ * one cluster, and names of services are compared without case. Then the first digits of the id are appended. A name that a service already
+ * has stays, and a name that another app is just giving up is not free yet, so that the rows can be written in any order.
  */
 async function chooseNames(context: Context, scope: Scope, wanted: Wanted[]): Promise<(one: Wanted) => string> {
   const environmentIds = [...new Set(wanted.map((one) => one.place.environmentId))];

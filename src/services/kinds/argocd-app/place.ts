@@ -9,7 +9,7 @@ import { findDefaultStage } from '#services/service/queries.ts';
 /** Project of the apps whose namespace is no environment's (docs/contributing/rules.md 39). */
 const PROJECT = 'argocd';
 
-/** Stage that they stand in; no deployment comes to it because of them. */
+/** Stage of the services that represent apps; it gets no deployment because of them. */
 const STAGE = 'APPLICATION DEFAULT';
 
 export interface Place {
@@ -17,7 +17,7 @@ export interface Place {
   stageId: string;
 }
 
-/** Where apps land; each place is looked up once. */
+/** Finds the environment and stage of each app; looks up each of them once. */
 export class Places {
   readonly #context: Context;
   readonly #scope: Scope;
@@ -29,8 +29,8 @@ export class Places {
   }
 
   /**
-   * The environment of the cluster whose Kubernetes namespace is the app's, else the cluster's in the project of apps, which is made when
-   * it is needed first (docs/contributing/rules.md 39). Undefined while that project or environment is being deleted.
+   * Returns the environment of the cluster whose Kubernetes namespace is the app's. Else it is the cluster's environment in the project of
+   * apps, which is created on demand (docs/contributing/rules.md 39). Undefined while that project or environment is being deleted.
    */
   async of(clusterId: string, namespace: string): Promise<Place | undefined> {
     const digits = environmentOfNamespace(namespace);

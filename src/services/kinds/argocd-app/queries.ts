@@ -43,7 +43,7 @@ export const insertApp = (db: Database, { spec, observed, ...app }: NewApp) =>
     .values({ ...app, kind: 'ARGOCD_APP', description: null, spec: json(spec), observed: json(observed) })
     .execute();
 
-/** What an app is now: another configuration is a change of the service, another state is none. */
+/** Updates an app. Only another configuration counts as a change of the service (`updated_at`); another state does not. */
 export const updateApp = (
   db: Database,
   scope: Scope,
@@ -63,7 +63,7 @@ export const updateApp = (
     .execute();
 };
 
-/** An environment on a cluster by the first digits of its id, held so that nobody begins to delete it meanwhile. */
+/** Finds an environment on a cluster by the first 8 digits of its id. Locks the row, so that its deletion cannot begin meanwhile. */
 export const holdEnvironmentByDigits = (db: Database, scope: Scope, clusterId: string, digits: string) =>
   db
     .selectFrom('environment')
@@ -77,7 +77,7 @@ export const holdEnvironmentByDigits = (db: Database, scope: Scope, clusterId: s
     .forShare()
     .executeTakeFirst();
 
-/** Only one process of all makes the project or an environment in it. Held until the commit. */
+/** Locks the project of apps, until the commit, so that only one process creates it or an environment in it. */
 export const holdProjectOfApps = (db: Database, organizationId: string) =>
   lockSubject(db, 'argo cd project of organization', organizationId);
 
@@ -89,7 +89,7 @@ export const findProjectByName = (db: Database, scope: Scope, name: string) =>
     .where(sql<boolean>`lower(name) = ${name}`)
     .executeTakeFirst();
 
-/** Environments of a project, held like one. */
+/** Lists the environments of a project and locks them against deletion. */
 export const holdEnvironments = (db: Database, scope: Scope, projectId: string) =>
   db
     .selectFrom('environment')
@@ -109,7 +109,7 @@ export const findCluster = (db: Database, scope: Scope, id: string) =>
     .where('id', '=', id)
     .executeTakeFirstOrThrow();
 
-/** Names of the services of environments, with whose they are. */
+/** Lists the names of the services of environments, with the ids of the services. */
 export const listNames = (db: Database, scope: Scope, environmentIds: string[]) =>
   db
     .selectFrom('service')

@@ -12,7 +12,7 @@ import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
 const tag = 'ArgoCD';
 
-/** An app of an Argo CD: read from there, never made, changed or deployed through the API (docs/contributing/rules.md 39). */
+/** App of an Argo CD: read from there, never created, changed or deployed through the API (docs/contributing/rules.md 39). */
 export const argoCdApp: ShownKind<ArgoCdAppSpec> = {
   kind: 'ARGOCD_APP',
   path: 'argocdApp',
@@ -83,7 +83,7 @@ async function readResources(call: Call<ServiceTarget>, app: ServiceTarget) {
     return await argoCd.listManagedResources({ name, namespace, project });
   } catch (error) {
     if (!(error instanceof ArgoCdError)) throw error;
-    // It is gone there, and here as soon as that is read.
+    // The app was deleted in Argo CD; the next read removes its service.
     if (error.absent) throw notFound('Argo CD app');
     throw badGateway(error.message, error);
   }

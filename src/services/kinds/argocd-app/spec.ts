@@ -3,21 +3,21 @@ import type { Observed } from '#deployments/index.ts';
 import type { ArgoCdApplication, ArgoCdSource } from '#resources/argo-cd/index.ts';
 import { locateRepository, type GitSource } from '#services/sources/git.ts';
 
-/** What of an app is its configuration, as Argo CD tells it. */
+/** Configuration of an app, as Argo CD reports it. */
 export interface ArgoCdAppSpec {
-  /** Which Application it is: name, and the namespace that it stands in. */
+  /** Name of the Application; `app_namespace` is the namespace that contains it. */
   app_name: string;
   app_namespace: string;
   /** Argo CD's project of it. */
   app_project: string;
-  /** Where it goes: the cluster as Argo CD names it, and the namespace there. */
+  /** Name of the target cluster in Argo CD; `namespace` is the namespace there. */
   destination: string;
   namespace: string;
   /** Null where it comes from a chart repository. */
   git_repository: GitSource | null;
 }
 
-/** What Argo CD did of it last. */
+/** Result of the last operation of Argo CD on an app. */
 export interface ArgoCdAppProgress extends Record<string, unknown> {
   revision: string | null;
   syncedAt: string | null;
@@ -32,7 +32,7 @@ export const toAppSpec = (app: ArgoCdApplication, destination: string): ArgoCdAp
   git_repository: gitSourceOf(app.sources),
 });
 
-/** The repository of its manifests; of several sources the first with a path, as others hold values only. */
+/** Returns the repository of an app's manifests. Of several sources it is the first one with a path, as others hold values only. */
 function gitSourceOf(sources: ArgoCdSource[]): GitSource | null {
   const inGit = sources.filter((source) => source.chart === null);
   const source = inGit.find(({ path }) => path !== '') ?? inGit[0];
@@ -42,7 +42,7 @@ function gitSourceOf(sources: ArgoCdSource[]): GitSource | null {
   return { ...location, url: source.repoUrl, branch: source.revision, root_path, git_token_id: null };
 }
 
-/** How it is, from its health, its sync and what Argo CD does or did last. `before` is how it was when it was last read. */
+/** Derives the state of an app from its health, its sync and its current or last operation. `before` is the result of the last read. */
 export function toObserved(app: ArgoCdApplication, before: Observed | null): Observed {
   const { operation } = app;
   const synced = operation?.phase === 'Succeeded' ? operation.finishedAt : null;
@@ -61,8 +61,9 @@ export function toObserved(app: ArgoCdApplication, before: Observed | null): Obs
 }
 
 /**
- * The state of docs/contributing/rules.md, *States* for an app. What Argo CD does just now comes first, then a sync that failed and left the app out of sync:
- * its health is that of what ran before. Else the health says it; an app of which nothing is there and that was never synced is READY.
+ * Derives the state of an app (docs/contributing/rules.md, *States*). A current operation comes first, then a failed sync that left the app
+ * out of sync: its health is that of the earlier version. Otherwise the health decides; an app without resources that was never synced is
+ * READY.
  */
 function stateOf(app: ArgoCdApplication): Pick<Observed, 'action' | 'phase'> {
   const { health, sync, operation } = app;

@@ -10,16 +10,16 @@ import {
 import * as claims from '#services/kinds/argocd-app/claims.ts';
 import { landApps } from '#services/kinds/argocd-app/land.ts';
 
-/** Seconds that reading one Argo CD and landing its apps may take before another process takes it over. */
+/** Lease of a claim in seconds: time to read one Argo CD and to write its apps before another process claims it. */
 const LEASE_SECONDS = 120;
 /** Seconds until an Argo CD is read again. */
 const EVERY_SECONDS = 30;
 const AFTER_FAILURE_SECONDS = 60;
 
 /**
- * Reads one Argo CD that is due, whichever, and makes the services that were read from it what it says now (docs/contributing/rules.md 39). False when
- * none was due. What it needs is in the database, so that any number of processes may do this at the same time; who loses the claim
- * meanwhile, because of another configuration or mapping, lands nothing.
+ * Claims an Argo CD that is due, reads it and updates the services that represent its apps (docs/contributing/rules.md 39). Returns false
+ * when none was due. All of its state is in the database, so that any number of processes may call it at the same time. A process that
+ * loses its claim meanwhile, because of another configuration or mapping, changes nothing.
  */
 export async function syncNext(platform: Platform, signal: AbortSignal): Promise<boolean> {
   const claim = await claims.claimDue(platform.db, newId(), LEASE_SECONDS);
@@ -33,7 +33,7 @@ export async function syncNext(platform: Platform, signal: AbortSignal): Promise
       await claims.giveBack(platform.db, claim, AFTER_FAILURE_SECONDS);
       throw error;
     }
-    // What cannot be asked tells nothing: its apps stay as they were, and show UNAVAILABLE once that has lasted.
+    // Apps of an Argo CD that does not answer keep their state, and show UNAVAILABLE after a while.
     await claims.noteFailure(
       platform.db,
       claim,
@@ -76,7 +76,7 @@ async function landAll(platform: Platform, claim: claims.Claim, { apps, clusters
   });
 }
 
-/** Every cluster that Argo CD knows or an app goes to, with how many apps go there. */
+/** Lists the clusters that Argo CD knows or that an app targets, with their numbers of apps. */
 function destinationsOf(going: { destination: string }[], clusters: ArgoCdCluster[]): claims.Destination[] {
   const counts = Map.groupBy(going, ({ destination }) => destination);
   const names = new Map(clusters.map(({ url, name }) => [url, name]));

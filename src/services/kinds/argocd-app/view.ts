@@ -4,7 +4,7 @@ import type { ArgoCdAppProgress, ArgoCdAppSpec } from '#services/kinds/argocd-ap
 import { toGitView } from '#services/sources/git.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
-/** What Argo CD did of an app last. */
+/** Returns the result of Argo CD's last operation on an app. */
 export const progressOf = (row: Pick<ServiceRow, 'observed'>) =>
   (row.observed as Observed).more as unknown as ArgoCdAppProgress;
 

@@ -2,10 +2,10 @@ import type { Platform } from '#platform/context.ts';
 import { syncNext } from '#services/kinds/argocd-app/sync.ts';
 
 const LOOK_MS = 5_000;
-/** Read at the same time by one process: one that does not answer holds up few. */
+/** Number of Argo CDs that a process reads at the same time. A slow one delays few others. */
 const AT_ONCE = 4;
 
-/** Reads every Argo CD again and again: level-triggered, by any number of processes. */
+/** Polls every Argo CD: level-triggered, in any number of processes. */
 export class ArgoCdWatcher {
   readonly #platform: Platform;
   readonly #abort = new AbortController();
@@ -28,13 +28,13 @@ export class ArgoCdWatcher {
     await this.#looking;
   }
 
-  /** One may be due now: call it on a message of `ARGO_CD`. */
+  /** Starts a look for an Argo CD that is due: call it on a message of `ARGO_CD`. */
   nudge(): void {
     this.#again = this.#looking !== undefined;
     void this.look();
   }
 
-  /** Reads all that are due; a look that is under way already is joined. */
+  /** Reads all that are due; joins a look that is already under way. */
   look(): Promise<void> {
     return (this.#looking ??= Promise.all(Array.from({ length: AT_ONCE }, () => this.#readDue())).then(() => {
       this.#looking = undefined;

@@ -9,7 +9,7 @@ import type { ContainerSpec } from '#services/kinds/container/spec.ts';
 import { rolloutOf } from '#services/workload/long-running.ts';
 import { toWorkload } from '#services/workload/workload.ts';
 
-/** How a container is deployed: its tag is resolved to a digest, and that is applied. */
+/** Deployment of a container: its tag is resolved to a digest, which is applied. */
 export const containerDeployment: DeployableKind = {
   source: (service) => {
     const { registry_id: registryId, image_name: name, tag } = specOf(service);

@@ -13,7 +13,7 @@ import {
 import { autoscalingNeeds } from '#services/workload/autoscaling.ts';
 import { toContainerSpec, toContainerView, type ContainerSpec } from '#services/kinds/container/spec.ts';
 
-/** A service that runs an image of a registry for ever. */
+/** Service that runs an image of a registry until it is stopped. */
 export const container: Kind<ContainerSpec, ContainerInput & { name: string }> = {
   kind: 'CONTAINER',
   path: 'container',

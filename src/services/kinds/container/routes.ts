@@ -5,7 +5,7 @@ import { registryTarget } from '#resources/registry/index.ts';
 import { Status } from '#services/capabilities/service/status/schema.ts';
 import { listContainersOfRegistry } from '#services/kinds/container/queries.ts';
 
-/** What only containers have. */
+/** Endpoints that only containers have. */
 export const containerRoutes: Route[] = [
   defineRoute({
     id: 'getContainerRegistryContainerStatus',

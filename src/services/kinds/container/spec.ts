@@ -11,11 +11,11 @@ import type { ServiceRow } from '#services/service/queries.ts';
 export interface ContainerSpec extends LongRunningSpec {
   registry_id: string;
   image_name: string;
-  /** Or a digest. */
+  /** Tag or digest. */
   tag: string;
 }
 
-/** The spec that a body asks for; what it leaves out stays as it was, or gets the reference's default. */
+/** Makes the spec from a body: absent fields keep their value, or get the reference's default. */
 export async function toContainerSpec(
   context: Context,
   place: SpecPlace,

@@ -5,17 +5,17 @@ import { ENGINES, type Credentials, type DatabaseType } from '#services/kinds/da
 import { hostnameOf } from '#services/ports/ports.ts';
 import { claimFree } from '#services/ports/published-ports.ts';
 
-/** Bytes of a generated password, as text that needs no quoting in URLs and configuration files. */
+/** Bytes of a generated password, which is written as text that needs no quoting in URLs and configuration files. */
 const PASSWORD_BYTES = 24;
 
-/** Whose access it is. */
+/** Ids of the database that an access belongs to. */
 export interface DatabasePlace {
   organizationId: string;
   environmentId: string;
   serviceId: string;
 }
 
-/** Login and a new password for a new server, sealed. */
+/** Makes the access of a new server: login and a new password, sealed. */
 export async function newAccess(
   context: Context,
   place: DatabasePlace,
@@ -40,7 +40,7 @@ export async function newAccess(
   };
 }
 
-/** A port outside for what becomes public; what is no longer public gives its port back. */
+/** Claims an external port for a database that becomes public; removes it from one that is no longer public. */
 export async function accessOf(
   context: Context,
   place: DatabasePlace,
@@ -62,7 +62,7 @@ export function openPassword(
   return context.vault.open(context.db, organizationId, place, Buffer.from(access.password, 'base64'));
 }
 
-/** How a server is entered. */
+/** Returns login, password and database name of a server, decrypted. */
 export async function openCredentials(
   context: Pick<Context, 'vault' | 'db'>,
   organizationId: string,
@@ -76,7 +76,7 @@ export async function openCredentials(
   };
 }
 
-/** Where people reach it: from outside where it is public, else from inside of its environment. */
+/** Returns the address of a database: the external one if it is public, else the one within its environment. */
 export function addressOf(
   proxyDomain: string,
   id: string,

@@ -23,7 +23,7 @@ const make = async (admin: Actor, environment: string, body: object = {}) =>
 
 const rowOf = (id: string) => app.db.selectFrom('service').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 
-/** As after a deployment: there are files that a version must fit. */
+/** Marks a database as deployed once: then it has files that a version must fit. */
 const asDeployed = (id: string) =>
   app.db
     .updateTable('service')
@@ -31,7 +31,7 @@ const asDeployed = (id: string) =>
     .where('id', '=', id)
     .execute();
 
-/** The fields that a refusal names. */
+/** Returns the fields that a refusal names. */
 async function refused(answer: Promise<{ status: number; body: any }>) {
   const { status, body } = await answer;
   expect(status, JSON.stringify(body)).toBe(400);

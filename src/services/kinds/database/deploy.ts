@@ -12,24 +12,24 @@ import {
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
 import type { RuntimeFeature } from '#runtimes/runtime.ts';
 
-/** A server that replays its log after a crash may take its time. */
+/** Time until a server is ready, in seconds: after a crash it replays its log first. */
 const READY_TIMEOUT_SECONDS = 600;
-/** Open transactions are ended and everything is written before it goes. */
+/** Time for a server to end, in seconds: it ends open transactions and writes everything to the disk. */
 const GRACE_SECONDS = 60;
 
 const specOf = (service: ServiceSnapshot): DatabaseSpec => service.spec;
 
-/** How the server of a configuration is started. */
+/** Returns the edition with which the server of a configuration is started. */
 export const editionOfSpec = ({ type, image }: Pick<DatabaseSpec, 'type' | 'image'>): Edition =>
   isMachineImage(image) ? ENGINES[type].onMachine! : ENGINES[type].inImage;
 
-/** What a configuration needs of a runtime. */
+/** Returns the runtime features that a configuration needs. */
 export const databaseNeeds = ({ type, version, image }: DatabaseSpec): RuntimeFeature[] => {
   if (isMachineImage(image)) return ['machine-programs'];
   return isOlderThanImages(type, version) ? ['registry-images', 'older-databases'] : ['registry-images'];
 };
 
-/** How a database is deployed: its image resolved, its server recreated on the same volume. */
+/** Deployment of a database: its image is resolved, its server recreated on the same volume. */
 export const databaseDeployment: DeployableKind = {
   source: (service) => {
     const { image } = specOf(service);
@@ -98,7 +98,7 @@ export const databaseDeployment: DeployableKind = {
   },
 };
 
-/** The password lies sealed in the configuration. */
+/** Decrypts the password of a database, which its configuration contains sealed. */
 export const openDatabase: NonNullable<KindHooks['open']> = async (context, service, { organizationId }) => {
   const password = await openPassword(context, organizationId, service.serviceId, specOf(service).access);
   return { values: { password }, secrets: [password] };

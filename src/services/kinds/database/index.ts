@@ -10,7 +10,7 @@ import { Database, DatabaseEditRequest, DatabaseRequest, type DatabaseInput } fr
 import { databaseTerraform } from '#services/kinds/database/terraform.ts';
 import { copyDatabaseSpec, toDatabaseSpec, toDatabaseView, type DatabaseSpec } from '#services/kinds/database/spec.ts';
 
-/** A database server with a volume of its own, backed up where it is MANAGED. */
+/** Database server with a volume of its own; backed up if its mode is MANAGED. */
 export const database: Kind<DatabaseSpec, DatabaseInput & { name: string }> = {
   kind: 'DATABASE',
   path: 'database',

@@ -10,7 +10,7 @@ import { serviceTarget } from '#services/service/target.ts';
 
 export const databaseTarget = serviceTarget('databaseId', 'Database', 'DATABASE');
 
-/** What databases have besides what every service has. */
+/** Endpoints that only databases have. */
 export const databaseRoutes: Route[] = [
   defineRoute({
     id: 'listEnvironmentDatabaseConfig',
@@ -57,7 +57,7 @@ export const databaseRoutes: Route[] = [
     description:
       'The answer holds the password in the clear, so that it takes WRITE. The address is that from outside where the database is public.',
     target: databaseTarget,
-    // Unlike other reads (docs/contributing/rules.md 7): who may only look gets no secret values (docs/contributing/rules.md 36).
+    // Unlike other reads (docs/contributing/rules.md 7): the permission to read shows no secret values (docs/contributing/rules.md 36).
     action: 'database.credentials',
     answer: { status: 200, body: schema.MasterCredentials },
     readsOnlyTarget: true,

@@ -14,7 +14,7 @@ const ModeEnum = OneOf(MODES, {
 });
 const Version = Type.String({ minLength: 1, maxLength: 50, description: 'databaseConfiguration lists them.' });
 
-/** Without defaults: what an edit leaves out stays as it is. */
+/** Fields without defaults: an edit keeps the fields that it leaves out. */
 const own = {
   ...commonInput,
   accessibility: Type.Optional(OneOf(ACCESSIBILITIES)),
@@ -50,7 +50,7 @@ export const DatabaseEditRequest = named(
   }),
 );
 
-/** What both bodies may say; type and mode are given once. */
+/** Body of a create or edit request; only a create request has type and mode. */
 export type DatabaseInput = Static<typeof DatabaseEditRequest> &
   Partial<Pick<Static<typeof DatabaseRequest>, 'type' | 'mode'>>;
 

@@ -23,17 +23,17 @@ export interface DatabaseSpec extends GroupsSpec {
   storage: number;
   instance_type?: string;
   disk_type?: 'gp2' | 'gp3' | null;
-  /** What the server is started from: an image, or a program of the machine. */
+  /** Image of the server, or the name of a program of the machine. */
   image: string;
   /** The volume with its files. */
   volume_id: string;
   access: StoredDatabaseAccess;
 }
 
-/** What a database gets that is told nothing else. */
+/** Defaults of a new database. */
 const FRESH = { accessibility: 'PRIVATE', cpu: 250, memory: 512, storage: 10 } as const;
 
-/** The spec that a body asks for; what it leaves out stays as it was, or gets the default. */
+/** Makes the spec from a body: absent fields keep their value, or get the default. */
 export async function toDatabaseSpec(
   context: Context,
   place: SpecPlace,
@@ -81,7 +81,7 @@ async function edited(
   return { ...present, ...sizes, version, image, access };
 }
 
-/** What can be changed at any time. */
+/** Returns the settings that can be changed at any time. */
 function sizesOf(
   input: DatabaseInput,
   base: Omit<DatabaseSpec, 'type' | 'version' | 'mode' | 'image' | 'volume_id' | 'access'>,
@@ -111,7 +111,7 @@ export const toDatabaseView = (context: Context, row: ServiceRow, spec: Database
   };
 };
 
-/** The configuration of a copy: an empty database with a password, a volume and a port of its own. */
+/** Makes the configuration of a copy: an empty database with a password, a volume and a port of its own. */
 export async function copyDatabaseSpec(
   context: Context,
   from: ServiceRow,

@@ -1,6 +1,6 @@
 import { invalidField } from '#kernel/errors.ts';
 
-/** Options that would have helm read files of the machine that it runs on, start programs there, or talk to another cluster. */
+/** Options that make helm read files of its machine, start programs there, or talk to another cluster. */
 const REFUSED = [
   '--values',
   '-f',
@@ -30,7 +30,7 @@ const REFUSED = [
   '--keyring',
 ];
 
-/** Arguments for the helm command. Throws 400 for one that is not the chart's to choose. */
+/** Returns the arguments for the helm command. Throws 400 for an option that only the service may set. */
 export function checkArguments(given: string[]): string[] {
   given.forEach((argument, index) => {
     const refused = REFUSED.find((option) =>

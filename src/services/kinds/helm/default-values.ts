@@ -9,7 +9,7 @@ import { addressOf, readingGiven, type RepositoryReader } from '#services/source
 
 const VALUES = 'values.yaml';
 
-/** The values that a chart has by itself, read where it comes from; empty where it has none. 400 where there is no such chart. */
+/** Reads the default values of a chart from its repository; empty if it has none. Throws 400 if there is no such chart. */
 export async function readDefaultValues(
   context: Context & { signal: AbortSignal },
   repositories: RepositoryReader,

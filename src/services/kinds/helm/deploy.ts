@@ -6,8 +6,8 @@ import type { HelmSpec } from '#services/kinds/helm/spec.ts';
 import type { GitSource } from '#services/sources/git.ts';
 
 /**
- * How a Helm service is deployed: commits of its chart and of its values are resolved, and both are kept with the release. Helm itself is
- * what a runtime on Kubernetes does of it; there is no image, and no workload of ours.
+ * Deployment of a Helm service: commits of its chart and of its values are resolved and kept with the release. A runtime on Kubernetes runs
+ * Helm; there is no image and no workload.
  */
 export const helmDeployment: DeployableKind = {
   source: (service) => toResolve(specOf(service).git_repository),
@@ -22,7 +22,7 @@ export const helmDeployment: DeployableKind = {
     image: null,
     rollout: 'NONE',
   }),
-  // A diff is what a runtime on Kubernetes makes of it: no command is run in an image.
+  // A runtime on Kubernetes makes the diff itself: no command runs in an image.
   tasks: () => [],
 };
 
@@ -46,7 +46,10 @@ interface Said {
   forceEvent?: 'DIFF';
 }
 
-/** What a deploy call asks for (docs/contributing/rules.md 15): a version becomes the configured one, commits hold for this deployment. */
+/**
+ * Reads the options of a deploy call (docs/contributing/rules.md 15). A version becomes the configured one; commits hold for this
+ * deployment only.
+ */
 export function chooseHelm(spec: HelmSpec, said: Said, path: string): DeployChoice<HelmSpec> {
   const { repository } = spec.source;
   const choice: DeployChoice<HelmSpec> = {

@@ -14,7 +14,7 @@ import { toHelmSpec, toHelmView, type HelmSpec } from '#services/kinds/helm/spec
 import { helmRoutes } from '#services/kinds/helm/routes.ts';
 import { helmTerraform } from '#services/kinds/helm/terraform.ts';
 
-/** A chart of a Helm repository or of a git repository. */
+/** Chart of a Helm repository or of a git repository. */
 export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
   kind: 'HELM',
   path: 'helm',

@@ -4,7 +4,7 @@ import { named, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts'
 import type { PortSpec } from '#services/ports/ports.ts';
 
 const PortNumber = Type.Integer({ minimum: 1, maximum: 65535 });
-/** A name of Kubernetes. */
+/** Name in Kubernetes (DNS label). */
 const Label = Type.String({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$' });
 const Protocol = OneOf(['HTTP', 'GRPC'], { default: 'HTTP' });
 const Selectors = Type.Array(
@@ -12,7 +12,7 @@ const Selectors = Type.Array(
   { maxItems: 50 },
 );
 
-/** A port of a Kubernetes service of the chart, which is named or selected by its labels. */
+/** Port of a Kubernetes service of the chart, which is named or selected by its labels. */
 export const HelmPortRequest = named(
   'HelmPortRequest',
   Type.Object({
@@ -47,7 +47,7 @@ export const HelmPort = Type.Union([
   }),
 ]);
 
-/** As other ports are kept, and which Kubernetes service it is of. Every one is public: that is what naming it is for. */
+/** Port as stored, with the Kubernetes service that it belongs to. Every such port is public: it is named to be published. */
 export type HelmPortSpec = PortSpec & {
   external_port: number;
   namespace?: string;
@@ -56,8 +56,8 @@ export type HelmPortSpec = PortSpec & {
 };
 
 /**
- * Ports to store; ids are kept by name. Two may have one number, since they are of different Kubernetes services. Exactly one is the default
- * one when there are any.
+ * Makes the ports to store; ids are kept by name. Two ports may have the same number, since they belong to different Kubernetes services.
+ * If there are any, exactly one is the default.
  */
 export function toHelmPorts(input: HelmPortInput[], present: HelmPortSpec[]): HelmPortSpec[] {
   const ports = input.map((port, index): HelmPortSpec => {

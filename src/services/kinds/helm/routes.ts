@@ -6,7 +6,7 @@ import { HelmDefaultValuesRequest, KubernetesServiceList } from '#services/kinds
 import type { RepositoryReader } from '#services/sources/repository.ts';
 import { serviceTarget } from '#services/service/target.ts';
 
-/** What only Helm services have. */
+/** Endpoints that only Helm services have. */
 export const helmRoutes = (repositories: RepositoryReader): Route[] => [
   defineRoute({
     id: 'createHelmDefaultValues',
@@ -33,7 +33,7 @@ export const helmRoutes = (repositories: RepositoryReader): Route[] => [
     target: serviceTarget('helmId', 'Helm', 'HELM'),
     action: 'service.read',
     answer: { status: 200, body: KubernetesServiceList },
-    // No runtime that is there applies charts: none has made a Kubernetes service.
+    // No present runtime applies charts, so that there are no Kubernetes services to list.
     readsOnlyTarget: true,
     handler: () => ({ results: [] }),
   }),

@@ -12,7 +12,7 @@ const ChartRequest = Type.Object({
   chart_version: Type.Optional(Line(255)),
 });
 
-/** Where a chart comes from: exactly one of them. `git` is the form of answers. */
+/** Source of a chart: exactly one of the fields. `git` is the form that answers have. */
 const HelmSourceRequest = Type.Object(
   {
     git_repository: Type.Optional(GitRepositoryRequest),

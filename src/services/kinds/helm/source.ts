@@ -4,14 +4,14 @@ import { findHelmRepository } from '#resources/helm-repository/index.ts';
 import type { HelmSourceInput } from '#services/kinds/helm/schema.ts';
 import { toGitSource, type GitSource } from '#services/sources/git.ts';
 
-/** A chart of a Helm repository, as it is stored. */
+/** Chart of a Helm repository, as stored. */
 interface StoredChart {
   helm_repository_id: string;
   chart_name: string;
   chart_version: string;
 }
 
-/** Where a chart comes from, as it is stored: exactly one is there. */
+/** Source of a chart as stored: exactly one of the fields is not null. */
 export interface HelmSource {
   git_repository: GitSource | null;
   source: { repository: StoredChart | null };
@@ -65,7 +65,7 @@ function checkChart({
   };
 }
 
-/** A version is one and not a range: what is deployed does not depend on when. */
+/** Refuses ranges of versions: the deployed version must not depend on the time of the deployment. */
 export function checkChartVersion(version: string, field: string): string {
   if (!VERSION.test(version)) throw invalidField(field, 'must be the version of a chart, such as 1.4.0');
   return version;

@@ -32,7 +32,7 @@ const FRESH: Omit<HelmSpec, keyof HelmSource> = {
   blueprint_id: null,
 };
 
-/** The spec that a body asks for; what it leaves out stays as it was, or gets the reference's default. */
+/** Makes the spec from a body: absent fields keep their value, or get the reference's default. */
 export async function toHelmSpec(
   context: Context,
   place: SpecPlace,

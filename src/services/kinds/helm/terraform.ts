@@ -5,7 +5,7 @@ import type { HclValue } from '#services/hcl/hcl.ts';
 
 type Attributes = Record<string, HclValue | undefined>;
 
-/** A Helm service as a resource of the Terraform provider (`qovery_helm`). It knows no ports of selected services. */
+/** Resource of a Helm service in the Terraform provider (`qovery_helm`), which has no ports of selected services. */
 export const helmTerraform: KindTerraform<HelmSpec> = {
   resource: 'qovery_helm',
   attributes: (spec) => ({
@@ -41,7 +41,7 @@ function sourceOf({ git_repository: git, source }: HelmSpec): Attributes {
   return { git_repository: { url, branch, root_path, git_token_id: git_token_id ?? undefined } };
 }
 
-/** The provider has maps where the API has pairs. */
+/** Converts pairs of the API to maps of the provider. */
 const valuesOf = ({ set, set_string, set_json, file }: ValuesOverride): Attributes => ({
   set: mapOf(set as [string, string][]),
   set_string: mapOf(set_string as [string, string][]),

@@ -3,7 +3,7 @@ import type { Context } from '#platform/context.ts';
 import type { ValuesInput } from '#services/kinds/helm/schema.ts';
 import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/sources/git.ts';
 
-/** What overrides the values of a chart, as it is stored. */
+/** Overrides of a chart's values, as stored. */
 export interface ValuesOverride {
   set: string[][];
   set_string: string[][];
@@ -16,7 +16,7 @@ export interface ValuesOverride {
 
 export const NO_VALUES: ValuesOverride = { set: [], set_string: [], set_json: [], file: null };
 
-/** Reads the values of a body, which are all that there are then. Throws 400 that names the field. */
+/** Reads the values of a body, which replace all present ones. Throws 400 that names the field. */
 export async function toValues(
   context: Context,
   place: { organizationId: string },
@@ -50,7 +50,10 @@ function toPairs(pairs: string[][] | undefined, name: string): string[][] {
   });
 }
 
-/** A reference to a variable is replaced at deployment only: such a value can't be judged before. */
+/**
+ * Checks that a value is JSON. A value with a reference to a variable can be checked only after its replacement at deployment, so that it
+ * is accepted here.
+ */
 function checkJson(value: string, field: string): void {
   if (value.includes('{{')) return;
   try {
@@ -96,7 +99,7 @@ async function toGitFiles(
   };
 }
 
-/** The values as they are answered; references to variables stand in them as they were written. */
+/** Makes the answer of the values; references to variables are not replaced. */
 export const toValuesView = (
   { file, ...pairs }: ValuesOverride,
   commit: ResolvedCommit | undefined,

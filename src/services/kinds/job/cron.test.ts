@@ -14,7 +14,7 @@ const logged: string[] = [];
 const app = useApp({ QUARTERDECK_LOG_LEVEL: 'warn' }, {}, undefined, (line) => logged.push(line));
 const engine = useEngine(app);
 
-/** A deployed job that is due in a long time. */
+/** Creates and deploys a cron job that is not due for a long time. */
 async function makeCron(admin: Actor, settings: Record<string, unknown> = {}, body: object = {}): Promise<TestJob> {
   const cronjob = { scheduled_at: '0 0 1 1 *', timezone: 'Europe/Paris', arguments: ['report'] };
   const job = await makeJob(admin, { schedule: { cronjob }, ...body });
@@ -24,7 +24,7 @@ async function makeCron(admin: Actor, settings: Record<string, unknown> = {}, bo
   return job;
 }
 
-/** The next 31 December of UTC at a time: where it is New Year by then, a schedule of that is due. */
+/** Returns the next 31 December at a time in UTC. In time zones where it is New Year by then, a yearly schedule is due. */
 function nextLastOfDecember(hour: number, minute = 0): Date {
   const ofYear = (year: number) => new Date(Date.UTC(year, 11, 31, hour, minute));
   const year = new Date().getUTCFullYear();
@@ -34,7 +34,7 @@ function nextLastOfDecember(hour: number, minute = 0): Date {
 const scheduleOf = ({ id }: TestJob) =>
   app.db.selectFrom('cron_schedule').selectAll().where('service_id', '=', id).executeTakeFirst();
 
-/** Lets the time come for it, so many minutes ago. */
+/** Makes the job due since some minutes. */
 async function makeDue({ id }: TestJob, minutes = 1): Promise<void> {
   await engine.executions.look();
   const changed = await app.db
@@ -45,7 +45,7 @@ async function makeDue({ id }: TestJob, minutes = 1): Promise<void> {
   expect(changed.numUpdatedRows).toBe(1n);
 }
 
-/** Lets the time be now, without a look of any worker. */
+/** Makes the job due now, without a look of any worker. */
 const dueNow = ({ id }: TestJob) =>
   app.db
     .updateTable('cron_schedule')
@@ -55,7 +55,7 @@ const dueNow = ({ id }: TestJob) =>
 
 const statesOf = async (job: TestJob): Promise<string[]> => (await executionsOf(job)).map((one: any) => one.state);
 
-/** What it ran, once none of it waits or goes on. */
+/** Waits until `count` executions of a job have ended, and returns all of them. */
 async function ended(job: TestJob, count: number): Promise<any[]> {
   await expect
     .poll(async () => (await statesOf(job)).filter((state) => !/WAITING|RUNNING/.test(state)).length, {
@@ -293,7 +293,7 @@ describe('a time that comes while the last run goes on', () => {
   });
 });
 
-/** Shorter than the settings allow: tests wait for it. */
+/** Sets a shorter limit than the settings allow, as tests wait for it. */
 const limitSteps = (seconds: number): void => void (app.platform.settings.stepProgressSeconds = seconds);
 const { stepProgressSeconds: USUAL } = readSettings({});
 afterEach(() => {
@@ -372,7 +372,7 @@ describe('a run whose worker goes', () => {
   });
 });
 
-/** As if the worker had been killed, the last of so many: what it holds is nobody's. */
+/** Marks the claim as lost, as if the worker was killed; `pickups` is the number of workers that have claimed it so far. */
 const killWorker = (job: TestJob, pickups?: number) =>
   app.db
     .updateTable('job_execution')

@@ -13,10 +13,10 @@ import type { JobSpec } from '#services/kinds/job/spec.ts';
 import { buildKeyOf, buildLimits, whyBuilt } from '#services/images/build-key.ts';
 import { splitWords } from '#services/workload/workload.ts';
 
-/** Written into the checkout where the Dockerfile stands in the configuration. */
+/** Path in the checkout of a Dockerfile that stands in the configuration. */
 const OWN_DOCKERFILE = 'quarterdeck.Dockerfile';
 
-/** How a job is deployed: its image is made, and what it runs at the event is run. Nothing of it stays. */
+/** Deployment of a job: its image is built or resolved, and the command of the event runs to its end. Nothing keeps running. */
 export const jobDeployment: DeployableKind = {
   source: (service) => {
     const { source, git_repository: git } = specOf(service);
@@ -72,10 +72,10 @@ export const jobDeployment: DeployableKind = {
       gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
       secrets: variables.secrets,
       timeoutSeconds: spec.max_duration_seconds || MAX_DURATION_SECONDS,
-      // A cron job runs beside deployments: what it writes is its own.
+      // A cron job runs outside of deployments: its output makes no variables.
       outputPath: event === 'CRON' ? null : options.outputPath,
     };
-    // What is to be torn down whatever its own event makes of it (docs/contributing/rules.md 19).
+    // A best-effort teardown goes on even if the DELETE event fails (docs/contributing/rules.md 19).
     const tolerated = options.bestEffort && event === 'DELETE' && action !== 'RUN';
     return [{ task, attempts: spec.max_nb_restart + 1, tolerated }];
   },
@@ -99,17 +99,17 @@ const EVENT_OF: Record<Exclude<DeploymentAction, 'RUN'>, JobEvent | undefined> =
   STOP: 'STOP',
   RESTART: undefined,
   DELETE: 'DELETE',
-  // What runs of it is removed: what an event has made outside goes with it.
+  // An uninstall removes what the job has created elsewhere, too.
   UNINSTALL: 'DELETE',
 };
 
-/** The event at which something of a job is run by an action; undefined where it has nothing for it. */
+/** Returns the event of a job that an action runs; undefined if it runs nothing. */
 function eventOf(service: ServiceSnapshot, action: DeploymentAction): JobEvent | undefined {
   const event = action === 'RUN' ? (service.event as JobEvent) : EVENT_OF[action];
   return event && commandOf(specOf(service).schedule, event) ? event : undefined;
 }
 
-/** A deploy that runs nothing has a step all the same: it makes the release of which a schedule runs. */
+/** Returns the last steps of an action. A deploy that runs nothing has a step all the same: it makes the release that a schedule runs. */
 function lastSteps(action: DeploymentAction, runs: boolean): StepName[] {
   if (!runs) return ['DEPLOYMENT'];
   return action === 'DEPLOY' || action === 'RUN' ? ['EXECUTING'] : ['EXECUTING', 'DEPLOYMENT'];
@@ -140,7 +140,7 @@ function whyTaken({ image, imageSource }: ResolvedService, last: LastRelease | n
   return `${imageSource?.tag ?? 'its tag'} is another image than that of the last release`;
 }
 
-/** What is taken down is taken down by the image that was released. */
+/** Keeps the released image: commands that stop or delete a job run in it. */
 const keepImage = (action: DeploymentAction, last: LastRelease | null): Made => ({
   steps: [],
   image: last?.image ?? null,

@@ -3,11 +3,11 @@ import { outputPathOf, type KindHooks } from '#deployments/index.ts';
 import { parseOutputs } from '#services/kinds/job/outputs.ts';
 import { recordOutputs } from '#services/capabilities/service/variables/index.ts';
 
-/** What an event of a job wrote becomes variables of its environment (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
+/** Stores the outputs of a job's event as variables of its environment (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
 export const jobHooks: KindHooks = {
   record: async (context, service, execution) => {
     const output = execution.failure === null ? execution.outcomes.at(-1)?.end.output : null;
-    // A file that was not written changes nothing; what is being removed takes its outputs along.
+    // A missing file changes nothing; a removed service takes its outputs along.
     if (typeof output !== 'string' || execution.action === 'DELETE' || execution.action === 'UNINSTALL') return [];
     const path = outputPathOf(context.settings.builtInVariablePrefix);
     const { organizationId, environmentId, deploymentId } = execution;
@@ -15,7 +15,7 @@ export const jobHooks: KindHooks = {
     try {
       return await recordOutputs(context, place, parseOutputs(output, path));
     } catch (error) {
-      // What the rules of variables refuse does not say of which file they speak.
+      // Errors of the rules for variables do not name the file.
       if (error instanceof AppError && !error.message.startsWith(path))
         throw new Error(`${path}: ${error.message}`, { cause: error });
       throw error;

@@ -15,7 +15,7 @@ import {
 } from '#services/kinds/job/schema.ts';
 import { toJobSpec, toJobView, type JobSpec } from '#services/kinds/job/spec.ts';
 
-/** A service that runs something to its end: at events of its lifecycle, or at its times. */
+/** Service that runs to its end: at events of its lifecycle, or on a schedule. */
 export const job: Kind<JobSpec, JobInput & { name: string }> = {
   kind: 'JOB',
   path: 'job',
@@ -55,7 +55,7 @@ export const job: Kind<JobSpec, JobInput & { name: string }> = {
   },
 };
 
-/** An execution in the history shows one event: what the job runs first. */
+/** Returns the details of a configuration. The history shows one event of it: the first one that the job runs. */
 function detailsOf({ source, schedule }: JobSpec): Record<string, unknown> {
   const event = JOB_EVENTS.find((one) => commandOf(schedule, one))!;
   const { arguments: words, entrypoint } = commandOf(schedule, event)!;
@@ -76,7 +76,10 @@ interface Said {
   forceEvent?: JobEvent;
 }
 
-/** The tag becomes the configured one, the commit holds for this deployment (docs/contributing/rules.md 15). */
+/**
+ * Reads the options of a deploy call: the tag becomes the configured one, the commit holds for this deployment only
+ * (docs/contributing/rules.md 15).
+ */
 function choose(
   spec: JobSpec,
   { image_tag: tag, git_commit_id: commitId, forceEvent: event }: Said,

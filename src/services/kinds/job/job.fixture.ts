@@ -3,10 +3,10 @@ import type { FakeOutcome } from '#runtimes/fake/index.ts';
 import { ok, type Actor } from '#test/harness/app.ts';
 import { EXAMPLE, type TestEngine } from '#test/harness/engine.ts';
 
-/** A source that every test can build. */
+/** Source that every test can build. */
 export const BUILT = { docker: { git_repository: { url: EXAMPLE, branch: 'HEAD' }, dockerfile_path: 'Dockerfile' } };
 
-/** A job in an environment of its own. */
+/** Job in an environment of its own. */
 export interface TestJob {
   admin: Actor;
   environmentId: string;
@@ -27,7 +27,7 @@ export async function makeJob(admin: Actor, body: object = {}, environment?: str
   return { admin, environmentId, id: job.id, url: `/job/${job.id}`, body: job };
 }
 
-/** How executions of a job go from now on, in the order of their beginning; the last one goes on for all further ones. */
+/** Sets the outcomes of the job's next executions, in the order of their start; the last one repeats. */
 export function order(engine: TestEngine, job: TestJob, ...outcomes: FakeOutcome[]): void {
   let next = 0;
   engine.runtime.onTask(job.id, () => outcomes[Math.min(next++, outcomes.length - 1)]!);
@@ -38,7 +38,7 @@ export const deploy = async ({ admin, url }: TestJob, query = '', body?: object)
 
 export const executionsOf = async ({ admin, url }: TestJob) => ok(await admin.get(`${url}/execution`), 200).results;
 
-/** What an execution wrote. */
+/** Returns the lines that an execution wrote. */
 export const logOf = async ({ admin, url }: TestJob, id: string): Promise<string[]> =>
   ok(await admin.get(`${url}/execution/${id}/log`), 200)
     .results.map(({ message }: { message: string }) => message)

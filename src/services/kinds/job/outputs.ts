@@ -2,13 +2,13 @@ import { badRequest } from '#kernel/errors.ts';
 import { findJsonError } from '#kernel/json-error.ts';
 import type { Output } from '#services/capabilities/service/variables/index.ts';
 
-/** What a value may be said to be besides (`{"KEY": {"value": …}}`). */
+/** Fields of the long form of an output (`{"KEY": {"value": …}}`). */
 const FIELDS = ['value', 'sensitive', 'description', 'mount_path', 'type'];
 const MAX_OUTPUTS = 1000;
 
 /**
- * What an execution wrote into its output file: `{"KEY": "value"}`, or `{"KEY": {"value": …, "sensitive": true, "description": …,
- * "mount_path": …}}`, which is also what `terraform output -json` writes. Throws an error for people that says where it is wrong.
+ * Parses the output file of an execution: `{"KEY": "value"}`, or `{"KEY": {"value": …, "sensitive": true, "description": …, "mount_path":
+ * …}}`, which is also what `terraform output -json` writes. Throws an error for people that says where it is wrong.
  */
 export function parseOutputs(text: string, path: string): Output[] {
   const outputs = readObject(text, path);
@@ -55,7 +55,7 @@ function checkFields(said: Record<string, unknown>, at: string): Record<string, 
   return said;
 }
 
-/** Numbers and truth values as they are written; lists and objects, which Terraform has, as JSON. */
+/** Converts a value to text: numbers and truth values as they are written; lists and objects, which Terraform has, as JSON. */
 function toText(value: unknown, at: string): string {
   if (typeof value === 'string') return value;
   if (value === null || value === undefined) throw badRequest(`${at} has no value: leave it out.`);

@@ -43,7 +43,7 @@ export const JobSchedule = named(
   }),
 );
 
-/** What is run instead of the image's own entry point and command; empty keeps those. */
+/** Command that replaces the image's own entry point and command; empty keeps those. */
 export interface JobCommand {
   arguments: string[];
   entrypoint?: string;
@@ -54,7 +54,7 @@ export interface CronSchedule extends JobCommand {
   scheduled_at: string;
 }
 
-/** A cron job has `cronjob` alone; a lifecycle job has what is run at its events. */
+/** Schedule of a job: a cron job has `cronjob` alone, a lifecycle job has the commands of its events. */
 export interface JobSchedule {
   cronjob?: CronSchedule;
   on_start?: JobCommand;
@@ -65,7 +65,7 @@ export interface JobSchedule {
 
 const EVENT_FIELDS = ['on_start', 'on_stop', 'on_delete'] as const;
 
-/** The schedule that a body asks for, in place of the one before. Throws 400 that names the field. */
+/** Makes the schedule from a body, in place of the present one. Throws 400 that names the field. */
 export function toSchedule(input: ScheduleInput | undefined, present: JobSchedule | null): JobSchedule {
   if (!input) {
     if (present) return present;
@@ -107,11 +107,11 @@ const toCommand = ({
   ...(typeof entrypoint === 'string' ? { entrypoint } : {}),
 });
 
-/** What a job runs, and when: an event of its lifecycle, or its times. */
+/** Events at which a job runs: those of its lifecycle, or its schedule (CRON). */
 export const JOB_EVENTS = ['START', 'STOP', 'DELETE', 'CRON'] as const;
 export type JobEvent = (typeof JOB_EVENTS)[number];
 
-/** What is run at an event; undefined where the job has no such event. */
+/** Returns the command of an event; undefined if the job does not run at it. */
 export function commandOf(schedule: JobSchedule, event: JobEvent): JobCommand | undefined {
   switch (event) {
     case 'START':

@@ -8,7 +8,7 @@ import { ImageTag } from '#services/images/image-name.ts';
 import { Architecture, Cpu, Memory } from '#services/workload/long-running.ts';
 import { Healthcheck } from '#services/workload/probes.ts';
 
-/** A week: what runs longer is no job. */
+/** Longest duration of an execution: a week. */
 export const MAX_DURATION_SECONDS = 604_800;
 
 const own = {

@@ -48,7 +48,7 @@ export const JobSourceRequest = named(
 );
 export type SourceInput = Static<typeof JobSourceRequest>;
 
-/** One of the two, never both, not even as null (contract/README.md). */
+/** Source of a job's image: exactly one of the two fields. The other one is absent, not null. */
 export const JobSource = named(
   'JobSource',
   Type.Object({
@@ -75,23 +75,23 @@ export const JobSource = named(
 interface JobImage {
   registry_id: string;
   image_name: string;
-  /** Or a digest. */
+  /** Tag or digest. */
   tag: string;
 }
 
-/** How an image is built from the repository. */
+/** Build of an image from the repository. */
 interface JobBuild {
   dockerfile_path: string | null;
   dockerfile_raw: string | null;
   docker_target_build_stage: string | null;
 }
 
-/** Where a job's image comes from, as it is stored. `git_repository` stands where it stands in every kind: its token is found by it. */
+/** Source of a job's image as stored. `git_repository` stands at the same path as in every kind, where its token is looked up. */
 export type StoredSource =
   | { source: { image: JobImage }; git_repository?: undefined }
   | { source: { docker: JobBuild }; git_repository: GitSource };
 
-/** The source that a body asks for; what it leaves out of a source of the same form stays as it was. */
+/** Makes the source from a body; absent fields of a source of the same form keep their value. */
 export async function toSource(
   context: Context,
   place: { organizationId: string },
@@ -101,7 +101,7 @@ export async function toSource(
   if (input?.image && input.docker) throw invalidField('source', 'must have either image or docker, not both of them');
   if (input?.image) return toImage(context, place, input.image, present);
   if (input?.docker) return toBuild(context, place, input.docker, present);
-  // Of what is given there may be more than the source.
+  // `present` may have more fields than the source.
   if (present) return { source: present.source, git_repository: present.git_repository } as StoredSource;
   throw invalidField('source', 'is required: give image or docker');
 }
@@ -151,11 +151,11 @@ async function toBuild(
   };
 }
 
-/** What is left out stays, and empty is nothing. */
+/** Keeps the present text if none is given; an empty text becomes null. */
 const kept = (given: string | null | undefined, present: string | null | undefined): string | null =>
   (given === undefined ? present : given) || null;
 
-/** A source as it is answered. */
+/** Makes the answer of a source. */
 export function toSourceView(row: ServiceRow, stored: StoredSource) {
   if ('image' in stored.source) {
     const { image } = stored.source;

@@ -19,10 +19,10 @@ interface JobLimits {
   ephemeral_storage_in_gib?: number;
   cpu_architecture: 'AMD64' | 'ARM64' | null;
   max_nb_restart: number;
-  /** 0 for the longest there is. */
+  /** Maximum duration in seconds; 0 for the longest possible one. */
   max_duration_seconds: number;
   port: number | null;
-  /** Kept for clients: a run is watched by its end and its time. */
+  /** Probes that clients send; only stored and answered. An execution is judged by its end and its duration. */
   healthchecks: HealthcheckInput;
   auto_preview: boolean;
   auto_deploy: boolean;
@@ -41,7 +41,7 @@ const FRESH: JobLimits = {
   auto_deploy: false,
 };
 
-/** The spec that a body asks for; what it leaves out stays as it was, or gets the reference's default. */
+/** Makes the spec from a body: absent fields keep their value, or get the reference's default. */
 export async function toJobSpec(
   context: Context,
   place: SpecPlace,

@@ -5,22 +5,23 @@ const COMMANDS = ['init', 'validate', 'plan', 'apply', 'destroy'] as const;
 type CommandName = (typeof COMMANDS)[number];
 export type ExtraArguments = Partial<Record<CommandName, string[]>>;
 
-/** What is done of a service. `apply` is a deployment, `destroy` its removal, with or without the apply before it. */
+/** Action of a run. `apply` is a deployment; `destroy` is a removal, which `reconcile-destroy` precedes with an apply. */
 export type TerraformAction = 'apply' | 'plan' | 'destroy' | 'reconcile-destroy' | 'unlock' | 'migrate';
 
-/** A command of a run: its arguments after the program, and how the run's script takes it. */
+/** Command of a run: its arguments after the program, and the name by which the run's script treats it. */
 export interface Command {
   name: CommandName | 'show' | 'state' | 'locked' | 'switch';
   args: string[];
 }
 
-/** In the module's folder of the copy that the run works on; the folder goes with the run. */
+/** Plan file in the module's folder. It lies in the run's copy of the module, which is deleted with the run. */
 export const PLAN_FILE = '.quarterdeck.tfplan';
 const QUIET = ['-input=false', '-no-color'];
 
 /**
- * Commands of an action, in order. A service's own arguments stand before ours, so that ours hold. `readsState` is set where the state is
- * not kept by us: then it has to be asked for. The run's script names the plan to apply, behind the variables that some programs want.
+ * Returns the commands of an action, in order. A service's own arguments stand before the fixed ones, so that the fixed ones win.
+ * `readsState` is set if Quarterdeck does not keep the state: then a command reads it. The run's script adds the plan to apply, behind the
+ * variables that some programs require.
  */
 export function commandsOf(action: TerraformAction, extra: ExtraArguments, readsState: boolean): Command[] {
   const of = (name: CommandName): string[] => extra[name] ?? [];
@@ -53,7 +54,7 @@ export function commandsOf(action: TerraformAction, extra: ExtraArguments, reads
   }
 }
 
-/** Options that say what is planned: a saved plan is applied as it is, so `plan` gets those that are given for `apply`. */
+/** Options that decide what is planned. A saved plan is applied unchanged, so that `plan` gets those of `apply` too. */
 const PLANNING = ['var', 'var-file', 'target', 'exclude', 'replace', 'refresh', 'refresh-only', 'destroy'];
 /** Options whose value may be the next argument. */
 const WITH_VALUE = new Set([
@@ -87,13 +88,13 @@ function split(args: readonly string[]): { planning: string[]; applying: string[
   return parts;
 }
 
-/** Variables among the service's own arguments of a plan, which OpenTofu wants to be given again when it is applied. */
+/** Returns the variables among the service's arguments of a plan: OpenTofu requires them again at the apply. */
 export const plannedVariables = ({ plan = [], apply = [] }: ExtraArguments): string[] =>
   [...optionsIn([...plan, ...split(apply).planning])]
     .filter(({ name }) => name === 'var' || name === 'var-file')
     .flatMap(({ words }) => words);
 
-/** Why an option cannot be given. */
+/** Reasons for which options are refused, by option. */
 const REFUSED: Record<string, string> = {
   chdir: 'is given by root_path',
   out: 'is given by the service itself: what was planned is what is applied',

@@ -24,22 +24,22 @@ import {
 import type { TerraformSpec } from '#services/kinds/terraform/spec.ts';
 import { refuseFrom } from '#services/images/dockerfile-fragment.ts';
 
-/** What a run is given of what is opened or found when its stage starts; JSON under one name. */
+/** Values that `open` reads or finds when the stage of a run starts; passed to the run as JSON under one name. */
 export interface Opened {
   programs: string[];
   access: StateAccess | null;
   variables: VariableValue[];
-  /** Backend of the last release, where a state is migrated from it. */
+  /** Backend of the last release, if the state is migrated from it. */
   previousBackend: Backend | null;
-  /** Whether it was ever applied with success. */
+  /** Whether the service was ever applied with success. */
   wasReleased: boolean;
 }
 
-/** A limit where a service names none. */
+/** Limit of a run in seconds, if the service has none. */
 const LONGEST_SECONDS = 86_400;
 const ANSWER = `${FOLDER}/answer/answer.json`;
 
-/** How a Terraform service is deployed: its module becomes an image, in which Terraform runs to its end. */
+/** Deployment of a Terraform service: its module becomes an image, in which Terraform runs to its end. */
 export const terraformDeployment: DeployableKind = {
   source: (service) => {
     const { url, branch, git_token_id } = specOf(service).git_repository;
@@ -130,10 +130,10 @@ export const terraformDeployment: DeployableKind = {
             }),
           ],
           resources: { cpuMilli: cpu_milli, memoryMib: ram_mib },
-          // Providers that were fetched once are not fetched again.
+          // The volume caches providers between runs.
           storage: storage_gib > 0 ? [{ id: service.serviceId, mountPath: CACHE_FOLDER, sizeGib: storage_gib }] : [],
           labels: service.labels ?? {},
-          // Terraform ends what it is about, which may be the making of a machine.
+          // Terraform finishes its current operation, which may be the creation of a machine.
           gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
           secrets: variables.secrets,
           timeoutSeconds: spec.timeout_sec || LONGEST_SECONDS,
@@ -146,7 +146,7 @@ export const terraformDeployment: DeployableKind = {
 
 const specOf = (service: ServiceSnapshot): TerraformSpec => service.spec;
 
-/** A lock of a state that is kept here is released here: nothing runs. */
+/** Tells whether an action only releases a lock that Quarterdeck keeps: then nothing runs. */
 export const isOwnUnlock = (service: ServiceSnapshot): boolean =>
   service.event === 'FORCE_UNLOCK' && keepsState(specOf(service).backend);
 
@@ -155,7 +155,7 @@ function whyNothingRuns(service: ServiceSnapshot, action: DeploymentAction): str
   return `what Terraform has made does not run: there is nothing to ${action.toLowerCase()}`;
 }
 
-/** What of Terraform an action of ours is (docs/contributing/rules.md 42, docs/contributing/rules.md, *Status*). */
+/** Maps an action of a deployment to an action of Terraform (docs/contributing/rules.md 42, docs/contributing/rules.md, *Status*). */
 function terraformActionOf(service: ServiceSnapshot, action: DeploymentAction, reconciles: boolean): TerraformAction {
   switch (service.event) {
     case 'PLAN':
@@ -170,7 +170,7 @@ function terraformActionOf(service: ServiceSnapshot, action: DeploymentAction, r
   }
 }
 
-/** What the image is made of. Variables are no part of it: they are mounted. */
+/** Hashes the inputs of the image. Variables do not belong to them: they are mounted. */
 function buildKeyOf(service: ServiceSnapshot, commit: Commit | undefined): string {
   const { git_repository: git, dockerfile_fragment, engine, provider_version } = specOf(service);
   const content = [git.url, commit?.id, dockerfile_fragment, engine, provider_version.explicit_version];

@@ -27,7 +27,7 @@ function testDeployedBy(by: Engine): void {
     specs.length = 0;
   });
 
-  /** The fake runtime's executions of a service are real ones. */
+  /** Makes the fake runtime execute a service with the real program. */
   const really = ({ id, repository }: TerraformService) =>
     engine.runtime.onTask(id, async (spec) => {
       specs.push(spec);

@@ -12,19 +12,19 @@ import type { RepositoryReader } from '#services/sources/repository.ts';
 import { beginRun, endRun, type StateServer } from '#services/terraform-state/index.ts';
 import { isExpression, structuredVariables } from '#services/terraform-repository/index.ts';
 
-/** What runs of Terraform need of the process that starts them; app/ hands it over. */
+/** Dependencies of Terraform runs on the process that starts them; app/ provides them. */
 export interface TerraformNeeds {
   states: StateServer;
   programs: ProgramFinder;
-  /** Reads the modules of runs on a runtime; null where they are only pretended. */
+  /** Returns the reader of modules for runs on a runtime; null if its runs are only pretended. */
   repositoriesFor(runtime: string): RepositoryReader | null;
-  /** Address of this machine as what runs in the environment's cluster reaches it. */
+  /** Returns an address of this machine that runs in the environment's cluster can reach. */
   hostAddress(cluster: { id: string; runtime: string }, identity: WorkloadIdentity): Promise<string>;
 }
 
 const NOTHING: { values: Record<string, string>; secrets: string[] } = { values: {}, secrets: [] };
 
-/** What of Terraform services needs the database, or the machine. */
+/** Steps of Terraform services that need the database or the machine. */
 export const terraformHooks = (needs: TerraformNeeds): KindHooks => ({
   open: async (context, service, identity) => {
     if (isOwnUnlock(service)) return NOTHING;
@@ -51,13 +51,13 @@ export const terraformHooks = (needs: TerraformNeeds): KindHooks => ({
     };
   },
   record: recordTerraform,
-  // Asked to end, Terraform releases its lock; one that is left is told by the next run, and released by hand.
+  // Terraform releases its lock when it is asked to end; the next run reports a lock that is left, which is released by hand.
   abandon: async (context, service, { organizationId, generation }) => {
     await endRun(context, { organizationId, serviceId: service.serviceId }, { generation, known: false });
   },
 });
 
-/** The backend that a state is migrated from. Throws an error for people where there is none, or no other. */
+/** Returns the backend that the state is migrated from. Throws an error for people if there is none, or no other. */
 function previousOf(spec: TerraformSpec, released: TerraformSpec | undefined): Backend {
   if (!released) throw new Error('There is no state to migrate: the service was never applied with success.');
   if (JSON.stringify(released.backend) === JSON.stringify(spec.backend))
@@ -71,7 +71,7 @@ async function programsOf({ programs }: TerraformNeeds, spec: TerraformSpec, run
   return choosePrograms(await programs(), { engine: spec.engine, version, moduleChooses });
 }
 
-/** A credential of its own for this run, and where the state is found with it. */
+/** Issues a credential for this run, and returns it with the URL of the state. */
 async function letIn(
   context: Context,
   { states, hostAddress }: TerraformNeeds,
@@ -87,8 +87,8 @@ async function letIn(
 }
 
 /**
- * Values of the service's own variables. What looks like a list or a map may be just text: the module's declarations say, which are read
- * only where that is open.
+ * Returns the values of the service's own variables. A text that looks like a list or a map may be plain text: the module's declarations
+ * decide, and are read only in this case.
  */
 async function variablesOf(
   context: Context,

@@ -2,7 +2,7 @@ import { FOLDER } from '#services/kinds/terraform/run-files.ts';
 import type { TerraformSpec } from '#services/kinds/terraform/spec.ts';
 import { KNOWN_VERSIONS } from '#services/kinds/terraform/versions.ts';
 
-/** Images with the programs, without their tags (settings). */
+/** Names of the programs' images, without their tags (settings). */
 export interface ProgramImages {
   terraform: string;
   openTofu: string;
@@ -10,10 +10,10 @@ export interface ProgramImages {
 
 export const DOCKERFILE = '.quarterdeck.Dockerfile';
 
-/** Where OpenTofu's program is put: its own images may not be built upon. */
+/** Base image for OpenTofu, whose program is copied into it: OpenTofu's own images refuse to be built upon. */
 const BASE = 'docker.io/library/alpine:3.22';
 
-/** The version of the image: the named one, else the newest that is known. */
+/** Returns the version of the image: the named one, else the newest known one. */
 function versionOf(spec: TerraformSpec): string {
   const known = KNOWN_VERSIONS.filter(({ engine }) => engine === spec.engine).map(({ version }) => version);
   const { explicit_version: wanted } = spec.provider_version;
@@ -22,8 +22,8 @@ function versionOf(spec: TerraformSpec): string {
 }
 
 /**
- * The image of a service: Terraform's own with the service's fragment and the repository in it. On a host cluster FROM stands for the
- * machine, whose program is taken.
+ * Makes the Dockerfile of a service: Terraform's own image with the service's fragment and the repository in it. On a host cluster FROM
+ * stands for the machine, whose program is used.
  */
 export function dockerfileOf(spec: TerraformSpec, runtime: string, images: ProgramImages, fragment: string): string {
   const version = versionOf(spec);

@@ -21,7 +21,7 @@ import type { Kind } from '#services/kind.ts';
 
 export { terraformHooks } from '#services/kinds/terraform/hooks.ts';
 
-/** A module of Terraform or OpenTofu that is planned, applied and destroyed. */
+/** Module of Terraform or OpenTofu that is planned, applied and destroyed. */
 export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> = {
   kind: 'TERRAFORM',
   path: 'terraform',

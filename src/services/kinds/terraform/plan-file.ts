@@ -21,7 +21,7 @@ const OutputChange = Type.Object({
   after: Type.Any(),
 });
 
-/** A plan as data, for people and their tools. */
+/** Plan as data, for people and their tools. */
 export const PlanContent = named(
   'TerraformPlanContent',
   Type.Object({

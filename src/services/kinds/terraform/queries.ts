@@ -1,7 +1,7 @@
 import type { StateReading } from '#kernel/parsing/formats.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
-/** Plans of a service that are kept. */
+/** Number of plans that are kept of a service. */
 const KEPT_PLANS = 20;
 
 /** Runtime of the cluster that an environment is on. */
@@ -14,7 +14,7 @@ export const findRuntime = (db: Database, scope: Scope, environmentId: string) =
     .where('environment.id', '=', environmentId)
     .executeTakeFirst();
 
-/** The configuration that was last applied with success. */
+/** Returns the configuration of the last release, which was applied with success. */
 export const findReleasedSpec = async (db: Database, scope: Scope, serviceId: string) => {
   const row = await db
     .selectFrom('service')
@@ -62,7 +62,7 @@ export const deleteOldPlans = (db: Database, scope: Scope, serviceId: string) =>
     )
     .execute();
 
-/** The newest plan, or that of one request. */
+/** Finds the newest plan, or that of one deployment request. */
 export const findPlan = (db: Database, scope: Scope, serviceId: string, deploymentId: string | null) => {
   const query = db
     .selectFrom('terraform_plan')
@@ -74,7 +74,7 @@ export const findPlan = (db: Database, scope: Scope, serviceId: string, deployme
   return (deploymentId ? query.where('deployment_id', '=', deploymentId) : query).executeTakeFirst();
 };
 
-/** Resources of the state as it was last read, by address. */
+/** Lists the resources of the last state that was read, by address. */
 export const listResources = (db: Database, scope: Scope, serviceId: string) =>
   db
     .selectFrom('terraform_resource')
@@ -85,8 +85,8 @@ export const listResources = (db: Database, scope: Scope, serviceId: string) =>
     .execute();
 
 /**
- * Makes the resources of a state those of a service; the ones that were there keep their ids. Their texts go to the database as they came out
- * of the thread that read them.
+ * Replaces the resources of a service by those of a state; resources with the same address keep their ids. Their texts go to the database
+ * as they came from the thread that read them.
  */
 export async function replaceResources(
   db: Database,

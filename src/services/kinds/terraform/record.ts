@@ -17,7 +17,9 @@ import {
   type StateOwner,
 } from '#services/terraform-state/index.ts';
 
-/** Keeps what a run of Terraform left: the end of its credential, its plan, the resources of the state, and outputs as variables. */
+/**
+ * Records the results of a run: revokes its credential, stores its plan and the resources of the state, and makes variables of the outputs.
+ */
 export async function recordTerraform(
   context: Context,
   service: ServiceSnapshot,
@@ -29,7 +31,7 @@ export async function recordTerraform(
     return [lock ? `Released ${holderOfLock(lock)}.` : 'The state is not locked.'];
   }
   const lines: string[] = [];
-  // Its process is known to be gone: a lock that it has left holds nobody.
+  // The process is known to be gone: a lock that it has left can be released.
   const left = await endRun(context, owner, { generation: null, known: true });
   if (left) lines.push(`The run ended without releasing ${holderOfLock(left)}: it is released now.`);
   if (execution.failure !== null) lines.push(...(await whoLocks(context, owner)));
@@ -41,7 +43,7 @@ export async function recordTerraform(
   return [...lines, ...(await keepOutputs(context, service, execution, state))];
 }
 
-/** What Terraform says of a lock that our backend refuses it is of the one that asks: whose it is, we say. */
+/** Tells who holds the lock: what Terraform logs about a refused lock describes its own request, not the holder. */
 async function whoLocks(context: Context, owner: StateOwner): Promise<string[]> {
   const lock = (await currentState(context, owner))?.lock;
   if (!lock) return [];
@@ -50,7 +52,7 @@ async function whoLocks(context: Context, owner: StateOwner): Promise<string[]> 
   ];
 }
 
-/** Reads what `run.sh` answered; null where it answered nothing. */
+/** Reads the answer of `run.sh`; null if it wrote none. */
 async function readAnswer({ organizationId, outcomes, secrets }: Execution): Promise<TerraformAnswer | null> {
   const text = outcomes.at(-1)?.end.output ?? null;
   if (text === null) return null;
@@ -69,7 +71,7 @@ async function keepPlan(context: Context, service: ServiceSnapshot, execution: E
   await queries.deleteOldPlans(context.db, scope, service.serviceId);
 }
 
-/** The state as it is now, also after a failure where it is kept here; null where nobody knows. */
+/** Returns the present state; null if it is unknown. A state that is kept here is read after a failure as well. */
 async function stateOf(
   context: Context,
   service: ServiceSnapshot,
@@ -88,7 +90,7 @@ interface StateOutput {
   sensitive: boolean;
 }
 
-/** Outputs become variables of the environment; those of what was destroyed go. */
+/** Stores outputs as variables of the environment; deletes them after a destroy. */
 async function keepOutputs(
   context: Context,
   service: ServiceSnapshot,
@@ -123,7 +125,7 @@ function refusalOf(context: Context, { key, value }: Output, isTaken: boolean): 
   return undefined;
 }
 
-/** Names of Terraform may have signs that no variable's has. */
+/** Converts an output. Names in Terraform may have characters that names of variables must not have. */
 const toOutput = ({ name, value, sensitive }: StateOutput): Output => ({
   key: name.replaceAll(/[^a-zA-Z0-9_]/g, '_').replace(/^(?=\d)/, '_'),
   value: value.toWellFormed().replaceAll('\0', ''),

@@ -8,7 +8,7 @@ import { serviceTarget } from '#services/service/target.ts';
 
 const target = serviceTarget('terraformId', 'Terraform', 'TERRAFORM');
 
-/** What only Terraform services have. */
+/** Endpoints that only Terraform services have. */
 export const terraformRoutes = (programs: ProgramFinder): Route[] => [
   defineRoute({
     id: 'listTerraformVersions',

@@ -9,17 +9,20 @@ import {
   type TerraformAction,
 } from '#services/kinds/terraform/commands.ts';
 
-/** Where a run finds its files and the module, in the image and in what is mounted into it. */
+/** Folder of a run's files and of the module, in the image and in the mounted files. */
 export const FOLDER = '/quarterdeck';
 export const CACHE_FOLDER = `${FOLDER}/cache`;
 
 const SCRIPT = readFileSync(path.join(import.meta.dirname, 'run.sh'), 'utf8');
 
-/** One of three (docs/contributing/rules.md 38). `kubernetes` is kept by ourselves on clusters without Kubernetes (docs/contributing/engine.md, *Terraform services*). */
+/**
+ * Backend of the state: exactly one of the fields (docs/contributing/rules.md 38). On clusters without Kubernetes Quarterdeck itself keeps
+ * the state of `kubernetes` (docs/contributing/engine.md, *Terraform services*).
+ */
 export type Backend =
   { kubernetes: object } | { user_provided: object } | { blueprint: { type: string; config?: Record<string, string> } };
 
-/** A value of a variable; what is no plain text stands as an expression of Terraform's language. */
+/** Value of a variable: plain text, or an expression of Terraform's language. */
 export interface VariableValue {
   key: string;
   value: string;
@@ -30,12 +33,12 @@ export interface RunInput {
   action: TerraformAction;
   /** Candidates for the program, the best first: names or absolute paths. */
   programs: string[];
-  /** Whether the module itself says which of them it takes. */
+  /** Whether the module's own version constraint chooses among the programs. */
   moduleChooses: boolean;
   /** Folder of the module in the repository. */
   rootPath: string;
   backend: Backend;
-  /** Backend of the last release, where a state is migrated from. */
+  /** Backend of the last release, if the state is migrated from it. */
   previousBackend: Backend | null;
   extra: ExtraArguments;
   variableFiles: string[];
@@ -44,7 +47,7 @@ export interface RunInput {
 
 export const keepsState = (backend: Backend): boolean => 'kubernetes' in backend;
 
-/** Overrides whatever backend the module names; null leaves the module's own. */
+/** Makes the file that overrides the module's backend; null keeps the module's own. */
 function backendFile(backend: Backend): string | null {
   if ('kubernetes' in backend) return json({ terraform: { backend: { http: {} } } });
   if ('user_provided' in backend) return null;
@@ -52,10 +55,13 @@ function backendFile(backend: Backend): string | null {
   return json({ terraform: { backend: { [type]: config } } });
 }
 
-/** Checkpoint tells a company of each run; a run reads no credentials of anybody's home. */
+/**
+ * Terraform's configuration of a run. Checkpoint would report each run to HashiCorp; and with a file of its own, a run reads no credentials
+ * from a home directory.
+ */
 const CLI_CONFIG = 'disable_checkpoint = true\n';
 
-/** Files of a run, by absolute path: what `run.sh` reads beside itself. No secret stands anywhere but in the variables. */
+/** Makes the files of a run, by absolute path, which `run.sh` reads beside itself. Only those of the variables contain secrets. */
 export function filesOf(input: RunInput): { path: string; content: string }[] {
   const commands = commandsOf(input.action, input.extra, !keepsState(input.backend));
   const first = input.action === 'migrate' && input.previousBackend ? input.previousBackend : input.backend;
@@ -81,7 +87,7 @@ export function filesOf(input: RunInput): { path: string; content: string }[] {
     .map(([name, content]) => ({ path: `${FOLDER}/run/${name}`, content }));
 }
 
-/** One a line. What could be two was refused when it was said. */
+/** Joins texts to lines. Line ends within a text were refused when the configuration was saved. */
 function lines(texts: readonly string[]): string {
   if (texts.some((text) => /[\n\r\0]/.test(text))) throw internal('A line of a run of Terraform has an end within.');
   return texts.map((text) => `${text}\n`).join('');
@@ -99,18 +105,18 @@ function structuredFile(variables: readonly VariableValue[]): string | null {
   return structured.length === 0 ? null : structured.map(({ key, value }) => `${key} = ${value}\n`).join('');
 }
 
-/** Where our own backend is, and what lets this run in. */
+/** URL and credential of Quarterdeck's own state backend for one run. */
 export interface StateAccess {
   url: string;
   user: string;
   password: string;
 }
 
-/** Settings of Terraform that a service's own variables must not change: each would undo a rule of ours. */
+/** Pattern of Terraform's settings that a service's own variables must not change: each would override a setting of the run. */
 const OWN_SETTINGS =
   /^TF_(CLI_ARGS.*|DATA_DIR|WORKSPACE|INPUT|IN_AUTOMATION|HTTP_.*|PLUGIN_CACHE_DIR|ENCRYPTION_.*PASSPHRASE_FILE)$/;
 
-/** Environment of a run: the service's variables, and what makes Terraform work without anybody at it. */
+/** Returns the environment of a run: the service's variables, and settings with which Terraform works without a user. */
 export function environmentOf(variables: Record<string, string>, access: StateAccess | null): Record<string, string> {
   const own = Object.fromEntries(Object.entries(variables).filter(([key]) => !OWN_SETTINGS.test(key)));
   const state: Record<string, string> = access
@@ -120,7 +126,7 @@ export function environmentOf(variables: Record<string, string>, access: StateAc
         TF_HTTP_UNLOCK_ADDRESS: access.url,
         TF_HTTP_USERNAME: access.user,
         TF_HTTP_PASSWORD: access.password,
-        // The service may be started anew meanwhile: five minutes.
+        // Five minutes of retries: the state server may be restarted meanwhile.
         TF_HTTP_RETRY_MAX: '40',
         TF_HTTP_RETRY_WAIT_MIN: '1',
         TF_HTTP_RETRY_WAIT_MAX: '10',

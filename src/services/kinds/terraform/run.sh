@@ -1,6 +1,6 @@
 #!/bin/sh
-# One action of Terraform or OpenTofu, from a copy of the module to its end. What is run stands in files beside this one, an
-# argument a line: nothing that a user wrote is ever read by the shell. The only argument is the file for what is answered.
+# Runs one action of Terraform or OpenTofu in a copy of the module. The commands stand in files beside this one, one argument per
+# line, so that the shell never interprets text of a user. The only argument is the path of the file for the answer.
 set -u
 umask 077
 run=$(cd "$(dirname "$0")" && pwd) || exit 1
@@ -9,7 +9,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/terraform.XXXXXX") || exit 1
 child=
 stopped=
 trap 'rm -rf "$work"' EXIT
-# Terraform ends what it is about, writes the state and releases the lock.
+# On a signal Terraform finishes its current operation, writes the state and releases the lock.
 trap 'stopped=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT HUP
 
 fail() {
@@ -17,7 +17,7 @@ fail() {
   exit "${2:-1}"
 }
 
-# The image's own folder may not be writable for us.
+# The image's own folder may not be writable for this user.
 cp -R "$run/../source/." "$work/source" || exit 1
 module=$work/source/$(cat "$run/module")
 [ -d "$module" ] || fail "root_path names no folder of the repository: $(cat "$run/module")"
@@ -27,7 +27,7 @@ export HOME="$work" TF_DATA_DIR="$work/data"
 [ -n "${TF_CLI_CONFIG_FILE:-}" ] || export TF_CLI_CONFIG_FILE="$run/terraform.rc"
 if [ -d "$run/../cache" ] && [ -w "$run/../cache" ]; then TF_PLUGIN_CACHE_DIR=$(cd "$run/../cache" && pwd); export TF_PLUGIN_CACHE_DIR; fi
 
-# A path of the list is from the module's folder or from the repository's root.
+# Paths of the list are relative to the module's folder or to the repository's root.
 : >"$work/var-files"
 while IFS= read -r given || [ -n "$given" ]; do
   found=
@@ -41,7 +41,7 @@ for given in "$run/variables.tfvars.json" "$run/structured.tfvars"; do
   [ ! -s "$given" ] || printf '%s\n' "$given" >>"$work/var-files"
 done
 
-# The first that is there; where the module says which versions it takes, the first that it takes.
+# Chooses the first program that is present and, if the module has a version constraint, fulfills it.
 program=
 while IFS= read -r candidate || [ -n "$candidate" ]; do
   command -v "$candidate" >/dev/null 2>&1 || continue
@@ -54,7 +54,7 @@ while IFS= read -r candidate || [ -n "$candidate" ]; do
 done <"$run/programs"
 [ -n "$program" ] || fail "The program is not there: $(cat "$run/programs")" 127
 
-# OpenTofu compares, since 1.8, what an apply is given with what was planned. The others refuse to be given anything.
+# Since 1.8 OpenTofu compares the variables of an apply with those of the plan. Other programs refuse variables at the apply.
 compares=
 [ "${program##*/}" != tofu ] || case $("$program" version </dev/null) in
   *"OpenTofu v1."[67].*) ;;
@@ -65,7 +65,7 @@ end() {
   child=$!
   wait "$child"
   status=$?
-  # A signal that we got ends the waiting, not the child.
+  # A signal to this script ends `wait`, not the child.
   while kill -0 "$child" 2>/dev/null; do
     wait "$child"
     status=$?
@@ -91,12 +91,12 @@ for file in "$run"/commands/*; do
   esac
   echo "== ${program##*/} $name"
   case $name in
-    # What we read ourselves: it may hold what nobody is shown.
+    # Not logged: plan and state may contain sensitive values.
     show | state) "$program" -chdir="$module" "$@" </dev/null >"$work/$name.json" & end ;;
-    # Terraform tells whose lock it is only to who is refused by it.
+    # Terraform tells the id of a lock only in the error of a refused command.
     locked)
       "$program" -chdir="$module" "$@" </dev/null >"$work/locked" 2>&1 & end
-      # The http backend's "Lock Info" is of who asks; whose the lock is stands in its message.
+      # The http backend's "Lock Info" describes the refused request; the held lock stands in its message.
       lock=$(sed -n -e 's/^\(.*[^A-Za-z]\)\{0,1\}ID=\([^ ]*\).*/\2/p' -e 's/^[^A-Za-z]*ID: *\([^ ]*\).*/\1/p' "$work/locked" | head -n 1)
       if [ -z "$lock" ]; then
         [ "$status" -eq 0 ] || cat "$work/locked"
@@ -106,7 +106,7 @@ for file in "$run"/commands/*; do
         "$program" -chdir="$module" force-unlock -no-color -force -- "$lock" </dev/null & end
       fi
       ;;
-    # From one backend to another: what was configured stays in TF_DATA_DIR, and init migrates from there.
+    # Switches the backend: the previous configuration stays in TF_DATA_DIR, from which init migrates.
     switch)
       rm -f "$module/quarterdeck_backend_override.tf.json"
       [ ! -s "$run/next-backend.tf.json" ] || cp "$run/next-backend.tf.json" "$module/quarterdeck_backend_override.tf.json"
@@ -124,6 +124,6 @@ done
   done
   printf '}\n'
 } >"$work/answer" || exit 1
-# What is larger is not read at all: then the run's end is all that is told of it.
+# A larger answer would not be read at all: then only the end of the run is known.
 [ "$(wc -c <"$work/answer")" -le 1048576 ] || printf '{"format":1,"too_large":true}\n' >"$work/answer"
 mkdir -p "$(dirname "$answer")" && cat "$work/answer" >"$answer" || fail "What is answered cannot be written to $answer."

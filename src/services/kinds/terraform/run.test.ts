@@ -58,7 +58,7 @@ const INPUT: Omit<RunInput, 'programs'> = {
   variables: [],
 };
 
-/** A service with a state, and a place in which its runs happen as in a container: files below FOLDER. */
+/** Creates a service with a state, and a root folder in which its runs happen as in a container: files below FOLDER. */
 async function makeServiceOf(program: string, module: Record<string, string>) {
   const admin = await app.organization();
   const { application } = await makeExample(admin);
@@ -138,7 +138,7 @@ output "password" {
 }
 `;
 
-/** Goes on until the file \`go\` is there, so that a test acts in the middle. */
+/** Waits until the file \`go\` exists, so that a test can act in the middle of a run. */
 const waiting = (root: string) => `
 resource "terraform_data" "before" { input = "a" }
 resource "terraform_data" "slow" {

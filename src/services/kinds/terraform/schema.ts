@@ -25,7 +25,7 @@ const Backend = Type.Union([
   }),
 ]);
 
-/** Null is none; a validator knows that of variants, not of a union. */
+/** Fragment of a Dockerfile, or null. A validator recognizes null among variants, but not within a union. */
 const Fragment = Type.Union([
   Nullable(Type.Object({ type: OneOf(['file']), path: Line(1000) })),
   Nullable(Type.Object({ type: OneOf(['inline']), content: Type.String({ maxLength: 65_536 }) })),

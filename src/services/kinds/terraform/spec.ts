@@ -9,7 +9,7 @@ import { refuseFrom } from '#services/images/dockerfile-fragment.ts';
 import { checkRelative, toGitSource, toGitView, type GitSource, type ResolvedCommit } from '#services/sources/git.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
-/** A variable as it is stored: a secret's value is sealed under an id of its own. */
+/** Variable as stored: a secret's value is sealed under an id of its own. */
 export interface TfVar {
   key: string;
   secret: boolean;
@@ -52,7 +52,7 @@ const FRESH: Omit<TerraformSpec, 'git_repository' | 'backend'> = {
 
 const BACKENDS = ['kubernetes', 'user_provided', 'blueprint'];
 
-/** The spec that a body asks for; what it leaves out stays as it was, or gets the reference's default. */
+/** Makes the spec from a body: absent fields keep their value, or get the reference's default. */
 export async function toTerraformSpec(
   context: Context,
   place: SpecPlace,
@@ -95,7 +95,7 @@ export async function toTerraformSpec(
   };
 }
 
-/** docs/contributing/rules.md 38: the two ways of saying it must agree. */
+/** Makes the auto-deploy setting of a body, whose two forms must agree (docs/contributing/rules.md 38). */
 function autoDeployOf(input: TerraformInput, base: TerraformSpec['auto_deploy_config']) {
   const config = input.auto_deploy_config;
   if (config && input.auto_deploy !== undefined && input.auto_deploy !== config.auto_deploy)
@@ -173,13 +173,15 @@ async function seal(context: Context, organizationId: string, value: string): Pr
   return { id, value: sealed.toString('base64') };
 }
 
-/** Value of a variable, opened where it is sealed. */
+/** Returns the value of a variable, opened if it is sealed. */
 export const openTfVar = async (context: Context, organizationId: string, { sealed, value }: TfVar): Promise<string> =>
   sealed
     ? context.vault.open(context.db, organizationId, placeOf(sealed.id), Buffer.from(sealed.value, 'base64'))
     : value!;
 
-/** The configuration of a copy: its secrets are sealed anew. Its state is its own, and empty (docs/contributing/rules.md 20). */
+/**
+ * Makes the configuration of a copy, with newly sealed secrets. The state of a copy is its own, and empty (docs/contributing/rules.md 20).
+ */
 export async function copyTerraformSpec(context: Context, from: ServiceRow): Promise<TerraformSpec> {
   const spec = from.spec as TerraformSpec;
   const tf_vars: TfVar[] = [];

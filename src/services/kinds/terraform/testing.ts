@@ -6,7 +6,7 @@ import { FOLDER } from '#services/kinds/terraform/run-files.ts';
 import { ENGINES } from '#services/kinds/terraform/schema.ts';
 import { programName } from '#services/kinds/terraform/versions.ts';
 
-/** The real programs, and whether each is on this machine. */
+/** Programs of each engine, and whether this machine has them. */
 export const PROGRAMS = ENGINES.map((engine) => {
   const program = programName(engine);
   return { engine, program, isHere: spawnSync(program, ['version']).status === 0 };
@@ -20,7 +20,7 @@ export interface RealRun {
   ended: Promise<{ exitCode: number | null; signal?: string; lines: string[]; output: string | null }>;
 }
 
-/** Does what a runtime would do with a run of Terraform: the real script with the real program, in a folder of its own. */
+/** Executes a run of Terraform like a runtime: the real script with the real program, in a folder of its own. */
 export function runReally(folder: string, spec: TaskSpec, source: string): RealRun {
   const root = mkdtempSync(path.join(folder, 'run-'));
   for (const file of spec.files) {

@@ -1,6 +1,6 @@
 import type { Engine } from '#services/kinds/terraform/schema.ts';
 
-/** A program that is there. */
+/** Program of Terraform or OpenTofu on this machine. */
 export interface TerraformProgram {
   engine: Engine;
   version: string;
@@ -8,10 +8,10 @@ export interface TerraformProgram {
   path: string;
 }
 
-/** Looks for programs of Terraform and OpenTofu on this machine; app/ hands it over. */
+/** Finds the programs of Terraform and OpenTofu on this machine; app/ provides the function. */
 export type ProgramFinder = () => Promise<TerraformProgram[]>;
 
-/** Versions whose images are published; every other one can be named as well. */
+/** Versions whose images are published. Others can be named as well. */
 export const KNOWN_VERSIONS: { engine: Engine; version: string }[] = [
   ...[
     '1.14.0',
@@ -30,7 +30,7 @@ export const KNOWN_VERSIONS: { engine: Engine; version: string }[] = [
   ...['1.10.7', '1.9.4', '1.8.11', '1.7.10', '1.6.3'].map((version) => ({ engine: 'OPEN_TOFU' as const, version })),
 ];
 
-/** Newest first; a pre-release stands behind its release. */
+/** Compares versions, the newest first; a pre-release comes after its release. */
 export function newerFirst(a: string, b: string): number {
   const [first, second] = [a, b].map((version) => version.split('-')) as [string[], string[]];
   const numbers = (text: string) => text.split('.').map(Number);
@@ -39,7 +39,7 @@ export function newerFirst(a: string, b: string): number {
   return (first[1] === undefined ? 0 : 1) - (second[1] === undefined ? 0 : 1);
 }
 
-/** Whether a version is the wanted one, or one of those that `1.11` stands for. */
+/** Tells whether a version is the wanted one, or belongs to a wanted series such as `1.11`. */
 const isWanted = (version: string, wanted: string): boolean =>
   version === wanted || (/^\d+\.\d+$/.test(wanted) && version.startsWith(`${wanted}.`) && !version.includes('-'));
 
@@ -51,8 +51,8 @@ const NAMES: Record<Engine, { name: string; program: string; page: string }> = {
 export const programName = (engine: Engine): string => NAMES[engine].program;
 
 /**
- * Programs of this machine that a service may be run with, the best first. Throws an error for people that says what is there and how the
- * wanted one is got.
+ * Chooses the programs of this machine for a service, the best first. Throws an error for people that lists the present versions and tells
+ * how to get the wanted one.
  */
 export function choosePrograms(
   found: TerraformProgram[],

@@ -12,7 +12,7 @@ interface WidgetInput {
 
 const colour = Type.Optional(Type.String({ minLength: 1, maxLength: 20 }));
 
-/** Kind of service that no release has: an image that always is the same, and a colour. */
+/** Kind of service that no release has: a constant image, and a colour. */
 export const widget: Kind<WidgetSpec, WidgetInput> = {
   kind: 'WIDGET' as Kind['kind'],
   path: 'widget',

@@ -49,7 +49,7 @@ const FIELDS = [
   ...[200, 2_000].map((count) => Array.from({ length: count }, (_, n) => `X-${n}: 1`).join('\r\n')),
 ];
 
-/** Header lines that frame a body of the given length, right or wrong, and the body as it is sent. */
+/** Returns the header lines that frame a body of the given length, right or wrong, and the sent body. */
 function framed(random: Random, body: string): [string, string] {
   const size = body.length;
   const asChunk = `${size.toString(16)}\r\n${body}\r\n`;
@@ -80,7 +80,7 @@ function framed(random: Random, body: string): [string, string] {
 
 const END: Step[][] = [[], [], [{ end: true }], [{ reset: true }]];
 
-/** Makes the answer of a hostile upstream. `mark` stands in the body, so that it is recognized where it arrives. */
+/** Creates the answer of a hostile upstream. The body contains `mark`, so that it is recognized wherever it arrives. */
 export function hostileAnswer(random: Random, mark: string): Step[] {
   const fate = random.below(12);
   // Some never answer, end at once, or speak another protocol.

@@ -14,7 +14,7 @@ export const HOSTS = {
   none: 'none.fuzz.localhost',
 } as const;
 
-/** Conversation of one visitor with the proxy, made of a seed and a number alone. */
+/** Conversation of one visitor with the proxy, derived from a seed and a number alone. */
 export interface Exchange {
   id: number;
   kind: string;
@@ -25,11 +25,11 @@ export interface Exchange {
   answer?: Step[];
 }
 
-/** Address that a visitor claims in every hostile request: an upstream that reads it was sent the visitor's own bytes. */
+/** Address that a visitor claims in every hostile request: an upstream that reads it received the visitor's own bytes. */
 const CLAIMED = '6.6.6.6';
 const CLAIM = `X-Forwarded-For: ${CLAIMED}\r\n`;
 
-/** Path that names its exchange, so that a request or an answer in the wrong hands is recognized. */
+/** Returns a path that names its exchange, so that a misdirected request or answer is recognized. */
 const markedPath = (id: number, at: number | string): string => `/x/${id}/${at}/`;
 
 type Generator = (id: number, random: Random) => Omit<Exchange, 'id' | 'kind'>;
@@ -77,7 +77,7 @@ function chunked(body: string, random: Random): string {
   return `${text}0\r\n${random.pick(['', 'X-Trailer: 1\r\n'])}\r\n`;
 }
 
-/** Valid requests, pipelined on one connection: each must be answered, in order, whatever others do beside them. */
+/** Valid requests, pipelined on one connection: each must be answered, in order, whatever others do meanwhile. */
 const wellFormed: Generator = (id, random) => {
   const expected: { url: string; body: string }[] = [];
   let text = '';
@@ -371,7 +371,7 @@ const KINDS: [string, Generator][] = Object.entries({
   framingAgain: framing,
 });
 
-/** Makes one exchange; the same seed and number make the same one, whatever ran before. */
+/** Creates one exchange; the same seed and number create the same one, whatever ran before. */
 export function makeExchange(seed: number, id: number): Exchange {
   const random = makeRandom(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(id + 1, 0x85ebca6b));
   const [kind, generate] = random.pick(KINDS);

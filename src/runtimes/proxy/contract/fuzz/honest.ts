@@ -2,7 +2,7 @@ import { Agent } from 'node:http';
 import { HOSTS } from '#runtimes/proxy/contract/fuzz/exchanges.ts';
 import { fetchFrom } from '#runtimes/proxy/contract/visitors.ts';
 
-/** Visitors that ask and read as everybody does, one request after the other each, until `stop` answers what went wrong. */
+/** Starts honest visitors that send one request after the other, until `stop` returns the failures. */
 export function startHonestVisitors(port: number, underWay: () => string) {
   const agent = new Agent({ keepAlive: true });
   const failures: string[] = [];

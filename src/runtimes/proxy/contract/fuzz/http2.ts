@@ -3,7 +3,7 @@ import type { Random } from '#test/harness/random.ts';
 
 const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 
-/** Fields that a request of HTTP/2 may not have, or that would frame it anew in HTTP/1.1. */
+/** Fields that a request of HTTP/2 may not have, or that would change its framing in HTTP/1.1. */
 const FIELDS: [string, string][] = [
   ['transfer-encoding', 'chunked'],
   ['content-length', '0'],
@@ -70,7 +70,7 @@ function someFrame(random: Random, hosts: readonly string[], path: string): Buff
   ])();
 }
 
-/** Makes the bytes of an HTTP/2 connection of which some frames are valid. */
+/** Creates the bytes of an HTTP/2 connection of which some frames are valid. */
 export function http2Garbage(random: Random, hosts: readonly string[], path: string): string {
   const preface = random.pick([PREFACE, PREFACE, PREFACE, PREFACE.slice(0, 20), 'PRI * HTTP/1.1\r\n\r\n']);
   const parts = random.next() < 0.9 ? [frame(4, 0, 0)] : [];

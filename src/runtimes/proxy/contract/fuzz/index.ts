@@ -10,15 +10,15 @@ import { openDescriptors, ProxyHouse, showsDescriptors } from '#runtimes/proxy/c
 import type { StartProxy } from '#runtimes/proxy/contract/subject.ts';
 import { proxyFuzz, seedOf } from '#test/harness/random.ts';
 
-/** Exchanges at once. */
+/** Number of concurrent exchanges. */
 const VISITORS = 128;
-/** A hostile visitor leaves when nothing has come for so long. */
+/** Milliseconds of silence after which a hostile visitor leaves. */
 const QUIET_MS = 60;
-/** Longest time for the answers to a well-formed visitor. */
+/** Milliseconds for the answers to a well-formed visitor. */
 const ANSWER_MS = 60_000;
-/** Short, so that what hostile visitors leave behind is given up soon; a busy machine may still hold this process up for seconds. */
+/** Short limits, so that leftovers of hostile visitors are given up soon; a busy machine may still hold this process up for seconds. */
 const LIMITS = { headMs: 8_000, idleMs: 8_000, stallMs: 8_000, answerMs: 40_000, connectMs: 20_000 };
-/** Sockets and memory that may be left over at the end: kept connections, and a heap that was not collected yet. */
+/** Number of sockets and amount of memory that may be left over at the end: kept connections, and a heap that was not collected yet. */
 const SPARE_SOCKETS = 4;
 const SPARE_MIB = 160;
 
@@ -27,7 +27,7 @@ interface Violation {
   what: string;
 }
 
-/** Plays the visitor of one exchange and returns everything that it was told, as latin1. */
+/** Plays the visitor of one exchange and returns everything that it received, as latin1. */
 async function visit(port: number, { visitor, expected }: Exchange): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true });
   let said = '';
@@ -61,13 +61,13 @@ async function visit(port: number, { visitor, expected }: Exchange): Promise<str
 const answersIn = (said: string): { url: string; body: string }[] =>
   [...said.matchAll(/\{"at":"([^"]*)","body":"([^"]*)"\}/g)].map(([, url, body]) => ({ url: url!, body: body! }));
 
-/** Returns what is wrong with everything that the visitor of an exchange was told; null if nothing is. */
+/** Returns the fault in everything that the visitor of an exchange received; null if there is none. */
 function complaint(exchange: Exchange, said: string, made: (id: number) => Exchange): string | null {
   const told = JSON.stringify(said.slice(0, 2_000));
   if (said.includes('/honest/')) return `The visitor was told the answer to an honest visitor: ${told}`;
   for (const [, id] of said.matchAll(/\/x\/(\d+)\//g)) {
     if (Number(id) === exchange.id) continue;
-    // A service that says more than one answer poisons its own connections, and nobody else's.
+    // A service that sends more than one answer poisons only its own connections.
     if (exchange.answer && made(Number(id)).answer) continue;
     return `The visitor was told the answer to exchange ${id}: ${told}`;
   }
@@ -78,14 +78,14 @@ function complaint(exchange: Exchange, said: string, made: (id: number) => Excha
     : `The well-formed visitor expected ${JSON.stringify(exchange.expected)} and was told ${told}`;
 }
 
-/** Open descriptors and resident MiB of a process; null where the machine does not tell. */
+/** Returns open descriptors and resident MiB of a process; null if the machine does not show them. */
 function measure(pid: number): { sockets: number; mib: number } | null {
   if (!showsDescriptors) return null;
   const resident = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return { sockets: openDescriptors(pid), mib: Number(resident![1]) / 1024 };
 }
 
-/** Printed form of an exchange, whole unless it is very long. */
+/** Formats an exchange, whole unless it is very long. */
 const show = (exchange: Exchange): string => {
   const short = (steps: Step[]) =>
     steps.map((step) =>
@@ -96,9 +96,9 @@ const show = (exchange: Exchange): string => {
 };
 
 /**
- * Fuzzes a proxy with visitors and upstreams made of a seed, honest visitors beside them: 2,000 exchanges, `slow` ones in CI.
- * `SEED` repeats the exchanges of a run, `PROXY_FUZZ` sets their number, and `PROXY_FUZZ_ONLY` plays one of them alone. `stuckShare` is the
- * share of exchanges that may leave a connection open for good.
+ * Fuzzes a proxy with visitors and upstreams derived from a seed, honest visitors beside them: 2,000 exchanges, `slow` ones in CI. `SEED`
+ * repeats the exchanges of a run, `PROXY_FUZZ` sets their number, and `PROXY_FUZZ_ONLY` plays one of them alone. `stuckShare` is the share
+ * of exchanges that may leave a connection open for good.
  */
 export function describeProxyFuzz(name: string, start: StartProxy, slow: number, stuckShare = 0): void {
   const { count, only } = proxyFuzz(slow);
@@ -155,7 +155,7 @@ export function describeProxyFuzz(name: string, start: StartProxy, slow: number,
           return measure(pid);
         };
         const before = await rest();
-        // The first ones bring the process to its usual size.
+        // The first exchanges bring the process to its usual size.
         const first = only === undefined ? Math.min(2_000, Math.floor(count / 2)) : 0;
         await play(0, first);
         const warm = measure(pid);

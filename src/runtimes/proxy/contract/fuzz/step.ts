@@ -1,2 +1,2 @@
-/** One act of a side of a connection. Bytes are latin1; `pause` is in milliseconds. */
+/** Action of one side of a connection. Bytes are latin1; `pause` is in milliseconds. */
 export type Step = { write: string } | { pause: number } | { end: true } | { reset: true };

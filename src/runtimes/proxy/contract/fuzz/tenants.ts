@@ -25,7 +25,7 @@ const bare = (host: string): string =>
     .replace(/:\d{1,5}$/, '')
     .replace(/\.$/, '');
 
-/** Checks what every request must be at an upstream: of this tenant, and sent by the proxy, which says where it came from. */
+/** Checks a request at an upstream: it must be for this tenant, and sent by the proxy, which states its origin. */
 function inspect(report: Report, tenant: string, where: string, hosts: string[], peers: string[]): void {
   if (hosts.length !== 1 || bare(hosts[0]!) !== tenant)
     report(where, `A request for ${JSON.stringify(hosts)} reached the upstream of ${tenant}.`);
@@ -33,7 +33,7 @@ function inspect(report: Report, tenant: string, where: string, hosts: string[],
     report(where, `The upstream of ${tenant} read a request that names its client ${JSON.stringify(peers)}.`);
 }
 
-/** Errors of a body that its visitor did not complete; every other parser error means that the proxy sent what is not HTTP. */
+/** Errors of a body that its visitor did not complete; any other parser error means that the proxy sent invalid HTTP. */
 const CUT = new Set([
   'ECONNRESET',
   'EPIPE',
@@ -46,7 +46,7 @@ const CUT = new Set([
 const isOddMethod = (packet: string): boolean =>
   /^[\w!#$%&'*+.^`|~-]+ \S+ HTTP\/1\.1\r\n/.test(packet) && /\r\nX-Forwarded-For: 127\.0\.0\.1\r\n/i.test(packet);
 
-/** Starts a service that reads as leniently as Node can and answers each request with its path and body. */
+/** Starts a service that parses as leniently as Node can and answers each request with its path and body. */
 export async function plainTenant(host: string, report: Report): Promise<Tenant> {
   const server = createServer({ insecureHTTPParser: true, keepAliveTimeout: 5_000, maxHeaderSize: 1 << 20 });
   const check = (request: IncomingMessage) => {
@@ -109,7 +109,7 @@ export async function grpcTenant(report: Report): Promise<Tenant> {
   };
 }
 
-/** Takes the steps of one side of a connection; stops where the connection has ended. */
+/** Performs the steps of one side of a connection; stops when the connection has ended. */
 export async function take(steps: readonly Step[], socket: Socket): Promise<void> {
   for (const step of steps) {
     if (socket.destroyed || !socket.writable) return;

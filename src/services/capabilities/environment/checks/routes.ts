@@ -16,7 +16,7 @@ import {
   type CheckNeeds,
 } from '#services/capabilities/environment/checks/service.ts';
 
-/** What all checks have in common: they use the organization's tokens, so that they take what making a service takes. */
+/** Options that all checks share. They use the organization's tokens, so they require the right to create a service. */
 const common = {
   method: 'POST',
   tag: 'Environment',
@@ -25,7 +25,7 @@ const common = {
   transaction: false,
 } as const;
 
-/** Checks of what a service is going to be made from. */
+/** Makes the routes that check the source of a service before the service is created. */
 export const checkRoutes = (needs: CheckNeeds): Route[] => [
   defineRoute({
     ...common,

@@ -15,15 +15,15 @@ import { listOf } from '#services/hcl/long-running.ts';
 import { iconOf } from '#services/service/service.ts';
 import { listAllServicesByEnvironment, type ServiceRow } from '#services/service/queries.ts';
 
-/** A service that the provider has a resource for. */
+/** Service that the Terraform provider has a resource for. */
 interface Exported {
   row: ServiceRow;
   kind: Kind;
-  /** Name of the resource, which its references are made of. */
+  /** Name of the resource, which references to it contain. */
   label: string;
 }
 
-/** What is read for an export. */
+/** Rows that an export is rendered from. */
 interface Contents {
   environment: EnvironmentTarget;
   label: string;
@@ -37,8 +37,8 @@ interface Contents {
 }
 
 /**
- * The environment with its stages, services and own variables as files of Terraform, for the provider of this API, in a ZIP archive. Values of
- * secrets are in none of them: where secrets are asked for they become variables that whoever applies the files gives.
+ * Returns a ZIP archive of Terraform files for the provider of this API: the environment with its stages, services and own variables. The
+ * files contain no values of secrets: required secrets become Terraform variables, which are supplied when the files are applied.
  */
 export async function exportEnvironment(
   context: Context,
@@ -139,7 +139,7 @@ function environmentFile({ environment, label, stages, variables, withSecrets }:
       ...variableAttributes(label, variables.get(environment.id) ?? [], withSecrets),
     },
   };
-  // Those that every environment begins with are there already.
+  // The default stages are left out: each new environment already has them.
   const made = stages.map((stage, index): HclBlock => ({
     type: 'resource',
     labels: ['qovery_deployment_stage', labelOf('stage', stage.id)],

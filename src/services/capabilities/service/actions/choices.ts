@@ -5,7 +5,7 @@ import { changeSpec } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 import * as queries from '#services/capabilities/service/actions/queries.ts';
 
-/** What a deploy call of a service asks for; its part that is configuration becomes the service's (docs/contributing/rules.md 15). */
+/** Reads the options of a deploy call and stores those that are configuration in the service (docs/contributing/rules.md 15). */
 export async function chooseForService(
   context: Context,
   kind: Kind,
@@ -17,10 +17,10 @@ export async function chooseForService(
   return choice;
 }
 
-/** An entry of a list in `POST /environment/{id}/service/deploy`: an id, or an id and what is asked for. */
+/** Entry of a list in `POST /environment/{id}/service/deploy`: an id, or an id with deploy options. */
 type Entry = string | ({ id?: string | null; application_id?: string } & Record<string, unknown>);
 
-/** What the lists of a body ask for, by service; the part that is configuration becomes the services'. */
+/** Reads the deploy options of the lists of a body, by service id. Options that are configuration are stored in the services. */
 export async function chooseForEnvironment(
   context: Context,
   kinds: Kind[],

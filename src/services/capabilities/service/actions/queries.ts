@@ -2,7 +2,7 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { findServiceById, lockService, type ServiceRow } from '#services/service/queries.ts';
 import { SERVICE_METADATA } from '#resources/metadata-group/index.ts';
 
-/** What a deployment freezes of services: configuration, stage and versions. */
+/** Lists the rows that a deployment's snapshot is made from: configuration, stage and versions of each service. */
 export const listForSnapshot = (db: Database, scope: Scope, environmentId: string, serviceIds: string[] | null) => {
   const query = db
     .selectFrom('service')
@@ -45,7 +45,7 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
   return (serviceIds === null ? query : query.where('service.id', '=', sql<string>`any(${serviceIds})`)).execute();
 };
 
-/** A service of a kind in an environment; locked until the commit. */
+/** Finds and locks a service of a kind in an environment. */
 export const findOfEnvironment = async (
   db: Database,
   scope: Scope,
@@ -60,7 +60,7 @@ export const findOfEnvironment = async (
 
 export type SnapshotRow = Awaited<ReturnType<typeof listForSnapshot>>[number];
 
-/** Services that nothing was ever applied of and nothing is under way for: they are gone at once when they are deleted. */
+/** Lists the services that were never applied and have nothing under way. Deleting them needs no deployment. */
 export const listNeverApplied = async (db: Database, scope: Scope, serviceIds: string[]): Promise<string[]> => {
   const rows = await db
     .selectFrom('service')
@@ -76,7 +76,7 @@ export const listNeverApplied = async (db: Database, scope: Scope, serviceIds: s
             .innerJoin('deployment', 'deployment.id', 'deployment_service.deployment_id')
             .select('deployment.id')
             .whereRef('deployment_service.service_id', '=', 'service.id')
-            // What was run of a service that was never deployed may have left its container.
+            // A run of a service that was never deployed may have left its container.
             .where(({ or, and, eb }) =>
               or([
                 eb('deployment.status', '<>', 'ENDED'),
@@ -125,7 +125,10 @@ export const markEnvironmentDeleting = (db: Database, scope: Scope, id: string) 
 export const deleteEnvironmentRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('environment').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** Locks them all, by cluster: requests on several clusters take the numbers of their queues in one order. */
+/**
+ * Lists and locks the environments of a project, ordered by cluster: requests on several clusters take the numbers of their queues in one
+ * order.
+ */
 export const listEnvironmentsOfProject = (db: Database, scope: Scope, projectId: string) =>
   db
     .selectFrom('environment')
@@ -137,7 +140,7 @@ export const listEnvironmentsOfProject = (db: Database, scope: Scope, projectId:
     .forUpdate()
     .execute();
 
-/** Environments on a cluster that have something running. */
+/** Lists the environments on a cluster with a running service. */
 export const listRunningOn = (db: Database, { organizationId }: Scope, clusterId: string) =>
   db
     .selectFrom('environment')

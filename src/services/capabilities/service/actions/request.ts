@@ -30,13 +30,16 @@ const ACTION_OF: Record<Trigger, DeploymentRequest['action']> = {
 };
 
 export interface ActionOptions {
-  /** What was asked for besides, by service. */
+  /** Deploy options by service id. */
   choices?: ReadonlyMap<string, DeployChoice>;
   bestEffort?: boolean;
   automatic?: boolean;
 }
 
-/** What an action needs to know of its environment; both a service and an environment tell it. */
+/**
+ * Returns the organization, project, environment and cluster of an action on an environment. `placeOfTarget` returns the same for a
+ * service.
+ */
 export const placeOfEnvironment = (environment: EnvironmentTarget) => ({
   organizationId: environment.organizationId,
   projectId: environment.projectId,
@@ -58,8 +61,8 @@ export const placeOfTarget = (service: ServiceTarget) => ({
 });
 
 /**
- * Requests an action on one service and answers its status with the new state (docs/contributing/rules.md 11). `requested` is the id of the request that was
- * made, for those who wait for it: the status is of the one that runs, which may be another.
+ * Requests an action on one service and returns its status with the new state (docs/contributing/rules.md 11). `requested` is the id of the
+ * request, for callers that wait for it. The status is that of the running request, which may be another.
  */
 export async function actOnService(
   context: Context,
@@ -79,7 +82,7 @@ export async function statusOfService(context: Context, service: Pick<ServiceTar
   return (await serviceStatuses(context.db, service, { serviceIds: [service.id] }))[0];
 }
 
-/** Requests an action on an environment: on all that it has (what is skipped stays out of deployments), or on the services named. */
+/** Requests an action on the named services of an environment, or on all. Skipped services stay out of a deployment of all. */
 export async function actOnEnvironment(
   context: Context,
   environment: EnvironmentTarget,
@@ -96,7 +99,10 @@ export async function statusOfEnvironment(context: Context, environment: Environ
   return (await environmentStatuses(context.db, environment, [environment.id]))[0];
 }
 
-/** Freezes and requests; answers the deployment's id. 400 for a service that is not of the environment, 409 for one that is being deleted. */
+/**
+ * Freezes the services and requests the deployment; returns its id. Throws 400 for a service of another environment, and 409 for one that
+ * is being deleted.
+ */
 export async function submit(
   context: Context,
   place: ReturnType<typeof placeOfEnvironment>,
@@ -115,7 +121,7 @@ export async function submit(
   });
 }
 
-/** Requests something of services of an environment that a schedule wants, not a person. */
+/** Requests an action on services of an environment on behalf of a schedule instead of a person. */
 export const requestAutomatically = (
   context: Context,
   environment: EnvironmentTarget,
@@ -123,7 +129,7 @@ export const requestAutomatically = (
   serviceIds: string[],
 ): Promise<string> => submit(context, placeOfEnvironment(environment), trigger, serviceIds, { automatic: true });
 
-/** What a request would deploy: its services as they are now. */
+/** Freezes the services that a request would deploy, as they are now. Throws 400 if an id names no service of the environment. */
 export async function freezeChosen(
   context: Context,
   place: Pick<ReturnType<typeof placeOfEnvironment>, 'organizationId' | 'environmentId'>,
@@ -146,7 +152,7 @@ export async function freezeChosen(
       ? ours
       : ours.filter((row) => !row.deleting && (serviceIds !== null || !row.is_skipped || !isDeploy));
   const unable = isDeploy || trigger === 'RUN' ? listUnable(chosen) : new Map<string, string>();
-  // Of several services the others go on, and this one ends in an error of its own.
+  // With several services the others go on, and this one ends with an error.
   const [reason] = unable.values();
   if (reason !== undefined && serviceIds?.length === 1) throw badRequest(reason);
   const choices = options.choices ?? new Map<string, DeployChoice>();
@@ -171,7 +177,9 @@ const NEEDS: Record<RuntimeFeature, string> = {
     'is a database of a version that is no longer run here (GET /environment/{environmentId}/databaseConfiguration lists those that are)',
 };
 
-/** Why the environment's cluster can't run services, by their ids: a sentence each, which names the service. */
+/**
+ * Returns the reason, by service id, why the environment's cluster cannot run a service. Each reason is a sentence that names the service.
+ */
 function listUnable(rows: queries.SnapshotRow[]): Map<string, string> {
   return new Map(
     rows.flatMap((row): [string, string][] => {
@@ -190,7 +198,7 @@ function listUnable(rows: queries.SnapshotRow[]): Map<string, string> {
   );
 }
 
-/** 400 for what something else runs: it is only read here (docs/contributing/rules.md 39). */
+/** Throws 400 for services that Argo CD runs, because they are read-only here (docs/contributing/rules.md 39). */
 export function refuseObserved(rows: Pick<queries.SnapshotRow, 'id' | 'name' | 'observed'>[]): void {
   for (const row of rows)
     if (row.observed)
@@ -200,5 +208,5 @@ export function refuseObserved(rows: Pick<queries.SnapshotRow, 'id' | 'name' | '
       );
 }
 
-/** The action that a call asks for. */
+/** Returns the action of a trigger. */
 export const actionOf = (trigger: Trigger): DeploymentAction => ACTION_OF[trigger];

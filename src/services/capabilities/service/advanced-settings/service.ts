@@ -16,10 +16,10 @@ import type { ServiceTarget } from '#services/service/target.ts';
 
 const STICKY = 'network.ingress.enable_sticky_session';
 
-/** What every service of a kind begins with. */
+/** Returns the default advanced settings of a kind. */
 export const defaultSettings = (kind: Kind) => advancedSettingsOf({ kind: kind.kind, advanced_settings: {} });
 
-/** Replaces the advanced settings: what is absent or null falls back to its default. */
+/** Replaces the advanced settings. Settings that are absent or null get their default. */
 export async function editAdvancedSettings(context: Context, service: ServiceTarget, input: Record<string, unknown>) {
   refuseDeleting(service);
   refuseUnknown(service.kind, input);
@@ -34,12 +34,12 @@ export async function editAdvancedSettings(context: Context, service: ServiceTar
   return after;
 }
 
-/** The network settings are one of the advanced ones under another name. */
+/** Returns the network settings, which are an advanced setting under another name. */
 export const toNetworkView = (service: ServiceTarget) => ({
   sticky_session: Boolean(advancedSettingsOf(service)[STICKY]),
 });
 
-/** Changes the network settings; what is left out falls back to its default. */
+/** Changes the network settings. Absent settings get their default. */
 export async function editNetwork(context: Context, service: ServiceTarget, input: NetworkInput) {
   refuseDeleting(service);
   const present = advancedSettingsOf(service);
@@ -68,7 +68,7 @@ async function write(
   });
 }
 
-/** A misspelt key would fall back to its default without a word. */
+/** Refuses unknown keys, because a misspelt key would get its default without an error. */
 function refuseUnknown(kind: string, input: Record<string, unknown>): void {
   const known = new Set(settingsOf(kind).map(([key]) => key));
   const errors: FieldError[] = Object.keys(input)
@@ -83,12 +83,12 @@ function refuseUnknown(kind: string, input: Record<string, unknown>): void {
   throw new AppError('bad_request', message, { errors });
 }
 
-/** What the texts of some settings have to be, which their type can't say. */
+/** Checks the text settings whose format the schema cannot express. */
 function checkTexts(input: Record<string, unknown>): void {
   for (const key of ['network.ingress.whitelist_source_range', 'network.ingress.denylist_source_range'])
     for (const network of listOf(input[key]))
       if (!ipaddr.isValid(network) && !ipaddr.isValidCIDR(network))
-        throw invalidField(key, `${network} is not an address or network; such as 10.0.0.0/8 are wanted`);
+        throw invalidField(key, `${network} must be an IP address or network, such as 10.0.0.0/8`);
   const headers = input['network.ingress.extra_headers'];
   if (typeof headers === 'string' && headers !== '' && !isTextObject(headers))
     throw invalidField(

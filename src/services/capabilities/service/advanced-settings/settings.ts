@@ -2,7 +2,7 @@ import { factsOf } from '#kernel/kinds.ts';
 import type { SettingGroup } from '#kernel/service-kinds.ts';
 import { Nullable, OneOf, Type, type TSchema } from '#platform/http/schema.ts';
 
-/** One advanced setting: what it may be, what it is without, and which kinds have it. */
+/** Advanced setting: its schema, its default and the group of kinds that have it. */
 export interface AdvancedSetting {
   schema: TSchema;
   default: unknown;
@@ -27,7 +27,7 @@ const seconds = whole(0, 86_400);
 const percent = whole(0, 100);
 const optionalSeconds = Nullable(seconds);
 
-/** Every advanced setting of services. Schemas, defaults and checks are made from this table. */
+/** Advanced settings of services. Schemas, defaults and checks are made from this table. */
 export const ADVANCED_SETTINGS: Record<string, AdvancedSetting> = {
   'deployment.custom_domain_check_enabled': setting('web', flag, true, 'Whether custom domains are looked up in the DNS before a deployment.'),
   'deployment.termination_grace_period_seconds': setting('pods', seconds, 60, 'Seconds that an instance may take to end after SIGTERM.'),
@@ -84,23 +84,23 @@ export const ADVANCED_SETTINGS: Record<string, AdvancedSetting> = {
   'security.read_only_root_filesystem': setting('pods', flag, false, 'Whether the file system of an instance is read-only.'),
 }; // prettier-ignore
 
-/** Keys that a kind has. */
+/** Returns the settings of a kind by key. */
 export const settingsOf = (kind: string): [string, AdvancedSetting][] =>
   Object.entries(ADVANCED_SETTINGS).filter(([, { group }]) => factsOf(kind).settings?.includes(group));
 
-/** What of a service's row its settings are made of. */
+/** Columns of a service's row that its advanced settings are computed from. */
 export interface SettingsRow {
   kind: string;
   advanced_settings: unknown;
 }
 
-/** Every advanced setting of a service: what was set for it, else the default. */
+/** Returns all advanced settings of a service: the stored values, else the defaults. */
 export function advancedSettingsOf(row: SettingsRow): Record<string, any> {
   const own = row.advanced_settings as Record<string, unknown>;
   return Object.fromEntries(settingsOf(row.kind).map(([key, one]) => [key, key in own ? own[key] : one.default]));
 }
 
-/** The part of the given settings that is not the default: all that is stored. Null means the default. */
+/** Returns the given settings that differ from the default, which are all that is stored. Null means the default. */
 export function differing(kind: string, given: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     settingsOf(kind)

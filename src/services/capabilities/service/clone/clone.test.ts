@@ -26,7 +26,7 @@ const makeApplication = async (admin: Actor, environment: string, name: string, 
 
 const rowOf = (id: string) => app.db.selectFrom('service').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 
-/** What a deployment of the service would give it, secrets decrypted, without the built-in variables. */
+/** Returns the values that a deployment would give the service, secrets decrypted, without the built-in variables. */
 async function valuesOf(id: string) {
   const { organization_id: organizationId, environment_id } = await rowOf(id);
   const frozen = await freezeSeen(app.context, { organizationId }, environment_id, id);

@@ -21,7 +21,7 @@ import type { PortSpec } from '#services/ports/ports.ts';
 import { isPublished, publishPorts } from '#services/ports/published-ports.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
-/** A service to copy, and what is not as it was. */
+/** Service to copy, with the id, name and stage of the copy. */
 export interface ToCopy {
   kind: Kind;
   row: ServiceRow;
@@ -30,7 +30,7 @@ export interface ToCopy {
   stageId: string;
 }
 
-/** Environment that a copy is made from, or is made in. */
+/** Environment that is the source or the target of a copy. */
 export interface CopyPlace extends Location {
   projectId: string;
   environmentId: string;
@@ -46,12 +46,13 @@ export interface ServiceCopies {
   whole: boolean;
 }
 
-/** Throws 403 unless whoever copies may do the action at the place. */
+/** Check that throws 403 unless the caller may do the action at the location. */
 export type CopyRight = (action: Action, at: Location) => void;
 
 /**
- * Copies services with configuration, advanced settings, restrictions and own variables into an environment: never domains, status or what a
- * deployment left. Every operation that copies asks here for the right in both environments, and secrets of PRODUCTION stay in that mode.
+ * Copies services with configuration, advanced settings, restrictions and own variables into an environment. Domains, status and results of
+ * deployments are not copied. Every operation that copies asks here for the right in both environments, and secrets of PRODUCTION stay in
+ * that mode.
  */
 export async function copyServices(context: Context, require: CopyRight, copy: ServiceCopies): Promise<void> {
   const { from, to, services, whole } = copy;
@@ -103,7 +104,7 @@ async function keepSecretsInMode(context: Context, copy: ServiceCopies, variable
   );
 }
 
-/** Refuses to take a PRODUCTION environment with secrets out of that mode, which would show them to roles without access to production. */
+/** Refuses another mode for a PRODUCTION environment that has secrets. Roles without access to production could use them then. */
 export async function keepModeOfSecrets(
   context: Context,
   environment: CopyPlace,
@@ -115,7 +116,7 @@ export async function keepModeOfSecrets(
   const copies = new Map([environmentId, ...services.map(({ row }) => row.id)].map((id) => [id, id]));
   const variables = { organizationId, from: environment, to: environment, copies };
   const surroundings = await findEnvironmentSurroundings(context, { organizationId }, environmentId);
-  // Those of databases, which a clone makes anew.
+  // Passwords of databases. A clone gets new ones, but a change of the mode keeps them.
   const credentials = surroundings!.builtIns.filter(({ sealed }) => sealed).map(({ key }) => key);
   const names = await namesOfSecrets(context, services, variables, credentials);
   if (names === undefined) return;
@@ -125,7 +126,7 @@ export async function keepModeOfSecrets(
   );
 }
 
-/** Names the first secrets that services and their environment have; undefined where there is none. */
+/** Names the first secrets of services and their environment; undefined if there are none. */
 async function namesOfSecrets(
   context: Context,
   services: Pick<ToCopy, 'kind' | 'row'>[],
@@ -151,7 +152,7 @@ function copySpec(
   return ownWay ? ownWay(context, row, to) : withNewParts(context, row, to);
 }
 
-/** Ports, volumes and scalers are known by their ids: those of a copy are its own, and so are ports of the machine. */
+/** Gives ports, volumes and scalers of a copy new ids. Published ports get other ports of the machine. */
 async function withNewParts(
   context: Context,
   { organization_id: organizationId, spec }: ServiceRow,

@@ -28,7 +28,7 @@ import {
 } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
-/** Clones a service into an environment of the organization, its own or another one. 409 if that has one of that name. */
+/** Clones a service into its own or another environment of the organization. Throws 409 if that environment has a service of that name. */
 export async function cloneService(call: Call<ServiceTarget>, kind: Kind, input: CloneServiceInput) {
   const service = call.target;
   refuseDeleting(service);
@@ -57,7 +57,7 @@ export async function cloneService(call: Call<ServiceTarget>, kind: Kind, input:
   return view;
 }
 
-/** The environment that a body names, locked; the caller must be allowed to make services there. */
+/** Finds and locks the environment that a body names. Throws 403 unless the caller may create services there. */
 async function findEnvironment(call: Call<ServiceTarget>, organizationId: string, id: string) {
   const environment = await environmentTarget.find(call.db, id, [organizationId], { lock: true });
   if (!environment) throw invalidField('environment_id', 'names no environment of this organization');
@@ -67,7 +67,9 @@ async function findEnvironment(call: Call<ServiceTarget>, organizationId: string
   return environment;
 }
 
-/** In the same environment the same stage; in another one that of the same name, else the kind's default. */
+/**
+ * Finds the stage of the copy. In the same environment it is the same stage, in another one that of the same name, else the kind's default.
+ */
 async function findStage(call: Call, kind: Kind, service: ServiceTarget, environmentId: string): Promise<string> {
   if (environmentId === service.environmentId) return service.stage_id;
   const scope = { organizationId: service.organizationId };
@@ -78,7 +80,7 @@ async function findStage(call: Call, kind: Kind, service: ServiceTarget, environ
 
 /**
  * Clones an environment with its stages, variables and services into its project or another one of the organization. Services that are
- * being deleted, and those that can't be made by anybody (Argo CD apps), are left out.
+ * being deleted are left out, and so are Argo CD apps, which cannot be created through the API.
  */
 export async function cloneEnvironment(call: Call<EnvironmentTarget>, kinds: Kind[], input: CloneEnvironmentInput) {
   const source = call.target;
@@ -122,7 +124,7 @@ export async function cloneEnvironment(call: Call<EnvironmentTarget>, kinds: Kin
   return view;
 }
 
-/** Throws 400 where an environment may not get another mode, because of its secrets. Its row is locked by the caller. */
+/** Throws 400 if secrets forbid that an environment gets another mode. The caller locks its row. */
 export async function checkModeChange(
   context: Context,
   kinds: Kind[],
@@ -135,7 +137,7 @@ export async function checkModeChange(
   await keepModeOfSecrets(context, environment, services, mode);
 }
 
-/** A new environment as a place that services are copied into. */
+/** Returns a new environment as the target of a copy. */
 export const placeIn = (environment: EnvironmentRow) => ({
   organizationId: environment.organization_id,
   projectId: environment.project_id,
@@ -145,7 +147,7 @@ export const placeIn = (environment: EnvironmentRow) => ({
   runtime: environment.runtime,
 });
 
-/** The clone as it is to be: with the matching rule of its project where that is wanted, else like its source. */
+/** Returns the fields of the clone: from the matching rule of its project if the input asks for it, else from its source. */
 async function cloneInput(call: Call<EnvironmentTarget>, project: ProjectTarget, input: CloneEnvironmentInput) {
   const { name, mode, cluster_id } = input;
   const source = call.target;

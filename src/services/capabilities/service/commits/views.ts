@@ -1,14 +1,14 @@
 import type { GitSource } from '#services/sources/git.ts';
 import type { RepositoryCommit } from '#services/sources/repository.ts';
 
-/** Where each provider shows a commit, below the page of the repository. */
+/** Path of a commit's page at each provider, relative to the page of the repository. */
 const COMMIT_PATHS: Record<GitSource['provider'], string> = {
   GITHUB: 'commit',
   GITLAB: '-/commit',
   BITBUCKET: 'commits',
 };
 
-/** Page of the repository for people, undefined for a local folder. */
+/** Returns the web page of the repository; undefined for a local folder. */
 function pageOf(source: GitSource): string | undefined {
   const scp = /^[\w.-]+@([\w.-]+):/.exec(source.url);
   if (scp) return `https://${scp[1]}/${source.owner}/${source.name}`;
@@ -19,7 +19,7 @@ function pageOf(source: GitSource): string | undefined {
   return `${url.origin}/${source.owner}/${source.name}`;
 }
 
-/** A commit as it is answered. */
+/** Returns the view of a commit. */
 export function toCommitView(source: GitSource, commit: RepositoryCommit) {
   const page = pageOf(source);
   return {
@@ -32,7 +32,7 @@ export function toCommitView(source: GitSource, commit: RepositoryCommit) {
   };
 }
 
-/** Authors of commits (newest first), each once by e-mail address, the one of the newest commit first. */
+/** Returns the authors of commits (newest first) in the order of their newest commit. Authors are distinguished by e-mail address. */
 export function toContributorViews(commits: RepositoryCommit[]) {
   const byEmail = new Map<string, RepositoryCommit[]>();
   for (const commit of commits) {

@@ -24,7 +24,7 @@ export const recordOf = ({ domain, challenge }: { domain: string; challenge: str
 /** Result of one lookup of a record. `found` is null where the DNS gave no answer, which says nothing of the domain. */
 export interface Proof {
   found: boolean | null;
-  /** What is wrong and what would be right; null if the record is there. */
+  /** Message with the problem and the expected record; null if the record is there. */
   error: string | null;
 }
 

@@ -3,18 +3,18 @@ import { ResolverError, type HostResolver } from '#platform/dns/resolver.ts';
 
 export interface CheckResult {
   status: CheckStatus;
-  /** What is wrong and what would be right; null when nothing is. */
+  /** Message with the problem and the expected state; null if there is no problem. */
   details: string | null;
 }
 
 /** CNAMEs that are followed one after the other. */
 const MAX_HOPS = 8;
-/** The whole check of one domain: a chain of slow servers must not hold a request up. */
+/** Milliseconds that the check of one domain may take: a chain of slow servers must not hold a request up. */
 const DEADLINE_MS = 10_000;
 
 /**
- * Whether a domain leads to this installation. Right is a CNAME of the validation domain, at whatever distance, or an address that
- * the validation domain has as well (a domain's own apex can't be a CNAME). Behind a CDN only the CDN's addresses can be seen.
+ * Checks whether a domain leads to this installation. It does with a CNAME of the validation domain, directly or through others, or with an
+ * address of the validation domain (the apex of a domain cannot be a CNAME). Behind a CDN only the CDN's addresses are visible.
  */
 export async function checkDomain(
   resolver: HostResolver,
@@ -64,7 +64,7 @@ async function lookUp(
 export const leadsHere = ({ status }: CheckResult): boolean =>
   status === 'MATCHES_LOAD_BALANCER_HOST' || status === 'RESOLVES_TO_IP';
 
-/** Names that the domain is an alias of, nearest first. A loop ends where it closes. */
+/** Returns the names that the domain is an alias of, nearest first. Ends where a loop closes. */
 async function followCnames(resolver: HostResolver, domain: string): Promise<string[]> {
   const chain: string[] = [];
   for (let name = domain; chain.length < MAX_HOPS;) {

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 
-/** What the server knows of a name. `silent` never answers, `broken` answers SERVFAIL. */
+/** Record that the server returns for a name. `silent` never answers, `broken` answers SERVFAIL. */
 type DnsRecord = { cname: string } | { addresses: string[] } | { txt: string[] } | 'silent' | 'broken';
 
 export interface DnsServer {

@@ -19,7 +19,7 @@ const checkAll = () => checkDueProofs(app.platform, createResolver([dns.address]
 interface Claim {
   admin: Actor;
   serviceId: string;
-  /** Of the service. */
+  /** Path of the service. */
   url: string;
   id: string;
   record: { name: string; value: string };

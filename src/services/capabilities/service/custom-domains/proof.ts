@@ -21,9 +21,9 @@ export interface Finding {
 }
 
 /**
- * Checks several claims of one service. Their TXT records are looked up together; the results are recorded in a row, as each locks the
- * service. With its record a domain is the organization's, and is taken from another one whose record is gone. Returns each claim as it is then,
- * undefined if it was removed meanwhile. Opens its own transactions.
+ * Checks several claims of one service. Their TXT records are looked up together, and the results are written one after another, as each
+ * write locks the service. A claim whose record is found gets the domain, also from another organization whose record is gone. Returns each
+ * claim as it is then, undefined if it was removed meanwhile. Opens its own transactions.
  */
 export async function checkProofs(context: Context, resolver: HostResolver, claims: queries.CustomDomainRow[]) {
   const findings = await Promise.all(claims.map((claim) => lookUpClaim(context, resolver, claim)));
@@ -32,7 +32,7 @@ export async function checkProofs(context: Context, resolver: HostResolver, clai
   return rows;
 }
 
-/** Looks up the TXT record of a claim, and that of the claim which has the domain proven, if there is another. Writes nothing. */
+/** Looks up the TXT record of a claim, and that of the claim which proved the domain, if another did. Writes nothing. */
 export async function lookUpClaim(
   context: Context,
   resolver: HostResolver,
@@ -43,12 +43,12 @@ export async function lookUpClaim(
   const holder = await queries.findProvenDomain(context.db, claim.domain);
   if (!holder || holder.id === claim.id) return { claim, proof };
   const theirs = await lookUpProof(resolver, holder);
-  // A domain stays with whoever has proven it while the record is there or cannot be looked up.
+  // A domain stays with the claim that proved it while its record exists or cannot be looked up.
   if (theirs.found !== false) return { claim, proof: { found: false, error: provenByOther(claim) } };
   return { claim, proof, former: { claim: holder, proof: theirs } };
 }
 
-/** Writes what was found. Returns the claim as it is then, undefined if it was removed meanwhile. Opens its own transactions. */
+/** Writes the result of the lookups. Returns the claim as it is then, undefined if it was removed meanwhile. Opens its own transactions. */
 export async function recordFinding(
   context: Context,
   { claim, proof, former }: Finding,
@@ -65,7 +65,7 @@ export async function recordFinding(
 const provenByOther = (claim: queries.CustomDomainRow): string =>
   `Another organization has proven ${claim.domain}, and its record is still there: leave only your value at ${recordOf(claim).name}.`;
 
-/** Writes the result of a lookup; a claim that was removed or got another name meanwhile stays as it is. */
+/** Writes the result of a lookup. A claim that was removed or renamed meanwhile is not changed. */
 const record = (context: Context, claim: queries.CustomDomainRow, proof: Proof, { isTaken = false } = {}) =>
   inTransaction({ ...systemContext(context), db: context.db }, async (inside) => {
     const scope = { organizationId: claim.organization_id };
@@ -77,7 +77,7 @@ const record = (context: Context, claim: queries.CustomDomainRow, proof: Proof, 
     if (isTaken) change.proof_state = 'LOST';
     const row = await queries.recordProof(inside.db, scope, claim.id, change);
     if (row.proof_state !== present.proof_state) {
-      // What is routed differs from what was deployed last: the service shows OUT_OF_DATE.
+      // The routes differ from the last deployment, so the service shows OUT_OF_DATE.
       await touchService(inside.db, scope, claim.service_id);
       const [before, after] = [present, row].map((one) => toDomainView(inside, service, one));
       const place = placeOfService(service, 'CUSTOM_DOMAIN');

@@ -34,7 +34,7 @@ export const findDomain = (db: Database, scope: Scope, serviceId: string, id: st
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** The service of the organization that has a domain: an organization claims a name once. */
+/** Finds the service of the organization that has a domain. An organization claims a name once. */
 export const findHolderOfDomain = (db: Database, scope: Scope, domain: string) =>
   db
     .selectFrom('custom_domain')
@@ -43,7 +43,7 @@ export const findHolderOfDomain = (db: Database, scope: Scope, domain: string) =
     .where('domain', '=', domain)
     .executeTakeFirst();
 
-/** Claim of the organization that has proven a domain: there is at most one in the installation. */
+/** Finds the claim that has proven a domain. The installation has at most one. */
 export const findProvenDomain = (db: Database, domain: string) =>
   db
     .selectFrom('custom_domain')
@@ -76,7 +76,7 @@ export interface DomainChange {
   use_cdn: boolean;
 }
 
-/** Fields of a claim that begin anew with another name. */
+/** Fields of a claim that are reset with a new name. */
 export interface DomainClaim {
   challenge: string;
   validated_at: null;
@@ -112,7 +112,7 @@ export const updateDomain = (db: Database, scope: Scope, id: string, change: Dom
     .returningAll()
     .executeTakeFirstOrThrow();
 
-/** Records what a look at the DNS has shown. */
+/** Records the result of a check of the DNS. */
 export const recordValidation = (db: Database, scope: Scope, id: string, at: Date | null) =>
   db
     .updateTable('custom_domain')
@@ -124,7 +124,7 @@ export const recordValidation = (db: Database, scope: Scope, id: string, at: Dat
 export const deleteDomain = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('custom_domain').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
 
-/** What a check of the TXT record changes. */
+/** Columns that a check of the TXT record changes. */
 export interface ProofChange {
   proof_state: ProofState;
   proof_checked_at: Date;
@@ -143,8 +143,8 @@ export const recordProof = (db: Database, scope: Scope, id: string, change: Proo
     .executeTakeFirstOrThrow();
 
 /**
- * Claims whose TXT record is to be looked up again: those without proof ever more seldom, from each minute to each hour, those with one
- * every six hours, each hour while the record is missing. Organizations take turns, so that many claims of one hold up no other.
+ * Lists the claims whose TXT record is due. Claims without proof are due ever more seldom, from each minute to each hour; proven claims
+ * every six hours, or each hour while the record is missing. Organizations take turns, so that many claims of one delay no other.
  */
 export const listDueClaims = (db: Database, limit: number) =>
   db
@@ -192,7 +192,9 @@ export const addRoutedDomains = async (db: Database, scope: Scope, serviceId: st
     on conflict do nothing`.execute(db);
 };
 
-/** Running services that still have the route of a domain which another service has proven since, and no request under way. */
+/**
+ * Lists running services that still route a domain which another service has proven since. Services with a request under way are left out.
+ */
 export const listServicesToUnroute = (db: Database) =>
   db
     .selectFrom('routed_domain')
@@ -211,7 +213,7 @@ export const listServicesToUnroute = (db: Database) =>
     )
     .execute();
 
-/** Proven domains that ask for a certificate, of services on clusters of a node. */
+/** Lists proven domains that need a certificate, of services on clusters of a node. */
 export const listCertificateDomains = (db: Database, nodeId: string) =>
   db
     .selectFrom('custom_domain')
@@ -225,7 +227,7 @@ export const listCertificateDomains = (db: Database, nodeId: string) =>
     .where('custom_domain.proof_state', '=', 'VALIDATED')
     .execute();
 
-/** Records the state of a certificate, unless the domain has another name by now. */
+/** Records the state of a certificate, unless the domain was renamed meanwhile. */
 export const recordCertificate = (
   db: Database,
   scope: Scope,

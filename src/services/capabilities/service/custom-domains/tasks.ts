@@ -12,8 +12,8 @@ const CLAIMS = 100;
 const AT_ONCE = 10;
 
 /**
- * Looks up the TXT records of claims that are due, several at a time, and writes the results in a row, as each write locks the claim's service.
- * A claim that cannot be checked is due again, and holds up no other.
+ * Looks up the TXT records of due claims, several at a time, and writes the results one after another. Each write locks the claim's
+ * service. A claim that cannot be checked becomes due again and delays no other.
  */
 export async function checkDueProofs(platform: Platform, resolver: HostResolver, signal: AbortSignal): Promise<void> {
   const context = systemContext(platform);
@@ -43,8 +43,8 @@ async function tolerate(platform: Platform, claim: Finding['claim'], work: () =>
 }
 
 /**
- * Deploys the last release of services once more without the domains that others have proven since. A service that cannot be deployed is tried
- * again, and holds up no other.
+ * Deploys the last release of services again without the domains that other services have proven since. A service that cannot be deployed
+ * is tried again later and delays no other.
  */
 export async function unrouteTakenDomains(platform: Platform, signal: AbortSignal): Promise<void> {
   for (const service of await listServicesToUnroute(platform.db)) {
@@ -64,7 +64,7 @@ async function unroute(
   const at = [service.organization_id];
   const environment = await environmentTarget.find(context.db, service.environment_id, at, { lock: true });
   if (!environment) return;
-  // Requested behind the lock of a cluster, too: whoever proved the domain gets it as soon as that is lifted.
+  // Requested even while the cluster is locked: the route then moves to the other service as soon as the lock is lifted.
   const place = { ...placeOfEnvironment(environment), clusterLocked: false };
   await requestLastReleases(context, place, [service.id]);
 }

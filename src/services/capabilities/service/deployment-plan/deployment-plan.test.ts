@@ -30,7 +30,7 @@ const planOf = async (admin: Actor, url: string, query = ''): Promise<Plan> =>
   ok(await admin.get(`${url}/deploymentPlan${query}`), 200);
 const only = (plan: Plan) => plan.stages[0]!.services[0]!;
 
-/** What a request stored as its plan, and what it then did. */
+/** Returns the plan that the last request stored and the steps that its deployment made. */
 async function carriedOut(environmentId: string) {
   const { id, plan } = await app.db
     .selectFrom('deployment')

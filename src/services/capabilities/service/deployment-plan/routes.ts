@@ -8,7 +8,7 @@ import { holderOf, paramOf, type Kind } from '#services/kind.ts';
 const DESCRIPTION =
   'Stages, services and steps, what would change in each since its last release, and why it would be built, replaced or left alone. Nothing is requested. Sources are asked for their newest commits.';
 
-/** What an action on a service would do. */
+/** Makes the routes that return the plan of an action on a service without requesting the action. */
 export function planRoutes(kind: Kind, needs: PlanNeeds): Route[] {
   return [
     defineRoute({
@@ -33,7 +33,7 @@ export function planRoutes(kind: Kind, needs: PlanNeeds): Route[] {
   ];
 }
 
-/** The same of an environment. */
+/** Makes the route that returns the plan of an action on an environment. */
 export const environmentPlanRoutes = (needs: PlanNeeds): Route[] => [
   defineRoute({
     id: 'planEnvironmentDeployment',

@@ -21,7 +21,7 @@ const Commit = named(
     created_at: DateTime,
   }),
 );
-/** One leaf of a configuration; any JSON. */
+/** Leaf of a configuration: any JSON value. */
 const Value = Type.Optional(Type.Any({ description: 'Left out where there is none.' }));
 
 const PlannedService = named(
@@ -54,7 +54,7 @@ const PlannedService = named(
   }),
 );
 
-/** What a request would do. */
+/** Plan of a request: its stages, services and steps. */
 export const DeploymentPlan = named(
   'DeploymentPlan',
   Type.Object({

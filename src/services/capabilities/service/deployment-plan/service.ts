@@ -13,7 +13,7 @@ import { findRollback } from '#services/capabilities/service/rollback/index.ts';
 import type { ImageReader } from '#services/images/image-name.ts';
 import { readingStored, type RepositoryReader } from '#services/sources/repository.ts';
 
-/** What is asked about: a call, and for whom. */
+/** Action to plan, and the services that it covers. */
 export interface PlanRequest {
   action: Trigger;
   executionId?: string;
@@ -28,7 +28,7 @@ export interface PlanNeeds {
   images: ImageReader;
 }
 
-/** What a request would do if it were made now. Nothing is stored. 502 where a source gives no answer. */
+/** Plans a request as if it were made now. Stores nothing. 502 if a source gives no answer. */
 export async function planRequest(context: Context, place: DeploymentPlace, needs: PlanNeeds, request: PlanRequest) {
   const { action: trigger, executionId, serviceIds, signal } = request;
   if (trigger === 'ROLLBACK' && executionId === undefined)

@@ -1,10 +1,10 @@
-/** What of a restriction decides. */
+/** Mode and path of a deployment restriction. */
 export interface Restriction {
   mode: 'EXCLUDE' | 'MATCH';
   value: string;
 }
 
-/** A path of the repository in the one form that is stored and compared: no `/` or `./` around it; the root is empty. */
+/** Normalizes a path of the repository for storage and comparison: no `/` or `./` around it; the root is empty. */
 export const normalizePath = (path: string): string =>
   path
     .split('/')
@@ -16,9 +16,9 @@ const isWithin = (path: string, place: string): boolean =>
   place === '' || path === place || path.startsWith(`${place}/`);
 
 /**
- * Whether a push deploys a service by itself: one of its changed files counts. A file counts if no EXCLUDE holds it and, where there is
- * any MATCH, one of them does. Without restrictions every push deploys, an empty one too. `changedPaths` is null where the provider
- * does not say what changed: then the push deploys, since a needless deployment does less harm than a missing one.
+ * Tells whether a push deploys a service automatically: at least one changed file must count. A file counts if no EXCLUDE covers it and, if
+ * there is any MATCH, one of them does. Without restrictions every push deploys, an empty one too. `changedPaths` is null if the provider
+ * does not report the changes. Then the push deploys, since a needless deployment does less harm than a missing one.
  */
 export function isAffected(restrictions: readonly Restriction[], changedPaths: readonly string[] | null): boolean {
   if (restrictions.length === 0 || changedPaths === null) return true;

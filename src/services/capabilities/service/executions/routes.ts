@@ -7,10 +7,10 @@ import { cleanJob, readLog, toExecutionView } from '#services/capabilities/servi
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
 
 const TAIL_DEFAULT = 1000;
-/** Runs on a page of a list that has no page of its own: a schedule of a year has half a million. */
+/** Executions per page without `page_size`. A schedule makes half a million in a year. */
 const PAGE_DEFAULT = 20;
 
-/** What a kind ran, each with its end and its log, and the removal of what failed. */
+/** Makes the routes that list the executions of a kind with their logs, and that remove what failed executions left. */
 export function executionRoutes(kind: Kind): Route[] {
   if (!kind.capabilities?.executions) return [];
   const { target } = holderOf(kind);

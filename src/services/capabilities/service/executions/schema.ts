@@ -1,6 +1,6 @@
 import { DateTime, named, Nullable, OneOf, PlainListOf, Type, Uuid } from '#platform/http/schema.ts';
 
-/** One run of a service. */
+/** Execution of a service. */
 export const ServiceRun = named(
   'ServiceRun',
   Type.Object({

@@ -2,7 +2,7 @@ import type { Shape } from '#kernel/parsing/formats.ts';
 import type { HttpClient, OutgoingRequest } from '#platform/http-client/index.ts';
 import { askProvider, ProviderError, type Provider, type ProviderAccess } from '#resources/git-token/index.ts';
 
-/** What of a webhook at a provider counts. */
+/** Webhook as a git provider stores it, without the fields that nothing here reads. */
 export interface ProviderHook {
   id: string;
   url: string;
@@ -10,7 +10,7 @@ export interface ProviderHook {
   events: string[];
 }
 
-/** A repository at its provider, with the token that may change it. */
+/** Repository at its provider, with a token that may change it. */
 export interface ProviderRepository extends ProviderAccess {
   owner: string;
   name: string;
@@ -21,7 +21,7 @@ interface Dialect {
   events: readonly string[];
   hooks(repository: ProviderRepository): string;
   listQuery: string;
-  /** Parts of the list that are read. */
+  /** Fields of the provider's list of webhooks that are read. */
   list: Shape;
   read(body: any): ProviderHook[];
   write(url: string, secret: string): unknown;
@@ -104,7 +104,7 @@ const DIALECTS: Record<Provider, Dialect> = {
 /** Events that the webhook of a provider must send. */
 export const wantedEvents = (provider: Provider): readonly string[] => DIALECTS[provider].events;
 
-/** The webhook of a repository that calls the URL, undefined if there is none. Throws ProviderError. */
+/** Finds the webhook of a repository that calls the URL; undefined if there is none. Throws ProviderError. */
 export async function findHook(
   http: HttpClient,
   repository: ProviderRepository,
@@ -122,7 +122,7 @@ export async function findHook(
   }
 }
 
-/** Makes the webhook, or sets the present one right. Throws ProviderError. */
+/** Creates the webhook or corrects the present one. Throws ProviderError. */
 export async function writeHook(
   http: HttpClient,
   repository: ProviderRepository,

@@ -34,12 +34,12 @@ export const gitWebhookPath = (id: string): string => `/gitWebhook/${id}`;
 /** Place in the vault of the secret that a provider signs with. */
 export const gitWebhookSecretPlace = (id: string): string => `git_webhook/${id}/secret`;
 
-/** What a webhook is looked up by: the same for all services of an organization that are built from the repository. */
+/** Returns the key of a webhook: equal for all services of an organization that are built from the same repository. */
 function repositoryKey(source: GitSource): string {
   return `${hostOf(source) ?? ''}/${source.owner}/${source.name}`.toLowerCase();
 }
 
-/** Whether the provider tells us of pushes; what can't be known or is missing stands in the message. */
+/** Checks whether the provider sends pushes. The message says what is missing or could not be checked. */
 export async function gitWebhookStatus(context: ServiceContext, kinds: Kind[]): Promise<GitWebhookView> {
   const source = sourceOf(context.target, kinds);
   const { provider } = source;
@@ -55,7 +55,7 @@ export async function gitWebhookStatus(context: ServiceContext, kinds: Kind[]): 
   }
 }
 
-/** Registers the webhook at the provider, or sets it right. 400 when that is not possible and what would make it so. */
+/** Registers the webhook at the provider, or corrects it. 400 if that is not possible; the message says what is missing. */
 export async function syncGitWebhook(context: ServiceContext, kinds: Kind[]): Promise<GitWebhookView> {
   const service = context.target;
   refuseDeleting(service);
@@ -79,7 +79,7 @@ export async function syncGitWebhook(context: ServiceContext, kinds: Kind[]): Pr
   }
 }
 
-/** Why there can't be a webhook yet. */
+/** Reason why the webhook cannot be registered or checked yet. */
 class NotReady extends Error {
   readonly status: GitWebhookState;
   constructor(status: GitWebhookState, message: string) {
@@ -101,7 +101,7 @@ function sourceOf(service: ServiceTarget, kinds: Kind[]): GitSource {
   return source;
 }
 
-/** Everything that talking to the provider takes. Throws NotReady. */
+/** Loads the token, the repository and the stored webhook that a call of the provider needs. Throws NotReady. */
 async function prepare(context: ServiceContext, source: GitSource) {
   const scope = { organizationId: context.target.organizationId };
   if (!context.settings.baseUrl)
@@ -124,7 +124,7 @@ async function prepare(context: ServiceContext, source: GitSource) {
   return { repository, webhook: await queries.findGitWebhook(context.db, scope, repositoryKey(source)) };
 }
 
-/** The webhook's record with its secret, made when the repository is synchronised for the first time. */
+/** Returns the webhook's record with its secret. Creates it when the repository is synchronised for the first time. */
 async function ensureWebhook(context: ServiceContext, source: GitSource): Promise<{ id: string; secret: string }> {
   const { organizationId } = context.target;
   const repository = repositoryKey(source);
@@ -144,7 +144,7 @@ async function ensureWebhook(context: ServiceContext, source: GitSource): Promis
   });
 }
 
-/** The webhook is as it should be, and this installation has nothing yet that takes its calls. */
+/** Message for a correct webhook whose calls this installation does not process yet. */
 const NOT_RECEIVED =
   'The webhook is registered, but this release does not receive pushes yet: its calls are answered with 404. Deploy by POST …/deploy, for instance from a pipeline of the repository.';
 

@@ -46,7 +46,7 @@ async function createReport(context: Context, environment: EnvironmentTarget, ex
   return { report_url: url, delete_report_url: `${url}/delete` };
 }
 
-/** The report that a link leads to; the secret of the link is the credential, so a wrong one is as good as none. */
+/** Finds the report of a link. The secret of the link is the credential, so a wrong secret gives 404. */
 async function openReport(context: Context, { reportId, secret }: { reportId: string; secret: string }) {
   const row = await context.db
     .selectFrom('build_report')
@@ -87,7 +87,7 @@ async function readReport(context: Context, params: { reportId: string; secret: 
   return ['service,kind,step,status,started_at,seconds', ...rows, ''].join('\n');
 }
 
-/** What a deployment built and how long it took, as a file behind a link that expires. */
+/** Route that returns what a deployment built and how long it took, as a file behind a link that expires. */
 export const buildReportRoutes: Route[] = [
   defineRoute({
     id: 'generateDeploymentBuildUsageReport',

@@ -43,7 +43,7 @@ const Auditing = named(
 );
 const Arguments = Type.Object({ arguments: Type.Array(Type.String()), entrypoint: Type.Optional(Type.String()) });
 
-/** What a kind adds to its executions; which fields are there follows from the kind. */
+/** Fields that a kind adds to its executions. The kind decides which of them are present. */
 const ServiceDetails = named(
   'ExecutionDetails',
   Type.Object({

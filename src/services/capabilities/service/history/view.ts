@@ -35,11 +35,11 @@ const commitOf = (service: HistoryService) =>
     author_name: service.commit.author,
   };
 
-/** Why a service failed in a deployment. */
+/** Returns the error that a service failed with in a deployment. */
 const errorOf = (row: HistoryDeployment, service: HistoryService) =>
   toErrorView({ ...service, environment_id: row.environment_id, number: row.number });
 
-/** A service's part of a deployment, second version. */
+/** Returns a service's part of a deployment in the second version. */
 export function serviceV2(row: HistoryDeployment, service: HistoryService) {
   const state = service.state as State;
   return {
@@ -63,7 +63,7 @@ export function serviceV2(row: HistoryDeployment, service: HistoryService) {
   };
 }
 
-/** A deployment with its stages and services, second version. */
+/** Returns a deployment with its stages and services in the second version. */
 export function deploymentV2(row: HistoryDeployment, services: HistoryService[]) {
   const state = deploymentState(row);
   return {
@@ -104,7 +104,7 @@ function stagesOf(services: HistoryService[]): { name: string; services: History
   return [...stages.values()];
 }
 
-/** A deployment as the first version of the environment's history shows it. */
+/** Returns a deployment as in the first version of the environment's history. */
 export function deploymentV1(row: HistoryDeployment, services: HistoryService[]) {
   const of = (kind: string) =>
     services
@@ -130,7 +130,7 @@ const serviceV1 = (service: HistoryService) => ({
   ...service.details,
 });
 
-/** A service's execution as the first version of its own history shows it. */
+/** Returns an execution as in the first version of the service's history. */
 export const executionV1 = (row: HistoryDeployment, service: HistoryService, asOutcome: boolean) => ({
   ...service.details,
   id: row.id,
@@ -145,7 +145,7 @@ export const executionV1 = (row: HistoryDeployment, service: HistoryService, asO
 const outcomeOf = (service: HistoryService) =>
   service.ended_at ? { status: /ERROR|CANCELED/.test(service.state) ? 'FAILED' : 'SUCCESS' } : {};
 
-/** A request in the queue of an environment. */
+/** Returns a request in the queue of an environment. */
 export const queuedDeployment = (row: HistoryDeployment, services: HistoryService[]) => ({
   identifier: { deployment_request_id: row.id, environment_id: row.environment_id },
   auditing_data: { triggered_by: row.requested_by_name, origin: row.origin },
@@ -168,7 +168,7 @@ export const queuedDeployment = (row: HistoryDeployment, services: HistoryServic
   })),
 });
 
-/** A request in the queue of a service. */
+/** Returns a request in the queue of a service. */
 export const queuedService = (row: HistoryDeployment, service: HistoryService) => ({
   identifier: {
     deployment_request_id: row.id,

@@ -11,7 +11,7 @@ const NewImageRequest = named(
   Type.Object({ image_name: Type.Optional(ImageName), tag: Type.Optional(ImageTag) }),
 );
 
-/** What a registry's call says when it has a new version of an image: for kinds that run images. */
+/** Makes the routes that a registry calls when it has a new version of an image. Only kinds that run images have them. */
 export function imageDeployRoutes(kind: Kind, kinds: Kind[]): Route[] {
   const { image, imagePreview } = kind.capabilities ?? {};
   if (!image) return [];

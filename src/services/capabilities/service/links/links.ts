@@ -14,7 +14,7 @@ export interface LinkView {
 
 type ProxySettings = Pick<Settings, 'proxyDomain' | 'proxyPort' | 'proxyPublicUrl'>;
 
-/** How people reach a host through the proxy: plain HTTP on its port, unless the settings name what stands in front of it. */
+/** Returns the public address of a host: plain HTTP on the proxy's port, unless `proxyPublicUrl` names a front end. */
 function urlOf(settings: ProxySettings, host: string): { url: string; port: number } {
   const url = new URL(settings.proxyPublicUrl || `http://proxy:${settings.proxyPort}`);
   url.hostname = host;
@@ -22,8 +22,8 @@ function urlOf(settings: ProxySettings, host: string): { url: string; port: numb
 }
 
 /**
- * Addresses of a service: its public web ports under the installation's host names, then its custom domains, which lead to the default port
- * (or, where that is not public, to the first that is).
+ * Returns the addresses of a service. Its public web ports come first, under the installation's host names. Custom domains follow; they
+ * lead to the default port or, if that is not public, to the first public one.
  */
 export function linksOf(
   settings: ProxySettings,

@@ -34,7 +34,7 @@ const follow = {
   ),
 };
 
-/** 400 where somebody expects a log to go on: it says where new lines are, instead of ending in silence. */
+/** Throws 400 for `follow`, and names the event stream in the message. Without this error the log would end in silence. */
 function refuseFollow(query: { follow?: boolean }, organizationId: string): void {
   if (query.follow)
     throw invalidField(
@@ -43,10 +43,10 @@ function refuseFollow(query: { follow?: boolean }, organizationId: string): void
     );
 }
 
-/** Makes what is answered of a line: `index` counts the lines of the execution from 0. */
+/** Function that turns a line into its view. `index` counts the lines of the execution from 0. */
 type MakeView = (execution: string, services: HistoryService[]) => (line: DeploymentLine, index: number) => unknown;
 
-/** The log of the last execution of an environment, or of the one that `version` names: the lines, or a list of them where they are many. */
+/** Reads the log of the execution that `version` names, else of the environment's last. A long log is returned in parts. */
 async function listLines(
   context: Context,
   environment: EnvironmentTarget,
@@ -76,7 +76,7 @@ async function listLines(
 const listLogs = (context: Context, environment: EnvironmentTarget, version: string | undefined) =>
   listLines(context, environment, version, (execution, services) => toDeploymentLine(environment, execution, services));
 
-/** Makes the lines of an execution what is answered of them. */
+/** Makes the view of the lines of an execution. */
 export function toDeploymentLine(
   environment: EnvironmentTarget,
   execution: string | undefined,
@@ -186,7 +186,7 @@ export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds): Route[] => [
     handler: async (call) => {
       refuseFollow(call.query, call.target.organizationId);
       const tail = call.query.tail ?? TAIL_DEFAULT;
-      // What runs to an end writes into the log of its run.
+      // Kinds that run to an end write into the log of their execution.
       if (kind.capabilities?.executions)
         return {
           results: (await inSnapshot(call, (inside) => readNewestLog(inside, call.target, tail))).map(toRunLog),
@@ -225,7 +225,7 @@ const toServiceLog = (line: LogLine, index: number) => ({
   version: String(line.generation),
 });
 
-/** What wrote it is gone, and was no release's instance. */
+/** Returns a line of an execution. It has no pod name and no version: the task that wrote it is gone and belonged to no release. */
 const toRunLog = (line: { id: string; created_at: string; message: string }) => ({
   ...line,
   pod_name: '',

@@ -26,7 +26,7 @@ const deploy = async (admin: Actor, url: string, body?: object) => {
   return status as { execution_id: string; last_deployment_id: string };
 };
 
-/** What the runtime was last asked to run of a service. */
+/** Returns the spec that the runtime was last asked to run for a service. */
 const applied = (serviceId: string) => engine.runtime.specOf(serviceId)!;
 
 describe('going back to an earlier execution', () => {

@@ -12,8 +12,9 @@ import { listDomainsByServices } from '#services/capabilities/service/custom-dom
 import { listLostSecrets } from '#services/capabilities/service/variables/index.ts';
 
 /**
- * What going back to an execution would deploy: image, configuration and variables as they were, secrets in their version. Of its custom
- * domains those that the service still has: another may have them now. 409 where a secret of it is no longer kept.
+ * Finds the services that a rollback to an execution would deploy. Image, configuration, variables and secret versions are those of that
+ * time. Custom domains that the service no longer has are left out: another service may have them now. Throws 409 if a secret version is no
+ * longer kept.
  */
 export async function findRollback(
   context: Context,
@@ -40,8 +41,8 @@ export async function findRollback(
 }
 
 /**
- * Requests once more what services last had with success, in the order of their naming; those that one execution made go together, by their stages.
- * Their images may be gone with the rest: each is built again unless it is still there.
+ * Requests the last successful releases of services again, in the given order. Services of the same execution share a request and keep
+ * their stages. A missing image is built again.
  */
 export async function requestLastReleases(
   context: Context,
@@ -67,7 +68,7 @@ async function requestReleasesOf(
     try {
       found.push(await findRollback(context, place, place.environmentId, executionId, serviceId));
     } catch (error) {
-      // One that can't be gone back to keeps none of the others down.
+      // A service without a usable release does not stop the others.
       if (!(error instanceof AppError)) throw error;
       context.log.warn({ err: error, serviceId }, 'cannot go back to the last release of a service');
     }
@@ -88,7 +89,7 @@ async function requestReleasesOf(
   });
 }
 
-/** Requests to go back to an earlier execution; answers the deployment's id. The environment's row is locked by the caller. */
+/** Requests a rollback to an earlier execution and returns the deployment's id. The caller locks the environment's row. */
 export async function requestRollback(
   context: Context,
   place: DeploymentPlace,

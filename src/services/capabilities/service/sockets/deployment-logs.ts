@@ -16,7 +16,7 @@ const Lines = Type.Array(DeploymentLogLine);
 /** Lines of one frame. */
 const FRAME_LINES = 200;
 
-/** The log of a deployment as it is written. */
+/** Makes the socket that sends the log of a deployment while it is written. */
 export const deploymentLogSocket = ({ streams }: ServiceSocketNeeds): Socket =>
   defineSocket({
     id: 'followDeploymentLogs',
@@ -50,14 +50,14 @@ export const deploymentLogSocket = ({ streams }: ServiceSocketNeeds): Socket =>
     },
   });
 
-/** How far the log of an execution was sent. */
+/** Last line of an execution's log that was sent. */
 interface Position {
   deploymentId: string;
   number: number;
   sequence: number;
 }
 
-/** A log, and how far it was sent. */
+/** Log of an environment's deployments, with the position up to which it was sent. */
 class FollowedLog {
   readonly #call: LogCall;
   #position: Position | undefined;
@@ -66,7 +66,7 @@ class FollowedLog {
     this.#call = call;
   }
 
-  /** Sends what is new. A deployment that began since follows the rest of the one before. */
+  /** Sends the new lines. A deployment that began meanwhile follows the rest of the one before. */
   async send(peer: Peer): Promise<void> {
     for (let hasMore = true; hasMore;) {
       const part = await inSnapshot(this.#call, (call) => readFrom(call, this.#position));
@@ -79,7 +79,7 @@ class FollowedLog {
   }
 }
 
-/** Reads the next part that follows a position, and where that ends. */
+/** Reads the next part after a position, and the position of its end. */
 async function readFrom(call: LogCall, from: Position | undefined) {
   const { db, target, query } = call;
   const found = await findExecution(db, target, target.id, query.version);

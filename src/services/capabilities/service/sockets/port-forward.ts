@@ -12,7 +12,7 @@ import { placeOfService } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 import type { InstanceEndpoints } from '#runtimes/runtime.ts';
 
-/** How long an instance may take to accept a connection. */
+/** Milliseconds that an instance may take to accept a connection. */
 const CONNECT_MS = 10_000;
 
 const PodsQuery = Type.Object({
@@ -28,7 +28,7 @@ const ForwardQuery = Type.Object({
 });
 type ForwardCall = SocketCall<ServiceTarget, Static<typeof ForwardQuery>>;
 
-/** A connection to a port of a service. */
+/** Makes the socket that forwards a connection to a port of a service. */
 export const portForwardSocket = (needs: ServiceSocketNeeds): Socket =>
   defineSocket({
     id: 'forwardServicePort',
@@ -69,7 +69,7 @@ export const portForwardSocket = (needs: ServiceSocketNeeds): Socket =>
     },
   });
 
-/** The instances of a service with their ports. */
+/** Makes the socket that lists the serving instances of a service with their ports. */
 export const podsSocket = (needs: ServiceSocketNeeds): Socket =>
   defineSocket({
     id: 'listServicePods',
@@ -109,7 +109,7 @@ function choose(all: InstanceEndpoints[], { target, query }: ForwardCall): { add
   );
 }
 
-/** Connects before the client is told that the socket is open. 409 where nothing listens. */
+/** Connects before the client is told that the socket is open. Throws 409 if nothing listens. */
 async function connect(host: string, port: number, signal: AbortSignal): Promise<TcpSocket> {
   const connection = net.connect({ host, port, noDelay: true });
   const giveUp = anySignal([signal, AbortSignal.timeout(CONNECT_MS)]);

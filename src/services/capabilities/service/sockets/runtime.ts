@@ -4,10 +4,10 @@ import type { ServiceSocketNeeds } from '#services/capabilities/service/sockets/
 import type { ServiceTarget } from '#services/service/target.ts';
 import { RuntimeError, type Handle, type InstanceEndpoints, type Runtime } from '#runtimes/runtime.ts';
 
-/** How long a runtime may take to answer a question, in milliseconds. */
+/** Milliseconds that a runtime may take to answer a question. */
 const ASK_MS = 15_000;
 
-/** The runtime of a service that was deployed, and what it is known by there. 409 where it was not. */
+/** Returns the runtime and the handle of a deployed service. Throws 409 if it is not deployed. */
 export async function deployedOn(
   needs: Pick<ServiceSocketNeeds, 'runtimeOf'>,
   service: ServiceTarget,
@@ -28,7 +28,7 @@ export async function runtimeOf(
   }
 }
 
-/** Waits for what a cluster answers. 502 where it does not answer in time. */
+/** Waits for the answer of a cluster. Throws 502 if it does not come in time. */
 export async function inTime<T>(answer: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(badGateway(`The cluster did not answer within ${ASK_MS / 1000} s.`)), ASK_MS);
@@ -47,7 +47,10 @@ export function checkKind({ target, query }: SocketCall<ServiceTarget, { service
     throw invalidField('service_type', `must be ${target.kind}, which the service is`);
 }
 
-/** How the ports of its instances are reached. 400 on clusters where they are not, 502 where the cluster does not tell in time. */
+/**
+ * Returns the addresses of the ports of a service's instances. Throws 400 on clusters where ports are not reachable, and 502 if the cluster
+ * does not answer in time.
+ */
 export async function endpointsOf(
   needs: Pick<ServiceSocketNeeds, 'runtimeOf'>,
   service: ServiceTarget,
@@ -57,11 +60,11 @@ export async function endpointsOf(
   return inTime(runtime.endpoints(handle));
 }
 
-/** 400: clusters of this runtime cannot do it. */
+/** Creates the 400 for an operation that clusters of this runtime do not support. */
 export const unsupported = (service: ServiceTarget, what: string): AppError =>
   badRequest(`${service.cluster_name}: ${what} on clusters of the runtime ${service.cluster_runtime}.`);
 
-/** An error of a runtime as clients are told it: what cannot be is 400, what is not now 409, what does not answer 502. */
+/** Turns an error of a runtime into one for clients: 400 if the runtime refuses, 409 if it fails, 502 if it does not answer. */
 export function toAppError(error: unknown): unknown {
   if (!(error instanceof RuntimeError)) return error;
   if (error.code === 'refused') return badRequest(error.message);

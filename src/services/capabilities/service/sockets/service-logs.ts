@@ -18,12 +18,12 @@ import type { Handle, LogLine, Runtime } from '#runtimes/runtime.ts';
 
 type LogCall = SocketCall<ServiceTarget>;
 
-/** Lines from before the opening. */
+/** Lines from before the opening that are sent first. */
 const TAIL = 1000;
-/** Between two looks for lines of runs, which no event tells of. */
+/** Milliseconds between two reads of new lines of executions, which no event announces. */
 const LOOK_MS = 1_000;
 
-/** The log of a service as it is written. */
+/** Makes the socket that sends the log of a service while it is written. */
 export const serviceLogSocket = (needs: ServiceSocketNeeds): Socket =>
   defineSocket({
     id: 'followServiceLogs',
@@ -68,13 +68,13 @@ async function followInstances(call: LogCall, runtime: Runtime, streams: EventSt
   }
 }
 
-/** What the last instance wrote that did not get ready. */
+/** Sends the last lines of the newest instance that did not become ready. */
 async function sendKept({ db, target }: LogCall, peer: Peer): Promise<void> {
   const lines: LogLine[] = await readLastLines(db, target, target.id);
   for (const line of lines) await peer.send(frameOf(line));
 }
 
-/** Handle of a service that was not deployed yet, once it is; null where the client goes away before. */
+/** Waits for the first deployment of a service and returns its handle; null if the client disconnects before. */
 async function awaitHandle(
   { db, target }: LogCall,
   streams: EventStreams,
@@ -93,7 +93,7 @@ async function awaitHandle(
   return null;
 }
 
-/** Sends the last lines of the newest run, what follows of it, then all of each later one. */
+/** Sends the last lines of the newest execution, then its new lines, then those of each later one. */
 async function followRuns({ db, target }: LogCall, peer: Peer): Promise<void> {
   let run: { id: string; deployment_id: string | null; service_id: string } | undefined;
   let sequence = 0;

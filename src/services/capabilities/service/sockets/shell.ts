@@ -11,7 +11,7 @@ import type { ExecRequest } from '#runtimes/runtime.ts';
 
 const Size = Type.Integer({ minimum: 0, maximum: 10_000, description: 'Columns or rows; 0 for both is no terminal.' });
 
-/** What every shell is asked with. */
+/** Query parameters of every shell. */
 const ShellQuery = Type.Object({
   command: Type.Array(Type.String({ maxLength: 8192 }), {
     minItems: 1,
@@ -25,10 +25,10 @@ const ShellQuery = Type.Object({
 });
 type ShellCall = SocketCall<ServiceTarget, Static<typeof ShellQuery>>;
 
-/** What a client sends whose input ends. */
+/** Byte that a client sends in a frame of its own to end its input. */
 const END_OF_INPUT = 0x04;
 
-/** A program beside a service. */
+/** Makes the socket of a program that runs in an instance of a service. */
 export const shellSocket = (needs: ServiceSocketNeeds): Socket =>
   defineSocket({
     id: 'openServiceShell',
@@ -76,7 +76,7 @@ export const shellSocket = (needs: ServiceSocketNeeds): Socket =>
     },
   });
 
-/** Size of the terminal, undefined without one. 400 for one that has a single side. */
+/** Returns the size of the terminal; undefined without one. Throws 400 if only one side is given. */
 function terminalOf({ tty_width: columns = 0, tty_height: rows = 0 }: ShellCall['query']): ExecRequest['terminal'] {
   if (columns === 0 && rows === 0) return undefined;
   if (columns === 0) throw invalidField('tty_width', 'must be more than 0 with a tty_height');
@@ -84,7 +84,7 @@ function terminalOf({ tty_width: columns = 0, tty_height: rows = 0 }: ShellCall[
   return { columns, rows };
 }
 
-/** What the client sends, up to a frame that says that it was all. Terminals understand that byte themselves. */
+/** Returns the client's input up to the frame that ends it. With a terminal the terminal itself interprets that byte. */
 function endingInput(peer: Peer): Readable {
   return Readable.from(
     (async function* () {
@@ -97,7 +97,7 @@ function endingInput(peer: Peer): Readable {
   );
 }
 
-/** Containers beside an instance, which no runtime can make yet. */
+/** Socket for containers beside an instance, which is refused: no runtime can create them yet. */
 export const ephemeralShellSocket: Socket = defineSocket({
   id: 'openEphemeralShell',
   path: '/shell/ephemeral',

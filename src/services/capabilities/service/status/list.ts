@@ -4,14 +4,14 @@ import { environmentStatuses, serviceStatuses, type ServiceStatus } from '#deplo
 import { listStages } from '#resources/deployment-stage/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 
-/** Where answers that group services by kind put each of them. */
+/** Kind of service by the name of its group in grouped answers. */
 const GROUPS = Object.fromEntries(SERVICE_KINDS.map((kind) => [factsOf(kind).group!, kind]));
 export const GROUP_NAMES = Object.keys(GROUPS);
 
 const group = (statuses: (ServiceStatus & { kind: string })[]) =>
   Object.fromEntries(GROUP_NAMES.map((name) => [name, statuses.filter((status) => status.kind === GROUPS[name])]));
 
-/** The environment's status and those of all its services, in two statements. */
+/** Reads the status of the environment and of all its services, in two statements. */
 export async function allStatuses(context: Context, environment: EnvironmentTarget) {
   const [own] = await environmentStatuses(context.db, environment, [environment.id]);
   return {
@@ -20,7 +20,7 @@ export async function allStatuses(context: Context, environment: EnvironmentTarg
   };
 }
 
-/** The same, by stage. */
+/** Reads the status of the environment and of all its services, grouped by stage. */
 export async function statusesByStage(context: Context, environment: EnvironmentTarget) {
   const { db } = context;
   const [own] = await environmentStatuses(db, environment, [environment.id]);
@@ -62,7 +62,7 @@ const stepsOfStage = (id: string, statuses: ServiceStatus[]) => {
   return { stage_id: id, total_duration_sec: durations.length === 0 ? null : Math.max(...durations), details: [] };
 };
 
-/** A stage's status from those of its services: the worst that is under way, else the worst end. */
+/** Returns a stage's status from those of its services: the worst that is under way, else the worst end. */
 export function stageStatus(statuses: string[]): 'QUEUED' | 'ONGOING' | 'DONE' | 'ERROR' | 'SKIPPED' | 'CANCELED' {
   if (statuses.length === 0 || statuses.every((status) => status === 'NEVER')) return 'SKIPPED';
   if (statuses.some((status) => ['ONGOING', 'EXECUTING', 'CANCELING'].includes(status))) return 'ONGOING';

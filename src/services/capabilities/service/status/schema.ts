@@ -45,7 +45,7 @@ const Steps = named(
   }),
 );
 
-/** Why something failed: of statuses, histories, webhooks and events alike. */
+/** Reason of a failure, in statuses, histories, webhooks and events. */
 const failure = {
   code: OneOf(Object.keys(ERROR_CODES) as ErrorCode[], {
     description: Object.entries(ERROR_CODES)

@@ -6,23 +6,23 @@ import * as queries from '#services/capabilities/service/variables/queries.ts';
 import type { ServiceKind } from '#services/service/holder.ts';
 import { hostnameOf, publicHosts, type PortSpec } from '#services/ports/ports.ts';
 
-/** How a database is reached, as its spec has it under `access`. */
+/** Connection data of a database, as its spec stores it under `access`. */
 export interface StoredDatabaseAccess {
   port: number;
-  /** Port outside, null while it isn't publicly accessible. */
+  /** Port for connections from outside, null while the database is not publicly accessible. */
   external_port: number | null;
   login: string;
   /** Sealed for `databasePasswordPlace(id)`, base64. */
   password: string;
   name: string;
-  /** What follows the name in its URL. */
+  /** Query part of the database's URL. */
   url_query?: string;
 }
 
 /** Place in the vault that a database's password is sealed for. */
 export const databasePasswordPlace = (serviceId: string): string => `service/${serviceId}/database_password`;
 
-/** What a place is in: names for events, dates for built-in records. */
+/** Project and environment of a place, with their built-in variables. Events need the names, built-in records the dates. */
 export interface Surroundings {
   project: { id: string; name: string };
   environment: { id: string; name: string } | null;
@@ -38,7 +38,7 @@ export interface BuiltInEntry {
   service: { id: string; name: string; kind: ServiceKind } | null;
 }
 
-/** What is seen from a project (without an environment), or from all of an environment alike. Undefined when it is gone. */
+/** Finds the surroundings of a project, or of an environment and all its services. Undefined if it is gone. */
 export const findSurroundings = (
   context: Context,
   scope: Scope,
@@ -67,7 +67,7 @@ async function findProjectSurroundings(
   };
 }
 
-/** The same for an environment alone, whose project is read with it. */
+/** Finds the surroundings of an environment by its id alone; the project is read with it. */
 export async function findEnvironmentSurroundings(
   context: Context,
   scope: Scope,

@@ -9,13 +9,19 @@ import { touchService } from '#services/service/queries.ts';
 
 type Dependent = Awaited<ReturnType<typeof listDependents>>[number];
 
-/** Moves the version of the holder: what is deployed with its variables shows OUT_OF_DATE (docs/contributing/engine.md, *States of a service in a deployment*). */
+/**
+ * Increments the version of the holder: deployments with its variables then show OUT_OF_DATE (docs/contributing/engine.md, *States of a
+ * service in a deployment*).
+ */
 export async function touchHolder(context: Context, { organizationId, id, scope }: Place): Promise<void> {
   const touch = scope === 'PROJECT' ? touchProject : scope === 'ENVIRONMENT' ? touchEnvironment : touchService;
   await touch(context.db, { organizationId }, id);
 }
 
-/** Tells of a change under the holder's `target_type` (docs/contributing/rules.md 42). `before` and `after` are views, which hold no secret. */
+/**
+ * Writes an audit event with the holder's `target_type` (docs/contributing/rules.md 42). `before` and `after` are views, which contain no
+ * secret.
+ */
 export const tell = (
   context: Context,
   line: Pick<Line, 'place' | 'project' | 'environment'>,
@@ -35,7 +41,7 @@ export const tell = (
     ...entry,
   });
 
-/** Tells of what changes with a variable although nobody named it: overrides and aliases that go, overrides that are renamed. */
+/** Writes audit events for the variables that change along with another: deleted overrides and aliases, and renamed overrides. */
 export async function tellOfDependents(
   context: Context,
   organizationId: string,

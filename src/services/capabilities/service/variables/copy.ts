@@ -14,36 +14,36 @@ import {
 import { chooserOf } from '#services/capabilities/service/variables/external.ts';
 import { openSealed, openSecrets, sealSecrets } from '#services/capabilities/service/variables/secrets.ts';
 
-/** What is copied where, within one organization. The copies are there already. */
+/** Source and target of a copy of variables within one organization. The copied services exist already. */
 export interface VariableCopy {
   organizationId: string;
   from: { projectId: string; environmentId: string };
   to: { projectId: string; environmentId: string };
-  /** Services, and the environment where all of it is copied, by the ids of what they are copies of. */
+  /** Ids of the copies by the ids of the copied services. Contains the environment if all of it is copied. */
   copies: ReadonlyMap<string, string>;
 }
 
-/** The variables of two places, with what can be seen there. */
+/** Variables of the source, and the ids that are visible from the copy. */
 interface Sight {
   own: VariableRow[];
   byId: ReadonlyMap<string, Entry>;
-  /** Copies of variables, by what they are copies of. */
+  /** Ids of the copies by the ids of the copied variables. */
   ids: ReadonlyMap<string, string>;
-  /** What can be seen from the new place, besides the copies. */
+  /** Ids that are visible from the new place, without the copies. */
   seen: ReadonlySet<string>;
   after: Surroundings;
 }
 
-/** Where the value of a copy comes from: encrypted, or plain. */
+/** Secret whose value a copy takes: encrypted, or plain. */
 interface NewSecret {
   id: string;
   holder: Entry;
 }
 
 /**
- * Copies own variables, secrets, overrides and aliases (docs/contributing/rules.md 20). What they refer to is the copy of it, else the same thing where it
- * can be seen from the new place; an alias or override of anything else becomes a plain value, with its source's value and path. What a service
- * wrote is for its copy to write from then on.
+ * Copies own variables, secrets, overrides and aliases (docs/contributing/rules.md 20). A link to a copied variable becomes a link to its
+ * copy. Other links stay if their source is visible from the new place, and otherwise become plain values with their source's value and
+ * path. Outputs are not copied: the copy of the service writes its own.
  */
 export async function copyVariables(context: Context, copy: VariableCopy): Promise<void> {
   const sight = await look(context, copy);
@@ -84,7 +84,7 @@ export async function copyVariables(context: Context, copy: VariableCopy): Promi
   await copySecrets(context, copy, secrets);
 }
 
-/** Keys of the secrets that a copy would have, and of what is read from a secret manager for it. */
+/** Lists the keys of the secrets that a copy would have, external secrets included. */
 export async function listCopiedSecrets(db: Database, copy: VariableCopy): Promise<string[]> {
   const rows = await listOwn(db, copy);
   return rows.filter((row) => row.is_secret || row.secret_manager_access_id !== null).map((row) => row.key);
@@ -117,7 +117,10 @@ async function look(context: Context, { organizationId, from, to, copies }: Vari
   };
 }
 
-/** What the copy of an override or alias refers to; undefined for a plain value, and for what becomes one. */
+/**
+ * Returns the columns that link the copy of an override or alias to its source. Undefined for a plain value, and for a link whose source is
+ * not visible from the copy, which becomes a plain value.
+ */
 function linkOf(entry: Entry, { ids, seen, after }: Sight, owners: ReadonlyMap<string, string>) {
   const source = entry.overrides ?? entry.aliases;
   if (source === undefined) return undefined;
@@ -131,7 +134,7 @@ function linkOf(entry: Entry, { ids, seen, after }: Sight, owners: ReadonlyMap<s
   return entry.overrides ? { overridden_built_in: moved, ...of } : { aliased_built_in: moved, ...of };
 }
 
-/** One statement inserts rows that all have the same columns. */
+/** Gives all rows the same columns, as one insert statement requires. */
 const uniform = (variables: NewVariable[]): NewVariable[] =>
   variables.map((one) => ({
     ...({
@@ -146,7 +149,7 @@ const uniform = (variables: NewVariable[]): NewVariable[] =>
     ...one,
   }));
 
-/** A value is sealed for the id of its variable, so that a copy is sealed anew. */
+/** Seals the values of copied secrets again, because a value is sealed for the id of its variable. */
 async function copySecrets(
   context: Context,
   { organizationId, copies }: VariableCopy,
@@ -168,7 +171,7 @@ async function copySecrets(
 
 const versionOf = ({ id, secretVersion }: Entry) => ({ id, version: secretVersion! });
 
-/** A value whose `{{KEY}}` of built-in variables of copied services name those of the copies. */
+/** Replaces references `{{KEY}}` to built-in variables of copied services by references to those of the copies. */
 function renamed(value: string, copies: ReadonlyMap<string, string>): string {
   if (!value.includes('{{')) return value;
   const shorts = new Map(

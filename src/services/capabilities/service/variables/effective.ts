@@ -10,8 +10,8 @@ import { loadLine, type Place } from '#services/capabilities/service/variables/l
 import { freeze, thawVariables } from '#services/capabilities/service/variables/snapshot.ts';
 
 /**
- * What a deployment of a service would give it now: the one value of each key, where it comes from, and what would make the deployment
- * fail. Values of secrets, and those that a secret was put into, are left out.
+ * Returns the variables that a deployment of a service would set now: the value of each key, its source, and the failures. Values of
+ * secrets, and values that contain a secret, are left out.
  */
 export async function effectiveVariables(context: Context, service: Place) {
   const { entries, byId } = await loadLine(context, service);

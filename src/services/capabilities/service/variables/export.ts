@@ -4,9 +4,9 @@ import { findSurroundings } from '#services/capabilities/service/variables/built
 import { ofBuiltIn, ofRow } from '#services/capabilities/service/variables/line.ts';
 import { listVisible } from '#services/capabilities/service/variables/queries.ts';
 
-/** A variable or secret as somebody would write it down. */
+/** Variable or secret in the form in which an export writes it. */
 export interface WrittenVariable {
-  /** The environment or service that it stands on. */
+  /** Id of the environment or service that has the variable. */
   parentId: string;
   key: string;
   type: VariableType;
@@ -15,12 +15,15 @@ export interface WrittenVariable {
   value: string | null;
   mountPath: string | null;
   description: string | null;
-  /** Key of what it is an alias of. */
+  /** Key of the alias's source; null unless it is an alias. */
   aliasOf: string | null;
   external: { access: string; name: string } | null;
 }
 
-/** The own variables of an environment and of services in it, in creation order: without what they inherit and values of secrets. */
+/**
+ * Lists the own variables of an environment and of services in it, in creation order. Inherited variables and values of secrets are left
+ * out.
+ */
 export async function listWrittenVariables(
   context: Context,
   environment: { organizationId: string; projectId: string; id: string },

@@ -23,7 +23,7 @@ import { refuseDeleting } from '#services/service/service.ts';
 
 type Item = ImportInput['vars'][number];
 
-/** What an import does on one holder. */
+/** Variables that an import creates and changes on one holder. */
 interface Batch {
   place: Place;
   created: { row: NewVariable; item: Item }[];
@@ -35,18 +35,17 @@ interface Import {
   context: Context;
   line: Line;
   overwrite: boolean;
-  /** By the id of the access. */
+  /** Errors by the id of the secret manager access. */
   refusals: ReadonlyMap<string, AppError>;
-  /** By the id of the holder. */
+  /** Batches by the id of the holder. */
   batches: Map<string, Batch>;
   seen: Set<string>;
 }
 
 /**
- * Imports variables and secrets as seen from a service: each goes to the scope that it names, the service's own, its environment's or its
- * project's. Each succeeds or fails for itself; one whose key is taken needs `overwrite`, which changes the value and nothing else;
- * the value of an external secret is its name upstream, which takes the same right as any other choice of it.
- * `holders` are the places of the scopes that it names, each locked and permitted.
+ * Imports variables and secrets of a service, its environment and its project, each into the scope that it names. Each succeeds or fails by
+ * itself. A key that exists needs `overwrite`, which changes nothing but the value. The value of an external secret is its name upstream;
+ * changing it requires the same right as choosing it elsewhere. `holders` are the places of the named scopes, each locked and permitted.
  */
 export async function importVariables(
   context: Context,
@@ -86,7 +85,7 @@ async function refusalsOf(context: Context, { place, entries }: Line): Promise<M
   return refusals;
 }
 
-/** Takes an item into the batch of its holder, or says why not. */
+/** Adds an item to the batch of its holder, or returns the reason why it is not imported. */
 function addTo(work: Import, place: Place | undefined, item: Item): string | undefined {
   const { context, line, overwrite, refusals, batches, seen } = work;
   if (!place) return `scope: ${item.scope} is neither the service's own nor ENVIRONMENT or PROJECT`;
@@ -104,7 +103,7 @@ function addTo(work: Import, place: Place | undefined, item: Item): string | und
     const refusal = entry.external && choosesSecret(entry, item) ? refusals.get(entry.external.access) : undefined;
     if (refusal) return refusal.message;
     if (entry.aliases === undefined) batch.changed.push({ entry, item });
-    // What answers show of it passes: nothing is changed then.
+    // Views show the key of the source as the value: an unchanged value is accepted.
     else if (item.value !== sourceOf(entry, line.byId)?.key) return 'value: the value of an alias cannot be edited';
   } else {
     const wrongName = wrongKey(item.name, context.settings.builtInVariablePrefix);
@@ -125,7 +124,7 @@ const toRow = (context: Context, place: Place, item: Item): NewVariable => ({
   enable_interpolation_in_file: false,
 });
 
-/** Writes what is to be done on one holder: a statement for all that is new, one for all that changes, one event. */
+/** Writes the batch of one holder, with one insert, one update and one audit event. */
 async function carryOut(context: Context, line: Line, { place, created, changed }: Batch): Promise<void> {
   const { organizationId } = place;
   if (created.length > 0)

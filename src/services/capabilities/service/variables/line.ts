@@ -22,7 +22,7 @@ export interface Place {
   deleting: boolean;
 }
 
-/** The place that a target of a holder is. */
+/** Returns the place of a holder's target. */
 export const placeOf = (target: HolderTarget, scope: VariableScope): Place => ({
   organizationId: target.organizationId,
   id: target.id,
@@ -38,20 +38,20 @@ export const placeOf = (target: HolderTarget, scope: VariableScope): Place => ({
 export interface Entry extends VariableDefinition {
   /** Plain value of its own, or the upstream name of an external secret; null for secrets and aliases. */
   value: string | null;
-  /** Of a secret: number of its present value. */
+  /** Number of the present value; secrets only. */
   secretVersion?: number;
   sealed?: SealedValue;
   description: string | null;
   ownedBy: string;
   createdAt: Date;
   updatedAt: Date;
-  /** Id of the project, environment or service that it stands on; null for built-ins. */
+  /** Id of the project, environment or service that has the variable; null for built-ins. */
   parentId: string | null;
-  /** The service that it stands on, or that a built-in tells of. */
+  /** Service that has the variable, or that a built-in describes. */
   service: { id: string; name: string; kind: ServiceKind } | null;
 }
 
-/** What is seen from a place: its own, what stands above it, and the built-in ones. */
+/** Variables that are visible from a place: its own, inherited and built-in ones. */
 export interface Line extends Surroundings {
   place: Place;
   /** In creation order. */
@@ -59,7 +59,9 @@ export interface Line extends Surroundings {
   byId: ReadonlyMap<string, Entry>;
 }
 
-/** Reads what is seen from a place; with `of` only the stored variable with that id and its sources, and the built-ins. */
+/**
+ * Reads the variables that are visible from a place. With `of` only the stored variable with that id and its sources, and the built-ins.
+ */
 export async function loadLine(context: Context, place: Place, of?: string): Promise<Line> {
   const { organizationId, projectId, environmentId, serviceId } = place;
   const scope = { organizationId };

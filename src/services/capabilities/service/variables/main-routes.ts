@@ -14,7 +14,7 @@ import { serviceTarget } from '#services/service/target.ts';
 const tag = 'Variable Main Calls';
 const one = '/variable/{variableId}';
 
-/** Imports into a service, and into its environment and project as far as the import names them and the caller may write there. */
+/** Imports into a service, and into its environment and project if the import names them. Throws 403 where the caller may not write. */
 export async function importInto(call: Call<unknown>, place: Place, input: schema.ImportInput) {
   const named = new Set(input.vars.map((item) => item.scope));
   const holders: Partial<Record<RecordScope, Place>> = { [place.scope]: place };

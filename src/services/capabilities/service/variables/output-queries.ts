@@ -1,6 +1,6 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
-/** Variables of an environment that stand in the way of outputs, and those that a service has written. */
+/** Lists and locks the environment's variables with the key of an output, and the service's present outputs. */
 export const listInTheWay = (
   db: Database,
   scope: Scope,
@@ -37,7 +37,7 @@ export interface NewOutput {
 
 export const insertOutput = (db: Database, output: NewOutput) => db.insertInto('variable').values(output).execute();
 
-/** What an execution wrote into a variable that an earlier one, perhaps of another service, had made. */
+/** Updates a variable with a later output. The variable may come from an earlier execution, even of another service. */
 export const updateOutput = (
   db: Database,
   scope: Scope,
@@ -60,7 +60,7 @@ export const deleteOutputs = (db: Database, scope: Scope, ids: string[]) =>
     .where('id', '=', sql<string>`any(${ids}::uuid[])`)
     .execute();
 
-/** Outputs of an environment's services; with a deployment only what that has written. */
+/** Lists the outputs of an environment's services; with a deployment only the outputs of that deployment. */
 export const listOutputs = (db: Database, scope: Scope, environmentId: string, deploymentId: string | null) =>
   db
     .selectFrom('variable')

@@ -7,7 +7,7 @@ import { openSecrets, sealSecrets } from '#services/capabilities/service/variabl
 import { checkSaid } from '#services/capabilities/service/variables/rules.ts';
 import { freeze, thawVariables } from '#services/capabilities/service/variables/snapshot.ts';
 
-/** One value that an execution wrote (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
+/** Value that an execution wrote (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
 export interface Output {
   key: string;
   value: string;
@@ -26,9 +26,9 @@ export interface OutputPlace {
 }
 
 /**
- * Makes what an execution wrote the variables and secrets of its environment, in place of what the service wrote before. It moves no version:
- * what a deployment itself writes makes nothing out of date (docs/contributing/engine.md). A variable that a person made keeps its value. Answers lines for the
- * log; throws 400 for a key, a value or a path that no variable may have.
+ * Stores the outputs of an execution as variables and secrets of its environment, in place of the service's earlier outputs. The version of
+ * the environment stays, because the outputs of a deployment make nothing out of date (docs/contributing/engine.md). A variable that a user
+ * created keeps its value. Returns lines for the log. Throws 400 for a key, a value or a path that variables do not allow.
  */
 export async function recordOutputs(context: Context, place: OutputPlace, outputs: Output[]): Promise<string[]> {
   for (const { key, value, mountPath, description } of outputs)
@@ -60,7 +60,10 @@ export async function recordOutputs(context: Context, place: OutputPlace, output
   return lines;
 }
 
-/** A person who gave an output a secret manager access made it theirs: an execution would choose another secret with their right. */
+/**
+ * Tells whether an execution may overwrite the variable. It may not once a user gave an output a secret manager access: the execution would
+ * choose another secret with that user's right.
+ */
 const isOutput = (row: queries.RowInTheWay) => row.output_of !== null && row.secret_manager_access_id === null;
 
 async function write(
@@ -106,8 +109,8 @@ async function isNewSecret(context: Context, organizationId: string, row: querie
 }
 
 /**
- * Variables of a service with the outputs that were written since they were frozen; a rollback takes those of its own deployment only, and the
- * rest as they were then.
+ * Replaces frozen variables by the outputs that were written since. A rollback takes only the outputs of its own deployment, and keeps the
+ * rest as frozen.
  */
 export async function withOutputs(
   context: Context,

@@ -9,10 +9,10 @@ import { findHolderOfVariable, listOwners } from '#services/capabilities/service
 import { environmentHolder, projectHolder, type HolderTarget, type VariableScope } from '#services/service/holder.ts';
 import { serviceTarget } from '#services/service/target.ts';
 
-/** A variable of `/variable/{variableId}`, as the place that it stands on. */
+/** Holder of the variable that `/variable/{variableId}` names. */
 export type VariableTarget = HolderTarget & { scope: VariableScope };
 
-/** How the thing is found that variables of a scope stand on. */
+/** Returns the target that finds the holder of variables of a scope. */
 function targetOf(scope: Exclude<RecordScope, 'BUILT_IN'>): Target<HolderTarget> {
   if (scope === 'PROJECT') return projectHolder.target;
   if (scope === 'ENVIRONMENT') return environmentHolder.target;
@@ -20,8 +20,8 @@ function targetOf(scope: Exclude<RecordScope, 'BUILT_IN'>): Target<HolderTarget>
 }
 
 /**
- * The variable or secret of a path, whatever it stands on; of a built-in that is what it tells of. In writes the row of the holder is
- * locked, as every write of its variables does.
+ * Target of a path with a variable or secret, on any holder. A built-in is found through the thing that it describes. Writes lock the row
+ * of the holder, as every write of its variables does.
  */
 export const variableTarget: Target<VariableTarget> = {
   name: 'Variable',
@@ -35,8 +35,8 @@ export const variableTarget: Target<VariableTarget> = {
 };
 
 /**
- * The same for what an override or alias elsewhere is to be of: it isn't changed, so that its holder isn't locked. Locks go from services up
- * to projects.
+ * Target of a path with the source of an override or alias. The source does not change, so its holder is not locked. Locks are taken from
+ * services up to projects.
  */
 export const sourceTarget: Target<VariableTarget> = {
   ...variableTarget,
@@ -65,7 +65,7 @@ async function findOwner(db: Database, id: string, organizationIds: string[]): P
   return { target, id: owner.id, scope: owner.kind as VariableScope };
 }
 
-/** Where a parent is named: its id in a body is 400 when it is unknown, in a query 404 (docs/contributing/rules.md 7). */
+/** Reference to a holder in a request. An unknown id is 400 in a body and 404 in a query (docs/contributing/rules.md 7). */
 export interface Named {
   scope: RecordScope;
   id: string;
@@ -73,7 +73,10 @@ export interface Named {
   in: 'body' | 'query';
 }
 
-/** The project, environment or service that a body or query names by scope and id. Throws 403 unless the caller may do the action there. */
+/**
+ * Finds the project, environment or service that a body or query names by scope and id. Throws 403 unless the caller may do the action
+ * there.
+ */
 export async function findParent(call: Call<unknown>, named: Named, action: Action): Promise<Place> {
   const { scope, id, fields } = named;
   if (scope === 'BUILT_IN')

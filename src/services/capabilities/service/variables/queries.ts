@@ -1,13 +1,13 @@
 import { inOrder, sql, type Database, type Scope } from '#platform/database/index.ts';
 
-/** Ids of a holder and of what is above it. */
+/** Ids of a holder and of its ancestors. */
 export interface Lineage {
   projectId: string;
   environmentId?: string;
   serviceIds: string[];
 }
 
-/** The chain of a variable's sources, itself first: what it overrides or is an alias of, and so on upwards. */
+/** Selects the ids of a variable and its sources: the overridden or aliased variable, and so on upwards. */
 const chainOf = (id: string) => sql<string>`(
   with recursive chain (id, source_id) as (
     select id, coalesce(overridden_id, aliased_id) from variable where id = ${id}
@@ -17,8 +17,8 @@ const chainOf = (id: string) => sql<string>`(
 export type VariableRow = Awaited<ReturnType<typeof listVisible>>[number];
 
 /**
- * Variables and secrets that stand on a project, an environment or services, in creation order; with `of` only the one with that id and
- * its sources.
+ * Lists the variables and secrets of a project, an environment and services, in creation order. With `of` only the one with that id and its
+ * sources.
  */
 export const listVisible = (
   db: Database,
@@ -50,7 +50,7 @@ const builtInColumns = [
   'project.created_at as project_created_at',
 ] as const;
 
-/** A project, as built-in variables tell of it. */
+/** Finds the columns of a project that its built-in variables need. */
 export const findProjectOfBuiltIns = (db: Database, scope: Scope, projectId: string) =>
   db
     .selectFrom('project')
@@ -61,7 +61,7 @@ export const findProjectOfBuiltIns = (db: Database, scope: Scope, projectId: str
 
 export type BuiltInRow = Awaited<ReturnType<typeof listEnvironmentOfBuiltIns>>[number];
 
-/** An environment with its project and its services, as built-in variables tell of them: a row a service, and one where there is none. */
+/** Lists the columns that built-in variables of an environment need. One row for each service, or one row without a service. */
 export const listEnvironmentOfBuiltIns = (db: Database, scope: Scope, environmentId: string) =>
   db
     .selectFrom('environment')
@@ -119,7 +119,7 @@ export const insertVariables = (db: Database, variables: NewVariable[]) =>
     .execute();
 
 export interface VariableChange {
-  /** Left out where it stays: an override's may be changing with its source's. */
+  /** Absent if the key stays: the key of an override may be changing with its source's. */
   key?: string;
   value: string | null;
   value_version: number;
@@ -139,7 +139,7 @@ export const updateVariable = (db: Database, scope: Scope, id: string, change: V
     .where('id', '=', id)
     .execute();
 
-/** Keeps a variable's key from being changed until the commit. */
+/** Locks a variable's key until the commit. */
 export const lockKey = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('variable')
@@ -161,8 +161,8 @@ export const renameVariables = (db: Database, scope: Scope, ids: string[], key: 
     .execute();
 
 /**
- * Everything that overrides a variable or is an alias of it, at any distance, with where it stands: it goes when the variable goes
- * (docs/contributing/rules.md 30). `overrides_only` marks what has the variable's key.
+ * Lists the direct and indirect overrides and aliases of a variable, with their holders. They are deleted with the variable
+ * (docs/contributing/rules.md 30). `overrides_only` marks those that have the variable's key.
  */
 export const listDependents = (db: Database, scope: Scope, id: string) =>
   db
@@ -213,7 +213,7 @@ export const listDependents = (db: Database, scope: Scope, id: string) =>
     .where('variable.organization_id', '=', scope.organizationId)
     .execute();
 
-/** Where a stored variable stands. */
+/** Finds the holder of a stored variable. */
 export const findHolderOfVariable = (db: Database, organizationIds: string[], id: string) =>
   db
     .selectFrom('variable')
@@ -222,7 +222,7 @@ export const findHolderOfVariable = (db: Database, organizationIds: string[], id
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** Which of these ids is a project's, an environment's or a service's. */
+/** Lists which of the ids belong to a project, an environment or a service. */
 export const listOwners = (db: Database, organizationIds: string[], ids: string[]) => {
   const mine = sql<string>`any(${organizationIds}::uuid[])`;
   const wanted = sql<string>`any(${ids}::uuid[])`;
@@ -249,7 +249,7 @@ export const listOwners = (db: Database, organizationIds: string[], ids: string[
     .execute();
 };
 
-/** Whether the organization has a secret manager access with this id. */
+/** Finds the secret manager access of the organization with this id. */
 export const findSecretManagerAccess = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('secret_manager_access')
@@ -266,7 +266,7 @@ export type ManyVariables = Pick<
   id: string;
 };
 
-/** Gives many variables their values, in one statement. */
+/** Updates the values of many variables in one statement. */
 export const updateVariables = (db: Database, scope: Scope, changes: ManyVariables[]) =>
   db
     .updateTable('variable')

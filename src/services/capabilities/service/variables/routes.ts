@@ -8,10 +8,10 @@ import * as service from '#services/capabilities/service/variables/service.ts';
 import { toSecretView, toVariableView, type Found } from '#services/capabilities/service/variables/views.ts';
 import type { Holder, HolderTarget } from '#services/service/holder.ts';
 
-/** What tells variables and secrets apart: two paths over the same rules. */
+/** Paths, names and views of either variables or secrets. Both follow the same rules. */
 interface Sort {
   wanted: 'variable' | 'secret';
-  /** Last segment of the paths, and the parameter of one. */
+  /** Last segment of the paths; `param` is the parameter of a single variable. */
   path: string;
   param: 'environmentVariableId' | 'secretId';
   /** In operation ids and tags. */

@@ -4,7 +4,7 @@ const MAX_VALUE_BYTES = 64 * 1024;
 const KEY = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 const MAX_KEY = 255;
 
-/** What is wrong with a key that somebody gives (docs/contributing/rules.md 32), undefined if nothing is. */
+/** Returns the problem of a key from a request (docs/contributing/rules.md 32), undefined if there is none. */
 export function wrongKey(key: string, prefix: string): string | undefined {
   if (!KEY.test(key)) return 'must begin with a letter or _, and have letters, digits and _ only';
   if (key.length > MAX_KEY) return `must have at most ${MAX_KEY} characters`;
@@ -12,13 +12,13 @@ export function wrongKey(key: string, prefix: string): string | undefined {
   return undefined;
 }
 
-/** What is wrong with a value: programs' environments and PostgreSQL know no NUL character. */
+/** Returns the problem of a value. Environments of programs and PostgreSQL allow no NUL character. */
 export function wrongValue(value: string): string | undefined {
   if (Buffer.byteLength(value) > MAX_VALUE_BYTES) return 'must have at most 64 KiB';
   return value.includes('\0') ? 'must not contain a NUL character' : undefined;
 }
 
-/** What is wrong with the path of a file (docs/contributing/rules.md 34). */
+/** Returns the problem of a file's path (docs/contributing/rules.md 34). */
 function wrongMountPath(path: string): string | undefined {
   if (!path.startsWith('/')) return 'must be absolute: begin with /';
   if (path.includes('\0')) return 'must not contain a NUL character';
@@ -28,7 +28,7 @@ function wrongMountPath(path: string): string | undefined {
   return undefined;
 }
 
-/** What a caller says of a variable, as far as it can be wrong by itself. */
+/** Fields of a variable in a request that are checked without reading the database. */
 export interface Said {
   key?: string;
   value?: string | null;

@@ -15,7 +15,7 @@ import { SETTINGS } from '#platform/settings/schema.ts';
 import { RECORD_SCOPES, VARIABLE_TYPES } from '#deployments/model/variables.ts';
 
 const { default: standard, name } = SETTINGS.builtInVariablePrefix;
-/** Rule for keys; the document is the same for every installation, so that it names the setting. */
+/** Rule for keys. The API document is the same for every installation, so the text names the setting instead of the prefix. */
 const RESERVED_PREFIX = `Must not begin with the prefix of built-in variables, which is \`${standard}\` unless the operator sets ${name}.`;
 
 /** docs/contributing/rules.md 32, 34; bytes of a value are counted by rules.ts. */
@@ -59,13 +59,13 @@ export const VariableRequest = named(
   Type.Object({ key: Key, value: Type.Optional(Value), mount_path: MountPath, ...said }),
 );
 
-/** What is absent or null stays (docs/contributing/rules.md 31). */
+/** Change of a variable. Fields that are absent or null keep their value (docs/contributing/rules.md 31). */
 export const VariableEditRequest = named(
   'EnvironmentVariableEditRequest',
   Type.Object({ key: Key, value: KeptValue, mount_path: MountPath, ...said }),
 );
 
-/** `value` is required, which the service says: the reference's clients get its message instead of the schema's. */
+/** Override with a value. The service requires it, so that existing clients get its message instead of the schema's. */
 export const OverrideRequest = named('OverrideRequest', Type.Object({ value: KeptValue, ...said }));
 
 export const AliasRequest = named('AliasRequest', Type.Object({ key: Key, ...said }));
@@ -154,7 +154,7 @@ export const Secret = named(
 );
 export const SecretList = ListOf(Secret);
 
-/** A variable or a secret, as `/variable` answers both. */
+/** Variable or secret in the form of the paths below `/variable`. */
 export const Variable = named(
   'Variable',
   Type.Object({

@@ -18,7 +18,7 @@ import { openSealed, openSecrets, sealSecrets } from '#services/capabilities/ser
 import { toMainView } from '#services/capabilities/service/variables/views.ts';
 import { refuseDeleting } from '#services/service/service.ts';
 
-/** An entry with the line that it was read with. */
+/** Entry with all variables that are visible from its place. */
 export interface FoundInLine extends Line {
   entry: Entry;
 }
@@ -37,10 +37,10 @@ export interface CreateInput extends SaidOfAny {
 
 export type EditInput = Omit<CreateInput, 'value'> & { value?: string | null };
 
-/** What an id may name: variables, secrets, or either with undefined. */
+/** Sort that an id must name: a variable, a secret, or either if undefined. */
 export type Wanted = 'variable' | 'secret' | undefined;
 
-/** Makes a variable or a secret on a holder. 409 if the holder has one with that key (docs/contributing/rules.md 32). */
+/** Creates a variable or a secret on a holder. Throws 409 if the holder has one with that key (docs/contributing/rules.md 32). */
 export async function createVariable(context: Context, place: Place, isSecret: boolean, input: CreateInput) {
   refuseDeleting(place);
   checkSaid(input, context.settings.builtInVariablePrefix);
@@ -48,7 +48,7 @@ export async function createVariable(context: Context, place: Place, isSecret: b
   if (access) await refuseAccess(context, place, access);
   return insert(context, place, input, input.value ?? '', {
     key: input.key,
-    // Of an external secret only the name is kept here (docs/contributing/rules.md 34).
+    // Only the name of an external secret is stored here (docs/contributing/rules.md 34).
     is_secret: isSecret && !access,
     mount_path: input.mount_path ?? null,
     enable_interpolation_in_file: input.enable_interpolation_in_file ?? false,
@@ -58,8 +58,8 @@ export async function createVariable(context: Context, place: Place, isSecret: b
 }
 
 /**
- * Gives what is seen from a place another value there (docs/contributing/rules.md 30). 404 when it isn't seen from there, 400 when the place is no lower
- * scope, 409 when there is one already.
+ * Creates an override at a place (docs/contributing/rules.md 30). Throws 404 if the source is not visible there, 400 if the place is no
+ * lower scope, and 409 if the place has an override already.
  */
 export async function overrideVariable(
   context: Context,
@@ -89,7 +89,10 @@ export async function overrideVariable(
   });
 }
 
-/** Gives what is seen from a place another key there (docs/contributing/rules.md 30). 404 when it isn't seen from there, 400 when it is an alias. */
+/**
+ * Creates an alias at a place (docs/contributing/rules.md 30). Throws 404 if the source is not visible there, and 400 if the source is an
+ * alias itself.
+ */
 export async function aliasVariable(
   context: Context,
   place: Place,
@@ -113,7 +116,10 @@ export async function aliasVariable(
   });
 }
 
-/** Changes a variable of a holder; what is absent or null stays (docs/contributing/rules.md 31). Overrides of it keep its key. */
+/**
+ * Changes a variable of a holder. Fields that are absent or null keep their value (docs/contributing/rules.md 31). Its overrides get its
+ * key.
+ */
 export async function editVariable(context: Context, place: Place, id: string, wanted: Wanted, input: EditInput) {
   refuseDeleting(place);
   const before = await findOwn(context, place, id, wanted, 'edited');
@@ -145,7 +151,7 @@ export async function editVariable(context: Context, place: Place, id: string, w
   return after;
 }
 
-/** Deletes a variable of a holder, and with it what overrides it or is an alias of it (docs/contributing/rules.md 30). */
+/** Deletes a variable of a holder with its overrides and aliases (docs/contributing/rules.md 30). */
 export async function removeVariable(context: Context, place: Place, id: string, wanted: Wanted): Promise<void> {
   const found = await findOwn(context, place, id, wanted, 'deleted');
   const scope = { organizationId: place.organizationId };
@@ -156,7 +162,7 @@ export async function removeVariable(context: Context, place: Place, id: string,
   await tellOfDependents(context, place.organizationId, dependents, { type: 'DELETE' });
 }
 
-/** What is seen from a place under an id. 404 unless it is of the wanted sort. */
+/** Finds the variable or secret that a place sees under an id. 404 unless it is of the wanted sort. */
 export async function findVisible(context: Context, place: Place, id: string, wanted: Wanted): Promise<FoundInLine> {
   const line = await loadLine(context, place, id);
   const entry = line.byId.get(id);
@@ -165,7 +171,7 @@ export async function findVisible(context: Context, place: Place, id: string, wa
   return { ...line, entry };
 }
 
-/** The variable of a holder that is to be changed: 404 unless it stands there itself, 400 for built-ins, which are seen there. */
+/** Finds the variable of a holder for a change. Throws 404 if it is inherited, and 400 for built-ins. */
 async function findOwn(context: Context, place: Place, id: string, wanted: Wanted, verb: string) {
   const found = await findVisible(context, place, id, wanted);
   const { entry } = found;
@@ -177,7 +183,7 @@ async function findOwn(context: Context, place: Place, id: string, wanted: Wante
   return found;
 }
 
-/** Throws 400 that says which rule an edit would break (docs/contributing/rules.md, *Hierarchy*, docs/contributing/rules.md 31). */
+/** Throws 400 with the rule that an edit would break (docs/contributing/rules.md, *Hierarchy*, docs/contributing/rules.md 31). */
 async function checkEdit(context: Context, found: FoundInLine, input: EditInput): Promise<void> {
   const { entry, byId, place } = found;
   const isNewKey = input.key !== entry.key;
@@ -197,7 +203,7 @@ async function checkEdit(context: Context, found: FoundInLine, input: EditInput)
   await refuseAccess(context, place, access ?? entry.external!.access);
 }
 
-/** The value that a variable has now, decrypted if it is a secret. */
+/** Returns the present value of a variable, decrypted if it is a secret. */
 async function presentValue(context: Context, { entry, byId, place }: FoundInLine): Promise<string | null> {
   const holder = valueHolderOf(entry, byId);
   if (holder?.sealed) return openSealed(context, place.organizationId, holder.sealed);
@@ -219,7 +225,7 @@ async function renameOverrides(context: Context, place: Place, id: string, key: 
 type OwnPart = Pick<queries.NewVariable, 'key' | 'is_secret' | 'mount_path' | 'enable_interpolation_in_file'> &
   Partial<queries.NewVariable>;
 
-/** Stores a new variable with its value (null for an alias), moves its holder, tells of it. */
+/** Stores a new variable with its value (null for an alias). Increments the version of its holder and writes the audit event. */
 async function insert(context: Context, place: Place, said: SaidOfAny, value: string | null, own: OwnPart) {
   const id = newId();
   const row = {
@@ -236,7 +242,7 @@ async function insert(context: Context, place: Place, said: SaidOfAny, value: st
   return found;
 }
 
-/** The part of a new row that its holder decides. */
+/** Returns the columns of a new row that its holder decides. */
 export const newVariableOn = (context: Context, { organizationId, scope, ...place }: Place, id: string) => ({
   id,
   organization_id: organizationId,
@@ -261,7 +267,7 @@ async function refuseTakenKey(place: Place, key: string, write: () => Promise<un
     if (constraint?.startsWith('variable_key_'))
       throw conflict(`The key "${key}" is taken in ${place.name} or below it: choose another, or edit what has it.`);
     if (constraint === 'variable_secret_manager_access_fkey') throw unknownAccess();
-    // What it is to be of went meanwhile.
+    // The source was deleted meanwhile.
     if (constraint && SOURCES.includes(constraint)) throw notFound('Variable');
     if (constraint) throw internal(`A variable breaks ${constraint}.`, error);
     throw error;

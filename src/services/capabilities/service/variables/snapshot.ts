@@ -7,15 +7,15 @@ import { listVisible } from '#services/capabilities/service/variables/queries.ts
 import { listSecretVersions } from '#services/capabilities/service/variables/secret-queries.ts';
 import { openSealed, openSecrets } from '#services/capabilities/service/variables/secrets.ts';
 
-/** Frozen variables: those that every service of an environment sees, and by service those that stand on it. */
+/** Frozen variables: the shared ones of an environment, and those of each service. */
 export interface FrozenVariables {
   shared: FrozenVariable[];
   own: Map<string, FrozenVariable[]>;
 }
 
 /**
- * What services of an environment see, as snapshots keep it: unexpanded, secrets by version, built-ins included. Two statements for all of
- * them. Reads no secret.
+ * Freezes the variables that services of an environment see, as snapshots keep them: unexpanded, secrets by version, built-ins included.
+ * Takes two statements for all services. Reads no secret.
  */
 export async function freezeVariables(
   context: Context,
@@ -36,13 +36,13 @@ export async function freezeVariables(
   return { shared, own };
 }
 
-/** The part of an entry that rules know. */
+/** Returns the fields of an entry that the rules of variables need. */
 function definitionOf(entry: VariableDefinition): VariableDefinition {
   const { id, key, scope, isSecret, mountPath, interpolateFile, overrides, aliases, external } = entry;
   return { id, key, scope, isSecret, mountPath, interpolateFile, overrides, aliases, external };
 }
 
-/** An entry as snapshots keep it. What is undefined is left out when it is written as JSON. */
+/** Freezes an entry for a snapshot. Undefined fields are left out when it is written as JSON. */
 export const freeze = (entry: Entry): FrozenVariable => ({
   ...definitionOf(entry),
   ...(entry.value === null || entry.external ? {} : { value: entry.value }),
@@ -50,7 +50,7 @@ export const freeze = (entry: Entry): FrozenVariable => ({
   ...(entry.sealed ? { sealed: entry.sealed } : {}),
 });
 
-/** Frozen variables with their values: secrets decrypted, in the version that was frozen. External secrets stay without. */
+/** Returns frozen variables with their values: secrets are decrypted in the frozen version, external secrets have none. */
 export async function thawVariables(
   context: Context,
   organizationId: string,
@@ -70,7 +70,7 @@ export async function thawVariables(
   return records;
 }
 
-/** Thaws a list of variables once for all who ask for that same list: what all services of a deployment see. */
+/** Creates a `thawVariables` that thaws each list once: all services of a deployment share a list. */
 export function createThaw(): typeof thawVariables {
   const thawed = new WeakMap<FrozenVariable[], Promise<VariableRecord[]>>();
   return (context, organizationId, frozen) => {
@@ -83,7 +83,7 @@ export function createThaw(): typeof thawVariables {
   };
 }
 
-/** Keys of the frozen secrets whose values are no longer kept: what was frozen can't be deployed again. */
+/** Lists the keys of frozen secrets whose values are no longer kept. Their snapshot cannot be deployed again. */
 export async function listLostSecrets(context: Context, scope: Scope, frozen: FrozenVariable[]): Promise<string[]> {
   const named = frozen.flatMap((one) => (one.secret ? [{ key: one.key, ...one.secret }] : []));
   const kept = await listSecretVersions(context.db, scope, named);

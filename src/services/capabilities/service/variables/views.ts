@@ -2,13 +2,13 @@ import { hasFact } from '#kernel/kinds.ts';
 import { mountPathOf, sourceOf, typeOf, valueHolderOf } from '#deployments/model/variables.ts';
 import type { Entry } from '#services/capabilities/service/variables/line.ts';
 
-/** An entry with everything that its sources are found in. */
+/** Entry with the entries that its sources are found in. */
 export interface Found {
   entry: Entry;
   byId: ReadonlyMap<string, Entry>;
 }
 
-/** What all three views have. */
+/** Returns the fields that all three views share. */
 const common = ({ entry, byId }: Found) => ({
   id: entry.id,
   created_at: entry.createdAt.toISOString(),
@@ -31,15 +31,15 @@ const common = ({ entry, byId }: Found) => ({
 });
 
 /**
- * The value that is shown: of an alias the key of its source, which existing clients compare with what they sent (the source's own value
- * stands in `aliased_variable`); of a secret none.
+ * Returns the value for a view. An alias shows the key of its source, which existing clients compare with the value that they sent; the
+ * source's own value is in `aliased_variable`. A secret shows none.
  */
 function shownValue(entry: Entry, byId: ReadonlyMap<string, Entry>): string | null {
   if (entry.isSecret) return null;
   return entry.aliases === undefined ? (entry.value ?? null) : (sourceOf(entry, byId)?.key ?? null);
 }
 
-/** A record that others are of, as it is answered within those. */
+/** Returns the view of a source within the view of its override or alias. */
 const toSourceView = (found: Found) => {
   const { id, key, mount_path, scope, variable_type, description, enable_interpolation_in_file } = common(found);
   return {
@@ -60,7 +60,7 @@ const sourcesOf = ({ entry, byId }: Found) => {
   return { overridden: entry.overrides ? view : null, aliased: entry.aliases ? view : null };
 };
 
-/** As `/…/environmentVariable` answers it (docs/contributing/rules.md, *Variable*). */
+/** Returns the view of `/…/environmentVariable` (docs/contributing/rules.md, *Variable*). */
 export function toVariableView(found: Found) {
   const { overridden, aliased } = sourcesOf(found);
   return {
@@ -71,13 +71,13 @@ export function toVariableView(found: Found) {
   };
 }
 
-/** As `/…/secret` answers it (docs/contributing/rules.md, *Secret*): without the value. */
+/** Returns the view of `/…/secret` (docs/contributing/rules.md, *Secret*), without the value. */
 export function toSecretView(found: Found) {
   const { overridden, aliased } = sourcesOf(found);
   return { ...common(found), overridden_secret: overridden, aliased_secret: aliased };
 }
 
-/** As `/variable` answers variables and secrets, and as events show them. */
+/** Returns the view of `/variable`, which audit events show as well. */
 export function toMainView(found: Found) {
   const { overridden, aliased } = sourcesOf(found);
   const { entry, byId } = found;

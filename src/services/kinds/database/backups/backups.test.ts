@@ -9,10 +9,10 @@ import { BackupWorker, type BackupWorkerOptions } from '#services/kinds/database
 import { RuntimeError, type ExecRequest, type Runtime } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
-/** How programs beside a server end in these tests: what they print, or what they throw. */
+/** Result of a program beside the server: resolves with its output, or throws. */
 let exec: (request: ExecRequest, signal: AbortSignal) => Promise<string> = async () => 'the dump';
 const ran: ExecRequest[] = [];
-/** What runs after a restart; the number that each was asked with. */
+/** Result of a restart: the handle's new fields. `restartedFor` collects the number of each call. */
 let restart: (signal: AbortSignal) => Promise<object> = async () => ({});
 const restartedFor: number[] = [];
 const runtime = {
@@ -49,7 +49,7 @@ function startWorker(options: Partial<BackupWorkerOptions> = {}): BackupWorker {
 
 const HANDLE = { runtime: 'fake', identity: { generation: 2 ** 32 + 7 } };
 
-/** Never ends by itself; `begun` resolves with the first call. */
+/** Makes a call that never ends by itself; `begun` resolves with the first call. */
 function hanging() {
   const begun = Promise.withResolvers<void>();
   const hang = (signal: AbortSignal): Promise<never> => {
@@ -59,12 +59,12 @@ function hanging() {
   return { begun: begun.promise, hang };
 }
 
-/** What a worker leaves that is killed: its claim, whose lease ends. `by`: another worker has it since. */
+/** Ends the lease of a claim, as if its worker was killed. With `by`, another worker has the claim since. */
 const loseClaim = (table: 'database_backup' | 'database_restore', id: string, by: string | null = null) =>
   sql`update ${sql.table(table)} set claim_token = ${by ?? newId()},
     lease_until = now() + ${by ? '1 hour' : '-1 second'}::interval where id = ${id}`.execute(app.db);
 
-/** A database that is taken for running. */
+/** Creates a database and marks it as running. */
 async function runningDatabase(
   body: object = {},
   by?: Actor,
@@ -386,7 +386,7 @@ describe('a restore', () => {
     expect(ran.map(({ command }) => command.at(-1)).join()).toContain('with allow_connections true');
   });
 
-  /** A restore into a database whose server is restarted behind it, as those of this machine are. */
+  /** Requests a restore into a database whose server is restarted for it, as those of the machine are. */
   async function requested() {
     const { admin, id, backup, worker } = await made({ version: '18' });
     await worker.stop();

@@ -8,7 +8,7 @@ import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { useEngine } from '#test/harness/engine.ts';
 import { ASKS_LOOPBACK, useImages } from '#test/harness/images.ts';
 
-/** Programs beside a server: each ends at once but those that are told to wait. */
+/** Delay of the programs beside a server; by default each ends at once. */
 let waits: (request: ExecRequest) => Promise<void> = async () => undefined;
 const runtime = {
   name: 'fake',
@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => backups.stop());
 
-/** A database that is deployed, in an environment of its own, with a backup. */
+/** Deploys a database in an environment of its own, with a backup. */
 async function deployed(admin: Actor) {
   const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: newId() }), 201).id;
   const environment = ok(await admin.post(`/project/${project}/environment`, { name: 'e' }), 201).id as string;

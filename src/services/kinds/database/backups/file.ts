@@ -6,18 +6,18 @@ import { Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress, createZstdDecompress } from 'node:zlib';
 
-/** What a file begins with: a backup of the first format. */
+/** First bytes of a file: a backup in the first format. */
 const MARK = Buffer.from('QDB1');
 const CHUNK_BYTES = 1 << 20;
 const TAG_BYTES = 16;
 const HEADER_BYTES = 4 + TAG_BYTES;
 
-/** Whose file it is: the chunks are bound to it. */
+/** Identity and key of a backup's file, which each chunk is bound to. */
 export interface BackupFile {
   dataDir: string;
   organizationId: string;
   backupId: string;
-  /** 32 bytes of its own. */
+  /** Key of this file alone: 32 bytes. */
   key: Buffer;
 }
 
@@ -26,7 +26,7 @@ type FilePlace = Pick<BackupFile, 'dataDir' | 'organizationId' | 'backupId'>;
 export const backupPath = ({ dataDir, organizationId, backupId }: FilePlace): string =>
   path.join(dataDir, 'backups', organizationId, `${backupId}.qdb`);
 
-/** A number of the chunk, and whether it is the last one: none can be left out, exchanged or cut off. */
+/** Makes the nonce of a chunk from its number and its being the last. No chunk can be left out, exchanged or cut off. */
 function nonceOf(number: number, last: boolean): Buffer {
   const nonce = Buffer.alloc(12);
   nonce.writeBigUInt64BE(BigInt(number));
@@ -43,7 +43,7 @@ function sealChunk({ key, backupId }: BackupFile, number: number, last: boolean,
   return Buffer.concat([header, cipher.getAuthTag(), body]);
 }
 
-/** Encrypts in chunks; the last one says that it is. */
+/** Encrypts in chunks; the nonce of the last chunk marks it as the last one. */
 async function* seal(file: BackupFile, source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield MARK;
   let pending: Buffer[] = [];
@@ -62,7 +62,7 @@ async function* seal(file: BackupFile, source: AsyncIterable<Buffer>): AsyncGene
   yield sealChunk(file, number, true, Buffer.concat(pending));
 }
 
-/** Decrypts. Throws where a chunk is another's, changed or missing: nothing of such a chunk comes out. */
+/** Decrypts. Throws if a chunk is another file's, changed or missing; no data of such a chunk is returned. */
 async function* unseal({ key, backupId }: BackupFile, source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let pending: Buffer = Buffer.alloc(0);
   let number = 0;
@@ -99,14 +99,14 @@ function openChunk(key: Buffer, backupId: string, number: number, tag: Buffer, b
     try {
       return { plain: Buffer.concat([plain, decipher.final()]), last };
     } catch (cause) {
-      // The last chunk has a nonce of its own: only where neither fits it was changed.
+      // The nonce depends on being the last chunk: only if neither fits, the chunk was changed.
       if (last) throw new Error('The file of the backup was changed, or its key is another.', { cause });
     }
   }
   throw new Error('Not reached.');
 }
 
-/** Removes the unfinished files of a backup: an attempt that is still writing one cannot give it its name any more. */
+/** Removes the unfinished files of a backup. An attempt that still writes one can then no longer rename it to the final name. */
 async function removeUnfinished(target: string): Promise<void> {
   const folder = path.dirname(target);
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
@@ -119,8 +119,8 @@ async function removeUnfinished(target: string): Promise<void> {
 }
 
 /**
- * Writes what `fill` writes, compressed and encrypted. The file gets its name when it is whole and on the disk. Each attempt has an unfinished file
- * of its own, and removes those of the attempts before it.
+ * Writes the output of `fill`, compressed and encrypted. The file gets its final name when it is complete and flushed to the disk. Each
+ * attempt has an unfinished file of its own, and removes those of the attempts before it.
  */
 export async function writeBackup(
   file: BackupFile,
@@ -163,13 +163,13 @@ export async function writeBackup(
   return { bytes, storedBytes: (await stat(target)).size };
 }
 
-/** Waits for all, then throws the first that failed. */
+/** Waits for all promises, then throws the first error. */
 async function settle(work: Promise<unknown>[]): Promise<void> {
   await Promise.allSettled(work);
   await Promise.all(work);
 }
 
-/** What was written, decrypted and unpacked. Its error says what is wrong with the file. */
+/** Returns the content of a backup, decrypted and decompressed. The stream's error says what is wrong with the file. */
 export function readBackup(file: BackupFile): Readable {
   const opened = Readable.from(unseal(file, createReadStream(backupPath(file))), { objectMode: false });
   const plain = createZstdDecompress();
@@ -177,11 +177,11 @@ export function readBackup(file: BackupFile): Readable {
   return plain;
 }
 
-/** Reads the whole file without keeping anything of it: throws unless it is all there. */
+/** Reads the whole file and discards its content; throws unless the file is complete. */
 export const verifyBackup = (file: BackupFile): Promise<void> =>
   pipeline(readBackup(file), new Writable({ write: (_part, _encoding, done) => done() }));
 
-/** Removes the file, and what an attempt left; what isn't there is done. With the last one of an organization that is gone its folder goes. */
+/** Removes the file and unfinished files of it, if they exist. `withFolder`: also removes the folder of the organization if it is empty. */
 export async function removeBackup(file: FilePlace, withFolder: boolean): Promise<void> {
   await rm(backupPath(file), { force: true });
   await removeUnfinished(backupPath(file));

@@ -7,12 +7,15 @@ import * as queries from '#services/kinds/database/backups/queries.ts';
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
 import { findServiceById } from '#services/service/queries.ts';
 
-/** The deployment's own lease says whether it is made; this one only keeps others from beginning another beside it. */
+/**
+ * Lease of the backup's own claim, in milliseconds. The deployment's lease decides who makes the backup; this one only keeps other workers
+ * from starting another.
+ */
 const LEASE_MS = 3_600_000;
 
 /**
- * Saves a managed database before its volume is removed. Within the deployment, whose claim fences it: a further attempt begins the file anew.
- * Throws where it can't be saved, so that nothing is removed; a best-effort teardown goes on without.
+ * Backs up a managed database before its volume is removed. The deployment's claim fences it: a further attempt begins the file anew.
+ * Throws if the backup fails, so that nothing is removed; a best-effort teardown goes on without it.
  */
 export const backUpBeforeRemoval: NonNullable<KindHooks['beforeRemoval']> = async (context, service, removal) => {
   if ((service.spec as DatabaseSpec).mode !== 'MANAGED' || !removal.handle) return;

@@ -13,7 +13,7 @@ import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
 
 type Parts = Pick<Context, 'db' | 'vault' | 'settings'>;
 
-/** A database's server that runs, with what opens it. Throws an error for people where none does. */
+/** Returns the running server of a database with its credentials. Throws an error for people if none runs. */
 export async function serverOf(
   parts: Parts,
   organizationId: string,
@@ -38,8 +38,8 @@ export async function makeFile(parts: Parts, row: BackupRow, server: Server, sig
 }
 
 /**
- * Ends a backup that could not be made, and removes what its attempts left. Returns false where another attempt has the backup or it was deleted:
- * the file is that one's, and stays.
+ * Ends a backup that could not be made, and removes the files of its attempts. Returns false if another attempt has claimed the backup,
+ * whose file stays, or if the backup was deleted.
  */
 export async function failBackup({ db, settings }: Parts, row: BackupClaim, error: string): Promise<boolean> {
   try {
@@ -52,7 +52,7 @@ export async function failBackup({ db, settings }: Parts, row: BackupClaim, erro
   return true;
 }
 
-/** Why something failed, for people: without the passwords that tools may repeat. */
+/** Returns the message of an error for people, without the passwords that tools may repeat. */
 export function reasonOf(error: unknown, secrets: string[]): string {
   const text = error instanceof Error ? error.message : String(error);
   return storable(maskOf(secrets)(text).slice(0, 4000));

@@ -8,18 +8,18 @@ import type { ServiceRow } from '#services/service/queries.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Place in the vault of the key of a backup's file. */
+/** Vault name of the key of a backup's file. */
 const keyPlace = (id: string): string => `database_backup/${id}/key`;
 
 export interface NewBackup {
   name: string;
   message: string;
   origin: 'MANUAL' | 'DAILY' | 'BEFORE_DELETE' | 'BEFORE_RESTORE';
-  /** Whoever makes it itself has claimed it with its first moment. */
+  /** Set when the process that adds the backup also makes it: the row is claimed from its first moment. */
   claim?: { token: string; leaseUntil: Date; nodeId: string; deploymentId?: string };
 }
 
-/** Writes down that a backup is to be made. What is asked for stays until it is deleted, the others for the days of the settings. */
+/** Adds a backup that is to be made. A requested backup stays until it is deleted, the others for the number of days in the settings. */
 export async function addBackup(context: Context, database: ServiceRow, given: NewBackup): Promise<string> {
   const id = newId();
   const spec = database.spec as DatabaseSpec;

@@ -53,7 +53,7 @@ export const selectBackupsAt = (db: Database, scope: Scope, places: BackupPlace[
       ${places.map((place) => place.environment_id)}::uuid[], ${places.map((place) => place.environment_mode)}::text[]))`,
   );
 
-/** A page of a database's backups with their number; `startId` is the one that it begins with. */
+/** Lists a page of a database's backups with their total number; `startId` is the first backup of the page. */
 export const listBackupPage = (
   db: Database,
   scope: Scope,
@@ -82,7 +82,7 @@ export const findBackup = (db: Database, organizationIds: string[], id: string) 
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** Locks it as well. */
+/** Finds a backup and locks its row. */
 export const lockBackup = (db: Database, organizationIds: string[], id: string) =>
   db
     .selectFrom('database_backup')
@@ -92,12 +92,10 @@ export const lockBackup = (db: Database, organizationIds: string[], id: string) 
     .forUpdate()
     .executeTakeFirst();
 
-/** A restore that reads the backup is under way, or waits for its turn. */
+/** Condition: a restore that reads the backup is queued or running. */
 const IS_READ = sql<boolean>`exists (select from database_restore r where r.backup_id = database_backup.id and r.status in ('QUEUED', 'RUNNING'))`;
 
-/**
- * Deletes a backup; false while a restore needs it. The machine that has the file removes it, and whoever works on it has lost its claim.
- */
+/** Deletes a backup; false while a restore needs it. The machine that has the file removes it, and a worker on it has lost its claim. */
 export async function deleteBackup(db: Database, scope: Scope, id: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('database_backup')
@@ -108,7 +106,7 @@ export async function deleteBackup(db: Database, scope: Scope, id: string): Prom
   return numDeletedRows > 0n;
 }
 
-/** The backup that a deployment makes of a database within itself. */
+/** Finds the backup that a deployment made of a database before the removal. */
 export const findOfDeployment = (db: Database, scope: Scope, deploymentId: string, databaseId: string) =>
   db
     .selectFrom('database_backup')
@@ -118,7 +116,7 @@ export const findOfDeployment = (db: Database, scope: Scope, deploymentId: strin
     .where('database_id', '=', databaseId)
     .executeTakeFirst();
 
-/** A further attempt of the deployment goes on with its backup, whatever became of the one before. */
+/** Claims the backup of a deployment for a further attempt, whatever the state of the attempt before. */
 export const takeOver = (db: Database, scope: Scope, id: string, token: string, leaseUntil: Date) =>
   db
     .updateTable('database_backup')
@@ -128,7 +126,7 @@ export const takeOver = (db: Database, scope: Scope, id: string, token: string, 
     .where('status', '<>', 'READY')
     .execute();
 
-/** Its database and where that runs; undefined when it is gone. */
+/** Finds a database and its cluster; undefined when it is gone. */
 export const findDatabase = (db: Database, scope: Scope, id: string) =>
   db
     .selectFrom('service')
@@ -140,9 +138,9 @@ export const findDatabase = (db: Database, scope: Scope, id: string) =>
     .where('service.id', '=', id)
     .executeTakeFirst();
 
-// Claims. A machine takes work on its own clusters and on those that any machine reaches; one thing at a time for each database, and nothing
-// while a deployment changes its environment. Deployments wait for restores the same way (deployments/executor/claims.ts): who chooses, chooses
-// alone.
+// Claims. A machine claims work on its own clusters and on those that any machine reaches: one backup or restore at a time for each
+// database, and none while a deployment changes its environment. Deployments wait for restores in the same way
+// (deployments/executor/claims.ts), so that only one process at a time may choose.
 
 const idle = sql`
   not exists (select 1 from database_backup o where o.database_id = w.database_id and o.id <> w.id
@@ -169,14 +167,14 @@ const claimSql = (
     order by w.created_at limit 1 for update of w skip locked)
   returning *, claim_token as token`;
 
-/** Whether anything is open: a look that finds nothing holds up no claim of a deployment. */
+/** Tells whether any row is open. Without this check, a look that finds nothing would delay the claims of deployments. */
 async function isAnyOpen(db: Database, table: 'database_backup' | 'database_restore'): Promise<boolean> {
   const { rows } = await sql<{ open: boolean }>`select exists
     (select from ${sql.table(table)} where status in ('QUEUED', 'RUNNING')) as open`.execute(db);
   return rows[0]!.open;
 }
 
-/** Claims the oldest backups that can be made, one after the other: two of one database exclude each other. */
+/** Claims the oldest backups that can be made, one after the other: two backups of one database exclude each other. */
 export const claimBackups = (db: Database, request: ClaimRequest): Promise<BackupClaim[]> =>
   claimUpTo(db, 'database_backup', request, (alone) =>
     claimSql('database_backup', request, BACKUPS, sql`, node_id = ${request.nodeId}`).execute(alone),
@@ -222,14 +220,14 @@ export const endBackup = (
 export const endRestore = (db: Database, claim: RowClaim, error: string | null): Promise<void> =>
   RESTORES.end(db, claim, { status: error === null ? 'READY' : 'FAILED', error, updated_at: sql`now()` });
 
-/** Records how far a restore has come. Throws ClaimLost. */
+/** Records the progress of a restore. Throws ClaimLost. */
 export const recordProgress = (
   db: Database,
   claim: RowClaim,
   progress: { safety_backup_id: string } | { loaded_at: Date },
 ): Promise<void> => RESTORES.write(db, claim, progress);
 
-/** Records what runs since the restore restarted the server. Throws ClaimLost: others may have deployed the service since. */
+/** Records the handle of the server that the restore restarted. Throws ClaimLost: another deployment may have followed. */
 export async function recordRestart(db: Database, claim: RestoreClaim, handle: unknown): Promise<void> {
   const { numAffectedRows } = await sql`
     update service s set handle = ${JSON.stringify(handle)}::jsonb
@@ -239,7 +237,7 @@ export async function recordRestart(db: Database, claim: RestoreClaim, handle: u
   requireHeld((numAffectedRows ?? 0n) > 0n);
 }
 
-/** What is over is deleted. */
+/** Deletes expired backups, except those that a restore reads. */
 export const expireBackups = (db: Database) =>
   db
     .deleteFrom('database_backup')
@@ -247,7 +245,7 @@ export const expireBackups = (db: Database) =>
     .where(({ not }) => not(IS_READ))
     .execute();
 
-/** Files on a machine whose backups are gone, whatever organization they were of. */
+/** Lists the files on a machine whose backups are gone, over all organizations. */
 export const listBuriedFiles = (db: Database, nodeId: string) =>
   sql<{ backup_id: string; organization_id: string; last: boolean }>`
     select f.backup_id, f.organization_id, not exists (select from organization o where o.id = f.organization_id) as last
@@ -258,7 +256,7 @@ export const listBuriedFiles = (db: Database, nodeId: string) =>
 export const removeBuriedFile = (db: Database, backupId: string) =>
   db.deleteFrom('database_backup_file').where('backup_id', '=', backupId).execute();
 
-/** Managed databases that run and have no backup of the last day; one that failed is tried again after an hour. */
+/** Lists managed databases that run and have no backup of the last day. A failed backup is tried again after an hour. */
 export const listDueDaily = async (db: Database): Promise<{ id: string; organization_id: string }[]> => {
   const { rows } = await sql<{ id: string; organization_id: string }>`
     select s.id, s.organization_id from service s
@@ -289,7 +287,7 @@ export const findRestore = (db: Database, scope: Scope, databaseId: string, id: 
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** Queues a planned restore; false when it isn't planned any more, is old, or another one goes on. */
+/** Queues a planned restore; false if it is no longer planned, too old, or another restore is under way. */
 export async function queueRestore(db: Database, scope: Scope, { id, database_id }: RestoreRow): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('database_restore')

@@ -19,7 +19,7 @@ const ListQuery = Type.Object({
   startId: Type.Optional(Type.String({ ...Uuid, description: 'Backup to begin with.' })),
 });
 
-/** Backups of databases, and what is restored of them. The first three are the reference's. */
+/** Endpoints of backups and restores of databases. The first three are the reference's. */
 export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] => [
   defineRoute({
     ...ofDatabase,
@@ -75,7 +75,7 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
       const { db, target, query } = call;
       const grant = grantIn(call.principal, target.organizationId)!;
       if (!isLimited(grant)) return fetchPage(db, selectBackups(db, target), query, toBackupView);
-      // Environments of backups may be gone: the backups tell where they were.
+      // Environments of backups may be gone, so that their locations are read from the backups.
       const places = await listBackupPlaces(db, target);
       const visible = places.filter((place) => call.may!('service.read', locationOf(place)));
       return fetchPage(db, selectBackupsAt(db, target, visible), query, toBackupView);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { BackupTools, Content, Credentials, Tool } from '#services/kinds/database/engines/index.ts';
 import { RuntimeError, type Handle, type Runtime } from '#runtimes/runtime.ts';
 
-/** A server that runs, and how it is entered. */
+/** Running server with its credentials and tools. */
 export interface Server {
   runtime: Runtime;
   handle: Handle;
@@ -11,11 +11,11 @@ export interface Server {
   credentials: Credentials;
 }
 
-/** A server that was restarted takes a moment until its runtime has its instance at hand. */
+/** Attempts after a restart, until the runtime has found the new instance. */
 const RESTART_TRIES = 20;
 const RESTART_PAUSE_MS = 500;
 
-/** Runs a tool beside the server; one that fails says why in an error for people. */
+/** Runs a tool beside the server. Throws an error for people with the tool's own message. */
 async function run(
   { runtime, handle }: Server,
   { command, environment }: Tool,
@@ -32,7 +32,7 @@ async function run(
 
 const nowhere = (): Writable => new PassThrough().resume();
 
-/** What the server holds. */
+/** Lists the contents of the server. */
 export async function contentsOf(server: Server, signal: AbortSignal): Promise<Content[]> {
   const stdout = new PassThrough();
   const text = stdout.setEncoding('utf8').toArray();
@@ -51,17 +51,17 @@ export const dumpTo = (server: Server, to: Writable, signal: AbortSignal): Promi
 export interface Restoration {
   /** Opens the dump from its beginning. */
   dump(): Readable;
-  /** Whether an earlier attempt has handed the whole dump to a server that takes it over when it is restarted. */
+  /** Set if an earlier attempt has handed over the whole dump, which the server loads when it is restarted. */
   isLoaded: boolean;
-  /** Number that all attempts at the restore have in common: the server is restarted once for it (`Runtime.restart`). */
+  /** Number that all attempts at the restore share, so that the server is restarted once for it (`Runtime.restart`). */
   asked: number;
-  /** Called when a server that is to be restarted has the whole dump. */
+  /** Called when the server has the whole dump and is about to be restarted. */
   loaded(): Promise<void>;
-  /** Called with the handle of what runs after the restart. */
+  /** Called with the new handle after the restart. */
   restarted(handle: Handle): Promise<void>;
 }
 
-/** Replaces what the server holds by a dump. */
+/** Replaces the content of the server by a dump. */
 export async function restoreFrom(server: Server, restoration: Restoration, signal: AbortSignal): Promise<void> {
   const steps = server.tools.restore(server.credentials);
   let { handle } = server;
@@ -75,7 +75,7 @@ export async function restoreFrom(server: Server, restoration: Restoration, sign
     }
     for (const tool of steps.after) await untilIn({ ...server, handle }, tool, steps.restart, signal);
   } catch (error) {
-    // The next attempt may have begun: what is undone here would be taken from under it.
+    // After the claim is lost another attempt may run: undoing here would break it.
     if (signal.aborted && signal.reason === 'lost') throw error;
     for (const tool of steps.undo)
       await run({ ...server, handle }, tool, { stdout: nowhere() }, AbortSignal.timeout(60_000)).catch(() => undefined);

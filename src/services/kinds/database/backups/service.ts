@@ -23,7 +23,7 @@ import type { ServiceNeeds } from '#services/service/needs.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 const PAGE_SIZE = 20;
-/** A plan waits for the answer of a server that runs: a look at its catalog. */
+/** Timeout of the look at a running server's catalog, in milliseconds: the plan waits for it. */
 const LOOK_MS = 60_000;
 
 /** A page of a database's backups, the newest first. */
@@ -50,7 +50,7 @@ function refuseNotRunning(database: ServiceTarget): void {
   if (database.wanted !== 'running') throw conflict(`${database.name} is not running: deploy it first.`);
 }
 
-/** Requests a backup; a worker makes it. 409 while nothing runs that could be saved. */
+/** Requests a backup, which a worker makes. Throws 409 if the server does not run. */
 export async function requestBackup(
   context: Context,
   database: ServiceTarget,
@@ -77,7 +77,7 @@ export async function deleteBackup(context: Context, backup: BackupTarget): Prom
   await tell(context, backup, 'DELETE');
 }
 
-/** A backup of a database in a path. 404 unless it is that database's. */
+/** Finds a backup of a database by the id in a path. Throws 404 unless it is that database's. */
 export async function findOwnBackup(call: Call<ServiceTarget>, id: string): Promise<BackupTarget> {
   await queries.lockBackup(call.db, [call.target.organizationId], id);
   const row = await queries.findBackup(call.db, [call.target.organizationId], id);
@@ -85,7 +85,7 @@ export async function findOwnBackup(call: Call<ServiceTarget>, id: string): Prom
   return located(row);
 }
 
-/** The dump as its tools wrote it. 409 while there is none; a machine that has its file answers instead of this one. */
+/** Returns the dump as its tools wrote it. Throws 409 while there is none; the machine that has the file answers the request. */
 export async function downloadBackup(context: Context, backup: BackupTarget): Promise<FileAnswer> {
   requireReady(backup);
   const file = await fileOf(context, backup);
@@ -116,7 +116,7 @@ const tell = (context: Context, backup: BackupTarget, type: 'DELETE' | 'EXPORT')
     [type === 'EXPORT' ? 'after' : 'before']: { backup: { id: backup.id, name: backup.name } },
   });
 
-/** Plans a restore: says what it would replace, and changes nothing. 400 for a backup that the database does not read. */
+/** Plans a restore: returns what it would replace, and changes nothing. Throws 400 for a backup that the database cannot read. */
 export async function planRestore(call: Call<ServiceTarget>, needs: Pick<ServiceNeeds, 'runtimeOf'>, backupId: string) {
   const { target: database } = call;
   refuseNotRunning(database);
@@ -168,7 +168,10 @@ export async function findRestore(context: Context, database: ServiceTarget, id:
   return row;
 }
 
-/** Requests what was planned; a worker does it. 409 where it was requested already, the plan is an hour old, or another restore goes on. */
+/**
+ * Requests a planned restore, which a worker carries out. Throws 409 if it was requested already, the plan is an hour old, or another
+ * restore is under way.
+ */
 export async function requestRestore(context: Context, database: ServiceTarget, id: string) {
   const row = await findRestore(context, database, id);
   refuseNotRunning(database);

@@ -6,7 +6,7 @@ export type BackupTarget = BackupRow & BackupLocation;
 
 type BackupLocation = Location & { projectId: string; environmentId: string; mode: string };
 
-/** Returns where a backup's database is, or was: roles are asked about that place. */
+/** Returns the location of a backup's database, which may be gone: permissions are checked there. */
 export const locationOf = (row: BackupPlace): BackupLocation => ({
   organizationId: row.organization_id,
   projectId: row.project_id,

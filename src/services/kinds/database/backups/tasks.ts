@@ -18,7 +18,7 @@ export async function requestDailyBackups(platform: Platform, signal: AbortSigna
   }
 }
 
-/** What recurs for databases. */
+/** Recurring tasks of databases. */
 export const DATABASE_TASKS: RecurringTask[] = [
   { name: 'daily-database-backups', everySeconds: 600, run: requestDailyBackups },
   { name: 'old-database-backups', everySeconds: 600, run: async ({ db }) => void (await expireBackups(db)) },

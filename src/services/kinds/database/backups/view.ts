@@ -8,7 +8,7 @@ const STATES = {
   FAILED: { state: 'DEPLOYMENT_ERROR', status: 'ERROR' },
 } as const;
 
-/** A backup's state in the shape of a service's: it is no deployment, and asks for none. */
+/** Makes the status of a backup in the shape of a service's; there is no deployment to name. */
 function statusOf(row: BackupRow) {
   const { state, status } = STATES[row.status as keyof typeof STATES];
   const seconds =

@@ -21,7 +21,7 @@ import type { Handle, Runtime } from '#runtimes/runtime.ts';
 
 export interface BackupWorkerOptions {
   platform: Platform;
-  /** This machine: it works on its own clusters, and keeps the files that it made. */
+  /** Id of this machine, which works on its own clusters and keeps the files that it made. */
   nodeId: string;
   runtimeOf(cluster: { runtime: string }): Promise<Runtime>;
   /** Seconds that a claim holds without being renewed. */
@@ -35,16 +35,16 @@ export interface BackupWorkerOptions {
 type DatabaseClaim =
   (queries.BackupClaim & { table: 'database_backup' }) | (queries.RestoreClaim & { table: 'database_restore' });
 
-/** Attempts without an end after which a backup or a restore has failed. */
+/** Maximum number of attempts that end without a result; then the backup or restore has failed. */
 const MOST_ATTEMPTS = 5;
 
-/** Figures of backups, and of restores. */
+/** Metrics of backups and of restores. */
 export const BACKUP_REPORTS: WorkReport[] = [
   { name: 'database-backups', status: queries.BACKUPS.status },
   { name: 'database-restores', status: queries.RESTORES.status },
 ];
 
-/** Makes backups, carries out restores and removes the files of backups that were deleted. What a killed process left is begun anew. */
+/** Makes backups, carries out restores and removes the files of deleted backups. Work of a killed process is begun anew. */
 export class BackupWorker {
   readonly #options: Required<BackupWorkerOptions>;
   readonly #context: Context;
@@ -60,7 +60,7 @@ export class BackupWorker {
     this.#loop.start();
   }
 
-  /** Ends what is under way and gives it back. */
+  /** Aborts the work under way and releases its claims. */
   stop(): Promise<void> {
     return this.#loop.stop();
   }
@@ -110,7 +110,7 @@ export class BackupWorker {
     let secrets: string[] = [];
     let made: Awaited<ReturnType<typeof makeFile>>;
     try {
-      // The deployment or restore that it belongs to has made another, at the right moment.
+      // Another attempt of its deployment or restore makes a new one at the right moment.
       if (row.origin.startsWith('BEFORE_')) throw new Error('It was broken off.');
       const server = await this.#find(row);
       secrets = [server.credentials.password];
@@ -155,7 +155,7 @@ export class BackupWorker {
     const restoration = {
       dump: () => readBackup(file),
       isLoaded: row.loaded_at !== null,
-      // Above the generation of the release, below which runtimes take a request for an old one.
+      // Runtimes ignore requests with a number below the generation of the release.
       asked: server.handle.identity.generation + row.created_at.getTime(),
       loaded: () => queries.recordProgress(db, row, { loaded_at: new Date() }),
       restarted: (handle: Handle) => queries.recordRestart(db, row, handle),
@@ -163,7 +163,9 @@ export class BackupWorker {
     return restoreFrom(server, restoration, signal);
   }
 
-  /** Saves what there is before it is replaced, once for all attempts: after a first one it may be no more what it was. */
+  /**
+   * Makes the safety backup before the content is replaced. All attempts share it: after the first attempt the content may have changed.
+   */
   async #saveBefore(row: queries.RestoreClaim, server: Server, lease: Lease) {
     if (row.safety_backup_id) return;
     const { db } = this.#context;
@@ -195,7 +197,7 @@ export class BackupWorker {
 async function claimRestoresFirst(db: Database, request: ClaimRequest): Promise<DatabaseClaim[]> {
   const restores = await queries.claimRestores(db, request);
   const limit = request.limit - restores.length;
-  // Restores that are claimed begin in any case; the next look meets the error again.
+  // Claimed restores must begin in any case; the next look meets the error again.
   const unlessClaimed = (error: unknown): [] => {
     if (restores.length === 0) throw error;
     return [];

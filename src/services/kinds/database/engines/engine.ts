@@ -3,36 +3,36 @@ import type { Probe } from '#runtimes/runtime.ts';
 export const DATABASE_TYPES = ['MONGODB', 'MYSQL', 'POSTGRESQL', 'REDIS'] as const;
 export type DatabaseType = (typeof DATABASE_TYPES)[number];
 
-/** How a server is entered: what was generated for it. */
+/** Generated credentials of a server. */
 export interface Credentials {
   login: string;
   password: string;
-  /** Database that there is from the beginning, and that a backup holds. */
+  /** Name of the initial database, which a backup contains. */
   name: string;
 }
 
-/** A program with its arguments; a secret stands in its environment and nowhere else. */
+/** Program with its arguments. Secrets are passed in its environment only. */
 export interface Tool {
   command: string[];
   environment: Record<string, string>;
 }
 
-/** How a server is started: what is its own in a workload. */
+/** Start of a server: the part of a workload that depends on the engine. */
 interface ServerStart {
   /** Replaces the image's command; empty keeps it. */
   arguments: string[];
   environment: Record<string, string>;
   files: { path: string; content: string }[];
-  /** Where the volume with its data is mounted. */
+  /** Mount path of the data volume. */
   mountPath: string;
   /** A program that ends with 0 once the server answers. */
   ready: string[];
 }
 
-/** Something that a restore replaces: a table, a collection, a database of keys. */
+/** Content that a restore replaces: a table, a collection, a database of keys. */
 export interface Content {
   name: string;
-  /** How much there is of it, as its engine says it. */
+  /** Size with its unit, as the engine reports it. */
   amount: string;
 }
 
@@ -41,30 +41,30 @@ interface RestoreSteps {
   before: Tool[];
   /** Reads the dump from standard input. */
   load: Tool;
-  /** Whether the server is restarted behind `load`: it takes over then what that left. */
+  /** Whether the server is restarted after `load`, to load the file that `load` wrote. */
   restart: boolean;
   after: Tool[];
-  /** What opens the database again where `after` failed. */
+  /** Programs that make the database accessible again when `after` failed. */
   undo: Tool[];
 }
 
-/** How a server's content is saved and brought back by its own tools, which run beside it. */
+/** Backup and restore of a server's content with the engine's own tools, which run beside the server. */
 export interface BackupTools {
-  /** Names what `dump` writes: a backup is restored only where the same is read. */
+  /** Format of the dump: a backup is restored only by an engine of the same format. */
   format: string;
-  /** What a downloaded backup's name ends with. */
+  /** Suffix of a downloaded backup's name. */
   extension: string;
-  /** Writes everything to standard output. */
+  /** Writes a dump of everything to standard output. */
   dump(credentials: Credentials): Tool;
-  /** Writes what there is, for `readContents`. */
+  /** Lists the contents, for `readContents`. */
   contents(credentials: Credentials): Tool;
   readContents(text: string): Content[];
   restore(credentials: Credentials): RestoreSteps;
-  /** What of the server a backup leaves out, as people are told it; empty where it is whole. */
+  /** Description for people of what a backup leaves out; empty if the backup is complete. */
   leavesOut: string;
 }
 
-/** How a server comes to a machine: an image, or a program that the machine has. */
+/** Distribution of a server: an image, or a program that the machine has. */
 export interface Edition {
   /** Release series (majors), the oldest first. */
   series: readonly string[];
@@ -79,20 +79,20 @@ export interface Engine {
   label: string;
   port: number;
   login: string;
-  /** Name of the database that there is from the beginning. */
+  /** Name of the initial database. */
   databaseName: string;
-  /** What follows the name in a URL, so that the login is accepted. */
+  /** Query string of a connection URL, without which the login is refused. */
   urlQuery?: string;
   /** Name of the official image. */
   image: string;
   inImage: Edition;
-  /** Release series that come before those of the image, the oldest first: taken into a configuration, and run by few clusters. */
+  /** Release series before those of the image, the oldest first. A configuration may name them; few clusters run them. */
   older: readonly string[];
-  /** How it runs as a program of a machine without container engine; null where it doesn't. */
+  /** Edition that runs as a program of a machine without container engine; null if there is none. */
   onMachine: Edition | null;
 }
 
-/** A server is asked every two seconds; the runtime's own deadline ends the waiting. */
+/** Makes a probe that runs every two seconds; the runtime's own deadline ends the waiting. */
 export const readinessProbe = (command: string[]): Probe => ({
   check: { type: 'exec', command },
   initialDelaySeconds: 0,
@@ -104,7 +104,7 @@ export const readinessProbe = (command: string[]): Probe => ({
 
 export const tool = (command: string[], environment: Record<string, string> = {}): Tool => ({ command, environment });
 
-/** Lines of a name, a tab and an amount. */
+/** Parses lines of a name, a tab and an amount. */
 export const readLines = (text: string): Content[] =>
   text
     .split('\n')

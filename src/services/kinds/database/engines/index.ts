@@ -26,21 +26,21 @@ const seriesOfType = (type: DatabaseType): readonly string[] => [
   ...ENGINES[type].inImage.series,
 ];
 
-/** Whether a version is run as a program of the machine on clusters of a runtime; everything else is an image. */
+/** Tells whether clusters of a runtime run a version as a program of the machine; otherwise they run an image. */
 const isOfMachine = (type: DatabaseType, version: string, runtime: string): boolean =>
   runtime === MACHINE_RUNTIME && (ENGINES[type].onMachine?.series.includes(seriesOf(type, version)) ?? false);
 
-/** What the server is started from: an image below the prefix of the settings, or a program of the machine. */
+/** Returns the image of a server, below the prefix of the settings, or the name of the machine's program. */
 export const imageOf = (type: DatabaseType, version: string, runtime: string, imagePrefix: string): string =>
   isOfMachine(type, version, runtime)
     ? `${MACHINE_IMAGE}${type.toLowerCase()}/${version}`
     : `${imagePrefix}${ENGINES[type].image}:${version}`;
 
-/** Whether a version is older than those whose images this release starts. */
+/** Tells whether a version is older than the images that this release starts. */
 export const isOlderThanImages = (type: DatabaseType, version: string): boolean =>
   ENGINES[type].older.includes(seriesOf(type, version));
 
-/** Every type with the versions that a runtime runs. Others may be configured, and are refused when they are deployed. */
+/** Lists every type with the versions that a runtime runs. Other versions may be configured, and are refused when they are deployed. */
 export const listVersions = (runtime: string): { type: DatabaseType; versions: readonly string[] }[] =>
   DATABASE_TYPES.flatMap((type) => {
     const { onMachine, inImage } = ENGINES[type];
@@ -53,9 +53,9 @@ export const listVersions = (runtime: string): { type: DatabaseType; versions: r
 interface Version {
   text: string;
   series: string;
-  /** Place of the series among those of its type. */
+  /** Position of the series among those of its type. */
   place: number;
-  /** Numbers behind the series; empty stands for the newest. */
+  /** Numbers after the series; empty stands for the newest. */
   minor: number[];
 }
 
@@ -72,7 +72,7 @@ function parse(type: DatabaseType, text: string): Version | null {
 /** The release series of a stored version. */
 export const seriesOf = (type: DatabaseType, version: string): string => parse(type, version)!.series;
 
-/** Refuses a version that an engine has not: 400 that lists those that it has. */
+/** Throws 400 for a version that an engine does not have; the message lists those that it has. */
 export function checkVersion(type: DatabaseType, text: string): Version {
   const version = parse(type, text);
   if (version) return version;
@@ -84,8 +84,8 @@ export function checkVersion(type: DatabaseType, text: string): Version {
 }
 
 /**
- * Refuses a change of version under which a server would not start on the files that it has: only newer ones of the same series do.
- * `deployed` says whether there are any.
+ * Refuses a change of version after which the server would not start with its present files: only newer versions of the same series do.
+ * `deployed` tells whether there are files.
  */
 export function checkUpgrade(type: DatabaseType, from: string, to: string, deployed: boolean): void {
   const next = checkVersion(type, to);
@@ -105,7 +105,7 @@ export function isNewer(type: DatabaseType, version: string, than: string): bool
   return placeOf(version) > placeOf(than);
 }
 
-/** Without numbers a version is the newest of its series. */
+/** Compares numbers of versions. A version without numbers is the newest of its series. */
 function isOlder(one: number[], other: number[]): boolean {
   if (one.length === 0) return false;
   if (other.length === 0) return true;

@@ -7,7 +7,7 @@ import {
   type Engine,
 } from '#services/kinds/database/engines/engine.ts';
 
-/** The tools take a password from a file or their arguments only; the file is one of the workload's. */
+/** File with the password for the tools, which accept it only from a file or their arguments. */
 const TOOLS_FILE = '/etc/quarterdeck/mongo-tools.yaml';
 
 const ENTER = 'const admin = db.getSiblingDB("admin"); admin.auth(process.env.DB_LOGIN, process.env.DB_PASSWORD);';
@@ -49,7 +49,7 @@ const backup: BackupTools = {
   leavesOut: 'Accounts, and databases besides the one that the server began with.',
 };
 
-/** 0 once the login is accepted by the server that stays: the one that sets the image up listens on loopback only. */
+/** Ends with 0 once the final server accepts the login. The server that sets the image up listens on loopback only, and does not count. */
 const READY = `${ENTER} quit(admin.runCommand({ getCmdLineOpts: 1 }).parsed.net?.bindIp === "127.0.0.1" ? 1 : 0);`;
 
 const inImage: Edition = {
@@ -60,7 +60,7 @@ const inImage: Edition = {
       MONGO_INITDB_ROOT_USERNAME: login,
       MONGO_INITDB_ROOT_PASSWORD: password,
       MONGO_INITDB_DATABASE: name,
-      // What the readiness check reads: it has the environment of the instance and nothing else.
+      // The readiness check reads these variables: it has only the environment of the instance.
       DB_LOGIN: login,
       DB_PASSWORD: password,
     },

@@ -37,7 +37,7 @@ const backup: BackupTools = {
     ),
   readContents: readLines,
   restore: (credentials) => ({
-    // A database has no rename here. The backup that is made before each restore is the way back.
+    // MySQL cannot rename a database. The backup that precedes each restore is the way back.
     before: [
       mysql(`drop database if exists \`${credentials.name}\`; create database \`${credentials.name}\``, credentials),
     ],
@@ -56,7 +56,7 @@ const inImage: Edition = {
     environment: { MYSQL_ROOT_PASSWORD: password, MYSQL_DATABASE: name },
     files: [],
     mountPath: '/var/lib/mysql',
-    // By TCP: while it is set up, the image's server listens on its socket only. It answers whoever asks, without a login.
+    // By TCP: during the setup the image's server listens on its socket only. A ping needs no login.
     ready: ['mysqladmin', 'ping', '--silent', '--host=127.0.0.1', '--port=3306'],
   }),
   backup,

@@ -7,7 +7,7 @@ import {
   type Engine,
 } from '#services/kinds/database/engines/engine.ts';
 
-/** Tools reach the server inside of its own instance. */
+/** Connection arguments of the tools, which run inside of the server's instance. */
 const LOCAL = ['--host=127.0.0.1', '--port=5432', '--no-password'];
 
 const CONTENTS = `select format('%I.%I', n.nspname, c.relname) || chr(9) || pg_size_pretty(pg_total_relation_size(c.oid))
@@ -25,7 +25,7 @@ const psql = (database: string, statement: string, credentials: Credentials) =>
     credentials,
   );
 
-/** Of the server itself: a database can't be renamed from within. */
+/** Database that statements on other databases connect to: a database can't be renamed from within. */
 const ELSEWHERE = 'postgres';
 
 const inDumps: BackupTools = {
@@ -34,7 +34,7 @@ const inDumps: BackupTools = {
   dump: (credentials) => client('pg_dump', credentials.name, ['--format=custom'], credentials),
   contents: (credentials) => psql(credentials.name, CONTENTS, credentials),
   readContents: readLines,
-  // Into a database beside, which takes the other's name when it is whole: one that fails leaves what there was.
+  // Restores into a second database, which gets the name of the first when it is complete: a failure leaves the first unchanged.
   restore: (credentials) => {
     const { name } = credentials;
     const [fresh, old] = [`${name}_restoring`, `${name}_replaced`];
@@ -56,7 +56,7 @@ const inDumps: BackupTools = {
   leavesOut: 'Roles, privileges, and databases besides the one that the server began with.',
 };
 
-/** From 18 on the image keeps the folder of each major version below one volume. */
+/** Edition of the image. From 18 on the image keeps the folder of each major version below one volume. */
 const inImage: Edition = {
   series: ['14', '15', '16', '17', '18'],
   start: (series, { login, password, name }) => ({
@@ -65,12 +65,12 @@ const inImage: Edition = {
       POSTGRES_USER: login,
       POSTGRES_PASSWORD: password,
       POSTGRES_DB: name,
-      // A volume's root may hold `lost+found`, which initdb takes for somebody else's data.
+      // A volume's root may contain `lost+found`, which initdb refuses as foreign data.
       PGDATA: Number(series) >= 18 ? `/var/lib/postgresql/${series}/docker` : '/var/lib/postgresql/data/pgdata',
     },
     files: [],
     mountPath: Number(series) >= 18 ? '/var/lib/postgresql' : '/var/lib/postgresql/data',
-    // By TCP: while it is set up, the image's server listens on its socket only.
+    // By TCP: during the setup the image's server listens on its socket only.
     ready: ['pg_isready', '--quiet', '--host=127.0.0.1', '--port=5432', `--username=${login}`, `--dbname=${name}`],
   }),
   backup: inDumps,
@@ -85,7 +85,7 @@ const inFiles: BackupTools = {
   dump: () => tool([MACHINE, 'copy']),
   contents: ({ name }) => tool([MACHINE, 'ask', name, CONTENTS]),
   readContents: readLines,
-  // The files lie beside the present ones until the restart, which exchanges them; roles come with their passwords.
+  // The restored files lie beside the present ones until the restart swaps them; roles are restored with their passwords.
   restore: ({ login, password }) => ({
     before: [],
     load: tool([MACHINE, 'unpack']),

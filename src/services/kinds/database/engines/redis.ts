@@ -8,11 +8,11 @@ import {
 } from '#services/kinds/database/engines/engine.ts';
 
 const CONFIG_FILE = '/etc/quarterdeck/redis.conf';
-/** What a restore brought, and what the server reloads. */
+/** File that a restore writes and the server reloads. */
 const RESTORED = '/data/restored.rdb';
 const DUMP = '/data/dump.rdb';
 
-/** `-e`: an error that the server answers is one of the program too. */
+/** Runs redis-cli; with `-e` an error that the server answers is an error of the program. */
 const redis = (args: string[], { password }: Credentials) =>
   tool(['redis-cli', '-e', '-h', '127.0.0.1', '-p', '6379', ...args], { REDISCLI_AUTH: password });
 
@@ -26,7 +26,7 @@ const backup: BackupTools = {
   dump: (credentials) => redis(['--rdb', '-'], credentials),
   contents: (credentials) => redis(['info', 'keyspace'], credentials),
   readContents: readKeyspace,
-  // The server reads a file at its start or when it is told to reload; without the log of changes, which would win over it.
+  // The server reads a dump only at its start or on a reload, and only without the append-only log, which would win.
   restore: (credentials) => ({
     before: [],
     load: tool(['dd', `of=${RESTORED}`, 'bs=64k', 'status=none']),
@@ -55,7 +55,7 @@ const inImage: Edition = {
         content: [
           `requirepass ${password}`,
           'dir /data',
-          // The log of changes alone: nothing but a restore writes a dump.
+          // Append-only log alone: only a restore writes a dump.
           'appendonly yes',
           'save ""',
           'enable-debug-command local',

@@ -15,7 +15,7 @@ export const insertLink = (
   link: { organization_id: string; database_id: string; application_id: string; variable_id: string },
 ) => db.insertInto('database_link').values(link).execute();
 
-/** Forgets a link; answers its alias, undefined where there is no such link. */
+/** Deletes a link and returns its alias; undefined if there is no such link. */
 export const deleteLink = (db: Database, scope: Scope, databaseId: string, applicationId: string) =>
   db
     .deleteFrom('database_link')

@@ -19,7 +19,7 @@ const LinkRequest = named(
   }),
 );
 
-/** Which applications use a database. */
+/** Endpoints that list, link and unlink the applications of a database. */
 export const linkedApplicationRoutes = (application: Kind): Route[] => [
   defineRoute({
     ...shared,

@@ -8,12 +8,12 @@ import { deleteLink, insertLink } from '#services/kinds/database/links/queries.t
 import { placeOfService, refuseDeleting } from '#services/service/service.ts';
 import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';
 
-/** Key of the alias that a link makes, unless the call names another. */
+/** Default key of the alias that a link creates. */
 export const DEFAULT_KEY = 'DATABASE_URL';
 
 const applicationTarget = serviceTarget('targetApplicationId', 'Application', 'APPLICATION');
 
-/** The application of a path, for whoever may change it. */
+/** Finds and locks the application of a path. Throws 404, or 403 unless the caller may edit it. */
 async function findApplication(call: Call<ServiceTarget>, id: string): Promise<ServiceTarget> {
   const application = await applicationTarget.find(call.db, id, [call.target.organizationId], { lock: true });
   if (!application) throw notFound('Application');
@@ -22,8 +22,8 @@ async function findApplication(call: Call<ServiceTarget>, id: string): Promise<S
 }
 
 /**
- * Links an application with a database of its environment: the application gets the database's URL under a key. 400 for another environment,
- * 409 where they are linked or the key is taken.
+ * Links an application with a database of its environment: the application gets the database's URL under a key. Throws 400 for another
+ * environment, 409 if they are linked or the key is taken.
  */
 export async function linkApplication(
   call: Call<ServiceTarget>,
@@ -56,7 +56,7 @@ export async function linkApplication(
   return (await applicationTarget.find(call.db, applicationId, [organizationId], { lock: false }))!;
 }
 
-/** Takes a link and its alias back. 404 where they are not linked. */
+/** Deletes a link and its alias. Throws 404 if they are not linked. */
 export async function unlinkApplication(call: Call<ServiceTarget>, applicationId: string): Promise<void> {
   const application = await findApplication(call, applicationId);
   const link = await deleteLink(call.db, call.target, call.target.id, applicationId);
