@@ -35,7 +35,7 @@ export class Deadline {
   constructor(outer: AbortSignal, options: DeadlineOptions) {
     this.#outer = outer;
     this.#options = options;
-    // Looks at the outer signal whenever somebody looks at ours, which AbortSignal.any would not.
+    // Reads the outer signal whenever this one is read, which AbortSignal.any would not.
     this.#controller = leaseController(() => outer.aborted);
     if (outer.aborted) this.#follow();
     else outer.addEventListener('abort', this.#follow);
@@ -71,7 +71,7 @@ export class Deadline {
     };
     if (this.signal.aborted) begin();
     else this.signal.addEventListener('abort', begin, { once: true });
-    // Nobody awaits abandoned work: what it throws later was decided already.
+    // Nobody awaits abandoned work: its later error is swallowed here.
     work.catch(() => undefined);
     try {
       return await Promise.race([work, given]);

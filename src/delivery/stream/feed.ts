@@ -26,7 +26,7 @@ export interface Member {
 
 /**
  * Reads new events once for a whole process and hands them to its members. A member joins when it has read the table up to where the feed is;
- * from then on it is handed what comes after that place. Nobody waits for a member: what doesn't fit its queue it reads itself.
+ * from then on it is handed the later events. The feed does not wait for a member, which reads the table itself if its queue is full.
  */
 export class Feed {
   readonly #platform: Platform;

@@ -131,7 +131,7 @@ class Worker implements WebhookDelivery {
         signal: this.#abort.signal,
       });
     } catch (error) {
-      // Its lease runs out, and somebody makes the call again.
+      // Its lease runs out, and another worker repeats the call.
       this.#platform.log.error({ err: error, delivery: claim.id }, 'the attempt of a webhook could not be recorded');
     } finally {
       this.#underWay.delete(claim);

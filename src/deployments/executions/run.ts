@@ -87,7 +87,7 @@ export async function runExecution(
       log.close();
       throw error;
     }
-    // An earlier worker may have begun the command, and nobody has followed it since.
+    // An earlier worker may have begun the command, which no worker has followed since.
     if (!prepared) await removeLeft(parts, claim, signal);
     const mask = prepared?.mask ?? ((text: string) => text);
     const cancelled = reason && CANCELLED[reason];

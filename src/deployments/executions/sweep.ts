@@ -76,7 +76,7 @@ async function remove(parts: Parts, remains: Remains, signal: AbortSignal): Prom
       environmentId,
       serviceId: remains.service_id,
     };
-    // Nobody waits for a removal that takes longer, or when the worker ends: it is done again.
+    // A removal that takes longer, or that the end of the worker cuts off, is abandoned and repeated by the next sweep.
     const limits = { seconds: removalSeconds(parts), patience: () => 0, late: (cause: unknown) => cause as Error };
     await withDeadline(signal, limits, async () => {
       const runtime = await runtimeOf({ id: remains.cluster_id, runtime: remains.runtime });

@@ -105,7 +105,7 @@ class ParserThread {
   constructor(program: URL, megabytes: number, onEnd: () => void) {
     this.megabytes = megabytes;
     this.#onEnd = onEnd;
-    // Nothing of this process: it reads what somebody else has written.
+    // Nothing of this process is passed on, because the thread reads files of users.
     this.#worker = new Worker(program, {
       execArgv: [],
       env: {},

@@ -45,7 +45,7 @@ export function requireSomewhere(principal: Principal, organizationId: string, l
 }
 
 /**
- * Throws 403 unless the caller may hand the grant on to a member, a token or an invitation: nobody grants more than they hold
+ * Throws 403 unless the caller may hand the grant on to a member, a token or an invitation: callers grant at most what they hold
  * (docs/contributing/rules.md 23).
  */
 export function requireGrantable(principal: Principal, grant: Grant): void {

@@ -110,7 +110,7 @@ function projectLevel(custom: RolePermissions, projectId: string, mode: string |
   };
   if (mode) return inMode(mode);
   // What belongs to the project itself (its variables, its name) reaches the environments of every mode, so that changing it
-  // takes the right in all of them; whoever sees one of them sees the project.
+  // takes the right in all of them; a caller who sees one of them sees the project.
   const levels = ENVIRONMENT_MODES.map(inMode);
   return levels.some((level) => level !== 'NONE') && lowest(levels) === 'NONE' ? 'READ' : lowest(levels);
 }

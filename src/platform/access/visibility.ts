@@ -56,7 +56,7 @@ function visible<K extends keyof Places>(
   const grant = grantIn(principal, organizationId);
   if (grant && !isLimited(grant)) return null;
   const places = grant?.places;
-  // Without the flag nobody has loaded the places, and the list could answer what the caller may not see.
+  // Without the flag the places are not loaded, and the list could show rows that the caller may not see.
   if (!places) throw internal(`The route answers rows of several places: it must say so by filtersRows.`);
   const known = decided.get(places) ?? new Map<string, Location[]>();
   decided.set(places, known);

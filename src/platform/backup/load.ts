@@ -43,7 +43,7 @@ export async function restoreDatabase(
   refuseWrongKey(manifest, options.vaultKeys);
   const client = await openSession(config, 'quarterdeck restore');
   try {
-    // Held to the end: whoever starts meanwhile waits, and finds the database restored.
+    // Held to the end: a process that starts meanwhile waits, and finds the database restored.
     await lockMigrations(client);
     await makeRoom(client);
     const versions = new Set(manifest.migrations.map(({ version }) => version));

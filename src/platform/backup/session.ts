@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** Dates, numbers and names are written alike whatever the server's settings are; nothing of ours is broken off for its length. */
+/** Settings of the session: values are written alike whatever the server's settings, and no time limit ends a statement. */
 const SETTINGS: Record<string, string> = {
   timezone: 'UTC',
   datestyle: 'ISO, YMD',

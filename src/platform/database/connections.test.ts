@@ -15,7 +15,7 @@ test('a connection that ends between the statements of a transaction fails that 
     const transaction = mine.db.transaction().execute(async (inside) => {
       const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(inside);
       await end(rows[0]!.pid, other.db);
-      // It hears of it with no statement under way: what nobody listened to would end the process.
+      // The end comes with no statement under way: an error without a listener would end the process.
       await new Promise((resolve) => setTimeout(resolve, 50));
       await sql`select 1`.execute(inside);
     });

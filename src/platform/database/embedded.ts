@@ -316,7 +316,7 @@ async function launch(
   );
   if (end) {
     const error = new Error(`PostgreSQL ${end}: ${readFileSync(logFile, 'utf8').slice(-600)}`);
-    // As its sessions are told of a crash: whoever waits for the database starts it again.
+    // Same code as its sessions get after a crash, so that callers which wait for the database start it again.
     throw isKilled ? Object.assign(error, { code: CRASH_SHUTDOWN }) : error;
   }
   child.unref();

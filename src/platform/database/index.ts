@@ -67,7 +67,7 @@ export function openDatabase({ config, isPooled, onStatement, answerSeconds }: D
   };
   const pool = new pg.Pool({ ...defaults, ...config });
   pool.on('error', () => undefined); // An idle connection broke (PostgreSQL was restarted): the pool opens another.
-  // While a connection is taken the pool does not listen on it: whoever has it hears of its end by the next statement.
+  // The pool does not listen on a connection in use: an error without a listener would end the process. The next statement reports the end.
   pool.on('connect', (client) => client.on('error', () => undefined));
   const names = new StatementNames();
   const askerOf = (client: pg.PoolClient) => {

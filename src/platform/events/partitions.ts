@@ -56,7 +56,7 @@ async function makePartition(db: Database, of: Partitioned, from: Date): Promise
     // A statement that was planned before the partition is there does not see the rows that move into it: sealing would take their events for
     // gone and seal that.
     await lockInTransaction(inside, 'chains');
-    // Whoever writes a row holds the parent while it chooses the partition: one that had chosen the default before us would find its row refused.
+    // A writer of a row locks the parent while it chooses the partition. Without this lock, a row whose writer chose the default before would be refused.
     await sql`lock table only ${sql.id(table)} in share row exclusive mode`.execute(inside);
     await sql`lock table ${sql.id(rest)} in access exclusive mode`.execute(inside);
     await sql`create table ${sql.id(name)} (like ${sql.id(table)} including defaults)`.execute(inside);

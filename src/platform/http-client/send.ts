@@ -88,9 +88,9 @@ async function send(url: URL, lookup: RequestOptions['lookup'], request: Outgoin
 }
 
 /**
- * Sends the request and answers the head of what comes back. A connection for each request: a kept one would outlive what its
- * address was checked for. Node's own client, because what a server sends must not be able to end the process: undici 7 throws where
- * nobody can catch it when a server hangs up on an answer that is being held back.
+ * Sends the request and returns the head of the answer. Each request has its own connection: a kept one would outlive the check of its
+ * address. Uses Node's own client, because no answer may end the process: undici 7 throws an uncatchable error when a server hangs up
+ * while its answer is held back.
  */
 function answerTo(
   url: URL,
@@ -102,7 +102,7 @@ function answerTo(
     const rest = { agent: false, maxHeaderSize: MAX_HEADER_BYTES, rejectUnauthorized: !skipTlsVerification } as const;
     const sent = start(url, { ...options, method, headers, ...rest });
     sent.once('response', resolve);
-    // Nobody asked for another protocol: the connection is closed.
+    // No other protocol was asked for: the connection is closed.
     sent.once('upgrade', (answer, socket) => {
       socket.destroy();
       reject(new Error(`it changed its protocol to ${answer.headers.upgrade}`));

@@ -97,7 +97,7 @@ async function serve(
     checkIds(params);
     wait = route.settle ? takeWait(query) : 0;
   } catch (error) {
-    // Whoever has no valid token learns that, and nothing else.
+    // A caller without a valid token learns that, and nothing else.
     if (caller.accessVersion !== undefined) await authenticate(pipeline, header);
     throw error;
   }
@@ -264,7 +264,7 @@ async function callTo(pipeline: Pipeline, route: Route, run: Run): Promise<Call>
       context.settings.trustedProxies,
     ),
     get signal() {
-      // Whoever takes it waits for another system.
+      // Code that reads the signal waits for another system.
       if (context.db.isTransaction && route.method === 'GET')
         throw new Error(`${route.id} waits for another system inside a transaction: set \`transaction: false\`.`);
       return run.signal();
@@ -284,7 +284,7 @@ async function runHandler(
 ): Promise<{ answer: Answer; value?: unknown; call?: Call }> {
   const { request } = run;
   const call = await callTo(pipeline, route, run);
-  // Keys are of their caller: where nobody is known there is nothing that they could be kept for.
+  // Keys belong to their caller: without a known caller they are not kept.
   const isKept = route.method === 'POST' && route.action !== 'public';
   const key = isKept ? request.headers[IDEMPOTENCY_HEADER] : undefined;
   const fingerprint = key === undefined ? undefined : fingerprintOf(request);

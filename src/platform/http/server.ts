@@ -60,7 +60,7 @@ const causeOf = (error: unknown): string | undefined =>
 export function createServer(options: ServerOptions): FastifyInstance {
   let sockets: SocketServer | undefined;
   const app = Fastify({
-    // Whoever offers HTTP/2, as some clients always do, or asks a route for a web socket, is answered as without.
+    // A request that offers HTTP/2, as some clients always do, or asks a route for a web socket, is answered as if it did not.
     http: { shouldUpgradeCallback: (request) => sockets?.wants(request) ?? false },
     loggerInstance: options.log as never,
     logController: new LogController({ disableRequestLogging: true }),
@@ -77,13 +77,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return503OnClosing: false,
   }) as unknown as FastifyInstance;
   app.removeAllContentTypeParsers();
-  // Bodies stay text until the caller is known: nobody learns from a parser's complaint what needs a token.
+  // Bodies stay text until the caller is known: a parser's complaint must not reveal anything without a token.
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     const { headers } = request;
-    // The type of a body that is not there is nobody's business, even one that is none (docs/contributing/rules.md 5).
+    // The type of an absent body is ignored, even an invalid one (docs/contributing/rules.md 5).
     if (headers['content-type'] !== undefined && hasNoBody(headers)) delete headers['content-type'];
     done();
   });

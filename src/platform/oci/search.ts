@@ -85,8 +85,8 @@ async function namesOf(client: RegistryClient, session: Session, at: RegistryAdd
 }
 
 /**
- * Names in a registry's catalog below its prefix, without that. Throws `unsupported` where it shows none, which many do to nobody but their
- * administrators, and `unauthorized` where it does not let us in at all.
+ * Returns the names in a registry's catalog below its prefix, without that. Throws `unsupported` if the catalog is hidden, which many
+ * show to their administrators only, and `unauthorized` if the registry refuses the credentials altogether.
  */
 export async function listNames(
   client: RegistryClient,

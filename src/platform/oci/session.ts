@@ -32,13 +32,13 @@ const TOKEN_BYTES = 256 * 1024;
 export type Ask = Pick<OutgoingRequest, 'method' | 'headers' | 'maxBytes' | 'timeoutMs'>;
 
 /**
- * Sends requests to one registry and answers what it wants to be told first: nothing, a password, or a token of its token
- * service, fetched once for each scope.
+ * Sends requests to one registry, with the credentials that it asks for: none, a password, or a token of its token service, fetched
+ * once for each scope.
  *
  * Where credentials go: to the registry's own origin and to the realm that this origin names. That realm may be another host
  * (`auth.docker.io` for Docker Hub, `gitlab.com` for its registry), as for every client of registries: a registry that wanted to take
  * the password elsewhere could just as well ask for it itself. But never to a realm without TLS of a registry with it, never along a
- * redirect, and never to a realm that somebody else than the registry names: a challenge is answered before redirects are followed.
+ * redirect, and never to a realm that another host than the registry names: a challenge is answered before redirects are followed.
  */
 export class RegistrySender {
   readonly #session: Session;
