@@ -22,6 +22,7 @@ const TASKS = {
     ],
     ['node_modules/knip/bin/knip.js', '--no-progress'],
     ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'],
+    ['scripts/check-language.ts'],
   ],
   gen: [
     ['scripts/gen-tables.ts'],

@@ -35,8 +35,8 @@ export function findProblems(root: string, file: string): Problem[] {
   const text = readFileSync(path.join(root, file), 'utf8');
   if (file.endsWith('.md')) return findCitations(root, file, text.replaceAll(/```[\s\S]*?```/g, blank), markdownPaths);
   if (file.endsWith('.ts'))
-    return [...findDocProblems(text), ...findPhrases(file, text), ...findCitations(root, file, comments(text))];
-  return findCitations(root, file, comments(text));
+    return [...findDocProblems(text), ...findPhrases(file, text), ...findCitations(root, file, comments(file, text))];
+  return findCitations(root, file, comments(file, text));
 }
 
 /** Replaces text by as many empty lines, so that line numbers stay. */
@@ -89,12 +89,16 @@ function findPhrases(file: string, text: string): Problem[] {
     );
 }
 
+/** Returns the pattern of a comment line in the language of a file. */
+const commentMark = (file: string): RegExp =>
+  file.endsWith('.sql') ? /^\s*--/ : file.endsWith('.sh') ? /^\s*#/ : /^\s*(\/\/|\/?\*)/;
+
 /** Blanks out everything but comments. */
-const comments = (text: string): string =>
-  text
-    .split('\n')
-    .map((line) => (/^\s*(\/\/|\/?\*|#|--)/.test(line) ? line : (/(?<=\s)\/\/ .*$/.exec(line)?.[0] ?? '')))
-    .join('\n');
+function comments(file: string, text: string): string {
+  const mark = commentMark(file);
+  const lines = text.split('\n');
+  return lines.map((line) => (mark.test(line) ? line : (/(?<=\s)\/\/ .*$/.exec(line)?.[0] ?? ''))).join('\n');
+}
 
 /** Reports whether a cited file exists: below the root, beside the citing file, or with that end of its path (`http/stream.ts`). */
 const isThere = (root: string, file: string, cited: string): boolean =>
