@@ -6,6 +6,7 @@ import type {
   RequestOptions,
 } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { request as requestHttp } from '#kernel/node-http.ts';
@@ -119,7 +120,7 @@ export async function sendSocketOn(
   const sent = open(platform, api, request, headers);
   stream.once('close', () => sent.destroy());
   sent.end();
-  const [answer, socket, first] = await answerOf<[IncomingMessage, Duplex?, Buffer?]>(
+  const [answer, socket, first] = await answerOf<[IncomingMessage, Socket?, Buffer?]>(
     sent,
     error.machineId,
     'upgrade',
@@ -135,6 +136,8 @@ export async function sendSocketOn(
     stream.destroy();
   };
   for (const one of [socket, stream]) one.once('error', end).once('close', end);
+  // Pings of the serving machine tell whether the connection lives.
+  socket.setTimeout(0);
   socket.write(head);
   stream.write(first ?? Buffer.alloc(0));
   socket.pipe(stream);
