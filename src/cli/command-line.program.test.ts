@@ -42,7 +42,7 @@ test('what is used wrongly ends with status 2 and says what would be right', asy
   expect([command, token, both, settings].map(({ status }) => status)).toEqual([2, 2, 2, 2]);
   expect(command.stderr).toMatch(/Unknown command "strat"\. Commands: start, migrate, doctor,.* version, proxy, /);
   expect(token.stderr).toContain('--scope');
-  expect(settings.stderr).toMatch(/QUARTERDECK_PORT=x: a whole number.*\n.*QUARTERDECK_ROLE=y: one of/);
+  expect(settings.stderr).toMatch(/QUARTERDECK_PORT=x: must be a whole number.*\n.*QUARTERDECK_ROLE=y: must be one of/);
 });
 
 test('version prints the versions of the program, of Node.js and of the embedded PostgreSQL, whatever the settings', async () => {
