@@ -22,6 +22,7 @@ export type {
   WorkloadOptions,
 } from '#deployments/model/kind.ts';
 export { keepLastLines, maskLines } from '#deployments/logs/failed-instance.ts';
+export type { DeploymentPlace } from '#deployments/request.ts';
 export { setWarning, WARNING_CODES, type WarningCode } from '#deployments/warnings.ts';
 export { DiskLimitError, ERROR_CODES, toErrorView, type ErrorCode } from '#deployments/model/errors.ts';
 export type { Observed } from '#deployments/model/observed.ts';

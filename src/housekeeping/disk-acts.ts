@@ -1,7 +1,7 @@
 import type { MeasuredService } from '#housekeeping/disk-queries.ts';
 import type { Verdict } from '#housekeeping/disk-rules.ts';
 import { withDeadline } from '#kernel/deadline.ts';
-import { keepLastLines, maskLines, setWarning } from '#deployments/index.ts';
+import { keepLastLines, maskLines, setWarning, type DeploymentPlace } from '#deployments/index.ts';
 import { hasFact } from '#kernel/kinds.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import { audit, type TargetType } from '#platform/events/audit.ts';
@@ -13,19 +13,11 @@ const REPLACE_SECONDS = 300;
 /** Names the audit log's actor for what the limits do. */
 const ACTOR = 'quarterdeck disk limit';
 
-/** Location of a service whose stop is requested. */
-interface StopPlace {
-  organizationId: string;
-  projectId: string;
-  projectName: string;
-  environmentId: string;
-  environmentName: string;
-  clusterId: string;
-  clusterLocked: boolean;
-}
-
 /** Requests the stop of a service, in the transaction of the context. */
-export type StopService = (context: Context, place: StopPlace, serviceId: string) => Promise<unknown>;
+export type StopService = (context: Context, place: DeploymentPlace, serviceId: string) => Promise<unknown>;
+
+/** Service that takes disk, with the executions that the runtime holds of it. */
+export type ActedService = MeasuredService & { tasks: string[] };
 
 export interface ActParts {
   stopService: StopService;
@@ -38,12 +30,14 @@ export interface ActParts {
 /** Does what a verdict asks for. Answers what was ended, null where nothing was. */
 export async function act(
   parts: ActParts,
-  service: MeasuredService,
+  service: ActedService,
   verdict: Verdict,
 ): Promise<'instance' | 'execution' | 'service' | null> {
   switch (verdict.code) {
     case 'INSTANCE_DISK_LIMIT':
-      return verdict.item.kind === 'task' ? endExecution(parts, service, verdict) : replace(parts, service, verdict);
+      return verdict.item.kind === 'task'
+        ? endExecutions(parts, { ...service, tasks: [verdict.item.name] }, verdict, { isEvent: true })
+        : replace(parts, service, verdict);
     case 'VOLUME_LIMIT':
       return hasFact(service.kind, 'longRunning')
         ? stop(parts, service, verdict)
@@ -96,22 +90,17 @@ async function lastDeployment({ db }: Context, service: MeasuredService): Promis
   return row?.deployment_id ?? null;
 }
 
-async function endExecution(parts: ActParts, service: MeasuredService, verdict: Verdict) {
-  await removeTasks(parts, service, [verdict.item.name]);
-  await inTransaction(systemContext(parts.platform, ACTOR), (context) =>
-    warn(context, service, verdict, { isEvent: true }),
-  );
-  return 'execution' as const;
+async function endExecutions(parts: ActParts, service: ActedService, verdict: Verdict, options = {}) {
+  const { platform, runtime } = parts;
+  const { tasks } = service;
+  if (tasks.length > 0)
+    await inTime(parts, async (context) => {
+      context.log(`Ending ${tasks.join(', ')} of ${service.name}: ${verdict.message}`);
+      await runtime.removeTasks?.(identityOf(parts, service), tasks);
+    });
+  await inTransaction(systemContext(platform, ACTOR), (context) => warn(context, service, verdict, options));
+  return tasks.length > 0 ? ('execution' as const) : null;
 }
-
-async function endExecutions(parts: ActParts, service: MeasuredService, verdict: Verdict) {
-  await removeTasks(parts, service, 'all');
-  await inTransaction(systemContext(parts.platform, ACTOR), (context) => warn(context, service, verdict));
-  return 'execution' as const;
-}
-
-const removeTasks = (parts: ActParts, service: MeasuredService, names: string[] | 'all'): Promise<void> =>
-  inTime(parts, async () => parts.runtime.removeTasks?.(identityOf(parts, service), names));
 
 /** Requests a stop, unless a request for the service is under way: it may be the one that makes room. */
 async function stop({ platform, stopService }: ActParts, service: MeasuredService, verdict: Verdict) {
@@ -127,7 +116,7 @@ async function stop({ platform, stopService }: ActParts, service: MeasuredServic
       .where('deleting', '=', false)
       .executeTakeFirst();
     if (now?.wanted !== 'running' || service.locked_at !== null || (await isBusy(context, service))) return null;
-    const place: StopPlace = {
+    const place: DeploymentPlace = {
       organizationId: service.organization_id,
       projectId: service.project_id,
       projectName: service.project_name,

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Counter, type Gauge, type Registry } from 'prom-client';
 import { renewGauge } from '#platform/telemetry/gauges.ts';
-import { act, type StopService } from '#housekeeping/disk-acts.ts';
+import { act, type ActedService, type StopService } from '#housekeeping/disk-acts.ts';
 import {
   dropWarnings,
   listMeasured,
@@ -12,16 +12,14 @@ import {
 } from '#housekeeping/disk-queries.ts';
 import {
   addTo,
-  declaredSizes,
   judge,
   totalsOf,
-  type Declared,
   type DiskTotals,
   type Verdict,
 } from '#housekeeping/disk-rules.ts';
 import { runtimesOfMachine } from '#housekeeping/machine-runtimes.ts';
 import { withDeadline } from '#kernel/deadline.ts';
-import type { WarningCode } from '#deployments/index.ts';
+import type { DeployableKind, WarningCode } from '#deployments/index.ts';
 import type { Platform } from '#platform/context.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
 import type { DiskUse, Runtime, RuntimeProvider } from '#runtimes/runtime.ts';
@@ -32,6 +30,7 @@ import type { DiskUse, Runtime, RuntimeProvider } from '#runtimes/runtime.ts';
  */
 const LEAST_PAUSE_MS = 30_000;
 const REST = 9;
+const GIB = 2 ** 30;
 /** Seconds that a runtime has to measure what it holds. */
 const MEASURE_SECONDS = 300;
 
@@ -45,6 +44,7 @@ interface FolderMeter {
 
 export interface DiskGuardParts {
   checkoutMeter: FolderMeter;
+  kinds: Record<string, Pick<DeployableKind, 'volumes'>>;
   stopService: StopService;
   platform: Platform;
   runtimes: RuntimeProvider;
@@ -144,9 +144,18 @@ export class DiskGuard {
     const verdicts = this.#judge(use, services);
     this.#verdicts.set(runtime.name, verdicts);
     const kept = verdicts.map(({ item }) => ({ serviceId: item.serviceId, subject: item.name }));
+    const { platform, nodeId } = this.#parts;
     // Written first: where a restored installation refuses it, nothing is ended either.
-    await dropWarnings(this.#parts.platform.db, [...services.keys()], kept);
-    for (const verdict of verdicts) await this.#act(runtime, services.get(verdict.item.serviceId)!, verdict);
+    await dropWarnings(platform.db, { nodeId, runtime: runtime.name }, kept);
+    const tasks = Map.groupBy(
+      use.items.filter(({ kind }) => kind === 'task'),
+      ({ serviceId }) => serviceId,
+    );
+    for (const verdict of verdicts) {
+      const { serviceId } = verdict.item;
+      const names = (tasks.get(serviceId) ?? []).map(({ name }) => name);
+      await this.#act(runtime, { ...services.get(serviceId)!, tasks: names }, verdict);
+    }
   }
 
   async #servicesOf({ items }: DiskUse): Promise<Map<string, MeasuredService>> {
@@ -155,16 +164,19 @@ export class DiskGuard {
   }
 
   #judge({ items }: DiskUse, services: Map<string, MeasuredService>): Verdict[] {
-    const { settings } = this.#parts.platform;
-    const sizes = new Map([...services].map(([id, service]) => [id, declaredSizes(id, service as Declared)]));
-    return items.flatMap((item) => {
-      if (!services.has(item.serviceId)) return [];
-      return judge(item, sizes.get(item.serviceId)?.get(item.name), settings) ?? [];
-    });
+    const { platform, kinds } = this.#parts;
+    const sizes = new Map(
+      [...services.values()].flatMap(({ id: serviceId, kind, spec }) =>
+        (kinds[kind]?.volumes?.({ serviceId, spec }) ?? []).map(({ id, sizeGib }) => [id, sizeGib * GIB]),
+      ),
+    );
+    return items.flatMap((item) =>
+      services.has(item.serviceId) ? (judge(item, sizes.get(item.name), platform.settings) ?? []) : [],
+    );
   }
 
   /** Acts on a verdict. An error is logged and does not stop the other verdicts; the next round tries again. */
-  async #act(runtime: Runtime, service: MeasuredService, verdict: Verdict): Promise<void> {
+  async #act(runtime: Runtime, service: ActedService, verdict: Verdict): Promise<void> {
     const { platform, installation, stopService } = this.#parts;
     const { signal } = this.#abort;
     try {

@@ -59,13 +59,15 @@ export const findDiskUse = (db: Database, nodeId: string, organizationId: string
     .orderBy('bytes', 'desc')
     .execute();
 
-/** Warnings that nothing holds any more: those of volumes that were measured and are well, and those of instances after a day. */
+/** Deletes the warnings of a runtime on a machine that no longer hold: about volumes unless kept, about instances after a day. */
 export async function dropWarnings(
   db: Database,
-  serviceIds: string[],
+  { nodeId, runtime }: { nodeId: string; runtime: string },
   kept: { serviceId: string; subject: string }[],
 ): Promise<void> {
-  await sql`delete from service_warning w where service_id = any(${serviceIds}::uuid[]) and (
+  await sql`delete from service_warning w
+    using service s join environment e on e.id = s.environment_id join cluster c on c.id = e.cluster_id
+    where s.id = w.service_id and c.node_id = ${nodeId} and c.runtime = ${runtime} and (
     w.code = 'INSTANCE_DISK_LIMIT' and w.created_at < now() - interval '1 day'
     or w.code <> 'INSTANCE_DISK_LIMIT' and not exists (
       select from jsonb_to_recordset(${JSON.stringify(kept)}::jsonb) as given("serviceId" uuid, subject text)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { addTo, declaredSizes, judge, totalsOf, type DiskTotals } from '#housekeeping/disk-rules.ts';
+import { addTo, judge, totalsOf, type DiskTotals } from '#housekeeping/disk-rules.ts';
 import type { DiskItem } from '#runtimes/runtime.ts';
 
 const MIB = 2 ** 20;
@@ -56,14 +56,6 @@ describe('an instance', () => {
     for (const kind of ['image', 'log'] as const)
       expect(judge(item({ kind, bytes: 200 * GIB }), undefined, RULES)).toBeNull();
   });
-});
-
-test('volumes have the sizes that their kinds of services declare', () => {
-  expect(declaredSizes('s', { spec: { storage: [{ id: 'v', size: 4 }] } })).toEqual(new Map([['v', 4 * GIB]]));
-  expect(declaredSizes('s', { spec: { storage: 10, volume_id: 'v' } })).toEqual(new Map([['v', 10 * GIB]]));
-  expect(declaredSizes('s', { spec: { job_resources: { storage_gib: 2 } } })).toEqual(new Map([['s', 2 * GIB]]));
-  expect(declaredSizes('s', { spec: { resources: { storage_gib: 0 } } }).size).toBe(0);
-  expect(declaredSizes('s', { spec: {} }).size).toBe(0);
 });
 
 test('an organization takes what its services take, and services that are gone count for none', () => {

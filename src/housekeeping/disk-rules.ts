@@ -6,32 +6,6 @@ const GIB = 2 ** 30;
 /** Share of its size at which a volume is reported. */
 const NEARLY_FULL = 0.8;
 
-/** Configuration of a service, as far as it names volumes: a list of them, one with its id, or one that has the id of its service. */
-export interface Declared {
-  spec: {
-    storage?: unknown;
-    volume_id?: string;
-    resources?: { storage_gib?: number };
-    job_resources?: { storage_gib?: number };
-  };
-}
-
-/** Sizes of a service's volumes in bytes, by their ids. Without a size a volume has no limit of its own. */
-export function declaredSizes(serviceId: string, { spec }: Declared): Map<string, number> {
-  if (Array.isArray(spec.storage))
-    return sizesOf((spec.storage as { id: string; size: number }[]).map(({ id, size }) => [id, size]));
-  if (spec.volume_id !== undefined) return sizesOf([[spec.volume_id, spec.storage]]);
-  return sizesOf([[serviceId, spec.job_resources?.storage_gib ?? spec.resources?.storage_gib]]);
-}
-
-function sizesOf(volumes: [string | undefined, unknown][]): Map<string, number> {
-  return new Map(
-    volumes.flatMap(([id, gib]): [string, number][] =>
-      id !== undefined && typeof gib === 'number' && gib > 0 ? [[id, gib * GIB]] : [],
-    ),
-  );
-}
-
 /** Warning about the disk use of an item of a service. */
 export interface Verdict {
   code: WarningCode;
@@ -70,7 +44,7 @@ function judgeVolume(item: DiskItem, sizeBytes: number, { volumeLimitPercent: pe
     return {
       code: 'VOLUME_LIMIT',
       item,
-      message: `${takes}, more than the ${percent} % that the operator allows: the service was stopped, and its files are kept. Give the volume a larger size, then deploy.`,
+      message: `${takes}, more than the ${percent} % that the operator allows: the service is ended, and its files are kept. Give the volume a larger size, then deploy.`,
     };
   if (item.bytes >= sizeBytes) return { code: 'VOLUME_FULL', item, message: `${takes}: it is full. ${advice}.` };
   return { code: 'VOLUME_NEARLY_FULL', item, message: `${takes}: it is nearly full. ${advice}.` };

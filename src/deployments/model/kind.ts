@@ -132,6 +132,8 @@ export interface DeployableKind {
   build?(service: ServiceSnapshot, options: BuildOptions): BuildRecipe;
   /** Returns whether a removal needs the source, because its commands run in the source's image. */
   needsSourceToRemove?(service: ServiceSnapshot): boolean;
+  /** Returns the volumes of a configuration with their sizes; absent for kinds without volumes. */
+  volumes?(service: Pick<ServiceSnapshot, 'serviceId' | 'spec'>): { id: string; sizeGib: number }[];
   /** Returns the workload to apply; absent for kinds without a permanent workload. */
   workload?(
     service: ServiceSnapshot,

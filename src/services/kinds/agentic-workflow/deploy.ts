@@ -32,7 +32,13 @@ export interface Opened {
   timeoutSeconds: number;
 }
 
-const specOf = (service: ServiceSnapshot): AgenticWorkflowSpec => service.spec;
+const specOf = (service: Pick<ServiceSnapshot, 'spec'>): AgenticWorkflowSpec => service.spec;
+
+/** Volume that the agent works in; it has the id of its service. */
+function volumes(service: Pick<ServiceSnapshot, 'serviceId' | 'spec'>): { id: string; sizeGib: number }[] {
+  const sizeGib = specOf(service).resources.storage_gib;
+  return sizeGib > 0 ? [{ id: service.serviceId, sizeGib }] : [];
+}
 
 /**
  * Deployment of an agentic workflow. Nothing is applied for the workflow itself; its copy in the throwaway environment of a run is the
@@ -67,6 +73,7 @@ export const workflowDeployment: DeployableKind = {
     targetStage: null,
     ...BUILD_LIMITS,
   }),
+  volumes,
   tasks: (service, _action, identity, image, variables, options): PlannedTask[] => {
     const spec = specOf(service);
     const opened = JSON.parse(options.opened.run!) as Opened;
@@ -79,7 +86,7 @@ export const workflowDeployment: DeployableKind = {
         .map(({ url, branch }, at) => `${at + 1}-${folderOf(url)}\t${branch}\t${url}\n`)
         .join(''),
     };
-    const { cpu_milli, ram_mib, gpu, storage_gib } = spec.resources;
+    const { cpu_milli, ram_mib, gpu } = spec.resources;
     const { mcp, modelUrl, allowedPrivateAddresses } = opened;
     const rules = rulesOf(spec, { mcp, modelUrl, variables: variables.variables });
     return [
@@ -110,7 +117,7 @@ export const workflowDeployment: DeployableKind = {
             ...Object.entries(files).map(([name, content]) => ({ path: `${FOLDER}/run/${name}`, content })),
           ],
           resources: { cpuMilli: cpu_milli, memoryMib: ram_mib },
-          storage: storage_gib > 0 ? [{ id: service.serviceId, mountPath: WORK, sizeGib: storage_gib }] : [],
+          storage: volumes(service).map((volume) => ({ ...volume, mountPath: WORK })),
           labels: service.labels ?? {},
           gracePeriodSeconds: 10,
           secrets: variables.secrets,

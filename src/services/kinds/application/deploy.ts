@@ -52,8 +52,9 @@ export const applicationDeployment: DeployableKind = {
       ...buildLimits(service),
     };
   },
+  volumes: (service) => specOf(service).storage.map(({ id, size }) => ({ id, sizeGib: size })),
   workload: (service, identity, image, variables, options) =>
     toWorkload(service, specOf(service), identity, image, variables, options),
 };
 
-const specOf = (service: ServiceSnapshot): ApplicationSpec => service.spec;
+const specOf = (service: Pick<ServiceSnapshot, 'spec'>): ApplicationSpec => service.spec;

@@ -25,11 +25,12 @@ export const containerDeployment: DeployableKind = {
     image: action === 'DEPLOY' ? (resolved.image ?? null) : null,
     rollout: rolloutOf(specOf(service), action),
   }),
+  volumes: (service) => specOf(service).storage.map(({ id, size }) => ({ id, sizeGib: size })),
   workload: (service, identity, image, variables, options) =>
     toWorkload(service, specOf(service), identity, image, variables, options),
 };
 
-const specOf = (service: ServiceSnapshot): ContainerSpec => service.spec;
+const specOf = (service: Pick<ServiceSnapshot, 'spec'>): ContainerSpec => service.spec;
 
 function whyApplied(service: ServiceSnapshot, { image }: ResolvedService, last: LastRelease | null): string {
   const { tag } = specOf(service);

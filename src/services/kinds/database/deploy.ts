@@ -17,7 +17,12 @@ const READY_TIMEOUT_SECONDS = 600;
 /** Time for a server to end, in seconds: it ends open transactions and writes everything to the disk. */
 const GRACE_SECONDS = 60;
 
-const specOf = (service: ServiceSnapshot): DatabaseSpec => service.spec;
+const specOf = (service: Pick<ServiceSnapshot, 'spec'>): DatabaseSpec => service.spec;
+
+function volumes(service: Pick<ServiceSnapshot, 'spec'>): { id: string; sizeGib: number }[] {
+  const { volume_id: id, storage: sizeGib } = specOf(service);
+  return [{ id, sizeGib }];
+}
 
 /** Returns the edition with which the server of a configuration is started. */
 export const editionOfSpec = ({ type, image }: Pick<DatabaseSpec, 'type' | 'image'>): Edition =>
@@ -57,6 +62,7 @@ export const databaseDeployment: DeployableKind = {
       image,
     };
   },
+  volumes,
   workload: (service, identity, image, _variables, { registry, opened }) => {
     const spec = specOf(service);
     const { access } = spec;
@@ -88,7 +94,7 @@ export const databaseDeployment: DeployableKind = {
       liveness: null,
       resources: { cpuMilli: spec.cpu, memoryMib: spec.memory },
       instances: { min: 1, max: 1 },
-      storage: [{ id: spec.volume_id, mountPath: start.mountPath, sizeGib: spec.storage }],
+      storage: volumes(service).map((volume) => ({ ...volume, mountPath: start.mountPath })),
       routes: [],
       labels: service.labels ?? {},
       readyTimeoutSeconds: READY_TIMEOUT_SECONDS,

@@ -96,12 +96,13 @@ export const terraformDeployment: DeployableKind = {
       },
     };
   },
+  volumes,
   tasks: (service, action, identity, image, variables, options): PlannedTask[] => {
     if (isOwnUnlock(service)) return [];
     const spec = specOf(service);
     const opened = JSON.parse(options.opened.run!) as Opened;
     const done = terraformActionOf(service, action, !options.bestEffort && opened.wasReleased);
-    const { cpu_milli, ram_mib, storage_gib } = spec.job_resources;
+    const { cpu_milli, ram_mib } = spec.job_resources;
     return [
       {
         attempts: 1,
@@ -130,8 +131,7 @@ export const terraformDeployment: DeployableKind = {
             }),
           ],
           resources: { cpuMilli: cpu_milli, memoryMib: ram_mib },
-          // The volume caches providers between runs.
-          storage: storage_gib > 0 ? [{ id: service.serviceId, mountPath: CACHE_FOLDER, sizeGib: storage_gib }] : [],
+          storage: volumes(service).map((volume) => ({ ...volume, mountPath: CACHE_FOLDER })),
           labels: service.labels ?? {},
           // Terraform finishes its current operation, which may be the creation of a machine.
           gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
@@ -144,7 +144,13 @@ export const terraformDeployment: DeployableKind = {
   },
 };
 
-const specOf = (service: ServiceSnapshot): TerraformSpec => service.spec;
+const specOf = (service: Pick<ServiceSnapshot, 'spec'>): TerraformSpec => service.spec;
+
+/** Volume that caches providers between runs; it has the id of its service. */
+function volumes(service: Pick<ServiceSnapshot, 'serviceId' | 'spec'>): { id: string; sizeGib: number }[] {
+  const sizeGib = specOf(service).job_resources.storage_gib;
+  return sizeGib > 0 ? [{ id: service.serviceId, sizeGib }] : [];
+}
 
 /** Tells whether an action only releases a lock that Quarterdeck keeps: then nothing runs. */
 export const isOwnUnlock = (service: ServiceSnapshot): boolean =>
