@@ -19,6 +19,7 @@ import { Schedule } from '#platform/work/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import { ARGO_CD } from '#resources/argo-cd/index.ts';
 import { createClusterWorker } from '#resources/cluster/index.ts';
+import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
 import { submit } from '#services/capabilities/service/actions/request.ts';
 import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';
 import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
@@ -88,6 +89,7 @@ export async function startBackground(
     registry: metrics,
     folderBytes,
     checkoutMeter: new TreeMeter(),
+    kinds: DEPLOYMENTS_BY_KIND,
     stopService: (context, place, id) => submit(context, place, 'STOP', [id], { automatic: true }),
   });
 

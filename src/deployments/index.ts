@@ -15,6 +15,8 @@ export type { DeploymentLine } from '#deployments/logs/writer.ts';
 export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channels.ts';
 export type {
   BuildRecipe,
+  Configured,
+  DeclaredVolume,
   DeployableKind,
   ExpandedVariables,
   PlannedTask,
@@ -22,7 +24,6 @@ export type {
   WorkloadOptions,
 } from '#deployments/model/kind.ts';
 export { keepLastLines, maskLines } from '#deployments/logs/failed-instance.ts';
-export type { DeploymentPlace } from '#deployments/request.ts';
 export { setWarning, WARNING_CODES, type WarningCode } from '#deployments/warnings.ts';
 export { DiskLimitError, ERROR_CODES, toErrorView, type ErrorCode } from '#deployments/model/errors.ts';
 export type { Observed } from '#deployments/model/observed.ts';

@@ -6,7 +6,8 @@ export const WARNING_CODES = {
     'An instance wrote more disk than it may besides its volumes, and was started anew from its image.',
   VOLUME_NEARLY_FULL: 'A volume takes 80 % of its size.',
   VOLUME_FULL: 'A volume takes all of its size.',
-  VOLUME_LIMIT: 'A volume takes more than the operator allows of its size: the service is stopped, executions are ended.',
+  VOLUME_LIMIT:
+    'A volume takes more than the operator allows of its size: the service is stopped, executions are ended.',
 } as const;
 export type WarningCode = keyof typeof WARNING_CODES;
 

@@ -1,3 +1,4 @@
+import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
 import { submit } from '#services/capabilities/service/actions/request.ts';
 import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';
 import { Registry } from 'prom-client';
@@ -35,6 +36,7 @@ async function machine(more: Runtime[] = []) {
     installation: { id: app.installationId },
     registry,
     checkoutMeter: new TreeMeter(),
+    kinds: DEPLOYMENTS_BY_KIND,
     stopService: (context, place, id) => submit(context, place, 'STOP', [id], { automatic: true }),
   });
   return { guard, nodeId: id, metrics: () => registry.metrics() };

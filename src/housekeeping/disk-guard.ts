@@ -10,13 +10,7 @@ import {
   saveDiskUse,
   type MeasuredService,
 } from '#housekeeping/disk-queries.ts';
-import {
-  addTo,
-  judge,
-  totalsOf,
-  type DiskTotals,
-  type Verdict,
-} from '#housekeeping/disk-rules.ts';
+import { addTo, judge, totalsOf, type DiskTotals, type Verdict } from '#housekeeping/disk-rules.ts';
 import { runtimesOfMachine } from '#housekeeping/machine-runtimes.ts';
 import { withDeadline } from '#kernel/deadline.ts';
 import type { DeployableKind, WarningCode } from '#deployments/index.ts';

@@ -1,3 +1,4 @@
+import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
 import { submit } from '#services/capabilities/service/actions/request.ts';
 import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
@@ -439,6 +440,7 @@ describe('the disk of a machine', () => {
       registry,
       folderBytes,
       checkoutMeter: new TreeMeter(),
+      kinds: DEPLOYMENTS_BY_KIND,
       stopService: (context, place, id) => submit(context, place, 'STOP', [id], { automatic: true }),
     });
     return { housekeeping, metrics: () => registry.metrics() };

@@ -24,7 +24,7 @@ const TRIM_MS = 180_000;
 const PULLED_SECONDS = 24 * 3600;
 const MIB = 2 ** 20;
 
-export interface HousekeepingParts extends Pick<DiskGuardParts, 'checkoutMeter' | 'stopService'> {
+export interface HousekeepingParts extends Pick<DiskGuardParts, 'checkoutMeter' | 'kinds' | 'stopService'> {
   platform: Platform;
   runtimes: RuntimeProvider;
   nodeId: string;

@@ -485,10 +485,8 @@ export interface Runtime {
    */
   run?(spec: TaskSpec, context: TaskContext): Promise<TaskEnd>;
 
-  /**
-   * Ends and removes executions of a service of every generation: all of them, or the named ones. Storage stays. Succeeds if none exists.
-   */
-  removeTasks?(identity: Omit<WorkloadIdentity, 'generation'>, names: string[] | 'all'): Promise<void>;
+  /** Ends and removes the named executions of a service, of every generation. Storage stays. Succeeds if none exists. */
+  removeTasks?(identity: Omit<WorkloadIdentity, 'generation'>, names: string[]): Promise<void>;
 
   /**
    * Runs a program in an instance that serves, as the instance's account, and returns how it ended. Throws RuntimeError `failed` if no

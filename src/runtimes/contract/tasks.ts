@@ -196,10 +196,10 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     for (const _time of [1, 2]) await c.runtime.removeTasks!(spec.identity, [spec.name]);
     expect(processOf((await c.run(other)).lines)).toEqual(before[1]);
     expect(processOf((await c.run(spec)).lines)).not.toEqual(before[0]);
-    for (const _time of [1, 2]) await c.runtime.removeTasks!(spec.identity, 'all');
+    for (const _time of [1, 2]) await c.runtime.removeTasks!(spec.identity, [spec.name, other.name]);
     const read = await c.run(c.task([{ read: note }], { ...another(spec, 'read'), storage }));
     expect(told(read.lines, /^"/)).toEqual(['"kept"']);
-    await c.runtime.removeTasks!(newIdentity(c.setup.installation), 'all');
+    await c.runtime.removeTasks!(newIdentity(c.setup.installation), [spec.name]);
   });
 
   test('one that runs is ended by its removal, which is no good end', async () => {
@@ -211,7 +211,7 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
       async () => context.lines,
       (lines) => lines.includes('begun'),
     );
-    await c.runtime.removeTasks!(spec.identity, 'all');
+    await c.runtime.removeTasks!(spec.identity, [spec.name]);
     expect(await running).toMatchObject({
       reason: expect.stringMatching(/^(lost|exited)$/),
       exitCode: null,

@@ -162,7 +162,7 @@ describe('an image of a registry', () => {
       bench.runtime.trimCaches!({ buildCacheBytes: null, keptImages, pulledSeconds }, AbortSignal.timeout(60_000));
     await trim([], 0);
     expect(await isThere(spec)).toBe(true);
-    await bench.runtime.removeTasks!(spec.identity, 'all');
+    await bench.runtime.removeTasks!(spec.identity, [spec.name]);
     await trim([image], 0);
     await trim([], 3600);
     expect(await isThere(spec)).toBe(true);

@@ -82,7 +82,7 @@ describe('a container of an execution', () => {
     const spec = shell('exit 0');
     const foreign = await bench.engine.createContainer({ name: taskName(spec), Image: BUSYBOX_IMAGE });
     await expect(run(spec)).rejects.toMatchObject({ code: 'refused', message: expect.stringContaining('not ours') });
-    await bench.runtime.removeTasks!(spec.identity, 'all');
+    await bench.runtime.removeTasks!(spec.identity, [spec.name]);
     expect((await foreign.inspect()).Id).toBe(foreign.id);
     await foreign.remove();
   });
@@ -118,7 +118,7 @@ describe('a container of an execution', () => {
     expect(await volumes()).toBe(1);
     abort.abort();
     await aborted;
-    await bench.runtime.removeTasks!(spec.identity, 'all');
+    await bench.runtime.removeTasks!(spec.identity, [other.name]);
     expect(await volumes()).toBe(0);
   });
 });

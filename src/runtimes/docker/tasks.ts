@@ -118,12 +118,10 @@ async function start(
 export async function removeTasks(
   node: DockerNode,
   identity: Pick<WorkloadIdentity, 'serviceId' | 'environmentId'>,
-  names: string[] | 'all',
+  names: string[],
 ): Promise<void> {
   const containers = await findContainers(node, { [LABEL.service]: identity.serviceId });
-  const tasks = containers.filter(({ Labels: { [LABEL.task]: name } }) => {
-    return name !== undefined && (names === 'all' || names.includes(name));
-  });
+  const tasks = containers.filter(({ Labels: { [LABEL.task]: name } }) => name !== undefined && names.includes(name));
   await Promise.all(tasks.map((task) => removeTask(node, task)));
   if (tasks.length > 0) await node.environments.run(identity.environmentId, () => collectFileVolumes(node, identity));
   // The execution may have been the last user of its environment's network.

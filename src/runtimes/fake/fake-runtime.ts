@@ -202,7 +202,7 @@ export class FakeRuntimeObject implements FakeRuntime {
     return this.#tasks.run(spec, context);
   }
 
-  async removeTasks(identity: Omit<WorkloadIdentity, 'generation'>, names: string[] | 'all'): Promise<void> {
+  async removeTasks(identity: Omit<WorkloadIdentity, 'generation'>, names: string[]): Promise<void> {
     await this.#plan.enter('removeTasks', identity);
     this.#tasks.remove(identity, names);
   }

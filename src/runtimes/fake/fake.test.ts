@@ -144,7 +144,7 @@ describe('executions of the fake', () => {
       signal: null,
       output: null,
     });
-    await runtime.removeTasks!(spec.identity, 'all');
+    await runtime.removeTasks!(spec.identity, ['one']);
     expect(runtime.tasksOf(serviceId)).toMatchObject([{ name: 'one', arguments: ['migrate'] }]);
     expect(runtime.leftovers(spec.identity)).toEqual([]);
   });

@@ -58,9 +58,9 @@ export class FakeTasks {
     return end;
   }
 
-  remove({ serviceId }: TaskIdentity, names: string[] | 'all'): void {
+  remove({ serviceId }: TaskIdentity, names: string[]): void {
     for (const { spec } of this.#store.tasks(serviceId))
-      if (names === 'all' || names.includes(spec.name)) this.#store.deleteTask(serviceId, taskKey(spec));
+      if (names.includes(spec.name)) this.#store.deleteTask(serviceId, taskKey(spec));
   }
 
   #find(spec: TaskSpec): FakeTask | null {

@@ -260,7 +260,7 @@ export class HostRuntime implements Runtime {
     return tellingNoSpace(this.#parts.layout.dataDir, () => this.#tasks.run(spec, context));
   }
 
-  removeTasks({ serviceId }: Pick<WorkloadIdentity, 'serviceId'>, names: string[] | 'all'): Promise<void> {
+  removeTasks({ serviceId }: Pick<WorkloadIdentity, 'serviceId'>, names: string[]): Promise<void> {
     return this.#tasks.remove(serviceId, names);
   }
 

@@ -53,7 +53,7 @@ describe.each([
         expect.arrayContaining(['end.json', 'log', 'state.json', 'task.json']),
       );
       for (const name of ['upper', 'tree', 'files', 'plan.json']) expect(readdirSync(folder(spec))).not.toContain(name);
-      await host.runtime.removeTasks!(spec.identity, 'all');
+      await host.runtime.removeTasks!(spec.identity, [spec.name]);
       expect(readdirSync(join(host.dataDir, 'host', 'services'))).not.toContain(spec.identity.serviceId);
     });
 
@@ -90,7 +90,7 @@ describe.each([
       expect(await rebooted.run!(running, newContext())).toMatchObject({ reason: 'lost', exitCode: null });
       expect(await rebooted.run!(ended, newContext())).toMatchObject({ reason: 'exited', exitCode: 4 });
       await rebooted.close();
-      await host.runtime.removeTasks!(running.identity, 'all');
+      await host.runtime.removeTasks!(running.identity, [running.name]);
       await waiting;
     });
 

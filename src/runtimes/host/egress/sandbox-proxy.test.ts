@@ -50,7 +50,7 @@ describe.skipIf(!namespaces)('the proxy of a sandbox', { timeout: 60_000 }, () =
         .once('error', (error: NodeJS.ErrnoException) => resolve(error.code)),
     );
     expect(reached).toBe('ECONNREFUSED');
-    await host.runtime.removeTasks!(spec.identity, 'all');
+    await host.runtime.removeTasks!(spec.identity, [spec.name]);
     expect(await running).toMatchObject({ exitCode: null });
   });
 });
