@@ -83,13 +83,21 @@ export class NodeHousekeeping {
     trimServerLog(path.join(dataDir, 'postgres', 'postgres.log'));
     await collectCheckouts(platform.db, path.join(dataDir, 'checkouts'));
     const runtimes = await runtimesOfMachine(platform, this.#parts.runtimes, this.#parts.nodeId);
-    for (const runtime of runtimes) await runtime.removeBroken?.();
+    for (const runtime of runtimes) await this.#removeBroken(runtime);
     await forgetLostImages(this.#parts, runtimes, this.#abort.signal);
     this.#gauges ??= createDiskGauges(registry);
     await this.#guard.round();
     const { images } = await measureDisk(platform, this.#guard.uses, this.#gauges, folderBytes, this.#abort.signal);
     await this.#keepLimit(images);
     for (const runtime of runtimes) await this.#trimCaches(runtime, images);
+  }
+
+  /** Lets a runtime remove and finish the work of killed processes. An error is logged and keeps nothing else from being looked after. */
+  async #removeBroken(runtime: Runtime): Promise<void> {
+    const { log } = this.#parts.platform;
+    await runtime
+      .removeBroken?.()
+      .catch((error: unknown) => log.warn({ err: error, runtime: runtime.name }, 'cannot finish interrupted work'));
   }
 
   /**

@@ -518,7 +518,10 @@ export interface Runtime {
   /** Removes shared objects of an environment (its network) after all its services are removed. Succeeds if none exists. */
   removeEnvironment?(identity: EnvironmentIdentity): Promise<void>;
 
-  /** Removes unfinished work of processes that no longer run. Work of living processes stays. */
+  /**
+   * Removes unfinished work of processes that no longer run, and starts instances whose replacement they did not finish. Work of living
+   * processes stays.
+   */
   removeBroken?(): Promise<void>;
 
   /** Returns every workload of this installation that exists, running or stopped, for the comparison with the database. */

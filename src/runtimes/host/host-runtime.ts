@@ -275,6 +275,22 @@ export class HostRuntime implements Runtime {
   async removeBroken(): Promise<void> {
     this.#parts.images.removeBroken();
     removeAbandoned(join(this.#parts.layout.dataDir, 'host'));
+    const ends = await Promise.allSettled(
+      this.#parts.layout
+        .services()
+        .map((serviceId) => this.#lock.run(serviceId, () => this.#finishReplacements(serviceId))),
+    );
+    const failed = ends.find((end) => end.status === 'rejected');
+    if (failed) throw failed.reason;
+  }
+
+  async #finishReplacements(serviceId: string): Promise<void> {
+    const { releases } = this.#parts;
+    const current = releases.current(serviceId);
+    const spec = current && releases.read(serviceId, current.generation);
+    if (!spec || current.stopped) return;
+    const { generation } = current;
+    for (const n of current.instances) await this.#instances.finishReplacement({ serviceId, generation, n }, spec);
   }
 
   diskUse(signal: AbortSignal): Promise<DiskUse> {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Attachment } from '#runtimes/host/network/network.ts';
 import type { InstanceExit } from '#runtimes/runtime.ts';
+import type { ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
 import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /** Record of an instance besides its shim's state, `instance.json`. */
@@ -13,6 +14,8 @@ export interface InstanceRecord {
   readyAt: string | null;
   /** Number of restarts from the image, and the reason of the last one. */
   replaced?: { times: number; exit: InstanceExit };
+  /** Process that is replacing the instance; absent once the replacement has started. */
+  replacing?: ProcessIdentity;
 }
 
 const file = (directory: string) => join(directory, 'instance.json');

@@ -10,6 +10,7 @@ import { imageOf } from '#runtimes/host/programs/image-of.ts';
 import { APPEARS_MS, hasState, LOOK_MS } from '#runtimes/host/task-record.ts';
 import { OURS } from '#runtimes/host/view/plan.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { identify, isRunning } from '#runtimes/tools/shim/identity.ts';
 import {
   becoming,
   readShim,
@@ -38,8 +39,15 @@ export class Instances {
     const name = instanceName(at);
     const former = readInstance(directory);
     const attachment = await network.attach(name, spec, former?.attachment ?? null);
-    const { replaced } = former ?? {};
-    writeInstance(directory, { format: 1, displayName: spec.displayName, attachment, readyAt: null, replaced });
+    const { replaced, replacing } = former ?? {};
+    writeInstance(directory, {
+      format: 1,
+      displayName: spec.displayName,
+      attachment,
+      readyAt: null,
+      replaced,
+      replacing,
+    });
     const place = {
       directory,
       name,
@@ -72,13 +80,33 @@ export class Instances {
 
   /** Ends an instance and starts it again from its image; files outside of its volumes are lost, its log stays. Throws RuntimeError. */
   async replace(at: InstanceKey, spec: WorkloadSpec, reason: string): Promise<void> {
-    const directory = this.#parts.layout.instance(at);
     const { replaced } = this.record(at) ?? {};
     const exit = { code: null, signal: null, reason, at: new Date().toISOString() };
-    this.update(at, { replaced: { times: (replaced?.times ?? 0) + 1 + (this.shim(at)?.state.restarts ?? 0), exit } });
+    this.update(at, {
+      replaced: { times: (replaced?.times ?? 0) + 1 + (this.shim(at)?.state.restarts ?? 0), exit },
+      // The process may be killed before the instance runs again: `finishReplacement` then starts it.
+      replacing: identify(process.pid, this.#parts.bootId)!,
+    });
+    await this.#startAnew(at, spec);
+  }
+
+  /** Finishes a replacement that was interrupted or failed; does nothing if there is none, or if another process is at it. */
+  async finishReplacement(at: InstanceKey, spec: WorkloadSpec): Promise<void> {
+    const { replaced, replacing } = this.record(at) ?? {};
+    if (!replaced || !replacing) return;
+    const { bootId } = this.#parts;
+    if (replacing.pid !== process.pid && isRunning(replacing, bootId)) return;
+    const shim = this.shim(at);
+    const isStarted = shim?.alive === true && (shim.state.startedAt ?? '') > replaced.exit.at;
+    if (isStarted) this.update(at, { replacing: undefined });
+    else await this.#startAnew(at, spec);
+  }
+
+  async #startAnew(at: InstanceKey, spec: WorkloadSpec): Promise<void> {
     await this.stop(at, spec.gracePeriodSeconds * 1000);
-    for (const written of ['upper', 'work', 'tree']) removeTree(join(directory, written));
+    for (const written of ['upper', 'work', 'tree']) removeTree(join(this.#parts.layout.instance(at), written));
     await this.start(at, spec);
+    this.update(at, { replacing: undefined });
   }
 
   /** Ends an instance and removes all its files. */
